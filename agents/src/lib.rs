@@ -1,0 +1,1 @@
+//! Soft actor-critic, replay and simple agents.

@@ -1,0 +1,141 @@
+//! Integer time, sizes and rates.
+//!
+//! Time is counted in picoseconds: at 100 Gbit/s a 64-byte packet lasts 5.12 ns, which whole
+//! nanoseconds cannot express. A `u64` of picoseconds spans 213 days.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+use serde::{Deserialize, Serialize};
+
+/// An instant since the start of the simulation, or a duration, in picoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Time(pub u64);
+
+impl Time {
+    /// The start of the simulation; also the empty duration.
+    pub const ZERO: Time = Time(0);
+    /// Later than any event.
+    pub const MAX: Time = Time(u64::MAX);
+
+    /// From picoseconds.
+    pub const fn from_ps(ps: u64) -> Time {
+        Time(ps)
+    }
+
+    /// From nanoseconds.
+    ///
+    /// # Panics
+    /// In debug builds, when the value exceeds 213 days.
+    pub const fn from_ns(ns: u64) -> Time {
+        Time(ns * 1_000)
+    }
+
+    /// From microseconds.
+    pub const fn from_us(us: u64) -> Time {
+        Time(us * 1_000_000)
+    }
+
+    /// From milliseconds.
+    pub const fn from_ms(ms: u64) -> Time {
+        Time(ms * 1_000_000_000)
+    }
+
+    /// From seconds, rounded down to a picosecond.
+    pub fn from_secs_f64(seconds: f64) -> Time {
+        Time((seconds * 1e12) as u64)
+    }
+
+    /// Picoseconds.
+    pub const fn as_ps(self) -> u64 {
+        self.0
+    }
+
+    /// Whole nanoseconds, rounded down.
+    pub const fn as_ns(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// Seconds.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 * 1e-12
+    }
+
+    /// Milliseconds.
+    pub fn as_ms_f64(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+
+    /// The duration since `earlier`, or zero when `earlier` is later.
+    pub const fn saturating_since(self, earlier: Time) -> Time {
+        Time(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add for Time {
+    type Output = Time;
+    fn add(self, rhs: Time) -> Time {
+        Time(self.0 + rhs.0)
+    }
+}
+
+impl AddAssign for Time {
+    fn add_assign(&mut self, rhs: Time) {
+        self.0 += rhs.0;
+    }
+}
+
+impl Sub for Time {
+    type Output = Time;
+    fn sub(self, rhs: Time) -> Time {
+        Time(self.0 - rhs.0)
+    }
+}
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}ps", self.0)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.6} ms", self.as_ms_f64())
+    }
+}
+
+/// A line rate in bits per second.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Rate(pub u64);
+
+impl Rate {
+    /// How long `bytes` occupy the line, rounded up to a picosecond.
+    ///
+    /// # Panics
+    /// When the rate is zero, or in debug builds when `bytes` exceeds 2.3 MB.
+    pub const fn transmission_time(self, bytes: u64) -> Time {
+        Time((bytes * 8_000_000_000_000).div_ceil(self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minimum_packet_at_100g_lasts_a_fraction_of_a_nanosecond_more_than_five() {
+        assert_eq!(Rate(100_000_000_000).transmission_time(64), Time(5_120));
+    }
+
+    #[test]
+    fn a_full_packet_at_1g() {
+        assert_eq!(Rate(1_000_000_000).transmission_time(1518), Time::from_ns(12_144));
+    }
+
+    #[test]
+    fn a_rate_that_does_not_divide_rounds_up() {
+        assert_eq!(Rate(3_000_000_000).transmission_time(1), Time(2_667));
+    }
+}

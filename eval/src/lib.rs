@@ -1,0 +1,1 @@
+//! Paired evaluation of buffer policies, statistics, figures and reports.

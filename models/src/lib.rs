@@ -1,0 +1,1 @@
+//! Permutation-equivariant actor and critics in Burn.

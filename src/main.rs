@@ -1,0 +1,6 @@
+//! The `bufgym` command.
+
+#[global_allocator]
+static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Parallel rollout workers, learner, validation, checkpoints and event files.
