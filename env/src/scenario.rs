@@ -1,1 +1,199 @@
-//! scenario.
+//! Everything that defines an experiment except the policy and the seed.
+//!
+//! A [`Scenario`] comes from a preset, a TOML file, or either with single settings changed:
+//!
+//! ```
+//! use bufgym_env::scenario::Scenario;
+//!
+//! let mut scenario = Scenario::preset("ndt-16x1g")?;
+//! scenario.set("active_ports=2..8")?;
+//! scenario.validate()?;
+//! assert_eq!(scenario, Scenario::from_toml_str(&scenario.to_toml(), "mine.toml")?);
+//! # Ok::<(), bufgym_env::scenario::ScenarioError>(())
+//! ```
+
+mod error;
+mod file;
+mod kinds;
+mod presets;
+mod range;
+mod settings;
+mod validate;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Rate, Time};
+
+pub use error::{ScenarioError, SettingProblem};
+pub use kinds::{Arrivals, HostQueue, Recovery, TransportKind, UnknownName, Workload};
+pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
+pub use range::{RangeParseError, RangeU32};
+pub use settings::Setting;
+
+/// The switch, the hosts, the transport, the traffic and the control loop of an experiment.
+///
+/// `Default` is the preset `ndt-16x1g`; the values in brackets are its own. Sizes are in bytes
+/// (1 MB = 10^6 B). The fields can be changed freely; [`validate`](Scenario::validate) says
+/// whether the whole makes sense, and everything that runs a scenario calls it first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scenario {
+    /// What the scenario is called in results.
+    pub name: String,
+    /// Switch ports, one host on each (16).
+    pub ports: u32,
+    /// Rate of every link, bits per second (10^9).
+    pub rate_bps: u64,
+    /// Buffer shared by all ports, bytes (10^6).
+    pub buffer_bytes: u64,
+    /// One-way propagation delay of a link, nanoseconds (10,000).
+    pub propagation_ns: u64,
+    /// Largest payload of a packet, bytes (1,460).
+    pub mss: u32,
+    /// Bytes on the wire on top of a data packet's payload (58).
+    pub header_bytes: u32,
+    /// Bytes of an ACK on the wire, SACK blocks included (64).
+    pub ack_bytes: u32,
+    /// Bytes of a SYN or SYN-ACK on the wire (64).
+    pub syn_bytes: u32,
+    /// Preamble and inter-frame gap per packet: they take time on the line but no buffer, bytes (0).
+    pub overhead_bytes: u32,
+    /// Congestion control (`newreno`).
+    pub transport: TransportKind,
+    /// Selective acknowledgements (true).
+    pub sack: bool,
+    /// Rate reduction in SACK loss recovery (`rfc`).
+    pub recovery: Recovery,
+    /// TCP timestamps: 12 bytes more on every data packet, ACK and SYN (false).
+    pub timestamps: bool,
+    /// Initial window, segments (10).
+    pub init_cwnd: u32,
+    /// Largest congestion window, bytes; 0 means not capped (0).
+    pub max_cwnd_bytes: u64,
+    /// Smallest retransmission timeout, microseconds (200,000).
+    pub min_rto_us: u64,
+    /// Round-trip time assumed before the first sample, microseconds (200).
+    pub initial_rtt_us: u64,
+    /// Whether a flow starts with SYN and SYN-ACK (false).
+    pub handshake: bool,
+    /// First timeout of a SYN, microseconds; `None`, written `"min_rto"`, means `min_rto_us`
+    /// (`None`).
+    pub syn_timeout_us: Option<u64>,
+    /// How the flows of a host share its network interface (`fair`).
+    pub host_queue: HostQueue,
+    /// Whether the packet being serialised still counts in its queue and in the buffer (true).
+    pub count_in_service: bool,
+    /// Offered load of each active port as a fraction of its rate (0.5).
+    pub load: f64,
+    /// Distribution of the flow sizes (`web_search`).
+    pub workload: Workload,
+    /// How flows towards one port are spread in time (`mixed`).
+    pub arrivals: Arrivals,
+    /// Number of distinct sources of an active port, drawn uniformly per port (1..15).
+    pub incast_degree: RangeU32,
+    /// Number of ports that receive flows, drawn uniformly per trace (1..16).
+    pub active_ports: RangeU32,
+    /// Number of flows of a trace, drawn log-uniformly per trace (100..1000).
+    pub flows: RangeU32,
+    /// From a trigger to the moment its decision takes effect, microseconds (0).
+    pub decision_latency_us: u64,
+    /// A decision comes at the latest this long after the one before, microseconds; 0 is off (0).
+    pub max_interval_us: u64,
+    /// An episode is truncated after this many decisions; 0 is off (0).
+    pub max_decisions: u64,
+    /// An episode is truncated after this much simulated time, milliseconds; 0 is off (0).
+    pub max_simulated_ms: u64,
+}
+
+impl Default for Scenario {
+    fn default() -> Scenario {
+        presets::ndt_16x1g()
+    }
+}
+
+impl Scenario {
+    /// The preset with this name.
+    ///
+    /// # Errors
+    /// [`ScenarioError::UnknownPreset`], with the nearest name.
+    pub fn preset(name: &str) -> Result<Scenario, ScenarioError> {
+        PRESETS
+            .iter()
+            .find(|preset| preset.name == name)
+            .map(Preset::scenario)
+            .ok_or_else(|| ScenarioError::UnknownPreset {
+                name: name.to_owned(),
+                known: PRESETS.iter().map(|preset| preset.name).collect(),
+            })
+    }
+
+    /// Every preset, the default first.
+    pub fn presets() -> &'static [Preset] {
+        PRESETS
+    }
+
+    /// Name and one-line description of every preset, the default first.
+    pub fn scenario_listing() -> Vec<(&'static str, &'static str)> {
+        PRESETS
+            .iter()
+            .map(|preset| (preset.name, preset.summary))
+            .collect()
+    }
+
+    /// A preset by its name, or else a TOML file by its path; validated.
+    ///
+    /// Whatever ends in `.toml`, contains a path separator or exists as a file is taken as a path.
+    ///
+    /// # Errors
+    /// When there is neither such a preset nor such a file, or the file is not a valid scenario.
+    pub fn load(name_or_path: &str) -> Result<Scenario, ScenarioError> {
+        let unknown = match Scenario::preset(name_or_path) {
+            Ok(scenario) => return Ok(scenario),
+            Err(error) => error,
+        };
+        let path = Path::new(name_or_path);
+        let meant_as_path = path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+            || path.components().count() > 1;
+        if !meant_as_path && !path.is_file() {
+            return Err(unknown);
+        }
+        Scenario::from_toml_file(path)
+    }
+
+    /// The number of ports as an index bound.
+    pub fn port_count(&self) -> usize {
+        self.ports as usize
+    }
+
+    /// Rate of every link.
+    pub fn rate(&self) -> Rate {
+        Rate(self.rate_bps)
+    }
+
+    /// One-way propagation delay of a link.
+    pub fn propagation(&self) -> Time {
+        Time::from_ns(self.propagation_ns)
+    }
+
+    /// First timeout of a SYN.
+    pub fn syn_timeout(&self) -> Time {
+        Time::from_us(self.syn_timeout_us.unwrap_or(self.min_rto_us))
+    }
+
+    /// Bytes that timestamps add to a packet: 12 (RFC 7323 §3.2, padded) or 0.
+    pub fn timestamp_bytes(&self) -> u32 {
+        if self.timestamps { 12 } else { 0 }
+    }
+
+    /// Bytes that a full data packet takes in the buffer.
+    pub fn full_packet_bytes(&self) -> u64 {
+        u64::from(self.mss) + u64::from(self.header_bytes) + u64::from(self.timestamp_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests;

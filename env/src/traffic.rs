@@ -1,1 +1,68 @@
-//! traffic.
+//! Flow traces: what they are, CSV in and out, size distributions and the generator.
+
+mod flows_csv;
+mod generate;
+mod sizes;
+mod workload;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Time;
+
+pub use crate::scenario::Workload;
+pub use flows_csv::TraceError;
+pub use generate::generate;
+pub use sizes::{SizeDistribution, SizeError};
+
+/// One flow: so many bytes from one host to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowSpec {
+    /// Unique in its trace; generated traces number their flows from 0 in order.
+    pub id: u64,
+    /// Sending host, from 0.
+    pub src: u32,
+    /// Receiving host, from 0; also the switch port the data goes out of.
+    pub dst: u32,
+    /// When the flow starts; a whole number of nanoseconds.
+    pub start: Time,
+    /// Payload bytes, at least 1.
+    pub size: u64,
+    /// Index into [`Trace::kinds`].
+    pub kind: u16,
+    /// Number of the group of flows that belong together, or -1.
+    pub query: i64,
+    /// Priority class.
+    pub priority: u8,
+}
+
+/// The flows of one simulation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// In file order, which is the order of simultaneous events; times may come in any order.
+    pub flows: Vec<FlowSpec>,
+    /// Name of each kind of flow, by [`FlowSpec::kind`].
+    pub kinds: Vec<String>,
+    /// What the trace was generated from; 0 for files.
+    pub seed: u64,
+}
+
+impl Trace {
+    /// Largest size of a flow, bytes: 1 TB.
+    pub const MAX_SIZE: u64 = 1_000_000_000_000;
+    /// Latest start of a flow, nanoseconds: eleven days.
+    pub const MAX_START_NS: u64 = 1_000_000_000_000_000;
+    /// Kind of flows in files that name none.
+    pub const DEFAULT_KIND: &'static str = "flow";
+
+    /// The name of a flow's kind.
+    pub fn kind_name(&self, flow: &FlowSpec) -> &str {
+        self.kinds
+            .get(usize::from(flow.kind))
+            .map_or(Trace::DEFAULT_KIND, String::as_str)
+    }
+
+    /// Payload bytes of all flows.
+    pub fn total_bytes(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.size).sum()
+    }
+}

@@ -1,0 +1,144 @@
+//! Scenarios as TOML and as single `key=value` settings.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+
+use super::error::{ScenarioError, SettingProblem};
+use super::settings::Written;
+use super::{DEFAULT_PRESET, Scenario};
+
+/// The key that names the preset a file starts from.
+const BASE: &str = "base";
+
+impl Scenario {
+    /// A scenario from a TOML file; see [`from_toml_str`](Scenario::from_toml_str).
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not a valid scenario.
+    pub fn from_toml_file(path: &Path) -> Result<Scenario, ScenarioError> {
+        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        Scenario::from_toml_str(&text, &path.display().to_string())
+    }
+
+    /// A scenario from TOML; validated.
+    ///
+    /// `base = "NAME"` starts from a preset, else the default one; every other key overrides one
+    /// setting. Without `name` the scenario is called like the file. `origin` is the file's name
+    /// and appears in errors.
+    ///
+    /// # Errors
+    /// Text that is not TOML, unknown keys (with the nearest), values of the wrong type, all with
+    /// their line; and whatever [`validate`](Scenario::validate) refuses.
+    pub fn from_toml_str(text: &str, origin: &str) -> Result<Scenario, ScenarioError> {
+        let table = DeTable::parse(text).map_err(|error| ScenarioError::Syntax {
+            origin: origin.to_owned(),
+            line: line_of(text, error.span().map_or(0, |span| span.start)),
+            message: error.message().trim().replace('\n', "; "),
+        })?;
+        let in_file = |offset: usize, problem: SettingProblem| ScenarioError::InFile {
+            origin: origin.to_owned(),
+            line: line_of(text, offset),
+            problem,
+        };
+
+        let mut scenario = match table
+            .get_ref()
+            .iter()
+            .find(|(key, _)| key.get_ref() == BASE)
+        {
+            None => Scenario::preset(DEFAULT_PRESET)?,
+            Some((key, value)) => base_of(value.get_ref()).map_err(|message| {
+                in_file(
+                    key.span().start,
+                    SettingProblem::Value {
+                        key: BASE.to_owned(),
+                        message,
+                    },
+                )
+            })?,
+        };
+        if let Some(stem) = Path::new(origin).file_stem().and_then(|stem| stem.to_str()) {
+            scenario.name = stem.to_owned();
+        }
+        // In the order of the file, so that the first mistake is reported first.
+        let mut entries: Vec<_> = table.get_ref().iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        for (key, value) in entries {
+            if key.get_ref() != BASE {
+                scenario
+                    .apply(key.get_ref(), &written(value.get_ref()))
+                    .map_err(|problem| in_file(key.span().start, problem))?;
+            }
+        }
+        scenario.validate()?;
+        Ok(scenario)
+    }
+
+    /// All settings as TOML, one a line with its meaning, readable by
+    /// [`from_toml_str`](Scenario::from_toml_str).
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        for (setting, value) in self.entries() {
+            let assignment = format!("{} = {value}", setting.key);
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{assignment:<36} # {}", setting.meaning);
+        }
+        text
+    }
+
+    /// Changes one setting, given as `key=value`.
+    ///
+    /// Only the value itself is checked; call [`validate`](Scenario::validate) after the last
+    /// change, so that settings which depend on each other can be given in any order.
+    ///
+    /// # Errors
+    /// No `=`, an unknown key (with the nearest), or a value of the wrong type.
+    pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
+        let result = match assignment.split_once('=') {
+            None => Err(SettingProblem::NotAnAssignment),
+            Some((key, value)) => self.apply(key.trim(), &Written::Bare(value.trim().to_owned())),
+        };
+        result.map_err(|problem| ScenarioError::InSetting {
+            given: assignment.to_owned(),
+            problem,
+        })
+    }
+}
+
+fn base_of(value: &DeValue<'_>) -> Result<Scenario, String> {
+    match value {
+        DeValue::String(name) => Scenario::preset(name).map_err(|error| error.to_string()),
+        _ => Err("expected the name of a preset as a text".to_owned()),
+    }
+}
+
+fn written(value: &DeValue<'_>) -> Written {
+    match value {
+        DeValue::String(text) => Written::Text(text.clone().into_owned()),
+        DeValue::Integer(integer) => i128::from_str_radix(integer.as_str(), integer.radix())
+            .map_or(Written::Other("a number too large"), Written::Integer),
+        DeValue::Float(float) => float
+            .as_str()
+            .parse()
+            .map_or(Written::Other("an unreadable number"), Written::Float),
+        DeValue::Boolean(value) => Written::Bool(*value),
+        DeValue::Datetime(_) => Written::Other("a date"),
+        DeValue::Array(_) => Written::Other("a list"),
+        DeValue::Table(_) => Written::Other("a table"),
+    }
+}
+
+/// The line, from 1, of a byte offset.
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text
+        .as_bytes()
+        .iter()
+        .take(offset)
+        .filter(|byte| **byte == b'\n')
+        .count()
+}

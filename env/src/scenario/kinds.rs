@@ -1,0 +1,129 @@
+//! The named choices among scenario settings.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A text that names none of the values of a setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{given}` is not one of {}{}", .known.join(", "), super::error::suggestion(.given, .known))]
+pub struct UnknownName {
+    /// What was given.
+    pub given: String,
+    /// What would have been right.
+    pub known: Vec<&'static str>,
+}
+
+/// Declares an enum whose values have a name each, the same in TOML, JSON, CSV and on the
+/// command line.
+macro_rules! named {
+    ($(#[$meta:meta])* $type:ident { $($(#[$variant_meta:meta])* $variant:ident = $name:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(into = "&'static str", try_from = "String")]
+        pub enum $type {
+            $($(#[$variant_meta])* $variant,)+
+        }
+
+        impl $type {
+            /// Every value, in the order of the declaration.
+            pub const ALL: &'static [$type] = &[$($type::$variant,)+];
+
+            /// The name used in files and on the command line.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($type::$variant => $name,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = UnknownName;
+
+            fn from_str(text: &str) -> Result<$type, UnknownName> {
+                $type::ALL.iter().copied().find(|value| value.name() == text).ok_or_else(|| UnknownName {
+                    given: text.to_owned(),
+                    known: $type::ALL.iter().map(|value| value.name()).collect(),
+                })
+            }
+        }
+
+        impl From<$type> for &'static str {
+            fn from(value: $type) -> &'static str {
+                value.name()
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = UnknownName;
+
+            fn try_from(text: String) -> Result<$type, UnknownName> {
+                text.parse()
+            }
+        }
+    };
+}
+
+named! {
+    /// Congestion control of every sender.
+    TransportKind {
+        /// NewReno; with SACK the recovery is that of RFC 6675 and RFC 6937.
+        NewReno = "newreno",
+    }
+}
+
+named! {
+    /// How the sending rate is reduced during loss recovery with SACK.
+    Recovery {
+        /// Proportional rate reduction as in RFC 6937.
+        Rfc = "rfc",
+        /// Proportional rate reduction as ns-3 3.37 has it: `RecoverFS` is what is unacknowledged
+        /// at entry, the slow-start bound applies only after an acknowledged retransmission, and
+        /// the window is not set to `ssthresh` at the end.
+        Ns3 = "ns3",
+    }
+}
+
+named! {
+    /// How the flows of one host share its network interface.
+    HostQueue {
+        /// One packet per flow in turn, as Linux `fq` does.
+        Fair = "fair",
+        /// One queue for all flows of the host.
+        Fifo = "fifo",
+    }
+}
+
+named! {
+    /// How the flows towards one port are spread in time (NDT §VI-A).
+    Arrivals {
+        /// Each trace is `spread` or `synchronised` with probability 1/2.
+        Mixed = "mixed",
+        /// A Poisson process per port, each flow from one of the port's sources at random.
+        Spread = "spread",
+        /// Groups with one flow from each source of the port, all starting at one instant; the
+        /// groups are a Poisson process.
+        Synchronised = "synchronised",
+    }
+}
+
+named! {
+    /// A published flow-size distribution, compiled in.
+    Workload {
+        /// Web search (DCTCP, SIGCOMM 2010); mean 1,711,250 B.
+        WebSearch = "web_search",
+        /// Data mining (VL2, SIGCOMM 2009); mean 12,658,199 B.
+        DataMining = "data_mining",
+        /// Facebook Hadoop, as HPCC (SIGCOMM 2019) uses it; mean 120,421 B.
+        FbHadoop = "fb_hadoop",
+        /// Alibaba storage 2019, as HPCC uses it.
+        AliStorage = "ali_storage",
+    }
+}

@@ -1,0 +1,105 @@
+//! Inclusive ranges of whole numbers, written `lo..hi` or as one number.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// The whole numbers from `min` to `max`, both included.
+///
+/// Written `"1..16"` in files and on the command line (both ends belong to it), or as a single
+/// number where both ends are equal. A range with `min > max` can be written down but is refused
+/// by [`Scenario::validate`](super::Scenario::validate).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RangeU32 {
+    /// The smallest value.
+    pub min: u32,
+    /// The largest value.
+    pub max: u32,
+}
+
+impl RangeU32 {
+    /// The range from `min` to `max`, both included.
+    pub const fn new(min: u32, max: u32) -> RangeU32 {
+        RangeU32 { min, max }
+    }
+
+    /// The arithmetic mean of the values.
+    pub fn mean(self) -> f64 {
+        (f64::from(self.min) + f64::from(self.max)) / 2.0
+    }
+
+    /// Whether there is no value in it.
+    pub const fn is_empty(self) -> bool {
+        self.min > self.max
+    }
+}
+
+impl fmt::Display for RangeU32 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.min == self.max {
+            write!(f, "{}", self.min)
+        } else {
+            write!(f, "{}..{}", self.min, self.max)
+        }
+    }
+}
+
+/// A text that is not a range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is neither a whole number nor a range such as 1..16")]
+pub struct RangeParseError(pub String);
+
+impl FromStr for RangeU32 {
+    type Err = RangeParseError;
+
+    fn from_str(text: &str) -> Result<RangeU32, RangeParseError> {
+        let error = || RangeParseError(text.to_owned());
+        let number = |part: &str| part.trim().parse::<u32>().map_err(|_| error());
+        match text.split_once("..") {
+            Some((min, max)) => Ok(RangeU32::new(number(min)?, number(max)?)),
+            None => number(text).map(|value| RangeU32::new(value, value)),
+        }
+    }
+}
+
+impl Serialize for RangeU32 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.min == self.max {
+            serializer.serialize_u32(self.min)
+        } else {
+            serializer.collect_str(self)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RangeU32 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RangeU32, D::Error> {
+        struct RangeVisitor;
+        impl Visitor<'_> for RangeVisitor {
+            type Value = RangeU32;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number or a range such as \"1..16\"")
+            }
+
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<RangeU32, E> {
+                let value = u32::try_from(value)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(value), &self))?;
+                Ok(RangeU32::new(value, value))
+            }
+
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<RangeU32, E> {
+                let unsigned = u64::try_from(value)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(value), &self))?;
+                self.visit_u64(unsigned)
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<RangeU32, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(RangeVisitor)
+    }
+}

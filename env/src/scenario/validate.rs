@@ -1,0 +1,167 @@
+//! Whether the settings of a scenario make sense together.
+
+use std::fmt::Display;
+
+use super::{RangeU32, Scenario, ScenarioError};
+
+/// Longest time that a setting in microseconds may hold: 100 s. With it no sum of a few delays
+/// comes near the 213 days of a `Time`.
+const MAX_US: u64 = 100_000_000;
+
+/// Collects the name of the scenario for the error messages.
+struct Checks<'a>(&'a Scenario);
+
+impl Checks<'_> {
+    fn invalid<T>(
+        &self,
+        field: &'static str,
+        value: impl Display,
+        problem: impl Into<String>,
+    ) -> Result<T, ScenarioError> {
+        Err(ScenarioError::Invalid {
+            scenario: self.0.name.clone(),
+            field,
+            value: value.to_string(),
+            problem: problem.into(),
+        })
+    }
+
+    fn within(
+        &self,
+        field: &'static str,
+        value: u64,
+        min: u64,
+        max: u64,
+    ) -> Result<(), ScenarioError> {
+        if (min..=max).contains(&value) {
+            Ok(())
+        } else {
+            self.invalid(field, value, format!("must be from {min} to {max}"))
+        }
+    }
+
+    fn range_within(
+        &self,
+        field: &'static str,
+        range: RangeU32,
+        max: u32,
+        max_is: &str,
+    ) -> Result<(), ScenarioError> {
+        if range.is_empty() {
+            return self.invalid(
+                field,
+                range,
+                format!(
+                    "the range is empty; the smaller number comes first, as in {}..{}",
+                    range.max, range.min
+                ),
+            );
+        }
+        if range.min == 0 || range.max > max {
+            return self.invalid(field, range, format!("must lie within 1..{max}{max_is}"));
+        }
+        Ok(())
+    }
+}
+
+impl Scenario {
+    /// Checks that the settings make a scenario that can be simulated.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Invalid`] for the first setting that does not: which, why, and what would
+    /// be right.
+    pub fn validate(&self) -> Result<(), ScenarioError> {
+        let check = Checks(self);
+        if self.name.trim().is_empty() || self.name.chars().any(char::is_control) {
+            return check.invalid(
+                "name",
+                format!("{:?}", self.name),
+                "must be a non-empty text of one line",
+            );
+        }
+        self.validate_network(&check)?;
+        self.validate_transport(&check)?;
+        self.validate_traffic(&check)?;
+        check.within("decision_latency_us", self.decision_latency_us, 0, MAX_US)?;
+        check.within("max_interval_us", self.max_interval_us, 0, MAX_US)?;
+        // 10^9 ms, eleven days: the largest start time of a flow.
+        check.within("max_simulated_ms", self.max_simulated_ms, 0, 1_000_000_000)
+    }
+
+    fn validate_network(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        check.within("ports", u64::from(self.ports), 2, 4_096)?;
+        check.within("rate_bps", self.rate_bps, 1_000_000, 10_000_000_000_000)?;
+        check.within("propagation_ns", self.propagation_ns, 0, MAX_US * 1_000)?;
+        check.within("mss", u64::from(self.mss), 1, 65_495)?;
+        for (field, bytes) in [
+            ("header_bytes", self.header_bytes),
+            ("overhead_bytes", self.overhead_bytes),
+        ] {
+            check.within(field, u64::from(bytes), 0, 1_000)?;
+        }
+        for (field, bytes) in [("ack_bytes", self.ack_bytes), ("syn_bytes", self.syn_bytes)] {
+            check.within(field, u64::from(bytes), 1, 1_000)?;
+        }
+        let packet = self.full_packet_bytes();
+        let largest = packet.max(u64::from(
+            self.ack_bytes.max(self.syn_bytes) + self.timestamp_bytes(),
+        ));
+        if self.buffer_bytes < largest {
+            return check.invalid(
+                "buffer_bytes",
+                self.buffer_bytes,
+                format!("smaller than one packet; must be at least {largest}"),
+            );
+        }
+        check.within(
+            "buffer_bytes",
+            self.buffer_bytes,
+            largest,
+            1_000_000_000_000,
+        )
+    }
+
+    fn validate_transport(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        check.within("init_cwnd", u64::from(self.init_cwnd), 1, 10_000)?;
+        if self.max_cwnd_bytes != 0 && self.max_cwnd_bytes < u64::from(self.mss) {
+            return check.invalid(
+                "max_cwnd_bytes",
+                self.max_cwnd_bytes,
+                format!(
+                    "smaller than one segment; must be 0 (not capped) or at least {}",
+                    self.mss
+                ),
+            );
+        }
+        check.within("max_cwnd_bytes", self.max_cwnd_bytes, 0, 1_000_000_000_000)?;
+        check.within("min_rto_us", self.min_rto_us, 1, MAX_US)?;
+        check.within("initial_rtt_us", self.initial_rtt_us, 1, MAX_US)?;
+        check.within(
+            "syn_timeout_us",
+            self.syn_timeout_us.unwrap_or(self.min_rto_us),
+            1,
+            MAX_US,
+        )
+    }
+
+    fn validate_traffic(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        // Written so that NaN fails too.
+        if !(self.load > 0.0 && self.load <= 1.5) {
+            return check.invalid("load", self.load, "must be above 0 and at most 1.5");
+        }
+        let others = self.ports - 1;
+        check.range_within(
+            "incast_degree",
+            self.incast_degree,
+            others,
+            " (a port cannot have more sources than there are other ports)",
+        )?;
+        check.range_within(
+            "active_ports",
+            self.active_ports,
+            self.ports,
+            " (there are no more ports)",
+        )?;
+        check.range_within("flows", self.flows, 10_000_000, "")
+    }
+}
