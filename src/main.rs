@@ -1,6 +1,10 @@
 //! The `bufgym` command.
 
+mod cli;
+
 #[global_allocator]
 static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -1,0 +1,174 @@
+//! The command line: arguments become ready objects, which then run. One file per subcommand.
+
+mod bench;
+mod error;
+mod eval;
+mod infer;
+mod interrupt;
+mod npy;
+mod output;
+mod policies;
+mod policy;
+mod scenario;
+mod scenarios;
+mod sim;
+mod trace;
+mod train;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use error::{CliError, CliResult};
+
+/// Exit code of bad usage and bad input; a failure of the work itself is 1.
+const EXIT_BAD_INPUT: u8 = 2;
+
+#[derive(Parser)]
+#[command(
+    name = "bufgym",
+    version,
+    about = "Learn and compare buffer-management policies for shared-memory switches",
+    after_help = "Examples:\n  \
+        bufgym train --workers 32 --objective fct\n  \
+        bufgym eval --out reports/mine --policy ndt:runs/fct-ndt-16x1g-1/checkpoints/best\n  \
+        bufgym sim --policy dt:alpha=8 --scenario ndt-16x1g --seed 3 --out out"
+)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every subcommand.
+#[derive(Args, Clone)]
+struct Common {
+    /// Seed of everything random [default: 1]
+    #[arg(long, global = true, value_name = "S", display_order = 900)]
+    seed: Option<u64>,
+    /// Print results and errors only
+    #[arg(long, short, global = true, display_order = 901)]
+    quiet: bool,
+    /// Print one JSON object on stdout; everything else goes to stderr
+    #[arg(long, global = true, display_order = 902)]
+    json: bool,
+}
+
+impl Common {
+    /// The seed asked for, or 1.
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
+
+    /// Prints the result of a command: `value` as one JSON line with `--json`, else `text`.
+    fn print(&self, value: &serde_json::Value, text: &str) -> CliResult {
+        let mut out = std::io::stdout().lock();
+        let written = if self.json { writeln!(out, "{value}") } else { writeln!(out, "{text}") };
+        match written {
+            // The reader of a pipe has seen enough (`bufgym policies | head -1`).
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            other => other.map_err(CliError::failure),
+        }
+    }
+
+    /// Prints a remark on stderr, unless `--quiet`.
+    fn note(&self, text: impl std::fmt::Display) {
+        if !self.quiet {
+            eprintln!("{text}");
+        }
+    }
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Train(train::TrainArgs),
+    Eval(eval::EvalArgs),
+    Sim(sim::SimArgs),
+    Trace(trace::TraceArgs),
+    Infer(infer::InferArgs),
+    Policies(policies::PoliciesArgs),
+    Scenarios(scenarios::ScenariosArgs),
+    Bench(bench::BenchArgs),
+}
+
+/// Parses the arguments, runs the subcommand, and turns an error into one line and an exit code.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_env("BUFGYM_LOG")
+                .unwrap_or_else(|_| if cli.common.quiet { "error" } else { "warn" }.into()),
+        )
+        .without_time()
+        .init();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            match error {
+                CliError::Input(_) => ExitCode::from(EXIT_BAD_INPUT),
+                CliError::Failure(_) => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+fn run(cli: Cli) -> CliResult {
+    let common = cli.common;
+    match cli.command {
+        Command::Train(args) => train::run(args, &common),
+        Command::Eval(args) => eval::run(args, &common),
+        Command::Sim(args) => sim::run(args, &common),
+        Command::Trace(args) => trace::run(args, &common),
+        Command::Infer(args) => infer::run(args, &common),
+        Command::Policies(args) => policies::run(args, &common),
+        Command::Scenarios(args) => scenarios::run(args, &common),
+        Command::Bench(args) => bench::run(args, &common),
+    }
+}
+
+/// Help and version go to stdout; a usage error becomes one line on stderr.
+fn usage(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Nothing useful can be done when stdout is closed.
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            ExitCode::from(EXIT_BAD_INPUT)
+        }
+        _ => {
+            eprintln!("{}", error::one_line_usage(&error.render().to_string()));
+            ExitCode::from(EXIT_BAD_INPUT)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_subcommand_shows_an_example() {
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("bufgym "), "{} has no example", command.get_name());
+        }
+    }
+}

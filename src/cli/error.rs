@@ -1,0 +1,121 @@
+//! Errors of the command line: one line each, and whose fault it is.
+
+use std::fmt;
+
+/// Why a command did not succeed.
+pub enum CliError {
+    /// What the user gave is wrong: exit code 2, nothing written.
+    Input(anyhow::Error),
+    /// The work itself failed: exit code 1.
+    Failure(anyhow::Error),
+}
+
+/// Result of a step of a command.
+pub type CliResult<T = ()> = Result<T, CliError>;
+
+impl CliError {
+    /// The user's input is at fault.
+    pub fn input(error: impl Into<anyhow::Error>) -> CliError {
+        CliError::Input(error.into())
+    }
+
+    /// The user's input is at fault, in words.
+    pub fn bad(message: impl Into<String>) -> CliError {
+        CliError::Input(anyhow::anyhow!(message.into()))
+    }
+
+    /// The work failed.
+    pub fn failure(error: impl Into<anyhow::Error>) -> CliError {
+        CliError::Failure(error.into())
+    }
+}
+
+impl fmt::Display for CliError {
+    /// The chain of causes on one line. A cause that its parent's message already ends with is not
+    /// said twice.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (CliError::Input(error) | CliError::Failure(error)) = self;
+        let mut line = String::new();
+        for cause in error.chain() {
+            let cause = cause.to_string();
+            if line.is_empty() {
+                line = cause;
+            } else if !line.contains(&cause) {
+                line = format!("{line}: {cause}");
+            }
+        }
+        f.write_str(&fold(&line))
+    }
+}
+
+/// Marks an error as the fault of the input or of the work.
+pub trait ResultExt<T> {
+    /// An error here is the input's fault.
+    fn or_bad_input(self) -> CliResult<T>;
+    /// An error here is a failure of the work.
+    fn or_failure(self) -> CliResult<T>;
+}
+
+impl<T, E: Into<anyhow::Error>> ResultExt<T> for Result<T, E> {
+    fn or_bad_input(self) -> CliResult<T> {
+        self.map_err(CliError::input)
+    }
+
+    fn or_failure(self) -> CliResult<T> {
+        self.map_err(CliError::failure)
+    }
+}
+
+/// The message of a `clap` error without its usage section, on one line.
+pub fn one_line_usage(rendered: &str) -> String {
+    let message = rendered.split("\nUsage:").next().unwrap_or(rendered);
+    let message = message.split("\nFor more information").next().unwrap_or(message);
+    fold(message)
+}
+
+/// Joins the non-empty lines of a message: with a space after a colon, else with a semicolon.
+fn fold(message: &str) -> String {
+    let mut line = String::new();
+    for part in message.lines().map(str::trim).filter(|part| !part.is_empty()) {
+        if !line.is_empty() {
+            line.push_str(if line.ends_with([':', ',']) { " " } else { "; " });
+        }
+        line.push_str(part);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn a_usage_error_becomes_one_line_with_its_tip() {
+        let rendered = "error: unexpected argument '--wokers' found\n\n  tip: a similar argument exists: '--workers'\n\nUsage: bufgym train --workers <N>\n\nFor more information, try '--help'.\n";
+        assert_eq!(
+            one_line_usage(rendered),
+            "error: unexpected argument '--wokers' found; tip: a similar argument exists: '--workers'"
+        );
+    }
+
+    #[test]
+    fn missing_arguments_are_listed_after_the_colon() {
+        let rendered = "error: the following required arguments were not provided:\n  --out <DIR>\n\nUsage: x\n";
+        assert_eq!(
+            one_line_usage(rendered),
+            "error: the following required arguments were not provided: --out <DIR>"
+        );
+    }
+
+    #[test]
+    fn a_chain_is_one_line_and_says_nothing_twice() {
+        let error = anyhow::anyhow!("disk is full").context("cannot write a.csv");
+        assert_eq!(CliError::Failure(error).to_string(), "cannot write a.csv: disk is full");
+        let error = anyhow::anyhow!("disk is full").context("cannot write: disk is full");
+        assert_eq!(CliError::Failure(error).to_string(), "cannot write: disk is full");
+        let error = Err::<(), _>(anyhow::anyhow!("expected `]`\n at line 3")).context("a.toml");
+        assert_eq!(CliError::Input(error.unwrap_err()).to_string(), "a.toml: expected `]`; at line 3");
+    }
+}

@@ -1,0 +1,150 @@
+//! NumPy's `.npy` format for float32 arrays.
+//!
+//! Layout: the magic `\x93NUMPY`, two version bytes, the header's length (u16 in version 1, u32 in
+//! versions 2 and 3, little endian), the header as a Python dict literal, then the data
+//! (NumPy Enhancement Proposal 1, and `numpy.lib.format`).
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+/// A float32 array in C order.
+#[derive(Debug, PartialEq)]
+pub struct Array {
+    /// Sizes of the dimensions, slowest first.
+    pub shape: Vec<usize>,
+    /// Row-major values.
+    pub data: Vec<f32>,
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// When it cannot be read, is not `.npy`, is truncated, or holds something other than
+/// little-endian float32 in C order; the message names the file and the field.
+pub fn read(path: &Path) -> Result<Array> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    parse(&bytes).with_context(|| path.display().to_string())
+}
+
+/// Writes an array as version 1.
+///
+/// # Errors
+/// From the writer.
+pub fn write(out: &mut dyn Write, shape: &[usize], data: &[f32]) -> io::Result<()> {
+    let mut dims: Vec<String> = shape.iter().map(ToString::to_string).collect();
+    if dims.len() == 1 {
+        dims.push(String::new());
+    }
+    let mut header =
+        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", dims.join(", ").trim_end());
+    // The data must start at a multiple of 64 bytes.
+    let unpadded = MAGIC.len() + 4 + header.len() + 1;
+    header.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));
+    header.push('\n');
+    out.write_all(MAGIC)?;
+    out.write_all(&[1, 0])?;
+    out.write_all(&(header.len() as u16).to_le_bytes())?;
+    out.write_all(header.as_bytes())?;
+    for value in data {
+        out.write_all(&value.to_le_bytes())?;
+    }
+    Ok(())
+}
+
+fn parse(bytes: &[u8]) -> Result<Array> {
+    ensure!(bytes.len() >= 10 && bytes.starts_with(MAGIC), "not a .npy file (its first bytes are not \\x93NUMPY)");
+    let (start, length) = match bytes[6] {
+        1 => (10, usize::from(u16::from_le_bytes([bytes[8], bytes[9]]))),
+        2 | 3 => {
+            ensure!(bytes.len() >= 12, "truncated header");
+            (12, u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize)
+        }
+        version => bail!("version {version} of the .npy format is unknown (1, 2 and 3 are read)"),
+    };
+    let data = bytes.get(start + length..).context("truncated header")?;
+    let header = std::str::from_utf8(&bytes[start..start + length]).context("header is not text")?;
+
+    let descr = field(header, "descr")?.trim_matches(['\'', '"']);
+    ensure!(descr == "<f4", "descr is '{descr}': float32 in little-endian order ('<f4') is read; use array.astype('<f4')");
+    let order = field(header, "fortran_order")?;
+    ensure!(order == "False", "fortran_order is {order}: C order is read; use numpy.ascontiguousarray");
+    let shape = field(header, "shape")?
+        .split(',')
+        .map(str::trim)
+        .filter(|size| !size.is_empty())
+        .map(|size| size.parse::<usize>().with_context(|| format!("shape: '{size}' is not a size")))
+        .collect::<Result<Vec<_>>>()?;
+
+    let count = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+    let expected = count.and_then(|count| count.checked_mul(4)).context("shape: more values than fit in memory")?;
+    ensure!(
+        data.len() == expected,
+        "shape {shape:?} needs {expected} bytes of data, the file has {}",
+        data.len()
+    );
+    let data = data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+    Ok(Array { shape, data })
+}
+
+/// The text of one value of the header's dict: what stands between brackets, or up to a comma.
+fn field<'a>(header: &'a str, name: &str) -> Result<&'a str> {
+    let after = [format!("'{name}':"), format!("\"{name}\":")]
+        .iter()
+        .find_map(|key| header.split_once(key.as_str()).map(|(_, after)| after.trim_start()))
+        .with_context(|| format!("the header has no field '{name}'"))?;
+    let value = match after.strip_prefix('(') {
+        Some(tuple) => tuple.split(')').next(),
+        None => after.split([',', '}']).next(),
+    };
+    Ok(value.unwrap_or(after).trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(shape: &[usize], data: &[f32]) -> Vec<u8> {
+        let mut out = Vec::new();
+        write(&mut out, shape, data).unwrap();
+        out
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for shape in [vec![], vec![3], vec![2, 3], vec![0, 16, 8, 5], vec![1, 2, 8, 5]] {
+            let count = shape.iter().product();
+            let data: Vec<f32> = (0..count).map(|i| i as f32 * 0.5 - 1.0).collect();
+            let file = bytes(&shape, &data);
+            assert_eq!(parse(&file).unwrap(), Array { shape, data });
+        }
+    }
+
+    #[test]
+    fn the_header_is_what_numpy_writes() {
+        let file = bytes(&[2, 3], &[0.0; 6]);
+        let text = String::from_utf8_lossy(&file[10..]);
+        assert!(text.starts_with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"));
+        assert_eq!((file.len() - 24) % 64, 0);
+        assert!(String::from_utf8_lossy(&bytes(&[3], &[0.0; 3])).contains("'shape': (3,), }"));
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let good = bytes(&[2, 3], &[0.0; 6]);
+        let message = |bytes: &[u8]| format!("{:#}", parse(bytes).unwrap_err());
+        assert!(message(b"PK").contains("not a .npy file"));
+        assert!(message(&good[..40]).contains("truncated header"));
+        assert!(message(&good[..good.len() - 1]).contains("needs 24 bytes of data, the file has 23"));
+        let replaced = |from: &str, to: &str| {
+            let text: String = good.iter().map(|&b| char::from(b)).collect::<String>().replace(from, to);
+            text.chars().map(|c| c as u8).collect::<Vec<u8>>()
+        };
+        assert!(message(&replaced("<f4", "<f8")).contains("descr is '<f8'"));
+        assert!(message(&replaced("False", "True ")).contains("fortran_order is True"));
+        assert!(message(&replaced("(2, 3)", "(2, x)")).contains("'x' is not a size"));
+    }
+}
