@@ -1,1 +1,22 @@
-//! Paired evaluation of buffer policies, statistics, figures and reports.
+//! Paired evaluation of buffer policies: every policy on the same unseen traces, ratios with
+//! bootstrap intervals, and a report that says plainly who loses.
+//!
+//! The modules follow the way of the numbers: a trace is run and becomes a
+//! [`TraceResult`](data::TraceResult), [`summary`] turns results into one line per policy with the
+//! help of [`stats`], [`verdict`] into sentences, and [`table`], [`figures`] and [`html`] show
+//! them. [`output`] writes the files.
+
+pub mod data;
+pub mod figures;
+pub mod format;
+pub mod html;
+pub mod output;
+pub mod stats;
+pub mod summary;
+#[cfg(test)]
+mod synthetic;
+pub mod table;
+pub mod verdict;
+
+pub use data::{Evaluation, PolicySummary, TraceResult};
+pub use output::OutputError;

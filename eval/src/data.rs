@@ -1,0 +1,290 @@
+//! What an evaluation holds: the contents of `report.json`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::stats::{Interval, Tally};
+
+/// Names the file format in `report.json`.
+pub const FORMAT: &str = "bufgym-eval-report";
+/// Raised when a field changes its meaning; added fields do not raise it.
+pub const VERSION: u32 = 1;
+/// The policy that every ratio is relative to: Dynamic Threshold with α = 1.
+pub const BASELINE: &str = "dt";
+/// The reference line: complete sharing with a buffer that never fills.
+pub const UNLIMITED: &str = "unlimited";
+
+/// What part a policy plays in a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// A neural network sets the α of every port.
+    Learned,
+    /// A fixed rule.
+    Heuristic,
+    /// DT with α = 1, which every ratio is relative to.
+    Baseline,
+    /// The unlimited buffer: no switch could be built like it.
+    Reference,
+}
+
+/// A policy as it appears in tables and figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The policy string, in its canonical form; unique within an evaluation.
+    pub policy: String,
+    /// What part it plays.
+    pub role: Role,
+    /// Where a learned policy comes from (scenario and step of its training), empty for rules.
+    pub origin: String,
+}
+
+/// The numbers of one policy on one trace. Times in milliseconds; `None` where the trace has no
+/// flow of the class, or where the policy failed the trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TraceResult {
+    /// The policy string.
+    pub policy: String,
+    /// Index of the trace within its split.
+    pub trace: u64,
+    /// Seed that generates the trace.
+    pub seed: u64,
+    /// Flows in the trace.
+    pub flows: u64,
+    /// Flows that finished.
+    pub completed: u64,
+    /// Mean flow completion time.
+    pub mean_fct_ms: Option<f64>,
+    /// Median flow completion time.
+    pub p50_fct_ms: Option<f64>,
+    /// 95th percentile of the flow completion times.
+    pub p95_fct_ms: Option<f64>,
+    /// 99th percentile of the flow completion times.
+    pub p99_fct_ms: Option<f64>,
+    /// Mean of FCT / FCT alone in the network.
+    pub mean_slowdown: Option<f64>,
+    /// Mean FCT of the flows of at most 100 KB.
+    pub short_mean_fct_ms: Option<f64>,
+    /// 99th percentile of the FCTs of the flows of at most 100 KB.
+    pub short_p99_fct_ms: Option<f64>,
+    /// Mean FCT of the flows of at least 1 MB.
+    pub long_mean_fct_ms: Option<f64>,
+    /// Mean slowdown of the flows of at most 100 KB.
+    pub short_mean_slowdown: Option<f64>,
+    /// Mean slowdown of the flows of at least 1 MB.
+    pub long_mean_slowdown: Option<f64>,
+    /// Packets dropped, push-outs included.
+    pub drops: u64,
+    /// Data packets dropped.
+    pub drops_data: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Largest buffer occupancy in bytes.
+    pub max_occupancy_bytes: u64,
+    /// Time-weighted 99th percentile of the occupancy, as a fraction of the buffer.
+    pub p99_occupancy: Option<f64>,
+    /// Decisions of a learned policy; 0 for a rule.
+    pub decisions: u64,
+    /// Mean FCT / mean FCT of DT (α = 1) on the same trace.
+    pub ratio_to_dt: Option<f64>,
+    /// p99 FCT / p99 FCT of DT (α = 1) on the same trace.
+    pub p99_ratio_to_dt: Option<f64>,
+    /// Why the trace counts as failed, if it does: flows were left unfinished.
+    pub failure: Option<String>,
+}
+
+/// The numbers of one policy over all traces.
+///
+/// Means run over the traces that every policy finished and weigh each trace alike; a percentile
+/// is the mean over traces of the percentile within the trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PolicySummary {
+    /// The policy.
+    #[serde(flatten)]
+    pub entry: Entry,
+    /// Traces with a flow that did not finish.
+    pub failed: u64,
+    /// Mean over traces of the mean FCT.
+    pub mean_fct_ms: Option<f64>,
+    /// Mean over traces of the median FCT.
+    pub p50_fct_ms: Option<f64>,
+    /// Mean over traces of the 95th percentile.
+    pub p95_fct_ms: Option<f64>,
+    /// Mean over traces of the 99th percentile.
+    pub p99_fct_ms: Option<f64>,
+    /// Mean over traces of the mean slowdown.
+    pub mean_slowdown: Option<f64>,
+    /// The same for flows of at most 100 KB.
+    pub short_mean_slowdown: Option<f64>,
+    /// The same for flows of at least 1 MB.
+    pub long_mean_slowdown: Option<f64>,
+    /// Mean over traces of the mean FCT of flows of at most 100 KB.
+    pub short_mean_fct_ms: Option<f64>,
+    /// Mean over traces of the 99th percentile of the FCTs of flows of at most 100 KB.
+    pub short_p99_fct_ms: Option<f64>,
+    /// Mean over traces of the mean FCT of flows of at least 1 MB.
+    pub long_mean_fct_ms: Option<f64>,
+    /// Mean over traces of mean FCT / mean FCT of DT (α = 1).
+    pub ratio_to_dt: Option<Interval>,
+    /// Mean over traces of p99 FCT / p99 FCT of DT (α = 1).
+    pub p99_ratio_to_dt: Option<Interval>,
+    /// The smallest ratio of mean FCTs on any trace.
+    pub best_ratio: Option<f64>,
+    /// The largest.
+    pub worst_ratio: Option<f64>,
+    /// Traces won, tied and lost against DT (α = 1).
+    pub tally: Tally,
+    /// Share won of the traces that are not ties.
+    pub share_won: Option<f64>,
+    /// Share captured of the headroom between DT (α = 1) and the unlimited buffer.
+    pub headroom: Option<f64>,
+    /// Packets dropped over all traces.
+    pub drops: u64,
+    /// Data packets dropped over all traces.
+    pub drops_data: u64,
+    /// Retransmission timeouts over all traces.
+    pub timeouts: u64,
+    /// Mean over traces of the 99th percentile of the occupancy, as a fraction of the buffer.
+    pub p99_occupancy: Option<f64>,
+    /// Largest occupancy on any trace, in bytes.
+    pub max_occupancy_bytes: u64,
+    /// Decisions over all traces.
+    pub decisions: u64,
+}
+
+/// A learned policy against another one, pairwise over the same traces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Versus {
+    /// The learned policy.
+    pub policy: String,
+    /// The other one.
+    pub against: String,
+    /// Mean over traces of mean FCT / mean FCT of the other.
+    pub ratio: Interval,
+    /// Traces won, tied and lost against the other.
+    pub tally: Tally,
+}
+
+/// The scenario, as far as a reader of the numbers must know it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioFacts {
+    /// Name of the preset or file.
+    pub name: String,
+    /// Settings that matter most, in order, as name and value with its unit.
+    pub facts: Vec<(String, String)>,
+    /// All settings, resolved, as TOML.
+    pub toml: String,
+}
+
+/// Queue length against threshold on one trace, binned in time (Fig. 10 of the NDT paper).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// Index of the trace.
+    pub trace: u64,
+    /// Start of the window in milliseconds.
+    pub start_ms: f64,
+    /// Width of a bin in milliseconds.
+    pub bin_ms: f64,
+    /// Size of the buffer in bytes.
+    pub buffer_bytes: u64,
+    /// One row per policy and port.
+    pub series: Vec<TimelineSeries>,
+}
+
+/// One policy at one port; every vector has one value per bin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimelineSeries {
+    /// The policy string.
+    pub policy: String,
+    /// The port.
+    pub port: u32,
+    /// Largest queue within the bin, in bytes.
+    pub max_queue_bytes: Vec<u64>,
+    /// Mean queue within the bin, in bytes.
+    pub mean_queue_bytes: Vec<f64>,
+    /// Smallest threshold within the bin, in bytes.
+    pub min_threshold_bytes: Vec<u64>,
+}
+
+/// The distribution of the time between a learned policy's decisions (Fig. 12b of the NDT paper).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriggerIntervals {
+    /// The policy string.
+    pub policy: String,
+    /// Intervals counted.
+    pub count: u64,
+    /// Nearest-rank percentiles 0, 0.5, …, 100 in milliseconds.
+    pub percentiles_ms: Vec<f64>,
+}
+
+/// What depends on the machine and not on the seed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// Wall-clock time of the evaluation in seconds.
+    pub wall_s: f64,
+    /// Threads used.
+    pub threads: usize,
+}
+
+/// A whole evaluation. All but [`Evaluation::timing`] is the same for the same seed, whatever the
+/// number of threads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// [`FORMAT`].
+    pub format: String,
+    /// [`VERSION`].
+    pub version: u32,
+    /// Name and version of the program.
+    pub software: String,
+    /// The scenario.
+    pub scenario: ScenarioFacts,
+    /// `train`, `validation`, `test`, or `file`.
+    pub split: String,
+    /// Seed from which the seeds of the traces are derived.
+    pub seed: u64,
+    /// Traces evaluated.
+    pub traces: u64,
+    /// Bootstrap resamples behind the intervals.
+    pub resamples: usize,
+    /// One per policy: learned ones first, then rules, baseline and reference last.
+    pub policies: Vec<PolicySummary>,
+    /// Learned policies against the rules.
+    pub versus: Vec<Versus>,
+    /// One per policy and trace, by policy in the order above, then by trace.
+    pub results: Vec<TraceResult>,
+    /// Queue length against threshold on one trace.
+    pub timeline: Option<Timeline>,
+    /// Time between decisions, one per learned policy.
+    pub trigger_intervals: Vec<TriggerIntervals>,
+    /// What depends on the machine.
+    pub timing: Timing,
+}
+
+impl Evaluation {
+    /// The results of one policy by trace.
+    pub fn results_of<'a>(&'a self, policy: &'a str) -> impl Iterator<Item = &'a TraceResult> {
+        self.results
+            .iter()
+            .filter(move |result| result.policy == policy)
+    }
+
+    /// The results that count as failed.
+    pub fn failures(&self) -> impl Iterator<Item = &TraceResult> {
+        self.results
+            .iter()
+            .filter(|result| result.failure.is_some())
+    }
+
+    /// The summary of one policy.
+    pub fn policy(&self, policy: &str) -> Option<&PolicySummary> {
+        self.policies
+            .iter()
+            .find(|summary| summary.entry.policy == policy)
+    }
+
+    /// The learned policies.
+    pub fn learned(&self) -> impl Iterator<Item = &PolicySummary> {
+        self.policies
+            .iter()
+            .filter(|summary| summary.entry.role == Role::Learned)
+    }
+}

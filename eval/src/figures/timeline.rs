@@ -1,0 +1,201 @@
+//! Queue length against threshold over time (Fig. 10 of the NDT paper): per bin the largest queue
+//! as a bar, its part above the smallest threshold dark, the mean queue as a line.
+
+use std::collections::BTreeSet;
+
+use plotters::prelude::*;
+
+use super::style::{self, Canvas, Drawn, text};
+use super::{Figure, FigureError, draw};
+use crate::data::{Evaluation, Role, Timeline, TimelineSeries};
+use crate::format;
+use crate::verdict::short_name;
+
+const PANEL: u32 = 150;
+const FOOT: u32 = 44;
+const TYPE: u32 = style::TYPE;
+
+/// One figure per port, one panel per policy.
+pub fn timelines(evaluation: &Evaluation) -> Result<Vec<Figure>, FigureError> {
+    let Some(timeline) = &evaluation.timeline else {
+        return Ok(Vec::new());
+    };
+    let ports: BTreeSet<u32> = timeline.series.iter().map(|series| series.port).collect();
+    ports
+        .into_iter()
+        .map(|port| of_port(evaluation, timeline, port))
+        .collect()
+}
+
+fn of_port(evaluation: &Evaluation, timeline: &Timeline, port: u32) -> Result<Figure, FigureError> {
+    let series: Vec<&TimelineSeries> = timeline.series.iter().filter(|s| s.port == port).collect();
+    let longest = series
+        .iter()
+        .flat_map(|s| &s.max_queue_bytes)
+        .max()
+        .copied()
+        .unwrap_or(0);
+    let top_kb = (longest as f64 * 1.1).max(timeline.buffer_bytes as f64 * 0.05) / 1e3;
+    let names: Vec<&str> = series.iter().map(|s| short_name(&s.policy)).collect();
+    let description = format!(
+        "Queue of port {port} on trace {}, in bins of {} ms from {} ms on, one panel per policy \
+         ({}). Bars: largest queue of the bin, dark where it exceeds the smallest threshold of the \
+         bin (the coloured line; thresholds above the panel are not shown). Thin line: mean queue.",
+        timeline.trace,
+        format::significant(timeline.bin_ms),
+        format::significant(timeline.start_ms),
+        names.join(", "),
+    );
+    let height = PANEL * series.len() as u32 + FOOT;
+    let title = format!("Queue and threshold at port {port}");
+    draw(
+        &format!("timeline-port-{port}"),
+        (style::WIDTH, height),
+        &title,
+        description,
+        |canvas| {
+            let mut rest = canvas.clone();
+            for (index, series) in series.iter().enumerate() {
+                let last = index + 1 == names.len();
+                let (panel, below) = rest.split_vertically(if last { PANEL + FOOT } else { PANEL });
+                let stroke = policy_stroke(evaluation, &series.policy);
+                draw_panel(&panel, timeline, series, top_kb, last, stroke)?;
+                rest = below;
+            }
+            Ok(())
+        },
+    )
+}
+
+fn policy_stroke(evaluation: &Evaluation, policy: &str) -> style::Stroke {
+    let index = evaluation
+        .policies
+        .iter()
+        .position(|p| p.entry.policy == policy)
+        .unwrap_or(0);
+    let role = evaluation
+        .policy(policy)
+        .map_or(Role::Heuristic, |p| p.entry.role);
+    style::stroke(policy, role, index)
+}
+
+fn draw_panel(
+    panel: &Canvas,
+    timeline: &Timeline,
+    series: &TimelineSeries,
+    top_kb: f64,
+    last: bool,
+    stroke: style::Stroke,
+) -> Drawn {
+    let bins = series.max_queue_bytes.len();
+    let at = |bin: usize| timeline.start_ms + bin as f64 * timeline.bin_ms;
+    let name = short_name(&series.policy).to_string();
+    panel
+        .draw(&Text::new(name, (58, 2), style::label(TYPE)))
+        .map_err(text)?;
+    let mut chart = ChartBuilder::on(panel)
+        .margin_right(14)
+        .margin_top(20)
+        .x_label_area_size(if last { FOOT } else { 4 })
+        .y_label_area_size(56)
+        .build_cartesian_2d(at(0)..at(bins), 0.0..top_kb)
+        .map_err(text)?;
+    let tick = |value: &f64| format::tick(*value);
+    let mut mesh = chart.configure_mesh();
+    mesh.y_desc("KB")
+        .x_labels(if last { 6 } else { 0 })
+        .y_labels(4)
+        .x_label_formatter(&tick)
+        .y_label_formatter(&tick)
+        .label_style(style::label(TYPE))
+        .axis_desc_style(style::label(TYPE))
+        .axis_style(style::INK.mix(0.45))
+        .bold_line_style(style::INK.mix(0.12))
+        .light_line_style(TRANSPARENT)
+        .disable_x_mesh();
+    if last {
+        mesh.x_desc("time, ms");
+    }
+    mesh.draw().map_err(text)?;
+
+    let bars = (0..bins).flat_map(|bin| {
+        let (queue, threshold) = (series.max_queue_bytes[bin], series.min_threshold_bytes[bin]);
+        bar(at(bin), at(bin + 1), queue, threshold, stroke.colour)
+    });
+    chart.draw_series(bars).map_err(text)?;
+    let mean = series.mean_queue_bytes.iter().enumerate();
+    let mean = mean.map(|(bin, bytes)| (at(bin) + timeline.bin_ms / 2.0, bytes / 1e3));
+    chart
+        .draw_series(LineSeries::new(mean, style::INK.stroke_width(1)))
+        .map_err(text)?;
+    let thresholds = series.min_threshold_bytes.iter().map(|t| *t as f64 / 1e3);
+    for run in visible_runs(thresholds, top_kb) {
+        let steps = run
+            .iter()
+            .flat_map(|&(bin, t)| [(at(bin), t), (at(bin + 1), t)]);
+        chart
+            .draw_series(LineSeries::new(steps, stroke.colour.stroke_width(2)))
+            .map_err(text)?;
+    }
+    Ok(())
+}
+
+/// A bar in up to two parts: the part within the threshold tinted, the part above it dark.
+fn bar(
+    left: f64,
+    right: f64,
+    queue: u64,
+    threshold: u64,
+    colour: RGBColor,
+) -> Vec<Rectangle<(f64, f64)>> {
+    let kb = |bytes: u64| bytes as f64 / 1e3;
+    let edge = queue.min(threshold);
+    let parts = [(0, edge, 0.3), (edge, queue, 0.85)];
+    let visible = parts.into_iter().filter(|(low, high, _)| high > low);
+    visible
+        .map(|(low, high, strength)| {
+            Rectangle::new(
+                [(left, kb(low)), (right, kb(high))],
+                colour.mix(strength).filled(),
+            )
+        })
+        .collect()
+}
+
+/// Consecutive bins whose threshold lies within the panel.
+fn visible_runs(thresholds: impl Iterator<Item = f64>, top: f64) -> Vec<Vec<(usize, f64)>> {
+    let mut runs: Vec<Vec<(usize, f64)>> = Vec::new();
+    let mut open = false;
+    for (bin, threshold) in thresholds.enumerate() {
+        if threshold > top {
+            open = false;
+            continue;
+        }
+        if !open {
+            runs.push(Vec::new());
+            open = true;
+        }
+        if let Some(run) = runs.last_mut() {
+            run.push((bin, threshold));
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_above_the_panel_interrupt_the_line() {
+        let runs = visible_runs([5.0, 50.0, 6.0, 7.0].into_iter(), 10.0);
+        assert_eq!(runs, vec![vec![(0, 5.0)], vec![(2, 6.0), (3, 7.0)]]);
+    }
+
+    #[test]
+    fn a_bar_is_split_at_the_threshold() {
+        assert_eq!(bar(0.0, 1.0, 100, 200, BLACK).len(), 1);
+        assert_eq!(bar(0.0, 1.0, 300, 200, BLACK).len(), 2);
+        assert!(bar(0.0, 1.0, 0, 200, BLACK).is_empty());
+    }
+}

@@ -1,0 +1,284 @@
+//! The report as one HTML page that needs nothing else: styles and figures are inside, there is no
+//! script, and nothing is fetched.
+
+mod tables;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::data::{Evaluation, Role};
+use crate::figures::Figure;
+use crate::format;
+use crate::verdict::{self, Tone, Verdict};
+
+const STYLE: &str = include_str!("html/report.css");
+
+/// The whole page.
+pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
+    let name = &evaluation.scenario.name;
+    let (timelines, curves): (Vec<&Figure>, Vec<&Figure>) = figures
+        .iter()
+        .partition(|figure| figure.name.starts_with("timeline"));
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content=(evaluation.software);
+                title { "Buffer policies on " (name) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { "Buffer policies on " (name) }
+                    p { (what_was_compared(evaluation)) }
+                }
+                main {
+                    (findings(evaluation))
+                    (tables::comparison(evaluation))
+                    @if !curves.is_empty() { (figure_grid("Trace by trace", &curves)) }
+                    (tables::versus(evaluation))
+                    (tables::completion_times(evaluation))
+                    (tables::buffer(evaluation))
+                    @if !timelines.is_empty() { (timeline_section(evaluation, &timelines)) }
+                    (tables::failures(evaluation))
+                    (method(evaluation))
+                    (setup(evaluation))
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn what_was_compared(evaluation: &Evaluation) -> String {
+    let rules = evaluation.policies.len();
+    let unseen = if evaluation.split == "test" {
+        " unseen"
+    } else {
+        ""
+    };
+    format!(
+        "{rules} policies, each on the same {}{unseen} traces ({} split, seed {}). All ratios are to DT \
+         with α = 1 on the same trace; below 1 is better.",
+        evaluation.traces, evaluation.split, evaluation.seed,
+    )
+}
+
+fn tone_class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Wins => "wins",
+        Tone::Open => "open",
+        Tone::Loses => "loses",
+        Tone::Plain => "plain",
+        Tone::Warning => "warning",
+    }
+}
+
+fn findings(evaluation: &Evaluation) -> Markup {
+    let verdicts = verdict::verdicts(evaluation);
+    html! {
+        @if !verdicts.is_empty() {
+            ul class="findings" aria-label="Findings" {
+                @for verdict in &verdicts { (finding(verdict)) }
+            }
+        }
+    }
+}
+
+/// A finding, its claim (up to the first colon or bracket) in bold.
+fn finding(verdict: &Verdict) -> Markup {
+    let text = &verdict.text;
+    let claim = text
+        .find(": ")
+        .or_else(|| text.find(" (ratio"))
+        .unwrap_or(0);
+    let (claim, rest) = text.split_at(if verdict.tone == Tone::Plain {
+        0
+    } else {
+        claim
+    });
+    html! {
+        li class=(tone_class(verdict.tone)) {
+            @if !claim.is_empty() { b { (claim) } }
+            (rest)
+        }
+    }
+}
+
+fn figure_grid(title: &str, figures: &[&Figure]) -> Markup {
+    html! {
+        section {
+            h2 { (title) }
+            div class="figures" {
+                @for figure in figures {
+                    figure {
+                        h3 { (figure.title) }
+                        (PreEscaped(figure.inline()))
+                        figcaption { (figure.description) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn timeline_section(evaluation: &Evaluation, figures: &[&Figure]) -> Markup {
+    let trace = evaluation
+        .timeline
+        .as_ref()
+        .map_or(0, |timeline| timeline.trace);
+    html! {
+        (figure_grid(&format!("Queues and thresholds on trace {trace}"), figures))
+        p class="note" {
+            "Shown are the two ports with the longest queues under DT, around the time when they \
+             are longest, on the trace where DT drops most. It illustrates how the policies differ \
+             and is no evidence about the average trace."
+        }
+    }
+}
+
+fn method(evaluation: &Evaluation) -> Markup {
+    let learned = evaluation
+        .policies
+        .iter()
+        .any(|policy| policy.entry.role == Role::Learned);
+    html! {
+        section {
+            h2 { "How to read this" }
+            p {
+                "The comparison is paired: every policy sees the same flows. The ratio of a policy is \
+                 the arithmetic mean over traces of its mean flow completion time (FCT) divided by \
+                 DT’s on the same trace. Its interval is the 95 % percentile bootstrap over traces ("
+                (format::count(evaluation.resamples as u64)) " seeded resamples). A trace is won below \
+                 0.999, lost above 1.001, and tied in between; traces without a drop are ties."
+            }
+            p {
+                "Headroom is the share of the difference between DT and an unlimited buffer that a \
+                 policy captures in mean FCT. It is a scale and not a bound: shorter queues can beat \
+                 an unlimited buffer. Percentiles are by nearest rank within a trace, then averaged \
+                 over traces. Slowdown is FCT divided by the FCT of the same flow alone in the \
+                 network; short flows have at most 100 KB, long ones at least 1 MB."
+            }
+            p {
+                "What a drop costs depends on minRTO and on loss recovery, so that these numbers hold \
+                 for the transport below and not for others."
+                @if learned { " Learned policies act on their mean, without exploration." }
+            }
+        }
+    }
+}
+
+fn setup(evaluation: &Evaluation) -> Markup {
+    let timing = &evaluation.timing;
+    let origins = evaluation
+        .policies
+        .iter()
+        .filter(|p| !p.entry.origin.is_empty());
+    html! {
+        section {
+            h2 { "Setup" }
+            dl {
+                dt { "Scenario" } dd { (evaluation.scenario.name) }
+                @for (name, value) in &evaluation.scenario.facts {
+                    dt { (name) } dd { (value) }
+                }
+                dt { "Traces" }
+                dd { (evaluation.traces) " of the " (evaluation.split) " split, seed " (evaluation.seed) }
+                @for policy in origins {
+                    dt { (verdict::short_name(&policy.entry.policy)) } dd { (policy.entry.origin) }
+                }
+                dt { "Run" }
+                dd {
+                    (evaluation.software) ", " (format::seconds(timing.wall_s)) " wall time on "
+                    (timing.threads) @if timing.threads == 1 { " thread" } @else { " threads" }
+                }
+            }
+            details {
+                summary { "All settings as TOML" }
+                pre tabindex="0" { code { (evaluation.scenario.toml) } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{figures, synthetic};
+
+    fn page(evaluation: &Evaluation) -> String {
+        render(evaluation, &figures::figures(evaluation).unwrap())
+    }
+
+    #[test]
+    fn the_page_needs_nothing_from_outside() {
+        let page = page(&synthetic::typical(0.8));
+        for outside in [
+            "http://", "https://", "src=", "href=", "url(", "@import", "<script", "<link",
+        ] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn every_policy_is_in_every_main_table() {
+        let evaluation = synthetic::typical(0.8);
+        let page = page(&evaluation);
+        for policy in &evaluation.policies {
+            let head = format!("scope=\"row\">{}<", policy.entry.policy);
+            assert!(page.matches(&head).count() >= 3, "{}", policy.entry.policy);
+        }
+    }
+
+    #[test]
+    fn the_page_can_be_found_ones_way_in() {
+        let page = page(&synthetic::typical(0.8));
+        assert!(page.starts_with("<!DOCTYPE html>"));
+        for part in [
+            "lang=\"en\"",
+            "name=\"viewport\"",
+            "<caption>",
+            "scope=\"col\"",
+            "role=\"img\"",
+            "prefers-color-scheme",
+            "@media print",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+        let ids: Vec<&str> = page
+            .split(" id=\"")
+            .skip(1)
+            .filter_map(|s| s.split('"').next())
+            .collect();
+        let unique: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
+        assert_eq!(unique.len(), ids.len(), "identifiers are unique");
+    }
+
+    #[test]
+    fn a_loss_is_stated_at_the_top() {
+        let page = page(&synthetic::typical(1.3));
+        let finding = page.find("<li class=\"loses\">").unwrap();
+        assert!(finding < page.find("<table").unwrap());
+        assert!(page.contains("<b>ndt-fct loses to DT (α = 1)</b>"));
+    }
+
+    #[test]
+    fn failed_traces_are_listed() {
+        let page = page(&synthetic::evaluation(&[
+            ("cs", &[9.0, f64::NAN]),
+            ("dt", &[10.0, 20.0]),
+            ("unlimited", &[5.0, 10.0]),
+        ]));
+        assert!(page.contains("cs failed 1 of 2 traces"));
+        assert!(page.contains("1 of 300 flows did not finish"));
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        let mut evaluation = synthetic::evaluation(&[("cs", &[9.0]), ("dt", &[10.0])]);
+        evaluation.scenario.name = "<b>&".to_string();
+        assert!(page(&evaluation).contains("&lt;b&gt;&amp;"));
+    }
+}

@@ -1,0 +1,332 @@
+//! The files of an evaluation, written as a whole or not at all.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::data::{Evaluation, TraceResult};
+use crate::figures::{self, FigureError};
+use crate::html;
+
+/// Why the report was not written. No file is left behind.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// The folder holds files and may not be replaced.
+    #[error("output folder {} is not empty (--force replaces it)", .0.display())]
+    NotEmpty(PathBuf),
+    /// The path is a file.
+    #[error("output {} exists and is not a folder", .0.display())]
+    NotAFolder(PathBuf),
+    /// The file system refused.
+    #[error("cannot write {}: {source}", .path.display())]
+    Io {
+        /// What was being written.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A figure could not be drawn.
+    #[error(transparent)]
+    Figure(#[from] FigureError),
+    /// The numbers could not be turned into a file.
+    #[error("cannot write {name}: {reason}")]
+    Encode {
+        /// The file.
+        name: &'static str,
+        /// The cause.
+        reason: String,
+    },
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> OutputError {
+    let path = path.to_path_buf();
+    move |source| OutputError::Io { path, source }
+}
+
+/// Checks that `folder` can take a report, before the work that fills it.
+///
+/// # Errors
+/// When it is a file, when it is not empty and `force` is not set, or when its parent cannot be
+/// created or written.
+pub fn check_folder(folder: &Path, force: bool) -> Result<(), OutputError> {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => {
+            if !force && entries.next().is_some() {
+                return Err(OutputError::NotEmpty(folder.to_path_buf()));
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            return Err(OutputError::NotAFolder(folder.to_path_buf()));
+        }
+        Err(error) => return Err(io_error(folder)(error)),
+    }
+    let probe = staging(folder)?;
+    fs::remove_dir(&probe).map_err(io_error(&probe))
+}
+
+/// A new, empty folder beside `folder`, on the same file system, to be renamed into place.
+fn staging(folder: &Path) -> Result<PathBuf, OutputError> {
+    let name = folder.file_name().map(|n| n.to_string_lossy().into_owned());
+    let name = name.unwrap_or_else(|| "report".to_string());
+    let parent = match folder.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(parent).map_err(io_error(parent))?;
+    let staging = parent.join(format!(".{name}.{}.partial", std::process::id()));
+    if staging.exists() {
+        fs::remove_dir_all(&staging).map_err(io_error(&staging))?;
+    }
+    fs::create_dir(&staging).map_err(io_error(folder))?;
+    Ok(staging)
+}
+
+/// Writes `report.html`, `report.json`, `per_trace.csv` and the figures into `folder`.
+///
+/// All files are written into a folder beside it, which then takes its name: a reader sees the old
+/// content or the new, never a part. With `force` an existing folder is replaced.
+///
+/// # Errors
+/// As [`check_folder`], and when a file cannot be written. Nothing is left behind.
+pub fn write(evaluation: &Evaluation, folder: &Path, force: bool) -> Result<(), OutputError> {
+    check_folder(folder, force)?;
+    let files = contents(evaluation)?;
+    let staging = staging(folder)?;
+    let written = fill(&staging, &files).and_then(|()| install(&staging, folder));
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_dir_all(&staging);
+    }
+    written
+}
+
+fn contents(evaluation: &Evaluation) -> Result<Vec<(String, Vec<u8>)>, OutputError> {
+    let figures = figures::figures(evaluation)?;
+    let mut files = vec![
+        (
+            "report.html".to_string(),
+            html::render(evaluation, &figures).into_bytes(),
+        ),
+        ("report.json".to_string(), json(evaluation)?),
+        ("per_trace.csv".to_string(), csv(&evaluation.results)?),
+    ];
+    files.extend(
+        figures
+            .iter()
+            .map(|f| (format!("{}.svg", f.name), f.standalone().into_bytes())),
+    );
+    Ok(files)
+}
+
+fn fill(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), OutputError> {
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        let mut file = fs::File::create(&path).map_err(io_error(&path))?;
+        file.write_all(bytes).map_err(io_error(&path))?;
+        file.sync_all().map_err(io_error(&path))?;
+    }
+    Ok(())
+}
+
+/// Gives the finished folder its name; an existing one steps aside first, as a rename replaces only
+/// an empty folder.
+fn install(staging: &Path, folder: &Path) -> Result<(), OutputError> {
+    if !folder.exists() {
+        return fs::rename(staging, folder).map_err(io_error(folder));
+    }
+    let old = staging.with_extension("old");
+    if old.exists() {
+        fs::remove_dir_all(&old).map_err(io_error(&old))?;
+    }
+    fs::rename(folder, &old).map_err(io_error(folder))?;
+    if let Err(error) = fs::rename(staging, folder) {
+        let _ = fs::rename(&old, folder);
+        return Err(io_error(folder)(error));
+    }
+    fs::remove_dir_all(&old).map_err(io_error(&old))
+}
+
+/// `report.json`: the whole evaluation.
+fn json(evaluation: &Evaluation) -> Result<Vec<u8>, OutputError> {
+    let mut text = serde_json::to_vec_pretty(evaluation).map_err(|e| OutputError::Encode {
+        name: "report.json",
+        reason: e.to_string(),
+    })?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// The columns of `per_trace.csv`, in order.
+pub const PER_TRACE_COLUMNS: [&str; 17] = [
+    "policy",
+    "trace",
+    "seed",
+    "flows",
+    "mean_fct_ms",
+    "p50_fct_ms",
+    "p95_fct_ms",
+    "p99_fct_ms",
+    "mean_slowdown",
+    "short_mean_fct_ms",
+    "short_p99_fct_ms",
+    "long_mean_fct_ms",
+    "drops",
+    "timeouts",
+    "p99_occupancy",
+    "decisions",
+    "ratio_to_dt",
+];
+
+/// `per_trace.csv`: one row per policy and trace; a field without a number is empty.
+fn csv(results: &[TraceResult]) -> Result<Vec<u8>, OutputError> {
+    let encode = |reason: String| OutputError::Encode {
+        name: "per_trace.csv",
+        reason,
+    };
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer
+        .write_record(PER_TRACE_COLUMNS)
+        .map_err(|e| encode(e.to_string()))?;
+    for result in results {
+        writer
+            .write_record(csv_row(result))
+            .map_err(|e| encode(e.to_string()))?;
+    }
+    writer.into_inner().map_err(|e| encode(e.to_string()))
+}
+
+fn csv_row(result: &TraceResult) -> [String; PER_TRACE_COLUMNS.len()] {
+    let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
+    [
+        result.policy.clone(),
+        result.trace.to_string(),
+        result.seed.to_string(),
+        result.flows.to_string(),
+        number(result.mean_fct_ms),
+        number(result.p50_fct_ms),
+        number(result.p95_fct_ms),
+        number(result.p99_fct_ms),
+        number(result.mean_slowdown),
+        number(result.short_mean_fct_ms),
+        number(result.short_p99_fct_ms),
+        number(result.long_mean_fct_ms),
+        result.drops.to_string(),
+        result.timeouts.to_string(),
+        number(result.p99_occupancy),
+        result.decisions.to_string(),
+        number(result.ratio_to_dt),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn all_files_and_nothing_else() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("a/report");
+        write(&synthetic::typical(0.8), &folder, false).unwrap();
+        let expected = [
+            "cdf-mean-fct.svg",
+            "per_trace.csv",
+            "ratio-mean-fct.svg",
+            "ratio-p99-fct.svg",
+            "report.html",
+            "report.json",
+            "timeline-port-3.svg",
+            "timeline-port-7.svg",
+            "trigger-intervals.svg",
+        ];
+        assert_eq!(names(&folder), expected);
+        assert_eq!(
+            names(&parent.path().join("a")),
+            ["report"],
+            "no temporary folder is left"
+        );
+    }
+
+    #[test]
+    fn the_json_is_read_back_as_it_was() {
+        let evaluation = synthetic::typical(0.8);
+        let read: Evaluation = serde_json::from_slice(&json(&evaluation).unwrap()).unwrap();
+        assert_eq!(read.results.len(), evaluation.results.len());
+        let tallies = |e: &Evaluation| e.policies.iter().map(|p| p.tally).collect::<Vec<_>>();
+        assert_eq!(tallies(&read), tallies(&evaluation));
+        assert_eq!(read.policies[0].entry, evaluation.policies[0].entry);
+        assert!(
+            read.results[0].long_mean_fct_ms.is_none(),
+            "no number is null"
+        );
+    }
+
+    #[test]
+    fn the_rows_of_the_csv() {
+        let evaluation = synthetic::evaluation(&[("cs", &[5.0]), ("dt", &[10.0])]);
+        let text = String::from_utf8(csv(&evaluation.results).unwrap()).unwrap();
+        let mut lines = text.lines();
+        assert_eq!(
+            lines.next(),
+            Some(
+                "policy,trace,seed,flows,mean_fct_ms,p50_fct_ms,p95_fct_ms,p99_fct_ms,mean_slowdown,\
+                 short_mean_fct_ms,short_p99_fct_ms,long_mean_fct_ms,drops,timeouts,p99_occupancy,\
+                 decisions,ratio_to_dt"
+            )
+        );
+        assert_eq!(
+            lines.next(),
+            Some("cs,0,2654435769,300,5,1,20,45,1,1.5,15,,50,5,0.8,0,0.5")
+        );
+        assert_eq!(lines.count(), 1);
+    }
+
+    #[test]
+    fn a_folder_with_files_is_kept_unless_forced() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = folder.path().join("notes.txt");
+        fs::write(&kept, "mine").unwrap();
+        let evaluation = synthetic::evaluation(&[("cs", &[5.0]), ("dt", &[10.0])]);
+        let refused = write(&evaluation, folder.path(), false).unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .contains("is not empty (--force replaces it)")
+        );
+        assert_eq!(names(folder.path()), ["notes.txt"]);
+        write(&evaluation, folder.path(), true).unwrap();
+        assert!(!kept.exists());
+        assert!(folder.path().join("report.html").exists());
+    }
+
+    #[test]
+    fn an_empty_folder_is_filled() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("out");
+        fs::create_dir(&folder).unwrap();
+        let evaluation = synthetic::evaluation(&[("cs", &[5.0]), ("dt", &[10.0])]);
+        write(&evaluation, &folder, false).unwrap();
+        assert!(folder.join("report.json").exists());
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_named() {
+        let parent = tempfile::tempdir().unwrap();
+        let file = parent.path().join("out");
+        fs::write(&file, "x").unwrap();
+        let error = check_folder(&file, true).unwrap_err();
+        assert!(matches!(error, OutputError::NotAFolder(_)), "{error}");
+        let below = check_folder(&file.join("deeper"), false).unwrap_err();
+        assert!(below.to_string().contains("out"), "{below}");
+    }
+}

@@ -1,0 +1,256 @@
+//! The statistics of a paired comparison: every policy sees the same traces, so what is compared
+//! is one ratio per trace, and what is resampled is the trace.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+/// A trace is won when the ratio lies below this; most traces that never drop give exactly 1.
+pub const WON_BELOW: f64 = 0.999;
+/// A trace is lost when the ratio lies above this; between the two it is a tie.
+pub const LOST_ABOVE: f64 = 1.001;
+/// Bootstrap resamples behind every published interval.
+pub const RESAMPLES: usize = 10_000;
+
+/// The nearest-rank percentile: the smallest value with at least a share `q` of all values at or
+/// below it.
+///
+/// `sorted` must be ascending; `q` lies in `[0, 1]` (`q = 0` gives the minimum). `None` for an
+/// empty slice.
+pub fn nearest_rank(sorted: &[f64], q: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let rank = (q * sorted.len() as f64).ceil() as usize;
+    Some(sorted[rank.saturating_sub(1).min(last)])
+}
+
+/// The arithmetic mean, summed in order; `None` for an empty slice.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The mean of the values that are finite: a trace without a flow of some class has no number for
+/// that class. `None` where no value is left.
+pub fn finite_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let finite: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
+    mean(&finite)
+}
+
+/// A mean over traces with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Arithmetic mean over the traces.
+    pub mean: f64,
+    /// 2.5th percentile of the resampled means.
+    pub low: f64,
+    /// 97.5th percentile of the resampled means.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Whether the whole interval lies below 1: better than the baseline, beyond chance.
+    pub fn is_below_one(&self) -> bool {
+        self.high < 1.0
+    }
+
+    /// Whether the whole interval lies above 1: worse than the baseline, beyond chance.
+    pub fn is_above_one(&self) -> bool {
+        self.low > 1.0
+    }
+}
+
+/// Mean of `values` with a percentile-bootstrap 95 % interval.
+///
+/// `resamples` times as many values as given are drawn with replacement and averaged; the interval
+/// runs from the 2.5th to the 97.5th nearest-rank percentile of those means. The same seed gives
+/// the same interval. `None` for an empty slice; with no resamples the interval is the mean.
+pub fn bootstrap_mean(values: &[f64], resamples: usize, seed: u64) -> Option<Interval> {
+    let centre = mean(values)?;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut means: Vec<f64> = (0..resamples)
+        .map(|_| resampled_mean(values, &mut rng))
+        .collect();
+    means.sort_by(f64::total_cmp);
+    Some(Interval {
+        mean: centre,
+        low: nearest_rank(&means, 0.025).unwrap_or(centre),
+        high: nearest_rank(&means, 0.975).unwrap_or(centre),
+    })
+}
+
+fn resampled_mean(values: &[f64], rng: &mut Xoshiro256PlusPlus) -> f64 {
+    let count = values.len();
+    let draw = |rng: &mut Xoshiro256PlusPlus| {
+        // Multiply-shift maps 64 random bits onto 0..count; the bias is below count / 2^64.
+        values[((u128::from(rng.next_u64()) * count as u128) >> 64) as usize]
+    };
+    (0..count).map(|_| draw(rng)).sum::<f64>() / count as f64
+}
+
+/// How many traces a policy wins, ties and loses against the baseline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Traces with a ratio below [`WON_BELOW`].
+    pub won: u64,
+    /// Traces in between.
+    pub tied: u64,
+    /// Traces with a ratio above [`LOST_ABOVE`], and traces that the policy failed.
+    pub lost: u64,
+}
+
+impl Tally {
+    /// Counts `ratios`; a ratio that is not a number counts as lost.
+    pub fn of(ratios: &[f64]) -> Tally {
+        ratios
+            .iter()
+            .fold(Tally::default(), |tally, &ratio| tally.with(ratio))
+    }
+
+    fn with(mut self, ratio: f64) -> Tally {
+        if ratio < WON_BELOW {
+            self.won += 1;
+        } else if ratio <= LOST_ABOVE {
+            self.tied += 1;
+        } else {
+            self.lost += 1;
+        }
+        self
+    }
+
+    /// Share won of the traces that are not ties; `None` where all are.
+    pub fn share_won(&self) -> Option<f64> {
+        let decided = self.won + self.lost;
+        (decided > 0).then(|| self.won as f64 / decided as f64)
+    }
+
+    /// All traces counted.
+    pub fn total(&self) -> u64 {
+        self.won + self.tied + self.lost
+    }
+}
+
+/// Share of the headroom between a baseline and an unlimited buffer that a policy captures:
+/// 0 is the baseline, 1 the unlimited buffer. It is a scale and not a bound, as shorter queues can
+/// beat an unlimited buffer. `None` where the unlimited buffer is not better than the baseline.
+pub fn headroom(baseline: f64, policy: f64, unlimited: f64) -> Option<f64> {
+    let room = baseline - unlimited;
+    (room > 0.0 && policy.is_finite()).then(|| (baseline - policy) / room)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn nearest_rank_of_the_textbook_example() {
+        let values = [15.0, 20.0, 35.0, 40.0, 50.0];
+        let percentiles = [
+            (0.0, 15.0),
+            (0.05, 15.0),
+            (0.30, 20.0),
+            (0.40, 20.0),
+            (0.50, 35.0),
+            (1.0, 50.0),
+        ];
+        for (q, expected) in percentiles {
+            assert_eq!(nearest_rank(&values, q), Some(expected), "q = {q}");
+        }
+        assert_eq!(nearest_rank(&[], 0.5), None);
+        assert_eq!(nearest_rank(&[7.0], 0.99), Some(7.0));
+    }
+
+    #[test]
+    fn means_leave_out_what_has_no_number() {
+        assert_eq!(mean(&[1.0, 2.0, 6.0]), Some(3.0));
+        assert_eq!(mean(&[]), None);
+        assert_eq!(finite_mean([1.0, f64::NAN, 3.0]), Some(2.0));
+        assert_eq!(finite_mean([f64::NAN]), None);
+    }
+
+    #[test]
+    fn the_edges_of_a_tie_are_ties() {
+        let tally = Tally::of(&[0.5, 0.9989, 0.999, 1.0, 1.001, 1.0011, f64::NAN]);
+        assert_eq!(
+            tally,
+            Tally {
+                won: 2,
+                tied: 3,
+                lost: 2
+            }
+        );
+        assert_eq!(tally.share_won(), Some(0.5));
+        assert_eq!(tally.total(), 7);
+        assert_eq!(Tally::of(&[1.0]).share_won(), None);
+    }
+
+    #[test]
+    fn headroom_is_a_scale_from_baseline_to_unlimited() {
+        assert_eq!(headroom(10.0, 8.0, 6.0), Some(0.5));
+        assert_eq!(headroom(10.0, 5.0, 6.0), Some(1.25));
+        assert_eq!(headroom(10.0, 12.0, 6.0), Some(-0.5));
+        assert_eq!(headroom(10.0, 9.0, 10.0), None);
+        assert_eq!(headroom(10.0, f64::NAN, 5.0), None);
+    }
+
+    #[test]
+    fn two_values_resample_to_a_binomial() {
+        // The mean of two draws from {0, 1} is 0, 1/2, 1 with probability 1/4, 1/2, 1/4, so both
+        // 2.5 % tails reach the extremes.
+        let interval = bootstrap_mean(&[0.0, 1.0], RESAMPLES, 1).unwrap();
+        assert_eq!(
+            interval,
+            Interval {
+                mean: 0.5,
+                low: 0.0,
+                high: 1.0
+            }
+        );
+    }
+
+    #[test]
+    fn the_interval_matches_the_normal_approximation() {
+        // 0, 1, …, 99: standard error 28.866 / 10, so the interval is near 49.5 ± 1.96 · 2.8866.
+        let values: Vec<f64> = (0..100).map(f64::from).collect();
+        let interval = bootstrap_mean(&values, RESAMPLES, 7).unwrap();
+        assert_eq!(interval.mean, 49.5);
+        assert!((interval.low - 43.84).abs() < 0.25, "{interval:?}");
+        assert!((interval.high - 55.16).abs() < 0.25, "{interval:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn an_interval_holds_within_the_range_of_the_values(
+            values in prop::collection::vec(0.1f64..10.0, 1..40),
+            seed in any::<u64>(),
+        ) {
+            let interval = bootstrap_mean(&values, 200, seed).unwrap();
+            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = values.iter().copied().fold(0.0, f64::max);
+            prop_assert!(least - 1e-9 <= interval.low && interval.low <= interval.high);
+            prop_assert!(interval.high <= most + 1e-9);
+            prop_assert_eq!(bootstrap_mean(&values, 200, seed), Some(interval));
+        }
+
+        #[test]
+        fn equal_values_have_no_spread(value in 0.1f64..10.0, count in 1usize..30) {
+            let interval = bootstrap_mean(&vec![value; count], 100, 3).unwrap();
+            prop_assert!((interval.high - interval.low).abs() < 1e-9);
+        }
+
+        #[test]
+        fn nearest_rank_leaves_the_right_share_below(
+            mut values in prop::collection::vec(-5.0f64..5.0, 1..60),
+            q in 0.0f64..=1.0,
+        ) {
+            values.sort_by(f64::total_cmp);
+            let percentile = nearest_rank(&values, q).unwrap();
+            let at_or_below = values.iter().filter(|v| **v <= percentile).count() as f64;
+            prop_assert!(at_or_below >= q * values.len() as f64 - 1e-9);
+        }
+
+        #[test]
+        fn every_ratio_is_counted_once(ratios in prop::collection::vec(0.5f64..1.5, 0..50)) {
+            prop_assert_eq!(Tally::of(&ratios).total(), ratios.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! From the numbers of every trace to the numbers of every policy.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::data::{BASELINE, Entry, PolicySummary, Role, TraceResult, UNLIMITED, Versus};
+use crate::stats::{self, Interval, Tally};
+
+/// Fills the ratios to DT (α = 1) of every result from the result of DT on the same trace.
+///
+/// A ratio stays `None` where either of the two failed the trace.
+pub fn fill_ratios(results: &mut [TraceResult]) {
+    let baseline: BTreeMap<u64, (Option<f64>, Option<f64>)> = results
+        .iter()
+        .filter(|result| result.policy == BASELINE && result.failure.is_none())
+        .map(|result| (result.trace, (result.mean_fct_ms, result.p99_fct_ms)))
+        .collect();
+    for result in results.iter_mut().filter(|result| result.failure.is_none()) {
+        let (mean, p99) = baseline.get(&result.trace).copied().unwrap_or_default();
+        result.ratio_to_dt = ratio(result.mean_fct_ms, mean);
+        result.p99_ratio_to_dt = ratio(result.p99_fct_ms, p99);
+    }
+}
+
+fn ratio(value: Option<f64>, of: Option<f64>) -> Option<f64> {
+    let ratio = value? / of?;
+    ratio.is_finite().then_some(ratio)
+}
+
+/// The traces that every policy finished: only these enter means, so that no policy looks better
+/// for having failed a hard trace.
+fn common_traces(results: &[TraceResult]) -> BTreeSet<u64> {
+    let failed: BTreeSet<u64> = results
+        .iter()
+        .filter(|r| r.failure.is_some())
+        .map(|r| r.trace)
+        .collect();
+    results
+        .iter()
+        .map(|r| r.trace)
+        .filter(|trace| !failed.contains(trace))
+        .collect()
+}
+
+/// Summarises the results of every policy in the order of `entries`.
+///
+/// `results` must have their ratios filled by [`fill_ratios`]. Intervals come from `resamples`
+/// bootstrap resamples seeded by `seed`; every policy gets the same resamples of traces.
+pub fn summarise(
+    entries: &[Entry],
+    results: &[TraceResult],
+    resamples: usize,
+    seed: u64,
+) -> Vec<PolicySummary> {
+    let common = common_traces(results);
+    let mut summaries: Vec<PolicySummary> = entries
+        .iter()
+        .map(|entry| {
+            let own: Vec<&TraceResult> = results
+                .iter()
+                .filter(|r| r.policy == entry.policy)
+                .collect();
+            summarise_one(entry, &own, &common, resamples, seed)
+        })
+        .collect();
+    let mean_of = |name: &str| {
+        summaries
+            .iter()
+            .find(|s| s.entry.policy == name)
+            .and_then(|s| s.mean_fct_ms)
+    };
+    if let (Some(baseline), Some(unlimited)) = (mean_of(BASELINE), mean_of(UNLIMITED)) {
+        for summary in &mut summaries {
+            summary.headroom = summary
+                .mean_fct_ms
+                .and_then(|mean| stats::headroom(baseline, mean, unlimited));
+        }
+    }
+    summaries
+}
+
+fn summarise_one(
+    entry: &Entry,
+    own: &[&TraceResult],
+    common: &BTreeSet<u64>,
+    resamples: usize,
+    seed: u64,
+) -> PolicySummary {
+    let counted: Vec<&TraceResult> = own
+        .iter()
+        .copied()
+        .filter(|r| common.contains(&r.trace))
+        .collect();
+    let mean = |field: fn(&TraceResult) -> Option<f64>| {
+        stats::finite_mean(counted.iter().filter_map(|r| field(r)))
+    };
+    let ratios: Vec<f64> = counted.iter().filter_map(|r| r.ratio_to_dt).collect();
+    let tail_ratios: Vec<f64> = counted.iter().filter_map(|r| r.p99_ratio_to_dt).collect();
+    let failed = own.iter().filter(|r| r.failure.is_some()).count() as u64;
+    let mut tally = Tally::of(&ratios);
+    tally.lost += failed;
+    PolicySummary {
+        entry: entry.clone(),
+        failed,
+        mean_fct_ms: mean(|r| r.mean_fct_ms),
+        p50_fct_ms: mean(|r| r.p50_fct_ms),
+        p95_fct_ms: mean(|r| r.p95_fct_ms),
+        p99_fct_ms: mean(|r| r.p99_fct_ms),
+        mean_slowdown: mean(|r| r.mean_slowdown),
+        short_mean_slowdown: mean(|r| r.short_mean_slowdown),
+        long_mean_slowdown: mean(|r| r.long_mean_slowdown),
+        short_mean_fct_ms: mean(|r| r.short_mean_fct_ms),
+        short_p99_fct_ms: mean(|r| r.short_p99_fct_ms),
+        long_mean_fct_ms: mean(|r| r.long_mean_fct_ms),
+        ratio_to_dt: stats::bootstrap_mean(&ratios, resamples, seed),
+        p99_ratio_to_dt: stats::bootstrap_mean(&tail_ratios, resamples, seed),
+        best_ratio: ratios.iter().copied().min_by(f64::total_cmp),
+        worst_ratio: ratios.iter().copied().max_by(f64::total_cmp),
+        tally,
+        share_won: tally.share_won(),
+        headroom: None,
+        drops: counted.iter().map(|r| r.drops).sum(),
+        drops_data: counted.iter().map(|r| r.drops_data).sum(),
+        timeouts: counted.iter().map(|r| r.timeouts).sum(),
+        p99_occupancy: mean(|r| r.p99_occupancy),
+        max_occupancy_bytes: counted
+            .iter()
+            .map(|r| r.max_occupancy_bytes)
+            .max()
+            .unwrap_or(0),
+        decisions: counted.iter().map(|r| r.decisions).sum(),
+    }
+}
+
+/// Compares every learned policy with every rule (the baseline too, the unlimited buffer not).
+pub fn versus(
+    entries: &[Entry],
+    results: &[TraceResult],
+    resamples: usize,
+    seed: u64,
+) -> Vec<Versus> {
+    let common = common_traces(results);
+    let means = |policy: &str| -> BTreeMap<u64, f64> {
+        let of_policy = results
+            .iter()
+            .filter(|r| r.policy == policy && common.contains(&r.trace));
+        of_policy
+            .filter_map(|r| Some((r.trace, r.mean_fct_ms?)))
+            .collect()
+    };
+    let learned = entries.iter().filter(|entry| entry.role == Role::Learned);
+    let pairs = learned.flat_map(|policy| {
+        let others = entries
+            .iter()
+            .filter(|e| !matches!(e.role, Role::Learned | Role::Reference));
+        others.map(move |against| (policy, against))
+    });
+    pairs
+        .filter_map(|(policy, against)| {
+            let (ratio, tally) = paired(
+                &means(&policy.policy),
+                &means(&against.policy),
+                resamples,
+                seed,
+            )?;
+            Some(Versus {
+                policy: policy.policy.clone(),
+                against: against.policy.clone(),
+                ratio,
+                tally,
+            })
+        })
+        .collect()
+}
+
+fn paired(
+    ours: &BTreeMap<u64, f64>,
+    theirs: &BTreeMap<u64, f64>,
+    resamples: usize,
+    seed: u64,
+) -> Option<(Interval, Tally)> {
+    let ratios: Vec<f64> = ours
+        .iter()
+        .filter_map(|(trace, mean)| Some(mean / theirs.get(trace)?))
+        .collect();
+    Some((
+        stats::bootstrap_mean(&ratios, resamples, seed)?,
+        Tally::of(&ratios),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic;
+
+    #[test]
+    fn the_means_of_a_small_comparison() {
+        // Mean FCTs of two traces: dt 10, 20; unlimited 5, 10; cs 8, 22.
+        let (entries, mut results) = synthetic::from_means(&[
+            ("dt", &[10.0, 20.0]),
+            ("unlimited", &[5.0, 10.0]),
+            ("cs", &[8.0, 22.0]),
+        ]);
+        fill_ratios(&mut results);
+        let summaries = summarise(&entries, &results, 1000, 1);
+        let cs = &summaries[2];
+        assert_eq!(cs.mean_fct_ms, Some(15.0));
+        let ratio = cs.ratio_to_dt.unwrap();
+        assert!((ratio.mean - 0.95).abs() < 1e-12, "mean of 0.8 and 1.1");
+        assert!((ratio.low - 0.8).abs() < 1e-12 && (ratio.high - 1.1).abs() < 1e-12);
+        assert_eq!(
+            cs.tally,
+            Tally {
+                won: 1,
+                tied: 0,
+                lost: 1
+            }
+        );
+        assert_eq!(cs.headroom, Some(0.0), "both have 15 ms on average");
+        assert_eq!(
+            summaries[0].tally,
+            Tally {
+                won: 0,
+                tied: 2,
+                lost: 0
+            }
+        );
+        assert_eq!(summaries[1].headroom, Some(1.0));
+    }
+
+    #[test]
+    fn a_failed_trace_leaves_all_means_and_is_lost() {
+        let (entries, mut results) = synthetic::from_means(&[
+            ("dt", &[10.0, 20.0]),
+            ("unlimited", &[5.0, 10.0]),
+            ("cs", &[8.0, f64::NAN]),
+        ]);
+        fill_ratios(&mut results);
+        let summaries = summarise(&entries, &results, 100, 1);
+        assert_eq!(summaries[2].failed, 1);
+        assert_eq!(
+            summaries[2].tally,
+            Tally {
+                won: 1,
+                tied: 0,
+                lost: 1
+            }
+        );
+        assert_eq!(
+            summaries[0].mean_fct_ms,
+            Some(10.0),
+            "the trace is left out for all"
+        );
+    }
+
+    #[test]
+    fn learned_policies_meet_every_rule() {
+        let (entries, results) = synthetic::from_means(&[
+            ("ndt:a", &[8.0, 10.0]),
+            ("cs", &[16.0, 10.0]),
+            ("dt", &[10.0, 20.0]),
+            ("unlimited", &[5.0, 10.0]),
+        ]);
+        let versus = versus(&entries, &results, 100, 1);
+        let against: Vec<&str> = versus.iter().map(|v| v.against.as_str()).collect();
+        assert_eq!(against, ["cs", "dt"]);
+        assert_eq!(versus[0].ratio.mean, 0.75);
+        assert_eq!(
+            versus[0].tally,
+            Tally {
+                won: 1,
+                tied: 1,
+                lost: 0
+            }
+        );
+    }
+}

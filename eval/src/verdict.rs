@@ -1,0 +1,275 @@
+//! The findings in words, written from the numbers. A policy that loses is said to lose.
+
+use crate::data::{BASELINE, Evaluation, PolicySummary, Role, Versus};
+use crate::format;
+use crate::stats::{Interval, Tally};
+
+/// Whether a finding is good news for the policy that it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Better, beyond chance.
+    Wins,
+    /// The interval includes 1.
+    Open,
+    /// Worse, beyond chance.
+    Loses,
+    /// A fact that is neither.
+    Plain,
+    /// Something is wrong with the evaluation itself.
+    Warning,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// How to read it.
+    pub tone: Tone,
+    /// One or two sentences.
+    pub text: String,
+}
+
+impl Verdict {
+    fn new(tone: Tone, text: String) -> Verdict {
+        Verdict { tone, text }
+    }
+}
+
+fn tone_of(ratio: &Interval) -> Tone {
+    if ratio.is_below_one() {
+        Tone::Wins
+    } else if ratio.is_above_one() {
+        Tone::Loses
+    } else {
+        Tone::Open
+    }
+}
+
+/// A short name: the last component of a learned policy's folder.
+pub fn short_name(policy: &str) -> &str {
+    match policy.split_once(':') {
+        Some((kind, folder)) if kind.starts_with("ndt") => folder
+            .trim_end_matches('/')
+            .rsplit('/')
+            .next()
+            .unwrap_or(policy),
+        _ => policy,
+    }
+}
+
+/// All findings, the most important first: failed traces, then the learned policies (or, where
+/// there is none, every rule) against DT (α = 1), then against each other rule.
+pub fn verdicts(evaluation: &Evaluation) -> Vec<Verdict> {
+    let mut verdicts = failures(evaluation);
+    let learned: Vec<&PolicySummary> = evaluation.learned().collect();
+    for policy in &learned {
+        verdicts.extend(against_baseline(policy));
+        verdicts.extend(tail(policy));
+        verdicts.extend(headroom(policy));
+        verdicts.extend(rules(policy, &evaluation.versus));
+    }
+    if learned.is_empty() {
+        let rules = evaluation
+            .policies
+            .iter()
+            .filter(|p| p.entry.role == Role::Heuristic);
+        verdicts.extend(rules.filter_map(against_baseline));
+    }
+    verdicts
+}
+
+fn failures(evaluation: &Evaluation) -> Vec<Verdict> {
+    let failing = evaluation
+        .policies
+        .iter()
+        .filter(|policy| policy.failed > 0);
+    let verdict = |policy: &PolicySummary| {
+        let text = format!(
+            "{} failed {} of {} traces: flows were left unfinished. These traces count as lost for \
+             it and are left out of the means of every policy.",
+            short_name(&policy.entry.policy),
+            policy.failed,
+            evaluation.traces,
+        );
+        Verdict::new(Tone::Warning, text)
+    };
+    failing.map(verdict).collect()
+}
+
+fn against_baseline(policy: &PolicySummary) -> Option<Verdict> {
+    let ratio = policy.ratio_to_dt.as_ref()?;
+    let name = short_name(&policy.entry.policy);
+    let detail = format!(
+        "ratio {}, 95 % interval {}",
+        format::ratio(Some(ratio.mean)),
+        format::bounds(ratio)
+    );
+    let tone = tone_of(ratio);
+    let lead = match tone {
+        Tone::Wins => format!(
+            "{name} beats DT (α = 1): its mean FCT is {} lower on average ({detail}).",
+            format::change(ratio.mean)
+        ),
+        Tone::Loses => format!(
+            "{name} loses to DT (α = 1): its mean FCT is {} higher on average ({detail}).",
+            format::change(ratio.mean)
+        ),
+        _ => format!("{name} cannot be told apart from DT (α = 1) in mean FCT ({detail})."),
+    };
+    Some(Verdict::new(
+        tone,
+        format!("{lead} {}", record(&policy.tally)),
+    ))
+}
+
+/// The record of wins and losses in a sentence.
+fn record(tally: &Tally) -> String {
+    match tally.share_won() {
+        None => format!("All {} traces are ties.", tally.total()),
+        Some(share) => format!(
+            "It wins {} traces, ties {} and loses {}: {} won of those that are not ties.",
+            tally.won,
+            tally.tied,
+            tally.lost,
+            format::percent(Some(share)),
+        ),
+    }
+}
+
+fn tail(policy: &PolicySummary) -> Option<Verdict> {
+    let ratio = policy.p99_ratio_to_dt.as_ref()?;
+    let name = short_name(&policy.entry.policy);
+    let detail = format!(
+        "ratio {} [{}]",
+        format::ratio(Some(ratio.mean)),
+        format::bounds(ratio)
+    );
+    let tone = tone_of(ratio);
+    let text = match tone {
+        Tone::Wins => format!(
+            "In the tail {name} is better than DT: p99 FCT is {} lower on average ({detail}).",
+            format::change(ratio.mean)
+        ),
+        Tone::Loses => format!(
+            "In the tail {name} is worse than DT: p99 FCT is {} higher on average ({detail}).",
+            format::change(ratio.mean)
+        ),
+        _ => format!("In the tail {name} cannot be told apart from DT (p99 FCT {detail})."),
+    };
+    Some(Verdict::new(tone, text))
+}
+
+fn headroom(policy: &PolicySummary) -> Option<Verdict> {
+    let share = policy.headroom?;
+    let name = short_name(&policy.entry.policy);
+    let text = if share > 0.0 {
+        format!(
+            "{name} captures {} of what an unlimited buffer would gain over DT in mean FCT.",
+            format::percent(Some(share))
+        )
+    } else {
+        format!(
+            "{name} captures nothing of what an unlimited buffer would gain over DT in mean FCT \
+             ({} of the headroom).",
+            format::percent(Some(share))
+        )
+    };
+    Some(Verdict::new(Tone::Plain, text))
+}
+
+/// The learned policy against each rule other than the baseline.
+fn rules(policy: &PolicySummary, versus: &[Versus]) -> Vec<Verdict> {
+    let own = versus
+        .iter()
+        .filter(|v| v.policy == policy.entry.policy && v.against != BASELINE);
+    let name = short_name(&policy.entry.policy);
+    let verdict = |versus: &Versus| {
+        let against = &versus.against;
+        let change = format::change(versus.ratio.mean);
+        let tone = tone_of(&versus.ratio);
+        let claim = match tone {
+            Tone::Wins => format!("{name} beats {against}: mean FCT {change} lower"),
+            Tone::Loses => format!("{name} loses to {against}: mean FCT {change} higher"),
+            _ => format!("{name} cannot be told apart from {against}: mean FCT ratio"),
+        };
+        let detail = match tone {
+            Tone::Open => format::interval(Some(&versus.ratio)),
+            _ => format!("(ratio {})", format::interval(Some(&versus.ratio))),
+        };
+        Verdict::new(tone, format!("{claim} {detail}."))
+    };
+    own.map(verdict).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic;
+
+    fn texts(evaluation: &Evaluation) -> String {
+        verdicts(evaluation)
+            .into_iter()
+            .map(|v| v.text + "\n")
+            .collect()
+    }
+
+    #[test]
+    fn a_policy_that_loses_is_said_to_lose() {
+        let text = texts(&synthetic::evaluation(&[
+            ("ndt:runs/a/", &[12.0, 24.0, 30.0]),
+            ("cs", &[11.0, 20.0, 29.0]),
+            ("dt", &[10.0, 20.0, 25.0]),
+            ("unlimited", &[5.0, 10.0, 20.0]),
+        ]));
+        assert!(
+            text.contains("a loses to DT (α = 1): its mean FCT is 20.0\u{a0}% higher"),
+            "{text}"
+        );
+        assert!(
+            text.contains("It wins 0 traces, ties 0 and loses 3"),
+            "{text}"
+        );
+        assert!(text.contains("a loses to cs"), "{text}");
+        assert!(text.contains("captures nothing"), "{text}");
+        assert!(text.contains("In the tail a is worse"), "{text}");
+    }
+
+    #[test]
+    fn a_policy_that_wins_is_said_to_win() {
+        let text = texts(&synthetic::typical(0.8));
+        assert!(text.contains("ndt-fct beats DT (α = 1)"), "{text}");
+        assert!(text.contains("ndt-fct beats st"), "{text}");
+    }
+
+    #[test]
+    fn chance_is_not_called_a_win() {
+        let evaluation = synthetic::evaluation(&[
+            ("cs", &[9.0, 22.0]),
+            ("dt", &[10.0, 20.0]),
+            ("unlimited", &[5.0, 10.0]),
+        ]);
+        let verdicts = verdicts(&evaluation);
+        assert_eq!(
+            verdicts.len(),
+            1,
+            "without a learned policy the rules are judged"
+        );
+        assert_eq!(verdicts[0].tone, Tone::Open);
+        assert!(verdicts[0].text.contains("cs cannot be told apart from DT"));
+    }
+
+    #[test]
+    fn failures_come_first() {
+        let evaluation = synthetic::evaluation(&[
+            ("ndt:a", &[9.0, f64::NAN]),
+            ("dt", &[10.0, 20.0]),
+            ("unlimited", &[5.0, 10.0]),
+        ]);
+        let first = verdicts(&evaluation).remove(0);
+        assert_eq!(first.tone, Tone::Warning);
+        assert!(
+            first.text.contains("a failed 1 of 2 traces"),
+            "{}",
+            first.text
+        );
+    }
+}
