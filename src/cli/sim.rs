@@ -1,0 +1,137 @@
+//! `bufgym sim`: one trace, one policy.
+
+mod files;
+
+use std::path::PathBuf;
+
+use bufgym::env::network::{FlowRecord, Outcome, Summary};
+use bufgym::env::scenario::Scenario;
+use bufgym::env::traffic::Trace;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Common;
+use super::error::{CliResult, ResultExt as _};
+use super::output::Output;
+use super::policy::{self, Policy};
+use super::scenario::{ScenarioArgs, TraceChoice};
+
+/// Simulate one trace under one policy
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    bufgym sim --policy dt:alpha=8 --scenario ndt-16x1g --seed 3\n  \
+    bufgym sim --policy edt --trace flows.csv --set min_rto_us=10000 --out out --timeline\n  \
+    bufgym sim --policy ndt:runs/mine/checkpoints/best --trace flows.csv --json")]
+pub struct SimArgs {
+    /// Policy: `dt`, `dt:alpha=8`, `ndt`, `ndt:DIR` ... (`bufgym policies` lists them)
+    #[arg(long, value_name = "P")]
+    policy: String,
+    /// Flows: id,src,dst,start_ns,size_bytes[,kind,query,priority]
+    #[arg(long, value_name = "FLOWS.csv", conflicts_with_all = ["index", "split"])]
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    #[command(flatten)]
+    choice: TraceChoice,
+    /// Folder for fct.csv and summary.json
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Also write timeline.csv: queue and threshold of every port over time
+    #[arg(long, requires = "out")]
+    timeline: bool,
+    /// Time between rows of the timeline, microseconds
+    #[arg(long, value_name = "US", default_value_t = 100, requires = "timeline",
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    timeline_interval_us: u64,
+    /// Write into a folder that is not empty
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs the command.
+pub fn run(args: SimArgs, common: &Common) -> CliResult {
+    let scenario = args.scenario.resolve()?;
+    let policy: Policy = policy::parse(&args.policy)?;
+    let trace = match &args.trace {
+        Some(path) => Trace::read_csv_for_ports(path, scenario.ports).or_bad_input()?,
+        None => args.choice.generate(&scenario, common.seed())?,
+    };
+    let output = args.out.as_deref().map(|path| Output::folder(path, args.force)).transpose()?;
+
+    let interval_us = args.timeline.then_some(args.timeline_interval_us);
+    let outcome = policy.simulate(&scenario, &trace, interval_us)?;
+
+    if let Some(output) = &output {
+        output.write_folder(|folder| {
+            files::write_flows(&folder.join("fct.csv"), &trace, &outcome.records)?;
+            files::write_summary(&folder.join("summary.json"), &outcome.summary)?;
+            if args.timeline {
+                files::write_timeline(&folder.join("timeline.csv"), &outcome.timeline)?;
+            }
+            Ok(())
+        })?;
+        if !common.json {
+            common.note(format!("written to {}", output.path().display()));
+        }
+    }
+    warn_unfinished(&outcome, common);
+    common.print(&result_json(&policy, &scenario, &trace, &outcome)?, &describe(&policy, &scenario, &outcome.summary))
+}
+
+/// The summary's fields at the top level, and what was simulated.
+fn result_json(policy: &Policy, scenario: &Scenario, trace: &Trace, outcome: &Outcome) -> CliResult<Value> {
+    let mut value = serde_json::to_value(&outcome.summary).or_failure()?;
+    if let Value::Object(fields) = &mut value {
+        fields.insert("policy".to_owned(), json!(policy.name()));
+        fields.insert("scenario".to_owned(), json!(scenario.name));
+        fields.insert("trace_seed".to_owned(), json!(trace.seed));
+    }
+    Ok(value)
+}
+
+fn warn_unfinished(outcome: &Outcome, common: &Common) {
+    let unfinished = |record: &&FlowRecord| record.finish.is_none();
+    let count = outcome.records.iter().filter(unfinished).count();
+    if let Some(first) = outcome.records.iter().find(unfinished) {
+        common.note(format!("warning: {count} flows did not finish, the first of them is flow {}", first.spec.id));
+    }
+}
+
+fn describe(policy: &Policy, scenario: &Scenario, s: &Summary) -> String {
+    let or_dash = |value: f64| if value.is_finite() { format!("{value:.3}") } else { "-".to_owned() };
+    format!(
+        "{policy} on {scenario}: {completed} of {flows} flows completed in {simulated:.3} s simulated\n\
+         FCT ms      mean {mean}  p50 {p50}  p95 {p95}  p99 {p99}\n\
+         short       mean {short}  p99 {short99}   (at most 100 kB)\n\
+         long        mean {long}   (at least 1 MB)\n\
+         slowdown    mean {slowdown}  short {short_slowdown}  long {long_slowdown}\n\
+         drops       {drops} ({drops_data} data, {dropped} bytes), timeouts {timeouts}\n\
+         buffer      at most {occupancy} bytes, 99 % of the time below {p99_occupancy:.1} %\n\
+         speed       {forwarded} packets, {wall:.3} s, {rate:.2} M packets/s{decisions}",
+        policy = policy.name(),
+        scenario = scenario.name,
+        completed = s.completed,
+        flows = s.flows,
+        simulated = s.simulated_s,
+        mean = or_dash(s.mean_fct_ms),
+        p50 = or_dash(s.p50_fct_ms),
+        p95 = or_dash(s.p95_fct_ms),
+        p99 = or_dash(s.p99_fct_ms),
+        short = or_dash(s.short_mean_fct_ms),
+        short99 = or_dash(s.short_p99_fct_ms),
+        long = or_dash(s.long_mean_fct_ms),
+        slowdown = or_dash(s.mean_slowdown),
+        short_slowdown = or_dash(s.short_mean_slowdown),
+        long_slowdown = or_dash(s.long_mean_slowdown),
+        drops = s.drops,
+        drops_data = s.drops_data,
+        dropped = s.dropped_bytes,
+        timeouts = s.timeouts,
+        occupancy = s.max_occupancy_bytes,
+        p99_occupancy = s.p99_occupancy * 100.0,
+        forwarded = s.packets_forwarded,
+        wall = s.wall_s,
+        rate = s.packets_per_s / 1e6,
+        decisions = if s.decisions > 0 { format!(", {} decisions", s.decisions) } else { String::new() },
+    )
+}
