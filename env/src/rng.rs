@@ -11,10 +11,12 @@ use std::str::FromStr;
 use rand::Rng as _;
 use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
 
 /// Which traces a seed belongs to. Training and tuning never touch test traces; evaluation uses
 /// nothing else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Split {
     /// Traces to learn from.
     Train,
@@ -131,4 +133,107 @@ fn hash_label(label: &str) -> u64 {
     label.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_trace_seed_names_its_split_and_splits_never_meet() {
+        let mut seen = HashSet::new();
+        for split in Split::ALL {
+            for seed in [0, 1, 2, u64::MAX] {
+                for index in 0..2_000 {
+                    let trace_seed = trace_seed(split, seed, index);
+                    assert_eq!(split_of(trace_seed), Some(split));
+                    assert!(seen.insert(trace_seed), "{split} {seed} {index} collides");
+                }
+            }
+        }
+        assert_eq!(split_of(42), None);
+    }
+
+    #[test]
+    fn every_bit_below_the_split_is_as_often_one_as_zero() {
+        let samples = 20_000;
+        for bit in 0..SPLIT_SHIFT {
+            let ones = (0..samples)
+                .filter(|index| trace_seed(Split::Train, 7, *index) >> bit & 1 == 1)
+                .count();
+            // Six standard deviations of a fair coin: 6 * sqrt(20000) / 2 = 424.
+            assert!(
+                ones.abs_diff(samples as usize / 2) < 424,
+                "bit {bit}: {ones} ones"
+            );
+        }
+    }
+
+    #[test]
+    fn streams_differ_by_seed_label_and_index() {
+        let first = |mut rng: Xoshiro256PlusPlus| rng.next_u64();
+        let draws: HashSet<_> = [
+            first(stream(0, "a", 0)),
+            first(stream(1, "a", 0)),
+            first(stream(0, "b", 0)),
+            first(stream(0, "a", 1)),
+            first(stream(0, "", 0)),
+        ]
+        .into();
+        assert_eq!(draws.len(), 5);
+        assert_eq!(first(stream(3, "a", 9)), first(stream(3, "a", 9)));
+    }
+
+    #[test]
+    fn whole_numbers_below_a_bound_are_equally_likely() {
+        let mut rng = stream(1, "below", 0);
+        let mut counts = [0_u32; 7];
+        for _ in 0..70_000 {
+            counts[below(&mut rng, 7) as usize] += 1;
+        }
+        // Standard deviation sqrt(70000 * 6 / 49) = 92.6.
+        assert!(
+            counts.iter().all(|count| count.abs_diff(10_000) < 600),
+            "{counts:?}"
+        );
+        assert_eq!(below(&mut rng, 1), 0);
+    }
+
+    #[test]
+    fn uniform_numbers_stay_below_one_and_average_one_half() {
+        let mut rng = stream(2, "uniform", 0);
+        let draws: Vec<_> = (0..100_000).map(|_| uniform(&mut rng)).collect();
+        assert!(draws.iter().all(|draw| (0.0..1.0).contains(draw)));
+        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+        assert!((mean - 0.5).abs() < 0.006, "{mean}");
+    }
+
+    #[test]
+    fn split_names_read_back() {
+        for split in Split::ALL {
+            assert_eq!(split.name().parse(), Ok(split));
+        }
+        let error = "tests".parse::<Split>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "`tests` is not a split; the splits are train, validation and test"
+        );
+    }
+
+    /// Seeds are written into reports and manifests: they must mean the same trace for ever.
+    #[test]
+    fn seeds_and_streams_never_change() {
+        let seeds = Split::ALL.map(|split| trace_seed(split, 1, 0));
+        assert_eq!(
+            seeds,
+            [
+                8_112_578_882_380_782_234,
+                10_789_781_039_972_918_636,
+                16_183_627_087_075_918_829
+            ]
+        );
+        assert_eq!(stream(1, "trace", 0).next_u64(), 8_639_302_718_106_526_004);
+    }
 }

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Rate, Time};
 
+pub(crate) use error::suggestion;
 pub use error::{ScenarioError, SettingProblem};
 pub use kinds::{Arrivals, HostQueue, Recovery, TransportKind, UnknownName, Workload};
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
@@ -182,6 +183,11 @@ impl Scenario {
     /// First timeout of a SYN.
     pub fn syn_timeout(&self) -> Time {
         Time::from_us(self.syn_timeout_us.unwrap_or(self.min_rto_us))
+    }
+
+    /// Mean time between the flows towards one active port, seconds: `8 · E[S] / (load · C)`.
+    pub fn flow_gap_seconds(&self) -> f64 {
+        8.0 * self.workload.distribution().mean() / (self.load * self.rate_bps as f64)
     }
 
     /// Bytes that timestamps add to a packet: 12 (RFC 7323 §3.2, padded) or 0.

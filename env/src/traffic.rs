@@ -66,3 +66,6 @@ impl Trace {
         self.flows.iter().map(|flow| flow.size).sum()
     }
 }
+
+#[cfg(test)]
+mod tests;

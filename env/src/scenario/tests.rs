@@ -1,14 +1,466 @@
+use proptest::prelude::*;
+
 use super::*;
 
+fn parse(text: &str) -> Result<Scenario, String> {
+    Scenario::from_toml_str(text, "mine.toml").map_err(|error| error.to_string())
+}
+
+fn set(assignment: &str) -> Result<Scenario, String> {
+    let mut scenario = Scenario::default();
+    scenario
+        .set(assignment)
+        .map_err(|error| error.to_string())?;
+    Ok(scenario)
+}
+
+fn refused(change: impl Fn(&mut Scenario)) -> String {
+    let mut scenario = Scenario::default();
+    change(&mut scenario);
+    scenario.validate().unwrap_err().to_string()
+}
+
 #[test]
-fn every_preset_is_valid_and_survives_toml() {
+fn every_preset_is_valid_and_survives_toml_and_json() {
+    assert_eq!(Scenario::presets()[0].name, DEFAULT_PRESET);
     for preset in Scenario::presets() {
         let scenario = preset.scenario();
         assert_eq!(scenario.name, preset.name);
         scenario.validate().unwrap();
-        assert_eq!(
-            Scenario::from_toml_str(&scenario.to_toml(), "other.toml").unwrap(),
-            scenario
-        );
+        assert_eq!(Scenario::load(preset.name).unwrap(), scenario);
+        assert_eq!(parse(&scenario.to_toml()), Ok(scenario.clone()));
+        let json = serde_json::to_string(&scenario).unwrap();
+        assert_eq!(serde_json::from_str::<Scenario>(&json).unwrap(), scenario);
+    }
+}
+
+/// The defaults are a published contract; each is the value documented for `ndt-16x1g`.
+#[test]
+fn the_default_preset_prints_its_documented_values() {
+    let toml = Scenario::default().to_toml();
+    let values: Vec<_> = toml
+        .lines()
+        .filter_map(|line| line.split(" #").next())
+        .map(|line| line.trim_end())
+        .collect();
+    assert_eq!(
+        values,
+        [
+            "name = \"ndt-16x1g\"",
+            "ports = 16",
+            "rate_bps = 1000000000",
+            "buffer_bytes = 1000000",
+            "propagation_ns = 10000",
+            "mss = 1460",
+            "header_bytes = 58",
+            "ack_bytes = 64",
+            "syn_bytes = 64",
+            "overhead_bytes = 0",
+            "transport = \"newreno\"",
+            "sack = true",
+            "recovery = \"rfc\"",
+            "timestamps = false",
+            "init_cwnd = 10",
+            "max_cwnd_bytes = 0",
+            "min_rto_us = 200000",
+            "initial_rtt_us = 200",
+            "handshake = false",
+            "syn_timeout_us = \"min_rto\"",
+            "host_queue = \"fair\"",
+            "count_in_service = true",
+            "load = 0.5",
+            "workload = \"web_search\"",
+            "arrivals = \"mixed\"",
+            "incast_degree = \"1..15\"",
+            "active_ports = \"1..16\"",
+            "flows = \"100..1000\"",
+            "decision_latency_us = 0",
+            "max_interval_us = 0",
+            "max_decisions = 0",
+            "max_simulated_ms = 0",
+        ]
+    );
+}
+
+#[test]
+fn the_settings_table_and_serde_know_the_same_fields() {
+    let json = serde_json::to_value(Scenario::default()).unwrap();
+    let fields: std::collections::BTreeSet<_> = json.as_object().unwrap().keys().cloned().collect();
+    let keys = Scenario::settings()
+        .iter()
+        .map(|setting| setting.key.to_owned())
+        .collect();
+    assert_eq!(fields, keys);
+}
+
+#[test]
+fn a_file_overrides_the_preset_it_starts_from_and_gives_its_own_name() {
+    let scenario =
+        parse("buffer_bytes = 500_000\nactive_ports = 4\nflows = \"10..20\"\nload = 1\n").unwrap();
+    let expected = Scenario {
+        name: "mine".to_owned(),
+        buffer_bytes: 500_000,
+        active_ports: RangeU32::new(4, 4),
+        flows: RangeU32::new(10, 20),
+        load: 1.0,
+        ..Scenario::default()
+    };
+    assert_eq!(scenario, expected);
+    let scenario =
+        parse("name = \"x\"\nbase = \"ns3-16x1g\"\nsyn_timeout_us = \"min_rto\"\n").unwrap();
+    let expected = Scenario {
+        name: "x".to_owned(),
+        syn_timeout_us: None,
+        ..Scenario::preset("ns3-16x1g").unwrap()
+    };
+    assert_eq!(scenario, expected);
+    assert_eq!(
+        parse(""),
+        Ok(Scenario {
+            name: "mine".to_owned(),
+            ..Scenario::default()
+        })
+    );
+}
+
+#[test]
+fn mistakes_in_a_file_are_named_with_line_and_remedy() {
+    for (text, problem) in [
+        (
+            "ports = 8\nbuffer_byte = 1\n",
+            "mine.toml:2: unknown setting `buffer_byte`; did you mean `buffer_bytes`?",
+        ),
+        ("zzz = 1", "mine.toml:1: unknown setting `zzz`"),
+        (
+            "\n\nports = \"8\"",
+            "mine.toml:3: ports: expected a whole number, found the text \"8\"",
+        ),
+        (
+            "ports = -1",
+            "mine.toml:1: ports: expected a whole number from 0 to 4294967295, found -1",
+        ),
+        (
+            "ports = 1.5",
+            "mine.toml:1: ports: expected a whole number, found 1.5",
+        ),
+        (
+            "rate_bps = 99999999999999999999",
+            "mine.toml:1: rate_bps: expected a whole number from 0 to 9223372036854775807",
+        ),
+        (
+            "sack = \"yes\"",
+            "mine.toml:1: sack: expected true or false, found the text \"yes\"",
+        ),
+        (
+            "load = [1]",
+            "mine.toml:1: load: expected a number, found a list",
+        ),
+        ("name = 3", "mine.toml:1: name: expected a text, found 3"),
+        (
+            "[ports]\nx = 1",
+            "mine.toml:1: ports: expected a whole number, found a table",
+        ),
+        (
+            "transport = \"newrino\"",
+            "mine.toml:1: transport: `newrino` is not one of newreno; did you mean `newreno`?",
+        ),
+        (
+            "workload = \"websearch\"",
+            "mine.toml:1: workload: `websearch` is not one of web_search, data_mining, fb_hadoop, ali_storage; did you mean `web_search`?",
+        ),
+        (
+            "flows = \"a..b\"",
+            "mine.toml:1: flows: expected a whole number or a range such as 1..16, found the text \"a..b\"",
+        ),
+        (
+            "syn_timeout_us = \"never\"",
+            "mine.toml:1: syn_timeout_us: expected a whole number of microseconds or min_rto",
+        ),
+        (
+            "ports = 8\nbase = \"ndt-16x1\"",
+            "mine.toml:2: base: there is no scenario `ndt-16x1`; did you mean `ndt-16x1g`?",
+        ),
+        (
+            "base = 1",
+            "mine.toml:1: base: expected the name of a preset as a text",
+        ),
+        (
+            "ports = 8\nports = 9",
+            "mine.toml:2: not valid TOML: duplicate key",
+        ),
+        ("ports 8", "mine.toml:1: not valid TOML: "),
+        (
+            "ports = 0",
+            "scenario `mine`: ports = 0: must be from 2 to 4096",
+        ),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert!(error.starts_with(problem), "{text:?}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+}
+
+#[test]
+fn settings_are_given_as_on_the_command_line() {
+    assert_eq!(
+        set("active_ports=1..8").unwrap().active_ports,
+        RangeU32::new(1, 8)
+    );
+    assert_eq!(
+        set("active_ports = 3").unwrap().active_ports,
+        RangeU32::new(3, 3)
+    );
+    assert_eq!(set("rate_bps=10e9").unwrap().rate_bps, 10_000_000_000);
+    assert_eq!(
+        set("buffer_bytes=2_000_000").unwrap().buffer_bytes,
+        2_000_000
+    );
+    assert_eq!(set("load=0.9").unwrap().load, 0.9);
+    assert!(set("handshake=true").unwrap().handshake);
+    assert_eq!(set("host_queue=fifo").unwrap().host_queue, HostQueue::Fifo);
+    assert_eq!(
+        set("syn_timeout_us=10000").unwrap().syn_timeout_us,
+        Some(10_000)
+    );
+    assert_eq!(set("syn_timeout_us=min_rto").unwrap().syn_timeout_us, None);
+    assert_eq!(set("name=16").unwrap().name, "16");
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused() {
+    for (assignment, problem) in [
+        ("ports", "setting `ports`: expected key=value"),
+        (
+            "port=8",
+            "setting `port=8`: unknown setting `port`; did you mean `ports`?",
+        ),
+        (
+            "base=ndt-16x1g",
+            "setting `base=ndt-16x1g`: unknown setting `base`",
+        ),
+        (
+            "ports=",
+            "setting `ports=`: ports: expected a whole number, found ``",
+        ),
+        (
+            "ports=1e300",
+            "setting `ports=1e300`: ports: expected a whole number, found `1e300`",
+        ),
+        (
+            "ports=5000000000",
+            "setting `ports=5000000000`: ports: expected a whole number from 0 to 4294967295",
+        ),
+        (
+            "sack=1",
+            "setting `sack=1`: sack: expected true or false, found `1`",
+        ),
+        (
+            "arrivals=sync",
+            "setting `arrivals=sync`: arrivals: `sync` is not one of mixed, spread, synchronised",
+        ),
+    ] {
+        let error = set(assignment).unwrap_err();
+        assert!(error.starts_with(problem), "{error}");
+    }
+}
+
+#[test]
+fn a_refused_setting_changes_nothing() {
+    let mut scenario = Scenario::default();
+    assert!(scenario.set("ports=x").is_err());
+    assert_eq!(scenario, Scenario::default());
+}
+
+#[test]
+fn values_that_make_no_scenario_are_refused() {
+    let cases: Vec<(String, &str)> = vec![
+        (
+            refused(|s| s.ports = 1),
+            "ports = 1: must be from 2 to 4096",
+        ),
+        (
+            refused(|s| s.rate_bps = 0),
+            "rate_bps = 0: must be from 1000000 to 10000000000000",
+        ),
+        (
+            refused(|s| s.buffer_bytes = 1_517),
+            "buffer_bytes = 1517: smaller than one packet; must be at least 1518",
+        ),
+        (refused(|s| s.mss = 0), "mss = 0: must be from 1 to 65495"),
+        (
+            refused(|s| s.ack_bytes = 0),
+            "ack_bytes = 0: must be from 1 to 1000",
+        ),
+        (
+            refused(|s| s.init_cwnd = 0),
+            "init_cwnd = 0: must be from 1 to 10000",
+        ),
+        (
+            refused(|s| s.max_cwnd_bytes = 100),
+            "max_cwnd_bytes = 100: smaller than one segment; must be 0 (not capped) or at least 1460",
+        ),
+        (
+            refused(|s| s.min_rto_us = 0),
+            "min_rto_us = 0: must be from 1 to 100000000",
+        ),
+        (
+            refused(|s| s.syn_timeout_us = Some(0)),
+            "syn_timeout_us = 0: must be from 1",
+        ),
+        (
+            refused(|s| s.load = 0.0),
+            "load = 0: must be above 0 and at most 1.5",
+        ),
+        (
+            refused(|s| s.load = f64::NAN),
+            "load = NaN: must be above 0 and at most 1.5",
+        ),
+        (refused(|s| s.load = 1e-300), "load = 0.0000"),
+        (
+            refused(|s| s.incast_degree = RangeU32::new(1, 16)),
+            "incast_degree = 1..16: must lie within 1..15 (a port cannot have more sources than there are other ports)",
+        ),
+        (
+            refused(|s| s.active_ports = RangeU32::new(0, 4)),
+            "active_ports = 0..4: must lie within 1..16",
+        ),
+        (
+            refused(|s| s.active_ports = RangeU32::new(1, 17)),
+            "active_ports = 1..17: must lie within 1..16",
+        ),
+        (
+            refused(|s| s.flows = RangeU32::new(9, 3)),
+            "flows = 9..3: the range is empty; the smaller number comes first, as in 3..9",
+        ),
+        (
+            refused(|s| s.name = "a\nb".to_owned()),
+            "name = \"a\\nb\": must be a non-empty text of one line",
+        ),
+        (
+            refused(|s| s.max_interval_us = u64::MAX),
+            "max_interval_us = 18446744073709551615: must be from 0",
+        ),
+    ];
+    for (error, problem) in cases {
+        let (_, message) = error.split_once("`: ").unwrap();
+        assert!(message.starts_with(problem), "{error}");
+    }
+}
+
+#[test]
+fn presets_and_files_are_told_apart() {
+    let error = |name| Scenario::load(name).unwrap_err().to_string();
+    assert_eq!(
+        error("ndt-16x1"),
+        "there is no scenario `ndt-16x1`; did you mean `ndt-16x1g`?; presets: ndt-16x1g, ns3-16x1g; \
+         or give a file ending in .toml"
+    );
+    assert!(error("missing.toml").starts_with("missing.toml: cannot read the scenario: "));
+    assert!(error("some/folder").starts_with("some/folder: cannot read the scenario: "));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("small.toml");
+    std::fs::write(&path, "buffer_bytes = 100000\n").unwrap();
+    let scenario = Scenario::load(path.to_str().unwrap()).unwrap();
+    assert_eq!(
+        (scenario.name.as_str(), scenario.buffer_bytes),
+        ("small", 100_000)
+    );
+}
+
+#[test]
+fn a_scenario_saved_before_a_setting_existed_still_loads() {
+    let scenario: Scenario = serde_json::from_str("{\"name\": \"old\", \"ports\": 8}").unwrap();
+    assert_eq!(
+        scenario,
+        Scenario {
+            name: "old".to_owned(),
+            ports: 8,
+            ..Scenario::default()
+        }
+    );
+    assert!(serde_json::from_str::<Scenario>("{\"portz\": 8}").is_err());
+}
+
+#[test]
+fn derived_sizes_and_times() {
+    let scenario = Scenario {
+        timestamps: true,
+        ..Scenario::default()
+    };
+    assert_eq!(scenario.full_packet_bytes(), 1_530);
+    assert_eq!(scenario.syn_timeout(), Time::from_ms(200));
+    assert!((scenario.flow_gap_seconds() - 0.027_38).abs() < 1e-9);
+}
+
+prop_compose! {
+    fn any_scenario()(
+        name in "[^\\x00-\\x1f\\x7f-\\u{9f}\\s]\\PC{0,12}",
+        numbers in any::<[u16; 8]>(),
+        flags in any::<[bool; 4]>(),
+        syn_timeout_us in prop::option::of(1_u64..100_000_000),
+        recovery in prop::sample::select(Recovery::ALL),
+        host_queue in prop::sample::select(HostQueue::ALL),
+        arrivals in prop::sample::select(Arrivals::ALL),
+        workload in prop::sample::select(Workload::ALL),
+        load in 0.001_f64..=1.5,
+        degree in 1_u32..=15,
+    ) -> Scenario {
+        let [rate, buffer, propagation, init, rto, latency, decisions, limit] = numbers.map(u64::from);
+        Scenario {
+            name,
+            rate_bps: 1_000_000_000 + rate,
+            buffer_bytes: 2_000 + buffer,
+            propagation_ns: propagation,
+            init_cwnd: 1 + init as u32 % 100,
+            min_rto_us: 1 + rto,
+            decision_latency_us: latency,
+            max_decisions: decisions,
+            max_simulated_ms: limit,
+            sack: flags[0],
+            timestamps: flags[1],
+            handshake: flags[2],
+            count_in_service: flags[3],
+            syn_timeout_us,
+            recovery,
+            host_queue,
+            arrivals,
+            workload,
+            load,
+            incast_degree: RangeU32::new(1, degree),
+            ..Scenario::default()
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_scenario_reads_back_identically_from_toml(scenario in any_scenario()) {
+        prop_assert_eq!(parse(&scenario.to_toml()), Ok(scenario));
+    }
+
+    /// Numbers of up to 15 digits are exact in JSON whatever parser reads them.
+    #[test]
+    fn every_scenario_reads_back_from_json(scenario in any_scenario(), thousandths in 1_u32..=1_500) {
+        let scenario = Scenario { load: f64::from(thousandths) / 1_000.0, ..scenario };
+        let json = serde_json::to_string(&scenario).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Scenario>(&json).unwrap(), scenario);
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused_in_one_line(
+        text in "((ports|load|flows|name|sack|base|[a-z_]{1,6}) ?= ?(-?[0-9]{1,20}|[0-9]\\.[0-9]|\"\\PC{0,6}\"|true|\\PC{0,4})\n){0,6}|\\PC{0,60}",
+    ) {
+        if let Err(error) = parse(&text) {
+            prop_assert!(!error.contains('\n'), "{}", error);
+        }
+    }
+
+    #[test]
+    fn any_setting_is_taken_or_refused(assignment in "([a-z_]{1,12}|ports|load|flows|syn_timeout_us|name)=?\\PC{0,12}") {
+        let mut scenario = Scenario::default();
+        if scenario.set(&assignment).is_ok() {
+            let _ = scenario.validate();
+            let _ = scenario.to_toml();
+        }
     }
 }

@@ -8,7 +8,11 @@ use super::{RangeU32, Scenario, ScenarioError};
 /// comes near the 213 days of a `Time`.
 const MAX_US: u64 = 100_000_000;
 
-/// Collects the name of the scenario for the error messages.
+/// Longest mean duration of a generated trace, well below
+/// [`Trace::MAX_START_NS`](crate::traffic::Trace::MAX_START_NS).
+const MAX_DAYS: f64 = 5.0;
+
+/// Puts the scenario's name into the error messages.
 struct Checks<'a>(&'a Scenario);
 
 impl Checks<'_> {
@@ -162,6 +166,22 @@ impl Scenario {
             self.ports,
             " (there are no more ports)",
         )?;
-        check.range_within("flows", self.flows, 10_000_000, "")
+        check.range_within("flows", self.flows, 10_000_000, "")?;
+        // On average over the fewest active ports; the last term is for the wait for the first
+        // group of flows.
+        let gaps = f64::from(self.flows.max) / f64::from(self.active_ports.min)
+            + f64::from(self.incast_degree.max);
+        let days = gaps * self.flow_gap_seconds() / 86_400.0;
+        if days > MAX_DAYS {
+            return check.invalid(
+                "load",
+                self.load,
+                format!(
+                    "with this workload, rate_bps and flows a trace would last {days:.0} days; \
+                     must be at most {MAX_DAYS}: raise load or lower flows"
+                ),
+            );
+        }
+        Ok(())
     }
 }

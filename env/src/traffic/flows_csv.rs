@@ -1,5 +1,447 @@
-//! Flow traces as CSV.
+//! Flow traces as CSV: `id,src,dst,start_ns,size_bytes[,kind,query,priority]`.
 
-/// A flow list that cannot be used.
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use csv::{ByteRecord, ReaderBuilder, Trim};
+
+use super::{FlowSpec, Trace};
+use crate::scenario::suggestion;
+use crate::units::Time;
+
+const REQUIRED: [&str; 5] = ["id", "src", "dst", "start_ns", "size_bytes"];
+const OPTIONAL: [&str; 3] = ["kind", "query", "priority"];
+
+/// A flow list that cannot be used. Each message is one line: where, what is wrong, what would be
+/// right.
 #[derive(Debug, thiserror::Error)]
-pub enum TraceError {}
+pub enum TraceError {
+    /// The file cannot be read or written.
+    #[error("{}: cannot {action} the flow list: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// `read` or `write`.
+        action: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is nothing but perhaps a header.
+    #[error("{origin}: no flows; expected a header {} and at least one line", REQUIRED.join(","))]
+    Empty {
+        /// The file.
+        origin: String,
+    },
+    /// A required column is missing from the header.
+    #[error("{origin}:{line}: no column `{column}`{hint}; the header must have {}", REQUIRED.join(","))]
+    MissingColumn {
+        /// The file.
+        origin: String,
+        /// The line of the header, from 1.
+        line: u64,
+        /// The column.
+        column: &'static str,
+        /// A column that may have been meant, or nothing.
+        hint: String,
+    },
+    /// A line that is not right.
+    #[error("{origin}:{line}: {problem}")]
+    Line {
+        /// The file.
+        origin: String,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong there, the field first.
+        problem: String,
+    },
+    /// A flow that cannot be simulated.
+    #[error("flow {id}: {problem}")]
+    Flow {
+        /// The flow's `id`.
+        id: u64,
+        /// What is wrong with it, the field first.
+        problem: String,
+    },
+}
+
+impl Trace {
+    /// Reads a flow list from a file, whatever the number of ports.
+    ///
+    /// The order of the lines is kept. Unknown columns, empty lines and lines that start with `#`
+    /// are ignored. Without the optional columns the kind is [`Trace::DEFAULT_KIND`], the query -1
+    /// and the priority 0.
+    ///
+    /// # Errors
+    /// With file, line and field: a file that cannot be read or has no flows, a missing column, a
+    /// value that is not a number or out of range, `src = dst`, an `id` that occurs twice.
+    pub fn read_csv(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
+        Trace::read_file(path.as_ref(), u32::MAX)
+    }
+
+    /// As [`read_csv`](Trace::read_csv), and every `src` and `dst` must be below `ports`.
+    ///
+    /// # Errors
+    /// As for `read_csv`; a host that does not exist is reported with its line.
+    pub fn read_csv_for_ports(path: impl AsRef<Path>, ports: u32) -> Result<Trace, TraceError> {
+        Trace::read_file(path.as_ref(), ports)
+    }
+
+    /// As [`read_csv`](Trace::read_csv), from any reader; `origin` stands for the file in errors.
+    ///
+    /// # Errors
+    /// As for `read_csv`.
+    pub fn from_reader(reader: impl Read, origin: &str) -> Result<Trace, TraceError> {
+        Parser::new(origin, u32::MAX).parse(reader)
+    }
+
+    fn read_file(path: &Path, ports: u32) -> Result<Trace, TraceError> {
+        let file = File::open(path).map_err(|source| TraceError::Io {
+            path: path.to_owned(),
+            action: "read",
+            source,
+        })?;
+        Parser::new(&path.display().to_string(), ports).parse(BufReader::new(file))
+    }
+
+    /// Writes the flow list to a file, readable by [`read_csv`](Trace::read_csv). The file appears
+    /// complete or not at all; what is not a regular file, such as `/dev/stdout`, is written to
+    /// directly.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_csv(&self, path: impl AsRef<Path>) -> Result<(), TraceError> {
+        let path = path.as_ref();
+        let special = path
+            .symlink_metadata()
+            .is_ok_and(|metadata| !metadata.is_file());
+        let result = if special {
+            File::create(path).and_then(|file| self.to_writer(BufWriter::new(file)))
+        } else {
+            self.write_then_rename(path)
+        };
+        result.map_err(|source| TraceError::Io {
+            path: path.to_owned(),
+            action: "write",
+            source,
+        })
+    }
+
+    fn write_then_rename(&self, path: &Path) -> io::Result<()> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.partial", std::process::id()));
+        let partial = path.with_file_name(name);
+        let result = File::create(&partial)
+            .and_then(|file| {
+                self.to_writer(BufWriter::new(&file))?;
+                file.sync_all()
+            })
+            .and_then(|()| std::fs::rename(&partial, path));
+        if result.is_err() {
+            // The first error is the one to report, whether or not this succeeds.
+            let _ = std::fs::remove_file(&partial);
+        }
+        result
+    }
+
+    /// Writes the flow list as CSV with all columns.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn to_writer(&self, writer: impl Write) -> io::Result<()> {
+        let mut csv = csv::Writer::from_writer(writer);
+        csv.write_record(REQUIRED.iter().chain(&OPTIONAL))?;
+        for flow in &self.flows {
+            csv.write_record([
+                flow.id.to_string().as_str(),
+                &flow.src.to_string(),
+                &flow.dst.to_string(),
+                &flow.start.as_ns().to_string(),
+                &flow.size.to_string(),
+                self.kind_name(flow),
+                &flow.query.to_string(),
+                &flow.priority.to_string(),
+            ])?;
+        }
+        csv.flush()
+    }
+
+    /// Checks that the flows can be simulated with hosts `0..ports`.
+    ///
+    /// # Errors
+    /// [`TraceError::Empty`] without flows, else [`TraceError::Flow`] for the first flow with a
+    /// host that does not exist, `src = dst`, a size or start out of range, or an `id` that
+    /// occurred before.
+    pub fn validate(&self, ports: u32) -> Result<(), TraceError> {
+        if self.flows.is_empty() {
+            return Err(TraceError::Empty {
+                origin: "the trace".to_owned(),
+            });
+        }
+        let mut ids = HashSet::with_capacity(self.flows.len());
+        for flow in &self.flows {
+            let problem = if flow.start > Time::from_ns(Trace::MAX_START_NS) {
+                Some(format!("start_ns: must be at most {}", Trace::MAX_START_NS))
+            } else if !(1..=Trace::MAX_SIZE).contains(&flow.size) {
+                Some(format!(
+                    "size_bytes: must be from 1 to {}, found {}",
+                    Trace::MAX_SIZE,
+                    flow.size
+                ))
+            } else if !ids.insert(flow.id) {
+                Some("id: occurs twice; every flow needs its own".to_owned())
+            } else {
+                endpoint_problem(flow.src, flow.dst, ports)
+            };
+            if let Some(problem) = problem {
+                return Err(TraceError::Flow {
+                    id: flow.id,
+                    problem,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn endpoint_problem(src: u32, dst: u32, ports: u32) -> Option<String> {
+    for (field, host) in [("src", src), ("dst", dst)] {
+        if host >= ports {
+            return Some(format!(
+                "{field}: host {host} does not exist; with {ports} ports hosts are 0 to {}",
+                ports.saturating_sub(1)
+            ));
+        }
+    }
+    (src == dst).then(|| format!("dst: equals src ({src}); a flow needs two different hosts"))
+}
+
+/// Where each known column is in the file.
+struct Columns {
+    required: [usize; REQUIRED.len()],
+    optional: [Option<usize>; OPTIONAL.len()],
+    count: usize,
+}
+
+/// What has been read so far of one file.
+struct Parser<'a> {
+    origin: &'a str,
+    ports: u32,
+    line: u64,
+    flows: Vec<FlowSpec>,
+    kinds: Vec<String>,
+    kind_index: HashMap<String, u16>,
+    id_lines: HashMap<u64, u64>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(origin: &'a str, ports: u32) -> Parser<'a> {
+        Parser {
+            origin,
+            ports,
+            line: 1,
+            flows: Vec::new(),
+            kinds: Vec::new(),
+            kind_index: HashMap::new(),
+            id_lines: HashMap::new(),
+        }
+    }
+
+    fn parse(mut self, reader: impl Read) -> Result<Trace, TraceError> {
+        let mut reader = ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .comment(Some(b'#'))
+            .trim(Trim::All)
+            .from_reader(reader);
+        let mut record = ByteRecord::new();
+        if !self.next(&mut reader, &mut record)? {
+            return Err(TraceError::Empty {
+                origin: self.origin.to_owned(),
+            });
+        }
+        let columns = self.columns(&record)?;
+        while self.next(&mut reader, &mut record)? {
+            let flow = self.flow(&columns, &record)?;
+            self.flows.push(flow);
+        }
+        if self.flows.is_empty() {
+            return Err(TraceError::Empty {
+                origin: self.origin.to_owned(),
+            });
+        }
+        Ok(Trace {
+            flows: self.flows,
+            kinds: self.kinds,
+            seed: 0,
+        })
+    }
+
+    /// Reads the next record and notes its line; false at the end.
+    fn next(
+        &mut self,
+        reader: &mut csv::Reader<impl Read>,
+        record: &mut ByteRecord,
+    ) -> Result<bool, TraceError> {
+        let more = reader
+            .read_byte_record(record)
+            .map_err(|error| TraceError::Io {
+                path: PathBuf::from(self.origin),
+                action: "read",
+                source: error.into(),
+            })?;
+        if let Some(position) = record.position() {
+            self.line = position.line();
+        }
+        Ok(more)
+    }
+
+    fn error(&self, problem: impl Into<String>) -> TraceError {
+        TraceError::Line {
+            origin: self.origin.to_owned(),
+            line: self.line,
+            problem: problem.into(),
+        }
+    }
+
+    fn columns(&self, header: &ByteRecord) -> Result<Columns, TraceError> {
+        let find = |column: &str| header.iter().position(|name| name == column.as_bytes());
+        for column in REQUIRED.iter().chain(&OPTIONAL) {
+            if header
+                .iter()
+                .filter(|name| *name == column.as_bytes())
+                .count()
+                > 1
+            {
+                return Err(self.error(format!("{column}: two columns have this name; keep one")));
+            }
+        }
+        let mut required = [0; REQUIRED.len()];
+        for (slot, column) in required.iter_mut().zip(REQUIRED) {
+            *slot = find(column).ok_or_else(|| self.missing(column, header))?;
+        }
+        Ok(Columns {
+            required,
+            optional: OPTIONAL.map(find),
+            count: header.len(),
+        })
+    }
+
+    fn missing(&self, column: &'static str, header: &ByteRecord) -> TraceError {
+        let near = header
+            .iter()
+            .filter_map(|name| std::str::from_utf8(name).ok())
+            .find(|name| !suggestion(name, &[column]).is_empty());
+        TraceError::MissingColumn {
+            origin: self.origin.to_owned(),
+            line: self.line,
+            column,
+            hint: near
+                .map(|name| format!(" (there is `{}`)", excerpt(name)))
+                .unwrap_or_default(),
+        }
+    }
+
+    fn flow(&mut self, columns: &Columns, record: &ByteRecord) -> Result<FlowSpec, TraceError> {
+        if record.len() != columns.count {
+            return Err(self.error(format!(
+                "{} fields where the header has {}",
+                record.len(),
+                columns.count
+            )));
+        }
+        let field = |index: usize| self.text(REQUIRED[index], record, columns.required[index]);
+        let id = self.number(REQUIRED[0], field(0)?, 0, u64::MAX)?;
+        let src = self.number(REQUIRED[1], field(1)?, 0, u32::MAX)?;
+        let dst = self.number(REQUIRED[2], field(2)?, 0, u32::MAX)?;
+        let start_ns = self.number(REQUIRED[3], field(3)?, 0, Trace::MAX_START_NS)?;
+        let size = self.number(REQUIRED[4], field(4)?, 1, Trace::MAX_SIZE)?;
+        let optional = |index: usize| match columns.optional[index] {
+            None => Ok(""),
+            Some(column) => self.text(OPTIONAL[index], record, column),
+        };
+        let kind = optional(0)?.to_owned();
+        let query = match optional(1)? {
+            "" => -1,
+            text => self.number(OPTIONAL[1], text, i64::MIN, i64::MAX)?,
+        };
+        let priority = match optional(2)? {
+            "" => 0,
+            text => self.number(OPTIONAL[2], text, 0, u8::MAX)?,
+        };
+        if let Some(problem) = endpoint_problem(src, dst, self.ports) {
+            return Err(self.error(problem));
+        }
+        if let Some(first) = self.id_lines.insert(id, self.line) {
+            return Err(self.error(format!(
+                "id: {id} already occurred on line {first}; every flow needs its own"
+            )));
+        }
+        let kind = self.kind(kind)?;
+        Ok(FlowSpec {
+            id,
+            src,
+            dst,
+            start: Time::from_ns(start_ns),
+            size,
+            kind,
+            query,
+            priority,
+        })
+    }
+
+    fn text<'r>(
+        &self,
+        column: &str,
+        record: &'r ByteRecord,
+        index: usize,
+    ) -> Result<&'r str, TraceError> {
+        let bytes = record.get(index).unwrap_or_default();
+        std::str::from_utf8(bytes).map_err(|_| self.error(format!("{column}: not UTF-8 text")))
+    }
+
+    fn number<T>(&self, column: &str, text: &str, min: T, max: T) -> Result<T, TraceError>
+    where
+        T: Copy + std::fmt::Display + PartialOrd + std::str::FromStr,
+    {
+        text.parse()
+            .ok()
+            .filter(|value: &T| *value >= min && *value <= max)
+            .ok_or_else(|| {
+                let found = if text.is_empty() {
+                    "nothing".to_owned()
+                } else {
+                    format!("`{}`", excerpt(text))
+                };
+                self.error(format!(
+                    "{column}: expected a whole number from {min} to {max}, found {found}"
+                ))
+            })
+    }
+
+    fn kind(&mut self, name: String) -> Result<u16, TraceError> {
+        let name = if name.is_empty() {
+            Trace::DEFAULT_KIND.to_owned()
+        } else {
+            name
+        };
+        if let Some(kind) = self.kind_index.get(&name) {
+            return Ok(*kind);
+        }
+        let kind = u16::try_from(self.kinds.len())
+            .map_err(|_| self.error("kind: more than 65,536 different kinds"))?;
+        self.kinds.push(name.clone());
+        self.kind_index.insert(name, kind);
+        Ok(kind)
+    }
+}
+
+/// At most 40 characters on one line, for an error message.
+fn excerpt(text: &str) -> String {
+    let mut short: String = text.chars().take(40).flat_map(char::escape_debug).collect();
+    if text.chars().nth(40).is_some() {
+        short.push('…');
+    }
+    short
+}

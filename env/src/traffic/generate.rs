@@ -27,11 +27,13 @@ impl Port {
     }
 
     fn flow(&mut self, src: u32, sizes: &SizeDistribution, query: i64) -> FlowSpec {
+        // The limit is out of reach unless a first gap is extremely long.
+        let start_ns = ((self.next * 1e9).round() as u64).min(Trace::MAX_START_NS);
         FlowSpec {
             id: 0,
             src,
             dst: self.port,
-            start: Time::from_ns((self.next * 1e9).round() as u64),
+            start: Time::from_ns(start_ns),
             size: sizes.sample(uniform(&mut self.rng)),
             kind: 0,
             query,
@@ -52,7 +54,7 @@ impl Port {
 /// group, -1 for `spread`.
 ///
 /// # Panics
-/// When the scenario is not valid ([`Scenario::validate`]).
+/// When the ranges of the scenario are not valid; [`Scenario::validate`] tells.
 pub fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     let sizes = scenario.workload.distribution();
     let mut rng = stream(trace_seed, "trace", 0);
@@ -99,8 +101,7 @@ fn active_ports(
     synchronised: bool,
     rng: &mut Xoshiro256PlusPlus,
 ) -> Vec<Port> {
-    let flow_gap =
-        8.0 * scenario.workload.distribution().mean() / (scenario.load * scenario.rate_bps as f64);
+    let flow_gap = scenario.flow_gap_seconds();
     let active = uniform_in(rng, scenario.active_ports);
     let all: Vec<u32> = (0..scenario.ports).collect();
     let mut chosen = distinct(rng, all.clone(), active);

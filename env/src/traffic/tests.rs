@@ -1,0 +1,3 @@
+mod csv;
+mod generator;
+mod sizes;
