@@ -1,7 +1,9 @@
 //! What an evaluation holds: the contents of `report.json`.
 
+use bufgym_env::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
+use crate::format;
 use crate::stats::{Interval, Tally};
 
 /// Names the file format in `report.json`.
@@ -78,6 +80,8 @@ pub struct TraceResult {
     pub drops_data: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// Simulated time until the last flow finished, in seconds.
+    pub simulated_s: f64,
     /// Largest buffer occupancy in bytes.
     pub max_occupancy_bytes: u64,
     /// Time-weighted 99th percentile of the occupancy, as a fraction of the buffer.
@@ -173,6 +177,69 @@ pub struct ScenarioFacts {
     pub facts: Vec<(String, String)>,
     /// All settings, resolved, as TOML.
     pub toml: String,
+}
+
+impl ScenarioFacts {
+    /// The facts of a scenario.
+    pub fn of(scenario: &Scenario) -> ScenarioFacts {
+        let fact = |name: &str, value: String| (name.to_string(), value);
+        ScenarioFacts {
+            name: scenario.name.clone(),
+            facts: vec![
+                fact("Switch", switch(scenario)),
+                fact("Transport", transport(scenario)),
+                fact("Minimum RTO", format::microseconds(scenario.min_rto_us)),
+                fact("Hosts", hosts(scenario)),
+                fact("Traffic", traffic(scenario)),
+            ],
+            toml: scenario.to_toml(),
+        }
+    }
+}
+
+fn switch(scenario: &Scenario) -> String {
+    format!(
+        "{} ports at {}, {} of shared buffer, {} µs propagation per link",
+        scenario.ports,
+        format::rate(scenario.rate_bps),
+        format::bytes(scenario.buffer_bytes),
+        scenario.propagation_ns as f64 / 1e3,
+    )
+}
+
+fn transport(scenario: &Scenario) -> String {
+    let window = match scenario.max_cwnd_bytes {
+        0 => "not capped".to_string(),
+        cap => format!("capped at {}", format::bytes(cap)),
+    };
+    format!(
+        "{}, {} SACK, {} recovery, initial window {} segments, window {window}",
+        scenario.transport,
+        if scenario.sack { "with" } else { "without" },
+        scenario.recovery,
+        scenario.init_cwnd,
+    )
+}
+
+fn hosts(scenario: &Scenario) -> String {
+    let handshake = if scenario.handshake {
+        "handshake"
+    } else {
+        "no handshake"
+    };
+    format!("{} queues, {handshake}", scenario.host_queue)
+}
+
+fn traffic(scenario: &Scenario) -> String {
+    format!(
+        "{}, load {} per active port, {} arrivals, {} active ports, in-cast degree {}, {} flows per trace",
+        scenario.workload,
+        format::percent(Some(scenario.load)),
+        scenario.arrivals,
+        scenario.active_ports,
+        scenario.incast_degree,
+        scenario.flows,
+    )
 }
 
 /// Queue length against threshold on one trace, binned in time (Fig. 10 of the NDT paper).

@@ -228,7 +228,11 @@ mod tests {
         let page = page(&evaluation);
         for policy in &evaluation.policies {
             let head = format!("scope=\"row\">{}<", policy.entry.policy);
-            assert!(page.matches(&head).count() >= 3, "{}", policy.entry.policy);
+            assert!(
+                page.replace("<wbr>", "").matches(&head).count() >= 3,
+                "{}",
+                policy.entry.policy
+            );
         }
     }
 
@@ -239,7 +243,7 @@ mod tests {
         for part in [
             "lang=\"en\"",
             "name=\"viewport\"",
-            "<caption>",
+            "<caption><span>",
             "scope=\"col\"",
             "role=\"img\"",
             "prefers-color-scheme",

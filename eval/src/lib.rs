@@ -6,7 +6,9 @@
 //! help of [`stats`], [`verdict`] into sentences, and [`table`], [`figures`] and [`html`] show
 //! them. [`output`] writes the files.
 
+pub mod contestant;
 pub mod data;
+pub mod evaluate;
 pub mod figures;
 pub mod format;
 pub mod html;
@@ -17,6 +19,9 @@ pub mod summary;
 mod synthetic;
 pub mod table;
 pub mod verdict;
+mod window;
 
+pub use contestant::{Contestant, ContestantError};
 pub use data::{Evaluation, PolicySummary, TraceResult};
+pub use evaluate::{EvalConfig, EvalError, Progress, evaluate, evaluate_traces};
 pub use output::OutputError;

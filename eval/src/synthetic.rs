@@ -45,6 +45,7 @@ fn result(policy: &str, trace: u64, mean: f64) -> TraceResult {
         drops: (mean * 10.0) as u64,
         drops_data: (mean * 9.0) as u64,
         timeouts: mean as u64,
+        simulated_s: 2.0,
         max_occupancy_bytes: 1_000_000,
         p99_occupancy: some(0.8),
         decisions: if policy.starts_with("ndt:") { 370 } else { 0 },

@@ -54,6 +54,13 @@ fn policy_ratio(policy: &PolicySummary, ratio: Option<&Interval>) -> Cell {
     }
 }
 
+/// A policy string that may break after each part of a path.
+fn name(policy: &str) -> Markup {
+    html! {
+        @for part in policy.split_inclusive([':', '/', ',']) { (part) wbr; }
+    }
+}
+
 fn role_class(role: Role) -> &'static str {
     match role {
         Role::Learned => "learned",
@@ -69,7 +76,7 @@ fn table(evaluation: &Evaluation, title: &str, caption: &str, columns: &[Column]
             h2 { (title) }
             div class="scroll" tabindex="0" role="region" aria-label=(title) {
                 table {
-                    caption { (caption) }
+                    caption { span { (caption) } }
                     thead {
                         tr {
                             th scope="col" { "Policy" }
@@ -79,7 +86,7 @@ fn table(evaluation: &Evaluation, title: &str, caption: &str, columns: &[Column]
                     tbody {
                         @for policy in &evaluation.policies {
                             tr class=(role_class(policy.entry.role)) {
-                                th scope="row" { (policy.entry.policy) }
+                                th scope="row" { (name(&policy.entry.policy)) }
                                 @for column in columns { (cell(&(column.cell)(policy))) }
                             }
                         }
@@ -282,7 +289,7 @@ pub fn versus(evaluation: &Evaluation) -> Markup {
                 h2 { "Learned policies against each rule" }
                 div class="scroll" tabindex="0" role="region" aria-label="Learned policies against each rule" {
                     table {
-                        caption { "Mean FCT of the learned policy divided by that of the rule on the same trace." }
+                        caption { span { "Mean FCT of the learned policy divided by that of the rule on the same trace." } }
                         thead {
                             tr {
                                 th scope="col" { "Policy" }
@@ -295,7 +302,7 @@ pub fn versus(evaluation: &Evaluation) -> Markup {
                         tbody {
                             @for versus in &evaluation.versus {
                                 tr {
-                                    th scope="row" { (versus.policy) }
+                                    th scope="row" { (name(&versus.policy)) }
                                     td { (versus.against) }
                                     (cell(&ratio_cell(Some(&versus.ratio))))
                                     td { (versus.tally.won) " · " (versus.tally.tied) " · " (versus.tally.lost) }
@@ -319,7 +326,7 @@ pub fn failures(evaluation: &Evaluation) -> Markup {
                 h2 { "Failed traces" }
                 div class="scroll" tabindex="0" role="region" aria-label="Failed traces" {
                     table {
-                        caption { "These traces are left out of the means of every policy." }
+                        caption { span { "These traces are left out of the means of every policy." } }
                         thead {
                             tr {
                                 th scope="col" { "Policy" }
@@ -331,7 +338,7 @@ pub fn failures(evaluation: &Evaluation) -> Markup {
                         tbody {
                             @for failure in failures {
                                 tr {
-                                    th scope="row" { (failure.policy) }
+                                    th scope="row" { (name(&failure.policy)) }
                                     td { (failure.trace) }
                                     td { (failure.seed) }
                                     td { (failure.failure.as_deref().unwrap_or_default()) }

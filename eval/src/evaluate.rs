@@ -1,0 +1,347 @@
+//! Running every policy on every trace, in parallel, with the same result for any number of
+//! threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use bufgym_env::network::{Outcome, SimError};
+use bufgym_env::rng::{self, Split};
+use bufgym_env::scenario::{Scenario, ScenarioError};
+use bufgym_env::traffic::{self, Trace};
+use rayon::prelude::*;
+
+use crate::contestant::Contestant;
+use crate::data::{
+    Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timing, TraceResult, TriggerIntervals, VERSION,
+};
+use crate::stats::RESAMPLES;
+use crate::{stats, summary, window};
+
+/// Traces of an evaluation unless told otherwise: as many as in §VI-B of the NDT paper.
+pub const TRACES: u64 = 105;
+
+/// What to compare and on what.
+#[derive(Clone, Debug)]
+pub struct EvalConfig {
+    /// Switch, transport and traffic.
+    pub scenario: Scenario,
+    /// The policies; DT (α = 1) and the unlimited buffer are added where missing.
+    pub contestants: Vec<Contestant>,
+    /// Unseen traces, at least 1.
+    pub traces: u64,
+    /// Seed from which the seeds of the traces follow.
+    pub seed: u64,
+    /// Bootstrap resamples behind every interval.
+    pub resamples: usize,
+}
+
+impl EvalConfig {
+    /// [`TRACES`] traces and [`RESAMPLES`] resamples.
+    pub fn new(scenario: Scenario, contestants: Vec<Contestant>, seed: u64) -> EvalConfig {
+        EvalConfig {
+            scenario,
+            contestants,
+            traces: TRACES,
+            seed,
+            resamples: RESAMPLES,
+        }
+    }
+}
+
+/// Why an evaluation did not take place.
+#[derive(Debug, thiserror::Error)]
+pub enum EvalError {
+    /// The scenario makes no sense.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// A policy or trace does not fit the scenario.
+    #[error("{policy} on trace {trace}: {source}")]
+    Simulation {
+        /// The policy string.
+        policy: String,
+        /// Index of the trace.
+        trace: u64,
+        /// The cause.
+        source: SimError,
+    },
+    /// There is no trace to compare on.
+    #[error("an evaluation needs at least one trace")]
+    NoTraces,
+    /// A trace was to be reported that training may have seen.
+    #[error("trace {trace} (seed {seed}) does not belong to the {split} split")]
+    WrongSplit {
+        /// Index of the trace.
+        trace: u64,
+        /// Its seed.
+        seed: u64,
+        /// The split that was asked for.
+        split: Split,
+    },
+}
+
+/// How far an evaluation has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Simulations finished.
+    pub done: usize,
+    /// Simulations in all.
+    pub total: usize,
+    /// The policy of the one that just finished.
+    pub policy: &'a str,
+    /// Its trace.
+    pub trace: u64,
+}
+
+/// Called from any thread after every simulation.
+pub type OnProgress<'a> = &'a (dyn Fn(Progress<'_>) + Sync);
+
+/// A trace with what names it.
+#[derive(Clone, Debug)]
+pub struct NumberedTrace {
+    /// Index within its split.
+    pub index: u64,
+    /// Its seed.
+    pub seed: u64,
+    /// The flows.
+    pub trace: Trace,
+}
+
+/// The first `count` traces of a split, generated in parallel.
+///
+/// # Errors
+/// When the scenario makes no sense, or a seed does not belong to the split.
+pub fn split_traces(
+    scenario: &Scenario,
+    split: Split,
+    seed: u64,
+    count: u64,
+) -> Result<Vec<NumberedTrace>, EvalError> {
+    scenario.validate()?;
+    (0..count)
+        .into_par_iter()
+        .map(|index| {
+            let trace_seed = rng::trace_seed(split, seed, index);
+            if rng::split_of(trace_seed) != Some(split) {
+                return Err(EvalError::WrongSplit {
+                    trace: index,
+                    seed: trace_seed,
+                    split,
+                });
+            }
+            let trace = traffic::generate(scenario, trace_seed);
+            Ok(NumberedTrace {
+                index,
+                seed: trace_seed,
+                trace,
+            })
+        })
+        .collect()
+}
+
+/// Compares the policies on unseen traces: those of the test split and no others.
+///
+/// The result is the same for the same configuration, whatever the number of threads, except for
+/// [`Evaluation::timing`].
+///
+/// # Errors
+/// When there is no trace, when the scenario makes no sense, or when a policy does not fit it.
+pub fn evaluate(config: &EvalConfig, progress: OnProgress) -> Result<Evaluation, EvalError> {
+    let traces = split_traces(&config.scenario, Split::Test, config.seed, config.traces)?;
+    evaluate_traces(config, Split::Test, &traces, progress)
+}
+
+/// Compares the policies on the given traces, all of which must belong to `split`.
+///
+/// # Errors
+/// As [`evaluate`], and when a trace belongs to another split.
+pub fn evaluate_traces(
+    config: &EvalConfig,
+    split: Split,
+    traces: &[NumberedTrace],
+    progress: OnProgress,
+) -> Result<Evaluation, EvalError> {
+    let start = Instant::now();
+    check(config, split, traces)?;
+    let contestants = line_up(&config.contestants);
+    let entries: Vec<Entry> = contestants.iter().map(Contestant::entry).collect();
+    let (mut results, intervals) = run_all(&config.scenario, &contestants, traces, progress)?;
+    summary::fill_ratios(&mut results);
+    let timeline = window::timeline(&config.scenario, &contestants, traces, &results)?;
+    let (resamples, seed) = (config.resamples, config.seed);
+    Ok(Evaluation {
+        format: FORMAT.to_string(),
+        version: VERSION,
+        software: concat!("bufgym ", env!("CARGO_PKG_VERSION")).to_string(),
+        scenario: ScenarioFacts::of(&config.scenario),
+        split: split.to_string(),
+        seed,
+        traces: traces.len() as u64,
+        resamples,
+        policies: summary::summarise(&entries, &results, resamples, seed),
+        versus: summary::versus(&entries, &results, resamples, seed),
+        timeline,
+        trigger_intervals: intervals,
+        results,
+        timing: Timing {
+            wall_s: start.elapsed().as_secs_f64(),
+            threads: rayon::current_num_threads(),
+        },
+    })
+}
+
+fn check(config: &EvalConfig, split: Split, traces: &[NumberedTrace]) -> Result<(), EvalError> {
+    config.scenario.validate()?;
+    if traces.is_empty() {
+        return Err(EvalError::NoTraces);
+    }
+    let stranger = traces
+        .iter()
+        .find(|trace| rng::split_of(trace.seed) != Some(split));
+    match stranger {
+        Some(trace) => Err(EvalError::WrongSplit {
+            trace: trace.index,
+            seed: trace.seed,
+            split,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Every policy once, learned ones first, then rules as given, the baseline and the reference.
+fn line_up(contestants: &[Contestant]) -> Vec<Contestant> {
+    let fixed = [Contestant::baseline(), Contestant::unlimited()];
+    let mut line: Vec<Contestant> = Vec::new();
+    for contestant in contestants.iter().cloned().chain(fixed) {
+        if line.iter().all(|other| other.name() != contestant.name()) {
+            line.push(contestant);
+        }
+    }
+    // A stable sort keeps the order in which the policies were given.
+    line.sort_by_key(|contestant| match contestant.role() {
+        Role::Learned => 0,
+        Role::Heuristic => 1,
+        Role::Baseline => 2,
+        Role::Reference => 3,
+    });
+    line
+}
+
+/// Every policy on every trace; results by policy, then by trace.
+fn run_all(
+    scenario: &Scenario,
+    contestants: &[Contestant],
+    traces: &[NumberedTrace],
+    progress: OnProgress,
+) -> Result<(Vec<TraceResult>, Vec<TriggerIntervals>), EvalError> {
+    let done = AtomicUsize::new(0);
+    let total = contestants.len() * traces.len();
+    // Trace by trace, so that the simulations under way at any time differ in length.
+    let runs: Result<Vec<(TraceResult, Vec<u64>)>, EvalError> = (0..total)
+        .into_par_iter()
+        .map(|run| {
+            let contestant = &contestants[run % contestants.len()];
+            let numbered = &traces[run / contestants.len()];
+            let outcome = simulate(scenario, contestant, numbered)?;
+            progress(Progress {
+                done: done.fetch_add(1, Ordering::Relaxed) + 1,
+                total,
+                policy: contestant.name(),
+                trace: numbered.index,
+            });
+            Ok((
+                trace_result(contestant, numbered, &outcome),
+                outcome.trigger_intervals_ps,
+            ))
+        })
+        .collect();
+    let mut by_policy: Vec<(Vec<TraceResult>, Vec<u64>)> =
+        contestants.iter().map(|_| Default::default()).collect();
+    for (run, (result, intervals)) in runs?.into_iter().enumerate() {
+        let (results, pooled) = &mut by_policy[run % contestants.len()];
+        results.push(result);
+        pooled.extend(intervals);
+    }
+    let learned = contestants
+        .iter()
+        .zip(&by_policy)
+        .filter(|(c, _)| c.role() == Role::Learned);
+    let intervals = learned
+        .map(|(c, (_, pooled))| trigger_intervals(c.name(), pooled))
+        .collect();
+    Ok((
+        by_policy
+            .into_iter()
+            .flat_map(|(results, _)| results)
+            .collect(),
+        intervals,
+    ))
+}
+
+fn simulate(
+    scenario: &Scenario,
+    contestant: &Contestant,
+    numbered: &NumberedTrace,
+) -> Result<Outcome, EvalError> {
+    contestant
+        .run(scenario, &numbered.trace, None)
+        .map_err(|source| EvalError::Simulation {
+            policy: contestant.name().to_string(),
+            trace: numbered.index,
+            source,
+        })
+}
+
+fn trigger_intervals(policy: &str, intervals_ps: &[u64]) -> TriggerIntervals {
+    let mut ms: Vec<f64> = intervals_ps.iter().map(|ps| *ps as f64 * 1e-9).collect();
+    ms.sort_by(f64::total_cmp);
+    let percentile = |half: u32| stats::nearest_rank(&ms, f64::from(half) / 200.0);
+    TriggerIntervals {
+        policy: policy.to_string(),
+        count: ms.len() as u64,
+        percentiles_ms: (0..=200).filter_map(percentile).collect(),
+    }
+}
+
+fn trace_result(
+    contestant: &Contestant,
+    numbered: &NumberedTrace,
+    outcome: &Outcome,
+) -> TraceResult {
+    let s = &outcome.summary;
+    let finished = s.completed == s.flows;
+    // The mean over the flows that did finish says nothing about a trace in which some did not.
+    let number = |value: f64| (finished && value.is_finite()).then_some(value);
+    TraceResult {
+        policy: contestant.name().to_string(),
+        trace: numbered.index,
+        seed: numbered.seed,
+        flows: s.flows,
+        completed: s.completed,
+        mean_fct_ms: number(s.mean_fct_ms),
+        p50_fct_ms: number(s.p50_fct_ms),
+        p95_fct_ms: number(s.p95_fct_ms),
+        p99_fct_ms: number(s.p99_fct_ms),
+        mean_slowdown: number(s.mean_slowdown),
+        short_mean_fct_ms: number(s.short_mean_fct_ms),
+        short_p99_fct_ms: number(s.short_p99_fct_ms),
+        long_mean_fct_ms: number(s.long_mean_fct_ms),
+        short_mean_slowdown: number(s.short_mean_slowdown),
+        long_mean_slowdown: number(s.long_mean_slowdown),
+        drops: s.drops,
+        drops_data: s.drops_data,
+        timeouts: s.timeouts,
+        simulated_s: s.simulated_s,
+        max_occupancy_bytes: s.max_occupancy_bytes,
+        p99_occupancy: number(s.p99_occupancy),
+        decisions: s.decisions,
+        ratio_to_dt: None,
+        p99_ratio_to_dt: None,
+        failure: (!finished).then(|| {
+            format!(
+                "{} of {} flows did not finish",
+                s.flows - s.completed,
+                s.flows
+            )
+        }),
+    }
+}

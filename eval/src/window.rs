@@ -1,0 +1,234 @@
+//! The excerpt of one trace that the timeline figure shows.
+
+use bufgym_env::network::TimelineRow;
+use bufgym_env::scenario::Scenario;
+use bufgym_env::units::Time;
+use rayon::prelude::*;
+
+use crate::contestant::Contestant;
+use crate::data::{BASELINE, Role, Timeline, TimelineSeries, TraceResult};
+use crate::evaluate::{EvalError, NumberedTrace};
+
+const BINS: usize = 60;
+/// Samples of the switch within a bin.
+const SAMPLES: u64 = 32;
+/// The most rows to hold for one policy; longer traces are sampled more coarsely.
+const MAX_ROWS: u64 = 2_000_000;
+
+/// Queues and thresholds of DT, complete sharing and the learned policies at two ports, on the
+/// trace where DT drops most. `None` where DT never drops, or drops only where it fails.
+///
+/// # Errors
+/// When a policy does not fit the scenario.
+pub fn timeline(
+    scenario: &Scenario,
+    contestants: &[Contestant],
+    traces: &[NumberedTrace],
+    results: &[TraceResult],
+) -> Result<Option<Timeline>, EvalError> {
+    let baseline = results
+        .iter()
+        .filter(|r| r.policy == BASELINE && r.failure.is_none());
+    // Of equal maxima the first, so that the choice does not depend on how it is searched.
+    let Some(busiest) = baseline
+        .rev()
+        .max_by_key(|r| r.drops)
+        .filter(|r| r.drops > 0)
+    else {
+        return Ok(None);
+    };
+    let Some(numbered) = traces.iter().find(|t| t.index == busiest.trace) else {
+        return Ok(None);
+    };
+    let bin = bin_width(scenario);
+    let sample = sampling(scenario, bin, busiest.simulated_s);
+    let shown = shown(contestants);
+    let rows: Result<Vec<Vec<TimelineRow>>, EvalError> = shown
+        .par_iter()
+        .map(|contestant| {
+            let outcome = contestant.run(scenario, &numbered.trace, Some(sample));
+            let rows = outcome.map(|outcome| outcome.timeline);
+            rows.map_err(|source| EvalError::Simulation {
+                policy: contestant.name().to_string(),
+                trace: numbered.index,
+                source,
+            })
+        })
+        .collect();
+    let rows = rows?;
+    let Some(reference) = shown.iter().position(|c| c.role() == Role::Baseline) else {
+        return Ok(None);
+    };
+    let ports = longest_ports(&rows[reference], scenario.port_count());
+    let first = busiest_window(&rows[reference], &ports, bin);
+    let series = shown.iter().zip(&rows).flat_map(|(contestant, rows)| {
+        ports
+            .iter()
+            .map(|&port| excerpt(contestant.name(), rows, port, first, bin))
+    });
+    Ok(Some(Timeline {
+        trace: numbered.index,
+        start_ms: Time(first as u64 * bin.0).as_ms_f64(),
+        bin_ms: bin.as_ms_f64(),
+        buffer_bytes: scenario.buffer_bytes,
+        series: series.collect(),
+    }))
+}
+
+/// The time in which one port drains a full buffer: the scale on which queues come and go.
+fn bin_width(scenario: &Scenario) -> Time {
+    let seconds = 8.0 * scenario.buffer_bytes as f64 / scenario.rate_bps.max(1) as f64;
+    Time::from_secs_f64(seconds).max(Time(SAMPLES))
+}
+
+fn sampling(scenario: &Scenario, bin: Time, simulated_s: f64) -> Time {
+    let rows_at = |interval: Time| {
+        (simulated_s / interval.as_secs_f64()) as u64 * u64::from(scenario.ports.max(1))
+    };
+    let finest = Time(bin.0 / SAMPLES);
+    let coarser = rows_at(finest).div_ceil(MAX_ROWS).max(1);
+    Time(finest.0 * coarser)
+}
+
+/// Complete sharing, DT, and up to two learned policies, or the first rules where none is learned.
+fn shown(contestants: &[Contestant]) -> Vec<&Contestant> {
+    let named = |name: &str| contestants.iter().find(|c| c.name() == name);
+    let of_role = |role: Role| contestants.iter().filter(move |c| c.role() == role);
+    let mut shown: Vec<&Contestant> = named("cs").into_iter().chain(named(BASELINE)).collect();
+    shown.extend(of_role(Role::Learned).take(2));
+    let rules = of_role(Role::Heuristic).filter(|c| c.name() != "cs");
+    shown.extend(rules.take(3usize.saturating_sub(shown.len())));
+    shown
+}
+
+/// The two ports with the longest queue at any time, in order of their number.
+fn longest_ports(rows: &[TimelineRow], ports: usize) -> Vec<u32> {
+    let mut peaks: Vec<(u64, u32)> = (0..ports as u32).map(|port| (0, port)).collect();
+    for row in rows {
+        if let Some(peak) = peaks.get_mut(row.port as usize) {
+            peak.0 = peak.0.max(row.queue_bytes);
+        }
+    }
+    peaks.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    let mut chosen: Vec<u32> = peaks.iter().take(2).map(|(_, port)| *port).collect();
+    chosen.sort_unstable();
+    chosen
+}
+
+fn bin_of(t: Time, bin: Time) -> usize {
+    (t.0 / bin.0) as usize
+}
+
+/// The first bin of the stretch in which the queues of the ports are longest in sum.
+fn busiest_window(rows: &[TimelineRow], ports: &[u32], bin: Time) -> usize {
+    let bins = rows.last().map_or(0, |row| bin_of(row.t, bin) + 1);
+    let mut peaks = vec![0u64; bins * ports.len()];
+    for row in rows {
+        if let Some(place) = ports.iter().position(|port| *port == row.port) {
+            let peak = &mut peaks[bin_of(row.t, bin) * ports.len() + place];
+            *peak = (*peak).max(row.queue_bytes);
+        }
+    }
+    let sums: Vec<u64> = peaks
+        .chunks(ports.len().max(1))
+        .map(|bin| bin.iter().sum())
+        .collect();
+    let windows = sums
+        .windows(BINS.min(sums.len().max(1)))
+        .map(|w| w.iter().sum::<u64>());
+    let best = windows
+        .enumerate()
+        .max_by(|a, b| a.1.cmp(&b.1).then(b.0.cmp(&a.0)));
+    best.map_or(0, |(first, _)| first)
+}
+
+/// One port from bin `first` on. Between samples the state stays what it was.
+fn excerpt(
+    policy: &str,
+    rows: &[TimelineRow],
+    port: u32,
+    first: usize,
+    bin: Time,
+) -> TimelineSeries {
+    let mut samples = rows.iter().filter(|row| row.port == port).peekable();
+    let mut state = (0u64, 0u64);
+    while let Some(row) = samples.next_if(|row| bin_of(row.t, bin) < first) {
+        state = (row.queue_bytes, row.threshold_bytes);
+    }
+    let mut series = TimelineSeries {
+        policy: policy.to_string(),
+        port,
+        max_queue_bytes: Vec::with_capacity(BINS),
+        mean_queue_bytes: Vec::with_capacity(BINS),
+        min_threshold_bytes: Vec::with_capacity(BINS),
+    };
+    for index in first..first + BINS {
+        let start = Time(index as u64 * bin.0);
+        let (mut longest, mut lowest, mut area, mut since) = (state.0, state.1, 0.0, start);
+        while let Some(row) = samples.next_if(|row| bin_of(row.t, bin) == index) {
+            area += state.0 as f64 * (row.t - since).0 as f64;
+            since = row.t;
+            state = (row.queue_bytes, row.threshold_bytes);
+            longest = longest.max(state.0);
+            lowest = lowest.min(state.1);
+        }
+        area += state.0 as f64 * (start + bin - since).0 as f64;
+        series.max_queue_bytes.push(longest);
+        series.mean_queue_bytes.push(area / bin.0 as f64);
+        series.min_threshold_bytes.push(lowest);
+    }
+    series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BIN: Time = Time(100);
+
+    fn row(t: u64, port: u32, queue: u64, threshold: u64) -> TimelineRow {
+        TimelineRow {
+            t: Time(t),
+            port,
+            queue_bytes: queue,
+            threshold_bytes: threshold,
+            occupancy_bytes: queue,
+            alpha: 1.0,
+        }
+    }
+
+    #[test]
+    fn a_bin_holds_the_longest_queue_the_mean_and_the_lowest_threshold() {
+        let rows = [row(0, 0, 10, 90), row(50, 0, 30, 70), row(120, 0, 0, 100)];
+        let series = excerpt("dt", &rows, 0, 0, BIN);
+        assert_eq!(series.max_queue_bytes[..3], [30, 30, 0]);
+        assert_eq!(series.mean_queue_bytes[..3], [20.0, 6.0, 0.0]);
+        assert_eq!(series.min_threshold_bytes[1..3], [70, 100]);
+        assert_eq!(series.max_queue_bytes.len(), BINS);
+    }
+
+    #[test]
+    fn the_state_before_the_window_carries_over() {
+        let rows = [row(10, 0, 40, 60)];
+        let series = excerpt("dt", &rows, 0, 3, BIN);
+        assert!(series.max_queue_bytes.iter().all(|q| *q == 40));
+        assert!(series.min_threshold_bytes.iter().all(|t| *t == 60));
+    }
+
+    #[test]
+    fn the_ports_with_the_longest_queues_come_in_order() {
+        let rows = [row(0, 2, 5, 0), row(0, 0, 9, 0), row(0, 1, 1, 0)];
+        assert_eq!(longest_ports(&rows, 4), [0, 2]);
+        assert_eq!(longest_ports(&rows, 1), [0]);
+    }
+
+    #[test]
+    fn the_window_starts_where_most_is_queued() {
+        let mut rows: Vec<TimelineRow> = (0..200).map(|b| row(b * 100, 0, 0, 0)).collect();
+        for bin in 100..160 {
+            rows[bin].queue_bytes = 7;
+        }
+        assert_eq!(busiest_window(&rows, &[0], BIN), 100);
+        assert_eq!(busiest_window(&[], &[0], BIN), 0);
+    }
+}
