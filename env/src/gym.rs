@@ -1,1 +1,277 @@
-//! gym.
+//! Reinforcement-learning environments in the sense of Gymnasium 1.x.
+//!
+//! | Gymnasium | here |
+//! |---|---|
+//! | `Env` | [`Env`], with the whole contract in its documentation |
+//! | `spaces` | [`Space`] |
+//! | `VectorEnv`, `AutoresetMode` | [`VectorEnv`], [`AutoresetMode`] |
+//! | `utils.env_checker.check_env` | [`checker::check_env`] |
+//! | `register`, `make`, `make_vec` | [`Registry`], [`make`], [`make_vec`] |
+//! | wrappers | [`wrappers`] |
+//!
+//! [`BufferEnv`] is the environment of this crate: a shared-memory switch whose ports' α are set
+//! by the agent. One trace of flows is one episode.
+//!
+//! ```
+//! use bufgym_env::gym::{Env, MakeOptions, ResetOptions, make};
+//!
+//! let mut env = make("bufgym/NDT-16x1G-v0", &MakeOptions::default())?;
+//! let action = vec![0.0; env.action_space().len()];
+//! env.reset(Some(7), &ResetOptions::default())?;
+//! let step = env.step(&action)?;
+//! assert_eq!(step.observation.len(), 16 * 8 * 5);
+//! assert!(step.reward <= 0.0); // minus the active time of all flows
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod autoreset;
+mod buffer_env;
+pub mod checker;
+mod registry;
+mod space;
+mod traces;
+mod vector;
+pub mod wrappers;
+
+#[cfg(test)]
+mod testing;
+
+use serde::{Deserialize, Serialize};
+
+use crate::network::SimError;
+use crate::units::Time;
+
+pub use autoreset::{Autoreset, AutoresetMode, AutoresetSnapshot, AutoresetStep};
+pub use buffer_env::{BufferEnv, BufferEnvOptions, EnvSnapshot, EpisodeSnapshot};
+pub use registry::{EnvSpec, MakeOptions, Registry, RegistryError, make, make_vec};
+pub use space::{BoxSpace, MultiDiscreteSpace, Space};
+pub use traces::TraceSequence;
+pub use vector::{Layout, StepBuffers, VectorEnv, VectorError, VectorSeed};
+
+/// One environment: an agent acts, the world moves on to the next decision and answers with an
+/// observation and a reward.
+///
+/// # Contract
+///
+/// * **Life cycle.** A new environment has no state: [`step`](Env::step) before the first
+///   [`reset`](Env::reset) is [`EnvError::ResetNeeded`]. An episode runs from `reset` to the first
+///   step with `terminated` or `truncated`; a further `step` is [`EnvError::ResetNeeded`] again.
+///   `reset` may be called at any time and abandons the running episode.
+/// * **Seeds.** `reset(Some(seed))` restarts the environment's randomness: the same seed on two
+///   environments of the same options, followed by the same actions and `reset(None)`s, gives the
+///   same bits. `reset(None)` draws the next episode of the sequence started by the last seed. The
+///   very first `reset(None)` uses the seed of the environment's own options, so unlike in
+///   Gymnasium nothing is ever drawn from the machine's entropy.
+/// * **Actions** must lie in [`action_space`](Env::action_space), otherwise `step` returns
+///   [`EnvError::InvalidAction`] and nothing has happened: the same step may be tried again.
+/// * **Observations** lie in [`observation_space`](Env::observation_space) after every `reset` and
+///   every `step`, the last of an episode included.
+/// * **End.** `terminated`: the world has reached its end; what follows is worth nothing, so a
+///   value function must not be bootstrapped. `truncated`: a limit from outside the task cut the
+///   episode short, and the return goes on behind the last observation, which must be
+///   bootstrapped with the step's own [`Info::discount`]. They are never merged into one flag.
+/// * **Rewards** are finite. Steps may last differently long (a semi-Markov process): the factor
+///   by which the value of the next observation counts is [`Info::discount`].
+/// * **Info** never carries what the agent needs to act; it is for learning (privileged critics),
+///   logging and evaluation. [`Info::episode`] is there at the last step of an episode and only
+///   there.
+/// * **Autoreset** is not this trait's business: see [`Autoreset`] and [`VectorEnv`].
+/// * **No globals.** Any number of environments live beside each other and on any thread without
+///   influence on one another.
+///
+/// [`checker::check_env`] tests these rules on any implementation.
+///
+/// There is no `render`: an episode is looked at through the timeline of the simulator.
+pub trait Env: Send {
+    /// The set that every observation lies in.
+    fn observation_space(&self) -> &Space;
+
+    /// The set that every action has to lie in.
+    fn action_space(&self) -> &Space;
+
+    /// The set that [`Info::privileged`] lies in; `None` when the environment has no privileged
+    /// observation.
+    fn privileged_space(&self) -> Option<&Space> {
+        None
+    }
+
+    /// How many components the reward is given in ([`Info::port_rewards`]), such as one per port;
+    /// zero when it has none.
+    fn reward_components(&self) -> usize {
+        0
+    }
+
+    /// Begins an episode and returns its first observation.
+    ///
+    /// With a `seed` the sequence of episodes is started again from that seed, without one it goes
+    /// on.
+    ///
+    /// # Errors
+    /// [`EnvError`] when no episode can be started with these options; the environment then needs
+    /// another `reset`.
+    fn reset(&mut self, seed: Option<u64>, options: &ResetOptions) -> Result<Reset<'_>, EnvError>;
+
+    /// Applies `action` and runs to the next decision or the end of the episode.
+    ///
+    /// # Errors
+    /// [`EnvError::ResetNeeded`] when no episode is running and [`EnvError::InvalidAction`] when
+    /// the action is not in the action space; both leave the environment as it was.
+    fn step(&mut self, action: &[f32]) -> Result<Step<'_>, EnvError>;
+}
+
+/// An environment whose exact state can be kept and taken up again.
+pub trait Resumable: Env {
+    /// The state in a form that can be stored.
+    type Snapshot: Clone + Serialize + for<'de> Deserialize<'de> + Send;
+
+    /// The state at this moment.
+    fn snapshot(&self) -> Self::Snapshot;
+
+    /// Goes to the state of `snapshot`: whatever follows is bit for bit what would have followed
+    /// there. Returns the observation and info of that state, or `None` when no episode had been
+    /// started.
+    ///
+    /// # Errors
+    /// [`EnvError::Snapshot`] when the snapshot was taken with other options or is damaged.
+    fn restore(&mut self, snapshot: &Self::Snapshot) -> Result<Option<Reset<'_>>, EnvError>;
+}
+
+/// What may be asked of one [`Env::reset`]. An environment ignores what it does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResetOptions {
+    /// Play exactly this trace, by its index in the split; the sequence goes on behind it
+    /// afterwards as if it had not been played.
+    pub trace: Option<u64>,
+}
+
+/// What [`Env::reset`] returns.
+#[derive(Clone, Copy, Debug)]
+pub struct Reset<'a> {
+    /// The first observation, flat, in the shape of the observation space.
+    pub observation: &'a [f32],
+    /// All that is not needed to act.
+    pub info: &'a Info,
+}
+
+/// What [`Env::step`] returns.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// The observation after the step, flat, in the shape of the observation space.
+    pub observation: &'a [f32],
+    /// The reward of the step.
+    pub reward: f64,
+    /// The episode has reached its end: do not bootstrap.
+    pub terminated: bool,
+    /// The episode was cut short by a limit: bootstrap.
+    pub truncated: bool,
+    /// All that is not needed to act.
+    pub info: &'a Info,
+}
+
+impl Step<'_> {
+    /// Whether the episode is over, for whichever reason.
+    pub fn done(&self) -> bool {
+        self.terminated || self.truncated
+    }
+}
+
+/// Gymnasium's info dictionary, with fields in place of keys.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Info {
+    /// What only the simulator knows, for critics; flat, in the shape of the privileged space.
+    pub privileged: Vec<f32>,
+    /// The components of the step's reward, [`Env::reward_components`] values; zeros after a
+    /// reset.
+    pub port_rewards: Vec<f32>,
+    /// The factor by which the value of this observation counts in the return of the step,
+    /// `e^{-Δt/τ}` in a semi-Markov process; 1 after a reset.
+    pub discount: f32,
+    /// The weight of the step's entropy bonus; 0 after a reset, 1 where all steps last equally
+    /// long.
+    pub entropy_weight: f32,
+    /// How long the step lasted in the simulated world; zero after a reset.
+    pub elapsed: Time,
+    /// After a reset: at least one trace ended without a decision and was passed over.
+    pub no_decision: bool,
+    /// After a reset: how many traces were passed over.
+    pub skipped: u64,
+    /// Statistics of the episode, at its last step.
+    pub episode: Option<EpisodeStats>,
+}
+
+impl Info {
+    /// Puts the fields into the state of a reset that passed over `skipped` traces, and keeps the
+    /// allocations.
+    pub fn begin(&mut self, skipped: u64) {
+        self.port_rewards.fill(0.0);
+        self.discount = 1.0;
+        self.entropy_weight = 0.0;
+        self.elapsed = Time::ZERO;
+        self.no_decision = skipped > 0;
+        self.skipped = skipped;
+        self.episode = None;
+    }
+}
+
+/// One finished episode in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EpisodeStats {
+    /// The seed of the trace.
+    pub seed: u64,
+    /// The index of the trace in its split.
+    pub index: u64,
+    /// Sum of the rewards of all steps.
+    pub return_: f64,
+    /// Sum of the rewards of all steps, each discounted to the first decision.
+    pub discounted_return: f64,
+    /// Steps of the episode.
+    pub decisions: u64,
+    /// Flows of the trace.
+    pub flows: u64,
+    /// Flows that completed; fewer than `flows` only in a truncated episode.
+    pub completed: u64,
+    /// Mean flow completion time of the completed flows in milliseconds; not a number without any.
+    pub mean_fct_ms: f64,
+    /// Packets dropped, push-outs included.
+    pub drops: u64,
+    /// Expiries of retransmission timers.
+    pub timeouts: u64,
+    /// Packets whose last bit left a switch port.
+    pub packets_forwarded: u64,
+    /// Simulated time in seconds.
+    pub simulated_s: f64,
+    /// At least one trace was passed over right before this episode, because it ended without a
+    /// decision.
+    pub no_decision: bool,
+}
+
+/// Why an environment did not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvError {
+    /// No episode is running.
+    #[error("no episode is running: call reset before step ({0})")]
+    ResetNeeded(&'static str),
+    /// The action does not lie in the action space.
+    #[error("invalid action: {0}")]
+    InvalidAction(String),
+    /// Many traces in a row ended without one decision.
+    #[error(
+        "{tried} traces in a row ended without a decision: the traffic of scenario '{scenario}' \
+         never fills the share of a port"
+    )]
+    NoDecision {
+        /// Traces tried.
+        tried: u64,
+        /// Name of the scenario.
+        scenario: String,
+    },
+    /// A snapshot does not fit this environment.
+    #[error("snapshot does not fit: {0}")]
+    Snapshot(String),
+    /// The options of an environment do not make sense.
+    #[error("{0}")]
+    Options(String),
+    /// The simulator cannot run this scenario or trace.
+    #[error(transparent)]
+    Simulation(#[from] SimError),
+}

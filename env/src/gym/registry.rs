@@ -1,0 +1,381 @@
+//! Environments by name: `namespace/Name-vVersion`, as in Gymnasium.
+
+use super::{AutoresetMode, BufferEnv, BufferEnvOptions, EnvError, TraceSequence};
+use super::{VectorEnv, VectorError};
+use crate::control::ControlOptions;
+use crate::scenario::{Scenario, ScenarioError};
+
+/// A registered environment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EnvSpec {
+    /// Name with version, such as `bufgym/NDT-16x1G-v0`. The version goes up whenever a change
+    /// makes results incomparable.
+    pub id: String,
+    /// What it is, in one line.
+    pub summary: String,
+    /// What it simulates.
+    pub scenario: Scenario,
+}
+
+/// What to make of a registered environment.
+#[derive(Clone, Debug, Default)]
+pub struct MakeOptions {
+    /// Which traces it plays in which order.
+    pub traces: TraceSequence,
+    /// Trigger, objective and scale of the reward.
+    pub control: ControlOptions,
+    /// Settings of the scenario to change, `key=value` each.
+    pub settings: Vec<String>,
+}
+
+/// Why an environment could not be made or registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// No environment has this name.
+    #[error("unknown environment '{id}'{hint}; registered: {known}")]
+    Unknown {
+        /// The name that was asked for.
+        id: String,
+        /// `, did you mean '…'?`, or nothing.
+        hint: String,
+        /// All names.
+        known: String,
+    },
+    /// The name exists, but not in this version.
+    #[error("environment '{name}' has no version {version}; registered: {known}")]
+    Version {
+        /// The name without its version.
+        name: String,
+        /// The version that was asked for.
+        version: u32,
+        /// The versions there are.
+        known: String,
+    },
+    /// A name without version, or not of the form `namespace/Name-v0`.
+    #[error("'{id}' is not the name of an environment: it has to look like 'bufgym/NDT-16x1G-v0'")]
+    Malformed {
+        /// The name that was given.
+        id: String,
+    },
+    /// The name is taken.
+    #[error("environment '{id}' is registered already")]
+    Taken {
+        /// The name.
+        id: String,
+    },
+    /// A setting of the scenario is wrong.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The environment refuses its options.
+    #[error(transparent)]
+    Env(#[from] EnvError),
+    /// The environments cannot be put side by side.
+    #[error(transparent)]
+    Vector(#[from] VectorError),
+}
+
+/// A list of environments by name. There is no global one: a program that adds its own
+/// environments keeps its own list.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    specs: Vec<EnvSpec>,
+}
+
+/// Names of the environments of this crate and the presets they simulate.
+const STANDARD: [(&str, &str); 2] = [
+    ("bufgym/NDT-16x1G-v0", "ndt-16x1g"),
+    ("bufgym/NS3-16x1G-v0", "ns3-16x1g"),
+];
+
+impl Registry {
+    /// The environments of this crate.
+    pub fn standard() -> Registry {
+        let presets = Scenario::presets();
+        let spec = |(id, name): (&str, &str)| {
+            let preset = presets.iter().find(|preset| preset.name == name)?;
+            let summary = preset.summary.to_owned();
+            Some(EnvSpec {
+                id: id.to_owned(),
+                summary,
+                scenario: preset.scenario(),
+            })
+        };
+        Registry {
+            specs: STANDARD.into_iter().filter_map(spec).collect(),
+        }
+    }
+
+    /// Everything that is registered, in order of registration.
+    pub fn specs(&self) -> &[EnvSpec] {
+        &self.specs
+    }
+
+    /// Adds an environment.
+    ///
+    /// # Errors
+    /// [`RegistryError::Malformed`] and [`RegistryError::Taken`] for its name.
+    pub fn register(&mut self, spec: EnvSpec) -> Result<(), RegistryError> {
+        let malformed = || RegistryError::Malformed {
+            id: spec.id.clone(),
+        };
+        let (name, _) = split_version(&spec.id).ok_or_else(malformed)?;
+        let parts: Vec<&str> = name.split('/').collect();
+        if parts.len() > 2 || parts.iter().any(|part| part.is_empty()) {
+            return Err(malformed());
+        }
+        if self.specs.iter().any(|other| other.id == spec.id) {
+            return Err(RegistryError::Taken { id: spec.id });
+        }
+        self.specs.push(spec);
+        Ok(())
+    }
+
+    /// The environment called `id`. A name without version means its latest version.
+    ///
+    /// # Errors
+    /// [`RegistryError::Unknown`] with the nearest name and [`RegistryError::Version`] with the
+    /// versions there are.
+    pub fn spec(&self, id: &str) -> Result<&EnvSpec, RegistryError> {
+        let (name, version) = split_version(id).map_or((id, None), |(n, v)| (n, Some(v)));
+        let versions = || {
+            self.specs.iter().filter_map(|spec| {
+                let (other, version) = split_version(&spec.id)?;
+                (other == name).then_some((version, spec))
+            })
+        };
+        let found = match version {
+            None => versions().max_by_key(|(version, _)| *version),
+            Some(version) => versions().find(|(other, _)| *other == version),
+        };
+        match (found, version) {
+            (Some((_, spec)), _) => Ok(spec),
+            (None, Some(version)) if versions().next().is_some() => Err(RegistryError::Version {
+                name: name.to_owned(),
+                version,
+                known: list(versions().map(|(_, spec)| spec)),
+            }),
+            (None, _) => Err(self.unknown(id)),
+        }
+    }
+
+    fn unknown(&self, id: &str) -> RegistryError {
+        let distance = |spec: &&EnvSpec| {
+            strsim::damerau_levenshtein(&id.to_lowercase(), &spec.id.to_lowercase())
+        };
+        let nearest = self.specs.iter().min_by_key(distance);
+        let near = nearest.filter(|spec| distance(spec) <= spec.id.len() / 2);
+        RegistryError::Unknown {
+            id: id.to_owned(),
+            hint: near.map_or(String::new(), |spec| {
+                format!(", did you mean '{}'?", spec.id)
+            }),
+            known: list(self.specs.iter()),
+        }
+    }
+
+    /// Builds the environment called `id`.
+    ///
+    /// # Errors
+    /// As [`Registry::spec`]; [`RegistryError::Scenario`] for wrong settings and
+    /// [`RegistryError::Env`] for other options that make no sense.
+    pub fn make(&self, id: &str, options: &MakeOptions) -> Result<BufferEnv, RegistryError> {
+        let mut scenario = self.spec(id)?.scenario.clone();
+        for setting in &options.settings {
+            scenario.set(setting)?;
+        }
+        Ok(BufferEnv::new(BufferEnvOptions {
+            scenario,
+            traces: options.traces,
+            control: options.control.clone(),
+        })?)
+    }
+
+    /// Builds `envs` of them side by side, which share the traces of `options.traces`: environment
+    /// `i` plays its `i`-th trace, its `i + envs`-th, and so on.
+    ///
+    /// # Errors
+    /// As [`Registry::make`], and [`RegistryError::Vector`] for zero environments.
+    pub fn make_vec(
+        &self,
+        id: &str,
+        envs: usize,
+        mode: AutoresetMode,
+        options: &MakeOptions,
+    ) -> Result<VectorEnv<BufferEnv>, RegistryError> {
+        let share = |env: usize| {
+            let traces = options.traces.worker(env as u64, envs as u64);
+            self.make(
+                id,
+                &MakeOptions {
+                    traces,
+                    ..options.clone()
+                },
+            )
+        };
+        let envs = (0..envs).map(share).collect::<Result<Vec<_>, _>>()?;
+        Ok(VectorEnv::new(envs, mode)?)
+    }
+}
+
+/// [`Registry::make`] on the environments of this crate.
+///
+/// # Errors
+/// As [`Registry::make`].
+pub fn make(id: &str, options: &MakeOptions) -> Result<BufferEnv, RegistryError> {
+    Registry::standard().make(id, options)
+}
+
+/// [`Registry::make_vec`] on the environments of this crate.
+///
+/// # Errors
+/// As [`Registry::make_vec`].
+pub fn make_vec(
+    id: &str,
+    envs: usize,
+    mode: AutoresetMode,
+    options: &MakeOptions,
+) -> Result<VectorEnv<BufferEnv>, RegistryError> {
+    Registry::standard().make_vec(id, envs, mode, options)
+}
+
+/// `Name-v3` in its two parts.
+fn split_version(id: &str) -> Option<(&str, u32)> {
+    let (name, version) = id.rsplit_once("-v")?;
+    Some((name, version.parse().ok()?))
+}
+
+fn list<'a>(specs: impl Iterator<Item = &'a EnvSpec>) -> String {
+    specs
+        .map(|spec| spec.id.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gym::Env;
+
+    fn error(id: &str) -> String {
+        make(id, &MakeOptions::default()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_preset_has_a_name_here() {
+        let registry = Registry::standard();
+        let scenarios: Vec<_> = registry
+            .specs()
+            .iter()
+            .map(|spec| &spec.scenario.name)
+            .collect();
+        assert_eq!(
+            scenarios,
+            Scenario::presets()
+                .iter()
+                .map(|p| p.name)
+                .collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn made_by_name_with_settings() {
+        let settings = vec!["ports=4".to_owned(), "active_ports=1..4".to_owned()];
+        let settings = [settings, vec!["incast_degree=1..3".to_owned()]].concat();
+        let options = MakeOptions {
+            settings,
+            ..MakeOptions::default()
+        };
+        let env = make("bufgym/NDT-16x1G-v0", &options).unwrap();
+        assert_eq!(env.action_space().shape(), [4]);
+    }
+
+    #[test]
+    fn a_name_without_version_means_the_latest() {
+        let mut registry = Registry::standard();
+        let mut spec = registry.specs()[0].clone();
+        spec.id = "bufgym/NDT-16x1G-v1".to_owned();
+        registry.register(spec).unwrap();
+        assert_eq!(
+            registry.spec("bufgym/NDT-16x1G").unwrap().id,
+            "bufgym/NDT-16x1G-v1"
+        );
+        assert_eq!(
+            registry.spec("bufgym/NDT-16x1G-v0").unwrap().id,
+            "bufgym/NDT-16x1G-v0"
+        );
+    }
+
+    #[test]
+    fn the_nearest_name_is_suggested() {
+        let message = error("bufgym/NDT-16x1-v0");
+        assert!(
+            message.contains("did you mean 'bufgym/NDT-16x1G-v0'?"),
+            "{message}"
+        );
+        let message = error("CartPole");
+        assert!(!message.contains("did you mean"), "{message}");
+        assert!(
+            message.contains("registered: bufgym/NDT-16x1G-v0"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_version_that_does_not_exist_is_named() {
+        assert_eq!(
+            error("bufgym/NDT-16x1G-v7"),
+            "environment 'bufgym/NDT-16x1G' has no version 7; registered: bufgym/NDT-16x1G-v0"
+        );
+    }
+
+    #[test]
+    fn names_are_well_formed_and_unique() {
+        let mut registry = Registry::standard();
+        let spec = registry.specs()[0].clone();
+        let mut try_id = |id: &str| {
+            registry
+                .register(EnvSpec {
+                    id: id.to_owned(),
+                    ..spec.clone()
+                })
+                .map_err(|e| e.to_string())
+        };
+        assert!(try_id("lab/Mine-v0").is_ok());
+        assert!(try_id("Mine-v0").is_ok());
+        assert_eq!(
+            try_id("lab/Mine-v0").unwrap_err(),
+            "environment 'lab/Mine-v0' is registered already"
+        );
+        for bad in ["Mine", "Mine-v", "/Mine-v0", "a/b/c-v0", "-v0"] {
+            assert!(
+                try_id(bad).unwrap_err().contains("has to look like"),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_wrong_setting_is_refused() {
+        let options = MakeOptions {
+            settings: vec!["prots=4".to_owned()],
+            ..MakeOptions::default()
+        };
+        let message = make("bufgym/NDT-16x1G-v0", &options)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.contains("prots") && message.contains("ports"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn zero_environments_are_refused() {
+        let options = MakeOptions::default();
+        let made = make_vec("bufgym/NDT-16x1G-v0", 0, AutoresetMode::NextStep, &options);
+        assert!(matches!(
+            made,
+            Err(RegistryError::Vector(VectorError::Empty))
+        ));
+    }
+}

@@ -1,0 +1,254 @@
+//! Sets of observations and actions.
+//!
+//! Elements are flat `f32` slices in row-major order; a discrete element is a whole number.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::EnvError;
+use crate::rng::{below, uniform};
+
+/// The set that observations or actions lie in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Space {
+    /// Real numbers within bounds.
+    Box(BoxSpace),
+    /// Whole numbers, each below its own limit.
+    MultiDiscrete(MultiDiscreteSpace),
+}
+
+/// A product of closed intervals, any of them possibly unbounded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoxSpace {
+    /// Length of each dimension.
+    pub shape: Vec<usize>,
+    /// Lower bounds, one per element; may be `-∞`.
+    pub low: Vec<f32>,
+    /// Upper bounds, one per element; may be `∞`.
+    pub high: Vec<f32>,
+}
+
+/// A product of sets `{0, …, n_i - 1}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MultiDiscreteSpace {
+    /// Length of each dimension.
+    pub shape: Vec<usize>,
+    /// How many values each element can take.
+    pub counts: Vec<u32>,
+}
+
+impl Space {
+    /// A box with the same bounds for every element.
+    pub fn uniform_box(shape: &[usize], low: f32, high: f32) -> Space {
+        let len = shape.iter().product();
+        Space::Box(BoxSpace {
+            shape: shape.to_vec(),
+            low: vec![low; len],
+            high: vec![high; len],
+        })
+    }
+
+    /// `{0, …, count - 1}` for every element.
+    pub fn uniform_discrete(shape: &[usize], count: u32) -> Space {
+        let len = shape.iter().product();
+        Space::MultiDiscrete(MultiDiscreteSpace {
+            shape: shape.to_vec(),
+            counts: vec![count; len],
+        })
+    }
+
+    /// Length of each dimension.
+    pub fn shape(&self) -> &[usize] {
+        match self {
+            Space::Box(space) => &space.shape,
+            Space::MultiDiscrete(space) => &space.shape,
+        }
+    }
+
+    /// Number of values of one element, the product of the shape.
+    pub fn len(&self) -> usize {
+        self.shape().iter().product()
+    }
+
+    /// Whether an element has no values at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether `value` lies in the space.
+    pub fn contains(&self, value: &[f32]) -> bool {
+        self.violation(value).is_none()
+    }
+
+    /// Why `value` does not lie in the space; `None` when it does.
+    pub fn violation(&self, value: &[f32]) -> Option<String> {
+        if value.len() != self.len() {
+            return Some(format!(
+                "{} values given where shape {:?} has {}",
+                value.len(),
+                self.shape(),
+                self.len()
+            ));
+        }
+        let outside = |(i, v): (usize, &f32)| match self {
+            Space::Box(space) => (!(space.low[i]..=space.high[i]).contains(v)).then(|| {
+                format!(
+                    "value {v} at {i} is not in [{}, {}]",
+                    space.low[i], space.high[i]
+                )
+            }),
+            Space::MultiDiscrete(space) => (v.fract() != 0.0
+                || *v < 0.0
+                || f64::from(*v) >= f64::from(space.counts[i]))
+            .then(|| {
+                format!(
+                    "value {v} at {i} is not a whole number in 0..{}",
+                    space.counts[i]
+                )
+            }),
+        };
+        value.iter().enumerate().find_map(outside)
+    }
+
+    /// `Ok` when `action` lies in the space, for use at the top of `step`.
+    ///
+    /// # Errors
+    /// [`EnvError::InvalidAction`] with the first value that does not fit.
+    pub fn accept_action(&self, action: &[f32]) -> Result<(), EnvError> {
+        self.violation(action)
+            .map_or(Ok(()), |why| Err(EnvError::InvalidAction(why)))
+    }
+
+    /// Whether every bound of a box is finite; always so for whole numbers.
+    pub fn is_bounded(&self) -> bool {
+        match self {
+            Space::Box(space) => space.low.iter().chain(&space.high).all(|b| b.is_finite()),
+            Space::MultiDiscrete(_) => true,
+        }
+    }
+
+    /// Draws an element into `out`. As in Gymnasium: uniform between two finite bounds, bound plus
+    /// or minus an exponential variable where only one is finite, standard normal without bounds.
+    ///
+    /// # Panics
+    /// When `out` has another length than the space.
+    pub fn sample_into(&self, rng: &mut Xoshiro256PlusPlus, out: &mut [f32]) {
+        assert_eq!(
+            out.len(),
+            self.len(),
+            "the slice must have the length of the space"
+        );
+        match self {
+            Space::Box(space) => {
+                let bounds = space.low.iter().zip(&space.high);
+                for (value, (&low, &high)) in out.iter_mut().zip(bounds) {
+                    *value = sample_interval(rng, low, high);
+                }
+            }
+            Space::MultiDiscrete(space) => {
+                for (value, &count) in out.iter_mut().zip(&space.counts) {
+                    *value = below(rng, u64::from(count.max(1))) as f32;
+                }
+            }
+        }
+    }
+
+    /// Draws an element; see [`Space::sample_into`].
+    pub fn sample(&self, rng: &mut Xoshiro256PlusPlus) -> Vec<f32> {
+        let mut out = vec![0.0; self.len()];
+        self.sample_into(rng, &mut out);
+        out
+    }
+}
+
+fn sample_interval(rng: &mut Xoshiro256PlusPlus, low: f32, high: f32) -> f32 {
+    let unit = uniform(rng);
+    // 1 - u lies in (0, 1], where the logarithm is finite.
+    let exponential = -libm::log(1.0 - unit);
+    match (low.is_finite(), high.is_finite()) {
+        (true, true) => {
+            let value = f64::from(low) + unit * (f64::from(high) - f64::from(low));
+            (value as f32).clamp(low, high)
+        }
+        (true, false) => (f64::from(low) + exponential) as f32,
+        (false, true) => (f64::from(high) - exponential) as f32,
+        (false, false) => {
+            // Box-Muller.
+            let angle = std::f64::consts::TAU * uniform(rng);
+            (libm::sqrt(2.0 * exponential) * libm::cos(angle)) as f32
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::stream;
+
+    fn rng() -> Xoshiro256PlusPlus {
+        stream(1, "space", 0)
+    }
+
+    #[test]
+    fn a_box_contains_its_bounds_and_nothing_beyond() {
+        let space = Space::uniform_box(&[2], -1.0, 1.0);
+        assert!(space.contains(&[-1.0, 1.0]));
+        assert!(!space.contains(&[0.0, 1.000_001]));
+        assert!(!space.contains(&[f32::NAN, 0.0]));
+        assert!(!space.contains(&[0.0]));
+        assert!(!space.contains(&[0.0, 0.0, 0.0]));
+    }
+
+    #[test]
+    fn whole_numbers_only_in_a_discrete_space() {
+        let space = Space::uniform_discrete(&[2], 8);
+        assert!(space.contains(&[0.0, 7.0]));
+        for bad in [-1.0, 0.5, 8.0, f32::NAN, f32::INFINITY] {
+            assert!(!space.contains(&[0.0, bad]), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_violation_names_the_place_and_the_bounds() {
+        let space = Space::uniform_box(&[1, 3], -1.0, 1.0);
+        assert_eq!(
+            space.violation(&[0.0, 0.0, 2.5]).unwrap(),
+            "value 2.5 at 2 is not in [-1, 1]"
+        );
+        assert_eq!(
+            space.violation(&[0.0]).unwrap(),
+            "1 values given where shape [1, 3] has 3"
+        );
+    }
+
+    #[test]
+    fn samples_lie_in_the_space_and_spread_over_it() {
+        let space = Space::Box(BoxSpace {
+            shape: vec![4],
+            low: vec![-1.0, f32::NEG_INFINITY, 3.0, f32::NEG_INFINITY],
+            high: vec![1.0, 5.0, f32::INFINITY, f32::INFINITY],
+        });
+        let mut rng = rng();
+        let mut sums = [0.0f64; 4];
+        for _ in 0..4000 {
+            let sample = space.sample(&mut rng);
+            assert!(space.contains(&sample), "{sample:?}");
+            sums.iter_mut()
+                .zip(&sample)
+                .for_each(|(sum, v)| *sum += f64::from(*v) / 4000.0);
+        }
+        for (mean, expected) in sums.iter().zip([0.0, 4.0, 4.0, 0.0]) {
+            assert!((mean - expected).abs() < 0.1, "{sums:?}");
+        }
+    }
+
+    #[test]
+    fn discrete_samples_reach_every_value() {
+        let space = Space::uniform_discrete(&[1], 8);
+        let mut rng = rng();
+        let mut seen = [false; 8];
+        for _ in 0..200 {
+            seen[space.sample(&mut rng)[0] as usize] = true;
+        }
+        assert_eq!(seen, [true; 8]);
+    }
+}

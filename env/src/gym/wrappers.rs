@@ -1,0 +1,341 @@
+//! Environments around environments.
+
+use std::collections::VecDeque;
+
+use super::{Env, EnvError, Info, Reset, ResetOptions, Resumable, Space, Step};
+use crate::control::{ALPHAS, cell_centre};
+
+/// One action for all ports: the ablation in which α is shared.
+///
+/// The action space of the wrapped environment must be a box; here it has a single element, within
+/// all of its bounds.
+#[derive(Clone, Debug)]
+pub struct SharedAlpha<E> {
+    env: E,
+    action_space: Space,
+    action: Vec<f32>,
+}
+
+impl<E: Env> SharedAlpha<E> {
+    /// Wraps `env`.
+    ///
+    /// # Errors
+    /// [`EnvError::Options`] when the actions of `env` are not real numbers with a common range.
+    pub fn new(env: E) -> Result<SharedAlpha<E>, EnvError> {
+        let refuse = |why: &str| EnvError::Options(format!("actions cannot be shared: {why}"));
+        let Space::Box(space) = env.action_space() else {
+            return Err(refuse("they are not real numbers"));
+        };
+        let low = space.low.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let high = space.high.iter().copied().fold(f32::INFINITY, f32::min);
+        if low > high {
+            return Err(refuse("no value is within the bounds of all of them"));
+        }
+        let action = vec![0.0; env.action_space().len()];
+        Ok(SharedAlpha {
+            env,
+            action_space: Space::uniform_box(&[1], low, high),
+            action,
+        })
+    }
+
+    /// The environment within.
+    pub fn env(&self) -> &E {
+        &self.env
+    }
+
+    /// The environment back.
+    pub fn into_inner(self) -> E {
+        self.env
+    }
+}
+
+impl<E: Env> Env for SharedAlpha<E> {
+    fn observation_space(&self) -> &Space {
+        self.env.observation_space()
+    }
+
+    fn action_space(&self) -> &Space {
+        &self.action_space
+    }
+
+    fn privileged_space(&self) -> Option<&Space> {
+        self.env.privileged_space()
+    }
+
+    fn reward_components(&self) -> usize {
+        self.env.reward_components()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, options: &ResetOptions) -> Result<Reset<'_>, EnvError> {
+        self.env.reset(seed, options)
+    }
+
+    fn step(&mut self, action: &[f32]) -> Result<Step<'_>, EnvError> {
+        self.action_space.accept_action(action)?;
+        self.action.fill(action[0]);
+        self.env.step(&self.action)
+    }
+}
+
+impl<E: Resumable> Resumable for SharedAlpha<E> {
+    type Snapshot = E::Snapshot;
+
+    fn snapshot(&self) -> E::Snapshot {
+        self.env.snapshot()
+    }
+
+    fn restore(&mut self, snapshot: &E::Snapshot) -> Result<Option<Reset<'_>>, EnvError> {
+        self.env.restore(snapshot)
+    }
+}
+
+/// Actions as indices of α, `0` for `2^-2` to `7` for `2^5`, for agents that choose from a list.
+#[derive(Clone, Debug)]
+pub struct DiscreteAlpha<E> {
+    env: E,
+    action_space: Space,
+    action: Vec<f32>,
+}
+
+impl<E: Env> DiscreteAlpha<E> {
+    /// Wraps `env`, whose actions must be cells of [-1, 1] as in [`BufferEnv`](super::BufferEnv).
+    pub fn new(env: E) -> DiscreteAlpha<E> {
+        let shape = env.action_space().shape();
+        let action_space = Space::uniform_discrete(shape, ALPHAS.len() as u32);
+        let action = vec![0.0; action_space.len()];
+        DiscreteAlpha {
+            env,
+            action_space,
+            action,
+        }
+    }
+
+    /// The environment within.
+    pub fn env(&self) -> &E {
+        &self.env
+    }
+
+    /// The environment back.
+    pub fn into_inner(self) -> E {
+        self.env
+    }
+}
+
+impl<E: Env> Env for DiscreteAlpha<E> {
+    fn observation_space(&self) -> &Space {
+        self.env.observation_space()
+    }
+
+    fn action_space(&self) -> &Space {
+        &self.action_space
+    }
+
+    fn privileged_space(&self) -> Option<&Space> {
+        self.env.privileged_space()
+    }
+
+    fn reward_components(&self) -> usize {
+        self.env.reward_components()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, options: &ResetOptions) -> Result<Reset<'_>, EnvError> {
+        self.env.reset(seed, options)
+    }
+
+    fn step(&mut self, action: &[f32]) -> Result<Step<'_>, EnvError> {
+        self.action_space.accept_action(action)?;
+        for (centre, index) in self.action.iter_mut().zip(action) {
+            *centre = cell_centre(*index as usize);
+        }
+        self.env.step(&self.action)
+    }
+}
+
+impl<E: Resumable> Resumable for DiscreteAlpha<E> {
+    type Snapshot = E::Snapshot;
+
+    fn snapshot(&self) -> E::Snapshot {
+        self.env.snapshot()
+    }
+
+    fn restore(&mut self, snapshot: &E::Snapshot) -> Result<Option<Reset<'_>>, EnvError> {
+        self.env.restore(snapshot)
+    }
+}
+
+/// Keeps return and length of the last episodes, for any environment, and fills in
+/// [`Info::episode`] where the environment itself gives no statistics.
+#[derive(Clone, Debug)]
+pub struct RecordEpisodeStatistics<E> {
+    env: E,
+    capacity: usize,
+    returns: VecDeque<f64>,
+    lengths: VecDeque<u64>,
+    return_: f64,
+    discounted_return: f64,
+    discount: f64,
+    length: u64,
+    info: Info,
+}
+
+impl<E: Env> RecordEpisodeStatistics<E> {
+    /// Wraps `env` and remembers the last `capacity` episodes.
+    pub fn new(env: E, capacity: usize) -> RecordEpisodeStatistics<E> {
+        RecordEpisodeStatistics {
+            env,
+            capacity,
+            returns: VecDeque::with_capacity(capacity),
+            lengths: VecDeque::with_capacity(capacity),
+            return_: 0.0,
+            discounted_return: 0.0,
+            discount: 1.0,
+            length: 0,
+            info: Info::default(),
+        }
+    }
+
+    /// Sums of rewards of the last episodes that ended, the latest last.
+    pub fn returns(&self) -> &VecDeque<f64> {
+        &self.returns
+    }
+
+    /// Numbers of steps of the last episodes that ended, the latest last.
+    pub fn lengths(&self) -> &VecDeque<u64> {
+        &self.lengths
+    }
+
+    /// The environment within.
+    pub fn env(&self) -> &E {
+        &self.env
+    }
+
+    /// The environment back.
+    pub fn into_inner(self) -> E {
+        self.env
+    }
+}
+
+impl<E: Env> Env for RecordEpisodeStatistics<E> {
+    fn observation_space(&self) -> &Space {
+        self.env.observation_space()
+    }
+
+    fn action_space(&self) -> &Space {
+        self.env.action_space()
+    }
+
+    fn privileged_space(&self) -> Option<&Space> {
+        self.env.privileged_space()
+    }
+
+    fn reward_components(&self) -> usize {
+        self.env.reward_components()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, options: &ResetOptions) -> Result<Reset<'_>, EnvError> {
+        (
+            self.return_,
+            self.discounted_return,
+            self.discount,
+            self.length,
+        ) = (0.0, 0.0, 1.0, 0);
+        self.env.reset(seed, options)
+    }
+
+    fn step(&mut self, action: &[f32]) -> Result<Step<'_>, EnvError> {
+        let mut step = self.env.step(action)?;
+        self.return_ += step.reward;
+        self.discounted_return += self.discount * step.reward;
+        self.discount *= f64::from(step.info.discount);
+        self.length += 1;
+        if step.done() {
+            remember(&mut self.returns, self.return_, self.capacity);
+            remember(&mut self.lengths, self.length, self.capacity);
+            self.info.clone_from(step.info);
+            let stats = self.info.episode.get_or_insert_default();
+            stats.return_ = self.return_;
+            stats.discounted_return = self.discounted_return;
+            stats.decisions = self.length;
+            step.info = &self.info;
+        }
+        Ok(step)
+    }
+}
+
+fn remember<T>(queue: &mut VecDeque<T>, value: T, capacity: usize) {
+    queue.push_back(value);
+    while queue.len() > capacity {
+        queue.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gym::testing::Walk;
+
+    const PLAIN: ResetOptions = ResetOptions { trace: None };
+
+    #[test]
+    fn a_shared_action_reaches_every_port() {
+        let mut walk = Walk::new(3);
+        walk.action_space = Space::uniform_box(&[4], -1.0, 1.0);
+        let mut env = SharedAlpha::new(walk).unwrap();
+        assert_eq!(env.action_space(), &Space::uniform_box(&[1], -1.0, 1.0));
+        env.reset(Some(0), &PLAIN).unwrap();
+        assert!(matches!(
+            env.step(&[0.5; 4]),
+            Err(EnvError::InvalidAction(_))
+        ));
+        assert_eq!(env.step(&[0.5]).unwrap().reward, 0.5);
+        assert_eq!(env.action, [0.5; 4]);
+    }
+
+    #[test]
+    fn whole_numbers_cannot_be_shared() {
+        let error = SharedAlpha::new(DiscreteAlpha::new(Walk::new(3))).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "actions cannot be shared: they are not real numbers"
+        );
+    }
+
+    #[test]
+    fn an_index_becomes_the_centre_of_its_cell() {
+        let mut env = DiscreteAlpha::new(Walk::new(9));
+        env.reset(Some(0), &PLAIN).unwrap();
+        for index in 0..8 {
+            let reward = env.step(&[index as f32]).unwrap().reward;
+            assert_eq!(reward, f64::from(cell_centre(index)));
+        }
+        assert!(matches!(env.step(&[8.0]), Err(EnvError::InvalidAction(_))));
+    }
+
+    #[test]
+    fn the_last_episodes_are_remembered() {
+        let mut env = RecordEpisodeStatistics::new(Walk::new(2), 2);
+        for value in [0.25, 0.5, 1.0] {
+            env.reset(None, &PLAIN).unwrap();
+            assert!(env.step(&[value]).unwrap().info.episode.is_none());
+            let step = env.step(&[value]).unwrap();
+            let stats = step.info.episode.as_ref().unwrap();
+            assert_eq!(stats.return_, 2.0 * f64::from(value));
+            assert_eq!(stats.discounted_return, 1.5 * f64::from(value));
+        }
+        assert_eq!(env.returns(), &[1.0, 2.0]);
+        assert_eq!(env.lengths(), &[2, 2]);
+    }
+
+    #[test]
+    fn an_abandoned_episode_is_not_counted() {
+        let mut env = RecordEpisodeStatistics::new(Walk::new(2), 10);
+        env.reset(None, &PLAIN).unwrap();
+        env.step(&[1.0]).unwrap();
+        env.reset(None, &PLAIN).unwrap();
+        for _ in 0..2 {
+            env.step(&[0.5]).unwrap();
+        }
+        assert_eq!(env.returns(), &[1.0]);
+    }
+}
