@@ -7,13 +7,15 @@ use std::path::PathBuf;
 use bufgym::env::network::{FlowRecord, Outcome, Summary};
 use bufgym::env::scenario::Scenario;
 use bufgym::env::traffic::Trace;
+use bufgym::env::units::Time;
+use bufgym::eval::Contestant;
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::Common;
 use super::error::{CliResult, ResultExt as _};
 use super::output::Output;
-use super::policy::{self, Policy};
+use super::policy;
 use super::scenario::{ScenarioArgs, TraceChoice};
 
 /// Simulate one trace under one policy
@@ -51,15 +53,15 @@ pub struct SimArgs {
 /// Runs the command.
 pub fn run(args: SimArgs, common: &Common) -> CliResult {
     let scenario = args.scenario.resolve()?;
-    let policy: Policy = policy::parse(&args.policy)?;
+    let policy = policy::parse(&args.policy)?;
     let trace = match &args.trace {
         Some(path) => Trace::read_csv_for_ports(path, scenario.ports).or_bad_input()?,
         None => args.choice.generate(&scenario, common.seed())?,
     };
     let output = args.out.as_deref().map(|path| Output::folder(path, args.force)).transpose()?;
 
-    let interval_us = args.timeline.then_some(args.timeline_interval_us);
-    let outcome = policy.simulate(&scenario, &trace, interval_us)?;
+    let interval = args.timeline.then(|| Time::from_us(args.timeline_interval_us));
+    let outcome = policy.run(&scenario, &trace, interval).or_bad_input()?;
 
     if let Some(output) = &output {
         output.write_folder(|folder| {
@@ -79,7 +81,7 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
 }
 
 /// The summary's fields at the top level, and what was simulated.
-fn result_json(policy: &Policy, scenario: &Scenario, trace: &Trace, outcome: &Outcome) -> CliResult<Value> {
+fn result_json(policy: &Contestant, scenario: &Scenario, trace: &Trace, outcome: &Outcome) -> CliResult<Value> {
     let mut value = serde_json::to_value(&outcome.summary).or_failure()?;
     if let Value::Object(fields) = &mut value {
         fields.insert("policy".to_owned(), json!(policy.name()));
@@ -97,7 +99,7 @@ fn warn_unfinished(outcome: &Outcome, common: &Common) {
     }
 }
 
-fn describe(policy: &Policy, scenario: &Scenario, s: &Summary) -> String {
+fn describe(policy: &Contestant, scenario: &Scenario, s: &Summary) -> String {
     let or_dash = |value: f64| if value.is_finite() { format!("{value:.3}") } else { "-".to_owned() };
     format!(
         "{policy} on {scenario}: {completed} of {flows} flows completed in {simulated:.3} s simulated\n\

@@ -1,0 +1,33 @@
+//! A policy of your own, next to DT, on one trace: `cargo run --release --example own_policy`.
+
+use bufgym::env::network::Simulator;
+use bufgym::env::rng::{Split, trace_seed};
+use bufgym::env::scenario::Scenario;
+use bufgym::env::switch::{Policy, PolicySpec, Verdict, View};
+use bufgym::env::traffic;
+
+/// Dynamic Threshold that always leaves room for one more full packet per idle port.
+struct Reserve;
+
+impl Policy for Reserve {
+    fn on_arrival(&mut self, view: View<'_>, port: usize, _bytes: u64) -> Verdict {
+        match self.threshold(view, port) {
+            Some(threshold) if view.buffer.queue(port) < threshold => Verdict::Accept,
+            _ => Verdict::Drop,
+        }
+    }
+
+    fn threshold(&self, view: View<'_>, _port: usize) -> Option<u64> {
+        let idle = view.buffer.queues().iter().filter(|&&bytes| bytes == 0).count() as u64;
+        Some(8 * view.buffer.free().saturating_sub(idle * 1_518))
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let scenario = Scenario::preset("ndt-16x1g")?;
+    let trace = traffic::generate(&scenario, trace_seed(Split::Train, 1, 0));
+    let mine = Simulator::new(&scenario, &trace, Reserve)?.run().summary;
+    let dt = PolicySpec::BASELINE.simulator(&scenario, &trace)?.run().summary;
+    println!("mean FCT: mine {:.3} ms, DT {:.3} ms", mine.mean_fct_ms, dt.mean_fct_ms);
+    Ok(())
+}

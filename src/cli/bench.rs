@@ -1,0 +1,101 @@
+//! `bufgym bench`: the speeds that matter, measured separately.
+
+mod learn;
+mod simulate;
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::Common;
+use super::error::CliResult;
+use super::scenario::ScenarioArgs;
+
+/// Measure simulator, environments, learner and inference
+#[derive(Args)]
+#[command(after_help = "Figures depend on the machine and on what else runs on it.\n\nExamples:\n  \
+    bufgym bench\n  \
+    bufgym bench --seconds 10 --json > bench.json")]
+pub struct BenchArgs {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Time given to each measurement
+    #[arg(long, value_name = "S", default_value_t = 3.0, value_parser = seconds)]
+    seconds: f64,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.01..=3600.0).contains(&value) { Ok(value) } else { Err("from 0.01 to 3600".to_owned()) }
+}
+
+/// Numbers of environments of the step measurement.
+const ENVIRONMENTS: [usize; 2] = [1, 32];
+/// Batch sizes of the update measurement.
+const BATCHES: [usize; 2] = [64, 256];
+/// Ports of the inference measurement: the default switch and the paper's largest.
+const PORTS: [usize; 2] = [16, 96];
+
+/// Runs the command.
+pub fn run(args: BenchArgs, common: &Common) -> CliResult {
+    let scenario = args.scenario.resolve()?;
+    let seed = common.seed();
+    let budget = Duration::from_secs_f64(args.seconds);
+    let threads = rayon::current_num_threads();
+    let mut text = vec![format!("scenario {}, {} threads, {} s each", scenario.name, threads, args.seconds)];
+    let mut line = |label: String, figure: String| {
+        let line = format!("{label:<44}{figure}");
+        common.note(&line);
+        text.push(line);
+    };
+
+    let mut packets = Map::new();
+    for policy in simulate::POLICIES {
+        let rate = simulate::packets_per_second(&scenario, policy, seed, budget)?;
+        line(format!("simulator, {policy}, 1 thread"), format!("{:.2} M packets/s", rate / 1e6));
+        packets.insert(policy.to_owned(), json!(rate));
+    }
+    let mut steps = Map::new();
+    for envs in ENVIRONMENTS {
+        let rate = simulate::steps_per_second(&scenario, envs, seed, budget)?;
+        line(format!("environment, {envs} in parallel, random actions"), format!("{rate:.0} steps/s"));
+        steps.insert(envs.to_string(), json!(rate));
+    }
+    let mut updates = Map::new();
+    for batch in BATCHES {
+        let rate = learn::updates_per_second(&scenario, batch, seed, budget)?;
+        line(format!("SAC, batch {batch}, {} ports", scenario.ports), format!("{rate:.1} updates/s"));
+        updates.insert(batch.to_string(), json!(rate));
+    }
+    let mut inference = Map::new();
+    for ports in PORTS {
+        let us = learn::inference_us(ports, seed, budget);
+        line(format!("inference, 1 observation of {ports} ports"), format!("{us:.2} us (median)"));
+        inference.insert(ports.to_string(), json!(us));
+    }
+
+    let value = json!({
+        "scenario": scenario.name,
+        "threads": threads,
+        "packets_per_s": Value::Object(packets),
+        "env_steps_per_s": Value::Object(steps),
+        "sac_updates_per_s": Value::Object(updates),
+        "inference_us": Value::Object(inference),
+    });
+    common.print(&value, &text.join("\n"))
+}
+
+/// Repeats `work` until the time is over, at least once; returns what it counted and the seconds
+/// that took.
+fn repeat<E>(budget: Duration, mut work: impl FnMut() -> Result<u64, E>) -> Result<(u64, f64), E> {
+    let started = Instant::now();
+    let mut count = 0;
+    loop {
+        count += work()?;
+        let elapsed = started.elapsed();
+        if elapsed >= budget {
+            return Ok((count, elapsed.as_secs_f64()));
+        }
+    }
+}

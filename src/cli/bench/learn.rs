@@ -1,0 +1,93 @@
+//! Speed of the learner and of inference.
+
+use std::time::{Duration, Instant};
+
+use bufgym::agents::{Batch, RandomAgent, Replay, Sac, SacConfig, Transition};
+use bufgym::env::control::{Controller as _, FEATURES, HISTORY, action_index};
+use bufgym::env::gym::{ResetOptions, VectorSeed};
+use bufgym::env::rng;
+use bufgym::env::scenario::Scenario;
+use bufgym::models::{self, ActorWeights, FastActor};
+
+use super::{repeat, simulate};
+use crate::cli::error::{CliResult, ResultExt as _};
+
+/// Transitions to draw batches from.
+const TRANSITIONS: usize = 2_000;
+const ENVIRONMENTS: usize = 4;
+
+/// Full SAC updates (critics, actor, temperature, targets) per second, drawing the batch included.
+pub fn updates_per_second(scenario: &Scenario, batch_size: usize, seed: u64, budget: Duration) -> CliResult<f64> {
+    let mut replay = fill_replay(scenario, seed)?;
+    let config = SacConfig { batch_size, ..SacConfig::default() };
+    let mut sac = Sac::new(config, seed, &models::cpu()).or_failure()?;
+    let mut batch = Batch::default();
+    let mut update = || {
+        replay.sample(batch_size, 1, &mut batch);
+        sac.update(&batch);
+        Ok::<u64, std::convert::Infallible>(1)
+    };
+    // The first update allocates.
+    let Ok(_) = update();
+    let Ok((updates, seconds)) = repeat(budget, update);
+    Ok(updates as f64 / seconds)
+}
+
+/// Real transitions under random actions.
+fn fill_replay(scenario: &Scenario, seed: u64) -> CliResult<Replay> {
+    let ports = scenario.port_count();
+    let mut environments = simulate::environments(scenario, ENVIRONMENTS, seed)?;
+    let mut buffers = environments.buffers();
+    environments.reset(VectorSeed::Keep, &ResetOptions::default(), &mut buffers).or_failure()?;
+    let mut replay = Replay::new(2 * TRANSITIONS, ENVIRONMENTS, ports, seed);
+    for env in 0..ENVIRONMENTS {
+        replay.start(env, buffers.observation(env), buffers.privileged(env));
+    }
+    let mut agent = RandomAgent::new(seed);
+    let mut actions = vec![0.0; ENVIRONMENTS * ports];
+    while !replay.is_ready(TRANSITIONS) {
+        agent.act(&[], actions.len(), &mut actions);
+        environments.step(&actions, &mut buffers).or_failure()?;
+        let indices: Vec<u8> = actions.iter().map(|&action| action_index(action) as u8).collect();
+        for env in 0..ENVIRONMENTS {
+            let done = buffers.terminated[env] || buffers.truncated[env];
+            let privileged = if done { &buffers.final_privileged } else { &buffers.privileged };
+            let width = privileged.len() / ENVIRONMENTS;
+            replay.push(
+                env,
+                &Transition {
+                    actions: &indices[env * ports..(env + 1) * ports],
+                    port_rewards: buffers.port_rewards(env),
+                    discount: buffers.discounts[env],
+                    entropy_weight: buffers.entropy_weights[env],
+                    terminated: buffers.terminated[env],
+                    truncated: buffers.truncated[env],
+                    next_observation: if done { buffers.final_observation(env) } else { buffers.observation(env) },
+                    next_privileged: &privileged[env * width..(env + 1) * width],
+                },
+            );
+            if done {
+                replay.start(env, buffers.observation(env), buffers.privileged(env));
+            }
+        }
+    }
+    Ok(replay)
+}
+
+/// Median time of one forward pass, microseconds.
+pub fn inference_us(ports: usize, seed: u64, budget: Duration) -> f64 {
+    let mut stream = rng::stream(seed, "bench inference", ports as u64);
+    let mut actor = FastActor::new(&ActorWeights::random(&mut stream));
+    let observation: Vec<f32> =
+        (0..ports * HISTORY * FEATURES).map(|_| rng::uniform(&mut stream) as f32 * 2.0 - 1.0).collect();
+    let mut action = vec![0.0; ports];
+    let mut times = Vec::new();
+    let started = Instant::now();
+    while started.elapsed() < budget || times.is_empty() {
+        let begun = Instant::now();
+        actor.act(&observation, ports, &mut action);
+        times.push(begun.elapsed());
+    }
+    let middle = times.len() / 2;
+    times.select_nth_unstable(middle).1.as_secs_f64() * 1e6
+}

@@ -1,0 +1,77 @@
+//! Speed of the simulator and of the environments.
+
+use std::time::Duration;
+
+use bufgym::agents::RandomAgent;
+use bufgym::env::control::{Controller as _, FEATURES, HISTORY, RunOptions, run_controlled};
+use bufgym::env::gym::{
+    AutoresetMode, BufferEnv, BufferEnvOptions, ResetOptions, TraceSequence, VectorEnv, VectorSeed,
+};
+use bufgym::env::rng::{Split, trace_seed};
+use bufgym::env::scenario::Scenario;
+use bufgym::env::switch::PolicySpec;
+use bufgym::env::traffic::{self, Trace};
+
+use super::repeat;
+use crate::cli::error::{CliResult, ResultExt as _};
+
+/// What is measured; `ndt` decides at random, so that its control loop is included but no network.
+pub const POLICIES: [&str; 5] = ["st", "cs", "dt", "edt", "ndt"];
+
+/// Traces of one pass: enough that a long one does not decide the figure.
+const TRACES: u64 = 8;
+
+/// Packets forwarded per second of wall time on one thread.
+pub fn packets_per_second(scenario: &Scenario, policy: &str, seed: u64, budget: Duration) -> CliResult<f64> {
+    let traces: Vec<Trace> = (0..TRACES)
+        .map(|index| traffic::generate(scenario, trace_seed(Split::Train, seed, index)))
+        .collect();
+    let mut next = traces.iter().cycle();
+    let mut agent = RandomAgent::new(seed);
+    let spec: Option<PolicySpec> = match policy {
+        "ndt" => None,
+        name => Some(name.parse().or_bad_input()?),
+    };
+    let (packets, seconds) = repeat(budget, || {
+        let Some(trace) = next.next() else { return Ok(0) };
+        let outcome = match &spec {
+            Some(spec) => spec.simulator(scenario, trace)?.run(),
+            None => run_controlled(scenario, trace, &mut agent, &RunOptions::default())?,
+        };
+        Ok::<_, bufgym::env::network::SimError>(outcome.summary.packets_forwarded)
+    })
+    .or_failure()?;
+    Ok(packets as f64 / seconds)
+}
+
+/// `envs` environments on different training traces, reset.
+pub fn environments(scenario: &Scenario, envs: usize, seed: u64) -> CliResult<VectorEnv<BufferEnv>> {
+    let traces = TraceSequence { split: Split::Train, seed, ..TraceSequence::default() };
+    let envs: Result<Vec<BufferEnv>, _> = (0..envs as u64)
+        .map(|worker| {
+            BufferEnv::new(BufferEnvOptions {
+                scenario: scenario.clone(),
+                traces: traces.worker(worker, envs as u64),
+                ..BufferEnvOptions::default()
+            })
+        })
+        .collect();
+    VectorEnv::new(envs.or_failure()?, AutoresetMode::SameStep).or_failure()
+}
+
+/// Steps per second of all environments together, under random actions.
+pub fn steps_per_second(scenario: &Scenario, envs: usize, seed: u64, budget: Duration) -> CliResult<f64> {
+    let mut environments = environments(scenario, envs, seed)?;
+    let mut buffers = environments.buffers();
+    environments.reset(VectorSeed::Keep, &ResetOptions::default(), &mut buffers).or_failure()?;
+    let ports = scenario.port_count();
+    let mut agent = RandomAgent::new(seed);
+    let mut actions = vec![0.0; envs * ports];
+    debug_assert_eq!(buffers.observations.len(), envs * ports * HISTORY * FEATURES);
+    let (steps, seconds) = repeat(budget, || {
+        agent.act(&[], envs * ports, &mut actions);
+        environments.step(&actions, &mut buffers).map(|()| envs as u64)
+    })
+    .or_failure()?;
+    Ok(steps as f64 / seconds)
+}

@@ -1,0 +1,103 @@
+//! `bufgym eval`: every policy on the same unseen traces.
+
+use std::path::PathBuf;
+
+use bufgym::eval::{self, Contestant, EvalConfig, EvalError};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use super::Common;
+use super::error::{CliError, CliResult, ResultExt as _};
+use super::output::Output;
+use super::policy;
+use super::scenario::ScenarioArgs;
+
+/// Compare policies on unseen traces
+#[derive(Args)]
+#[command(after_help = "DT with alpha = 1 (`dt`) and the unlimited buffer (`unlimited`) always take part.\n\nExamples:\n  \
+    bufgym eval --out reports/shipped\n  \
+    bufgym eval --policy ndt:runs/mine/checkpoints/best --policy dt:alpha=8 --out reports/mine\n  \
+    bufgym eval --traces 20 --set min_rto_us=10000 --json")]
+pub struct EvalArgs {
+    /// Policy to compare; may be repeated [default: ndt (the shipped weights), dt, edt, st, cs]
+    #[arg(long, value_name = "P")]
+    policy: Vec<String>,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Unseen traces
+    #[arg(long, value_name = "N", default_value_t = eval::TRACES, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    traces: u64,
+    /// Folder for report.html, report.json, per_trace.csv and the figures
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write into a folder that is not empty
+    #[arg(long)]
+    force: bool,
+}
+
+/// Rules of the default comparison.
+const DEFAULT_RULES: [&str; 4] = ["dt", "edt", "st", "cs"];
+
+/// Runs the command.
+pub fn run(args: EvalArgs, common: &Common) -> CliResult {
+    let scenario = args.scenario.resolve()?;
+    let contestants = contestants(&args.policy, common)?;
+    let output = args.out.as_deref().map(|path| Output::folder(path, args.force)).transpose()?;
+    let config = EvalConfig { traces: args.traces, ..EvalConfig::new(scenario, contestants, common.seed()) };
+
+    let bar = progress_bar(common);
+    let evaluation = eval::evaluate(&config, &|progress| {
+        bar.set_length(progress.total as u64);
+        bar.inc(1);
+    })
+    .map_err(classify)?;
+    bar.finish_and_clear();
+
+    if let Some(output) = &output {
+        output.write_folder(|folder| eval::output::write(&evaluation, folder, true).or_failure())?;
+    }
+    let mut text = eval::table::render_evaluation(&evaluation);
+    for verdict in eval::verdict::verdicts(&evaluation) {
+        text.push_str(&format!("\n{}", verdict.text));
+    }
+    match &output {
+        Some(output) if !common.json => {
+            text.push_str(&format!("\nreport: {}", output.path().join("report.html").display()));
+        }
+        None => common.note("no files written; give --out DIR for the full report"),
+        _ => {}
+    }
+    common.print(&json!(evaluation), text.trim_end())
+}
+
+/// The policies asked for, or the default ones.
+fn contestants(policies: &[String], common: &Common) -> CliResult<Vec<Contestant>> {
+    if !policies.is_empty() {
+        return policies.iter().map(|text| policy::parse(text)).collect();
+    }
+    let shipped = policy::shipped()?;
+    if shipped.is_none() {
+        common.note("this program was built without weights: comparing rules only");
+    }
+    let rules = DEFAULT_RULES.iter().map(|text| policy::parse(text));
+    shipped.into_iter().map(Ok).chain(rules).collect()
+}
+
+fn classify(error: EvalError) -> CliError {
+    match error {
+        EvalError::Scenario(_) | EvalError::NoTraces => CliError::input(error),
+        _ => CliError::failure(error),
+    }
+}
+
+fn progress_bar(common: &Common) -> ProgressBar {
+    if common.quiet {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} simulations, {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,51 @@
+//! Policy strings, and the weights that come with the program.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use bufgym::eval::Contestant;
+use bufgym::models::checkpoint::{self, Manifest};
+use bufgym::models::{ActorWeights, FastActor};
+
+use super::error::{CliError, CliResult, ResultExt as _};
+
+include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
+
+/// The policy string of the shipped weights.
+pub const SHIPPED: &str = "ndt";
+
+/// The policy that `text` names: a rule, `ndt:DIR`, or `ndt` for the shipped weights.
+///
+/// # Errors
+/// Bad input: no such policy, or a checkpoint that cannot be used.
+pub fn parse(text: &str) -> CliResult<Contestant> {
+    if text != SHIPPED {
+        return text.parse().or_bad_input();
+    }
+    shipped()?.ok_or_else(|| {
+        CliError::bad("policy ndt: this program was built without weights; give a checkpoint folder, as in ndt:DIR")
+    })
+}
+
+/// The policy with the shipped weights, where the program has them.
+///
+/// # Errors
+/// Failure: the files compiled in are damaged.
+pub fn shipped() -> CliResult<Option<Contestant>> {
+    let Some(files) = FILES else { return Ok(None) };
+    let folder = tempfile::tempdir().context("cannot unpack the shipped weights").or_failure()?;
+    for (name, bytes) in files {
+        fs::write(folder.path().join(name), bytes).context("cannot unpack the shipped weights").or_failure()?;
+    }
+    let (weights, manifest) = checkpoint::load_actor(folder.path()).or_failure()?;
+    Ok(Some(Contestant::learned(SHIPPED, FastActor::new(&weights), &manifest.origin())))
+}
+
+/// Reads a checkpoint folder.
+///
+/// # Errors
+/// Bad input: missing, damaged, or of another version.
+pub fn load_checkpoint(folder: &Path) -> CliResult<(ActorWeights, Manifest)> {
+    checkpoint::load_actor(folder).or_bad_input()
+}

@@ -1,0 +1,128 @@
+//! Bad usage and bad input: exit code 2, one clear line, nothing written.
+
+use crate::harness::Sandbox;
+
+const FLOWS: &str = "id,src,dst,start_ns,size_bytes\n";
+
+#[test]
+fn an_unknown_flag_suggests_the_nearest() {
+    let sandbox = Sandbox::new();
+    sandbox.refused("train --wokers 3", &["--wokers", "--workers"]);
+    sandbox.refused("sim --polcy dt", &["--polcy", "--policy"]);
+    sandbox.refused("simm --policy dt", &["simm", "sim"]);
+}
+
+#[test]
+fn an_unknown_policy_suggests_the_nearest() {
+    let sandbox = Sandbox::new();
+    sandbox.refused("sim --policy dtt", &["dtt", "`dt`"]);
+    sandbox.refused("eval --policy ett", &["ett", "`edt`"]);
+    sandbox.refused("sim --policy dt:alfa=2", &["alfa", "`alpha`"]);
+    sandbox.refused("sim --policy dt:alpha=-2", &["alpha", "-2"]);
+    sandbox.refused("policies dtt", &["dtt", "`dt`"]);
+}
+
+#[test]
+fn an_unknown_objective_suggests_the_nearest() {
+    let sandbox = Sandbox::new();
+    sandbox.refused("train --objective fcd", &["fcd", "fct"]);
+    sandbox.refused("train --objective fct=x", &["fct", "x"]);
+}
+
+#[test]
+fn an_unknown_scenario_or_setting_suggests_the_nearest() {
+    let sandbox = Sandbox::new();
+    sandbox.refused("sim --policy dt --scenario ndt-16x1", &["ndt-16x1", "`ndt-16x1g`"]);
+    sandbox.refused("sim --policy dt --set bufer_bytes=1", &["bufer_bytes", "`buffer_bytes`"]);
+    sandbox.refused("sim --policy dt --set load=many", &["load", "many"]);
+    sandbox.refused("train --set load=-1", &["load"]);
+    sandbox.refused("scenarios ndt", &["ndt"]);
+    sandbox.refused("sim --policy dt --scenario missing.toml", &["missing.toml"]);
+}
+
+#[test]
+fn an_unknown_key_in_a_scenario_file_is_found_by_its_line() {
+    let sandbox = Sandbox::new();
+    sandbox.write("mine.toml", "ports = 8\nbufer_bytes = 100\n");
+    for command in ["sim --policy dt", "eval", "train"] {
+        sandbox.refused(
+            &format!("{command} --scenario mine.toml"),
+            &["mine.toml:2", "bufer_bytes", "`buffer_bytes`"],
+        );
+    }
+    sandbox.write("broken.toml", "ports = \n");
+    sandbox.refused("sim --policy dt --scenario broken.toml", &["broken.toml:1"]);
+}
+
+#[test]
+fn a_missing_trace_is_named() {
+    Sandbox::new().refused("sim --policy dt --trace no.csv --out out", &["no.csv"]);
+}
+
+#[test]
+fn a_malformed_trace_is_found_by_its_line_and_field() {
+    let sandbox = Sandbox::new();
+    let cases = [
+        ("0,0,1,0,1000\n1,0,x,0,1000\n", ["bad.csv:3", "dst"]),
+        ("0,0,1,0,-5\n", ["bad.csv:2", "size_bytes"]),
+        ("0,0,1,0,0\n", ["bad.csv:2", "size_bytes"]),
+        ("0,3,3,0,1000\n", ["bad.csv:2", "src"]),
+        ("0,0,16,0,1000\n", ["bad.csv:2", "dst"]),
+        ("0,0,1,-1,1000\n", ["bad.csv:2", "start_ns"]),
+        ("0,0,1,0,10\n0,0,1,0,10\n", ["bad.csv:3", "id"]),
+        ("0,0,1\n", ["bad.csv:2", "start_ns"]),
+    ];
+    for (rows, words) in cases {
+        sandbox.write("bad.csv", &format!("{FLOWS}{rows}"));
+        sandbox.refused("sim --policy dt --trace bad.csv --out out", &words);
+    }
+    sandbox.write("bad.csv", "id,src,dst,start_ns\n0,0,1,0\n");
+    sandbox.refused("sim --policy dt --trace bad.csv --out out", &["bad.csv", "size_bytes"]);
+    sandbox.write("bad.csv", "");
+    sandbox.refused("sim --policy dt --trace bad.csv --out out", &["bad.csv"]);
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.refused("train --workers 0", &["--workers", "0"]);
+    sandbox.refused("train --workers many", &["--workers", "many"]);
+    sandbox.refused("train --steps 0", &["--steps"]);
+    sandbox.refused("train --steps 10 --minutes 3", &["--steps", "--minutes"]);
+    sandbox.refused("train --minutes -3", &["--minutes"]);
+    sandbox.refused("eval --traces 0", &["--traces", "0"]);
+    sandbox.refused("bench --seconds 0", &["--seconds"]);
+    sandbox.refused("sim --policy dt --seed -1", &["--seed"]);
+    sandbox.refused("sim --policy dt --split tests", &["tests", "test"]);
+    sandbox.refused("sim --policy dt --timeline", &["--out"]);
+}
+
+#[test]
+fn devices_that_are_not_built_in_are_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.refused("train --device cuda", &["cuda", "cpu"]);
+    sandbox.refused("train --device gpu", &["gpu", "cpu"]);
+}
+
+#[test]
+fn an_output_folder_with_content_is_refused() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("full")).unwrap();
+    sandbox.write("full/notes.txt", "mine");
+    for command in ["train", "eval", "sim --policy dt"] {
+        sandbox.refused(&format!("{command} --out full"), &["full", "not empty", "--force"]);
+    }
+    sandbox.write("flows.csv", "something");
+    sandbox.refused("trace --out flows.csv", &["flows.csv", "exists", "--force"]);
+}
+
+#[test]
+fn an_output_place_that_cannot_be_written_is_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "x");
+    for command in ["train", "eval", "sim --policy dt"] {
+        sandbox.refused(&format!("{command} --out file/below"), &["file/below"]);
+        sandbox.refused(&format!("{command} --out file"), &["file"]);
+    }
+    sandbox.refused("trace --out file/flows.csv", &["file/flows.csv"]);
+}

@@ -1,0 +1,111 @@
+//! Runs the binary in a folder of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// An empty folder that is the working directory of every run in it.
+pub struct Sandbox {
+    folder: tempfile::TempDir,
+}
+
+/// What a run left behind.
+pub struct Run {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Sandbox {
+    pub fn new() -> Sandbox {
+        Sandbox { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Everything below the folder, hidden names included, sorted.
+    pub fn files(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        list(self.folder.path(), self.folder.path(), &mut names);
+        names.sort();
+        names
+    }
+
+    /// The arguments are separated by blanks.
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bufgym"));
+        command.args(arguments.split_whitespace()).current_dir(self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, arguments: &str) -> Run {
+        Run::from(self.command(arguments).output().unwrap())
+    }
+
+    /// Starts without waiting.
+    pub fn spawn(&self, arguments: &str) -> Child {
+        self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Runs and expects success.
+    pub fn ok(&self, arguments: &str) -> Run {
+        let run = self.run(arguments);
+        assert_eq!(run.code, Some(0), "bufgym {arguments}\n{}{}", run.stdout, run.stderr);
+        run
+    }
+
+    /// Runs, expects exit code 2, one line on stderr that holds every word, nothing on stdout and
+    /// no change of files.
+    pub fn refused(&self, arguments: &str, words: &[&str]) {
+        let before = self.files();
+        let run = self.run(arguments);
+        let context = format!("bufgym {arguments}\nstdout: {}\nstderr: {}", run.stdout, run.stderr);
+        assert_eq!(run.code, Some(2), "{context}");
+        assert_eq!(run.stdout, "", "{context}");
+        assert_eq!(run.stderr.trim_end().lines().count(), 1, "{context}");
+        for word in words {
+            assert!(run.stderr.contains(word), "no '{word}' in the message of {context}");
+        }
+        assert!(!run.stderr.contains("panicked"), "{context}");
+        assert_eq!(self.files(), before, "files changed: {context}");
+    }
+}
+
+impl Run {
+    /// Stdout as one JSON object.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Run {
+        Run {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+fn list(base: &Path, folder: &Path, names: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        names.push(path.strip_prefix(base).unwrap().display().to_string());
+        if path.is_dir() {
+            list(base, &path, names);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The binary as a user runs it: arguments in, exit code, stdout, stderr and files out.
+
+mod bad_input;
+mod checkpoints;
+mod evaluation;
+mod harness;
+mod help;
+mod inference;
+mod listings;
+mod simulation;
+mod training;
