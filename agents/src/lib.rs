@@ -1,1 +1,13 @@
-//! Soft actor-critic, replay and simple agents.
+//! Learning agents for the buffer-management environment.
+//!
+//! - [`sac`]: soft actor-critic, one file read from top to bottom.
+//! - [`replay`]: the transitions it learns from, stored compactly.
+//! - [`simple`]: a fixed and a random agent, for comparison and for tests.
+
+pub mod replay;
+pub mod sac;
+pub mod simple;
+
+pub use replay::{Batch, Replay, ReplayError, Transition};
+pub use sac::{ActorCritics, Sac, SacConfig, SacError, TwinMinimum, UpdateMetrics};
+pub use simple::{FixedAgent, RandomAgent};

@@ -1,1 +1,32 @@
-//! Permutation-equivariant actor and critics in Burn.
+//! Permutation-equivariant actor and critics for buffer management.
+//!
+//! - [`Actor`]: the network of the NDT paper (§IV-A, §V-A), 47,650 parameters, weights shared by
+//!   all ports, any number of ports at run time.
+//! - [`Critic`]: two kinds of action-value networks, both with one value per port.
+//! - [`FastActor`]: the actor's forward pass in plain Rust, for rollouts and evaluation.
+//! - [`checkpoint`]: the form in which a trained actor is shipped.
+//!
+//! Shapes are written `[batch, ports, ..]`; a `row` is one port of one sample.
+
+pub mod actor;
+pub mod checkpoint;
+pub mod critic;
+pub mod fast;
+pub mod files;
+pub mod layers;
+pub mod noise;
+pub mod parameters;
+pub mod weights;
+pub mod windows;
+
+pub use actor::{Actor, ActorOutput};
+pub use burn::tensor::Device;
+pub use critic::{Critic, CriticInput, CriticKind};
+pub use fast::FastActor;
+pub use noise::standard_normal;
+pub use weights::ActorWeights;
+
+/// The processor, without automatic differentiation. Every operation runs on the calling thread.
+pub fn cpu() -> Device {
+    Device::flex()
+}

@@ -1,0 +1,107 @@
+//! Updates per second of the learner, on one thread.
+//!
+//! `cargo run --release -p bufgym-agents --example update_speed`
+
+use std::time::Instant;
+
+use bufgym_agents::{Batch, Replay, Sac, SacConfig, SacError, Transition};
+use bufgym_env::control::{Controller, PRIVILEGED};
+use bufgym_models::noise::uniform;
+use bufgym_models::windows::OBSERVATION;
+use bufgym_models::{CriticKind, FastActor, cpu};
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const PORTS: usize = 16;
+
+fn main() -> Result<(), SacError> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut replay = random_replay(&mut rng);
+    for (critic, policy_delay) in [
+        (CriticKind::Privileged, 2),
+        (CriticKind::Privileged, 1),
+        (CriticKind::Trunk, 1),
+    ] {
+        for batch_size in [64, 256] {
+            let config = SacConfig {
+                batch_size,
+                critic,
+                policy_delay,
+                ..SacConfig::default()
+            };
+            let mut sac = Sac::new(config, 1, &cpu())?;
+            let mut batch = Batch::default();
+            let mut sampling = 0.0;
+            let mut updating = 0.0;
+            let mut rounds = 0;
+            for round in 0.. {
+                let start = Instant::now();
+                replay.sample(batch_size, 1, &mut batch);
+                let middle = Instant::now();
+                sac.update(&batch);
+                if round >= 4 {
+                    sampling += (middle - start).as_secs_f64();
+                    updating += middle.elapsed().as_secs_f64();
+                    rounds += 1;
+                }
+                if updating > 3.0 {
+                    break;
+                }
+            }
+            println!(
+                "{critic:>10} critic, policy delay {policy_delay}, batch {batch_size:>3}: \
+                 {:6.1} updates/s, {:6.2} ms an update, {:5.2} ms a batch",
+                f64::from(rounds) / (sampling + updating),
+                1e3 * updating / f64::from(rounds),
+                1e3 * sampling / f64::from(rounds),
+            );
+        }
+    }
+    inference(&mut rng);
+    Ok(())
+}
+
+fn inference(rng: &mut Xoshiro256PlusPlus) {
+    let mut actor = FastActor::new(&bufgym_models::ActorWeights::random(rng));
+    let observation: Vec<f32> = (0..PORTS * OBSERVATION).map(|_| uniform(rng)).collect();
+    let mut action = [0.0; PORTS];
+    let rounds = 20_000;
+    let start = Instant::now();
+    for _ in 0..rounds {
+        actor.act(std::hint::black_box(&observation), PORTS, &mut action);
+        std::hint::black_box(&action);
+    }
+    let micros = start.elapsed().as_secs_f64() * 1e6 / f64::from(rounds);
+    println!("inference: {micros:.2} us a decision of {PORTS} ports");
+}
+
+fn random_replay(rng: &mut Xoshiro256PlusPlus) -> Replay {
+    let mut replay = Replay::new(4096, 4, PORTS, 1);
+    for stream in 0..4 {
+        let mut numbers = |count: usize| -> Vec<f32> { (0..count).map(|_| uniform(rng)).collect() };
+        replay.start(
+            stream,
+            &numbers(PORTS * OBSERVATION),
+            &numbers(PORTS * PRIVILEGED),
+        );
+        for step in 0..1000 {
+            replay.push(
+                stream,
+                &Transition {
+                    actions: &[(step % 8) as u8; PORTS],
+                    port_rewards: &numbers(PORTS),
+                    discount: 0.99,
+                    entropy_weight: 0.5,
+                    terminated: false,
+                    truncated: false,
+                    next_observation: &numbers(PORTS * OBSERVATION),
+                    next_privileged: &numbers(PORTS * PRIVILEGED),
+                },
+            );
+        }
+    }
+    replay
+}

@@ -1,0 +1,440 @@
+//! Past transitions, each frame stored once.
+//!
+//! A transition stored naively holds two observations of eight frames; here each frame is kept
+//! once and histories are rebuilt by index, never across the start of an episode. Environments
+//! write into separate rings (streams), so that a stream's frames follow each other.
+
+mod file;
+
+use bufgym_env::control::{FEATURES, HISTORY, INITIAL_INDEX, PRIVILEGED, cell_centre};
+use bufgym_models::critic::{FRAMES, STATE};
+use bufgym_models::windows::{OBSERVATION, UNFOLDED, fill_row};
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+pub use file::ReplayError;
+
+/// The index of the feature that is not zero before the first frame: the last action.
+const LAST_ACTION: usize = 3;
+/// A slot's frame was followed by a decision, whose outcome is stored.
+const DECIDED: u8 = 1;
+/// The episode ended with that decision: no value follows.
+const TERMINATED: u8 = 2;
+
+/// What one decision led to.
+#[derive(Clone, Copy, Debug)]
+pub struct Transition<'a> {
+    /// Index of the chosen cell, `[ports]`.
+    pub actions: &'a [u8],
+    /// Reward of each port over the interval, `[ports]`.
+    pub port_rewards: &'a [f32],
+    /// `e^{-Δt/τ}`, also where the episode ended.
+    pub discount: f32,
+    /// c_k, the weight of this decision's entropy.
+    pub entropy_weight: f32,
+    /// All flows are complete: nothing follows.
+    pub terminated: bool,
+    /// The episode was cut off: the next observation's value counts.
+    pub truncated: bool,
+    /// `[ports, 8, 5]`; where the episode ended, its last observation.
+    pub next_observation: &'a [f32],
+    /// `[ports, 12]`.
+    pub next_privileged: &'a [f32],
+}
+
+/// Transitions of several environments with the same number of ports.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    ports: usize,
+    /// Frames per stream.
+    slots: usize,
+    streams: Vec<Stream>,
+    rng: Xoshiro256PlusPlus,
+    pushed: u64,
+    held: usize,
+}
+
+/// A ring of frames, each with the decision that followed it.
+#[derive(Clone, Debug, PartialEq)]
+struct Stream {
+    /// `[slots, ports, FEATURES]`: the newest frame of each observation.
+    frames: Vec<f32>,
+    /// `[slots, ports, PRIVILEGED]`.
+    privileged: Vec<f32>,
+    /// `[slots, ports]`.
+    actions: Vec<u8>,
+    /// `[slots, ports]`.
+    rewards: Vec<f32>,
+    /// `[slots]`.
+    outcomes: Vec<Outcome>,
+    /// Frames ever written; frame `k` is in slot `k % slots`.
+    end: u64,
+    /// Whether the newest frame waits for its decision.
+    open: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Outcome {
+    discount: f32,
+    entropy_weight: f32,
+    /// Frames before this one in its episode.
+    position: u32,
+    flags: u8,
+}
+
+/// A batch for the learner. Buffers are reused from one batch to the next.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// Transitions.
+    pub rows: usize,
+    /// Ports of each.
+    pub ports: usize,
+    /// Unfolded observations, `[rows * ports * 8, 15]`.
+    pub windows: Vec<f32>,
+    /// Unfolded observations after the decision.
+    pub next_windows: Vec<f32>,
+    /// Newest frames and privileged features, `[rows * ports, 27]`.
+    pub state: Vec<f32>,
+    /// The same after the decision.
+    pub next_state: Vec<f32>,
+    /// Centre of the chosen cell, `[rows, ports]`.
+    pub actions: Vec<f32>,
+    /// Discounted sum of the rewards of the (n) intervals, `[rows, ports]`.
+    pub rewards: Vec<f32>,
+    /// Factor of the value that follows, `[rows]`; zero where nothing follows.
+    pub discounts: Vec<f32>,
+    /// c_k of the decision, `[rows]`.
+    pub entropy_weights: Vec<f32>,
+    /// c of the decision that follows, `[rows]`. Where none followed, that of the last one.
+    pub next_entropy_weights: Vec<f32>,
+}
+
+impl Replay {
+    /// An empty replay of `capacity` transitions in equal streams; each stream holds at least 16.
+    ///
+    /// # Panics
+    /// When `streams` or `ports` is zero.
+    pub fn new(capacity: usize, streams: usize, ports: usize, seed: u64) -> Replay {
+        assert!(
+            streams > 0 && ports > 0,
+            "a replay needs a stream and a port"
+        );
+        let slots = capacity.div_ceil(streams).max(2 * HISTORY);
+        Replay {
+            ports,
+            slots,
+            streams: vec![Stream::new(slots, ports); streams],
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            pushed: 0,
+            held: 0,
+        }
+    }
+
+    /// Transitions held.
+    pub fn len(&self) -> usize {
+        self.held
+    }
+
+    /// Whether no transition is held.
+    pub fn is_empty(&self) -> bool {
+        self.held == 0
+    }
+
+    /// Transitions ever pushed.
+    pub fn pushed(&self) -> u64 {
+        self.pushed
+    }
+
+    /// Ports of every transition.
+    pub fn ports(&self) -> usize {
+        self.ports
+    }
+
+    /// Streams.
+    pub fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Begins an episode with its first observation, `[ports, 8, 5]` and `[ports, 12]`.
+    ///
+    /// # Panics
+    /// When there is no such stream, or a slice has another length.
+    pub fn start(&mut self, stream: usize, observation: &[f32], privileged: &[f32]) {
+        self.write_frame(stream, observation, privileged, 0);
+        self.streams[stream].open = true;
+    }
+
+    /// Adds a decision on the newest observation of the stream, and the observation it led to.
+    ///
+    /// # Panics
+    /// When there is no such stream, it has no open episode, or a slice has another length.
+    pub fn push(&mut self, stream: usize, transition: &Transition<'_>) {
+        let ports = self.ports;
+        let ring = &mut self.streams[stream];
+        assert!(
+            ring.open,
+            "`start` begins an episode before `push` adds to it"
+        );
+        let slot = ((ring.end - 1) % self.slots as u64) as usize;
+        ring.actions[slot * ports..][..ports].copy_from_slice(transition.actions);
+        ring.rewards[slot * ports..][..ports].copy_from_slice(transition.port_rewards);
+        let outcome = &mut ring.outcomes[slot];
+        outcome.discount = transition.discount;
+        outcome.entropy_weight = transition.entropy_weight;
+        outcome.flags = DECIDED | if transition.terminated { TERMINATED } else { 0 };
+        let position = outcome.position + 1;
+        ring.open = !(transition.terminated || transition.truncated);
+        self.write_frame(
+            stream,
+            transition.next_observation,
+            transition.next_privileged,
+            position,
+        );
+        self.pushed += 1;
+        self.held += 1;
+    }
+
+    fn write_frame(
+        &mut self,
+        stream: usize,
+        observation: &[f32],
+        privileged: &[f32],
+        position: u32,
+    ) {
+        let ports = self.ports;
+        assert_eq!(observation.len(), ports * OBSERVATION);
+        assert_eq!(privileged.len(), ports * PRIVILEGED);
+        let ring = &mut self.streams[stream];
+        let slot = (ring.end % self.slots as u64) as usize;
+        if ring.outcomes[slot].flags & DECIDED != 0 {
+            self.held -= 1;
+        }
+        let frames = ring.frames[slot * ports * FEATURES..]
+            .as_chunks_mut::<FEATURES>()
+            .0;
+        for (frame, history) in frames
+            .iter_mut()
+            .zip(observation.as_chunks::<OBSERVATION>().0)
+        {
+            frame.copy_from_slice(&history[OBSERVATION - FEATURES..]);
+        }
+        ring.privileged[slot * ports * PRIVILEGED..][..ports * PRIVILEGED]
+            .copy_from_slice(privileged);
+        ring.outcomes[slot] = Outcome {
+            position,
+            ..Outcome::default()
+        };
+        ring.end += 1;
+    }
+
+    /// Whether batches can be drawn: at least `transitions` are held, and at least one of them
+    /// has its whole history.
+    pub fn is_ready(&self, transitions: usize) -> bool {
+        self.held >= transitions.max(1)
+            && (0..self.streams.len()).any(|stream| {
+                let ring = &self.streams[stream];
+                let newest = ring.end.saturating_sub(2);
+                (ring.first(self.slots)..=newest).any(|frame| self.is_whole(stream, frame))
+            })
+    }
+
+    /// Draws `rows` transitions uniformly, with replacement.
+    ///
+    /// With `n_step > 1` the rewards of up to that many intervals are added up, fewer where the
+    /// episode or the stream ends before. The entropy bonus of the intervals between is left out.
+    ///
+    /// # Panics
+    /// When `n_step` is zero or the replay is not [ready](Replay::is_ready).
+    pub fn sample(&mut self, rows: usize, n_step: usize, batch: &mut Batch) {
+        assert!(n_step > 0, "a transition spans at least one interval");
+        assert!(self.is_ready(1), "the replay holds no transition yet");
+        batch.resize(rows, self.ports);
+        for row in 0..rows {
+            let (stream, frame) = self.draw();
+            self.fill(batch, row, stream, frame, n_step);
+        }
+    }
+
+    /// Uniform over all transitions whose history has not been overwritten.
+    fn draw(&mut self) -> (usize, u64) {
+        let used: Vec<u64> = self
+            .streams
+            .iter()
+            .map(|ring| ring.used(self.slots))
+            .collect();
+        let total: u64 = used.iter().sum();
+        loop {
+            let mut index = below(&mut self.rng, total);
+            let stream = used
+                .iter()
+                .position(|&count| {
+                    let here = index < count;
+                    if !here {
+                        index -= count;
+                    }
+                    here
+                })
+                .unwrap_or(0);
+            let frame = self.streams[stream].first(self.slots) + index;
+            if self.is_whole(stream, frame) {
+                return (stream, frame);
+            }
+        }
+    }
+
+    /// Whether this frame has a decision and its history is still there.
+    fn is_whole(&self, stream: usize, frame: u64) -> bool {
+        let ring = &self.streams[stream];
+        let outcome = ring.outcome(frame);
+        let history = u64::from(outcome.position).min(HISTORY as u64 - 1);
+        outcome.flags & DECIDED != 0 && frame >= ring.first(self.slots) + history
+    }
+
+    fn fill(&self, batch: &mut Batch, row: usize, stream: usize, frame: u64, n_step: usize) {
+        let ports = self.ports;
+        let ring = &self.streams[stream];
+        let slot = ring.slot(frame);
+        let span = row * ports..(row + 1) * ports;
+        let chosen = &ring.actions[slot * ports..][..ports];
+        for (action, &index) in batch.actions[span.clone()].iter_mut().zip(chosen) {
+            *action = cell_centre(usize::from(index));
+        }
+
+        let rewards = &mut batch.rewards[span.clone()];
+        rewards.fill(0.0);
+        let mut discount = 1.0;
+        let mut last = frame;
+        loop {
+            let slot = ring.slot(last);
+            let gained = &ring.rewards[slot * ports..][..ports];
+            rewards
+                .iter_mut()
+                .zip(gained)
+                .for_each(|(sum, &reward)| *sum += discount * reward);
+            let outcome = ring.outcomes[slot];
+            discount *= outcome.discount;
+            if outcome.flags & TERMINATED != 0 {
+                discount = 0.0;
+            }
+            last += 1;
+            let steps = (last - frame) as usize;
+            // A frame without a decision is the last of its episode or of the stream.
+            if steps == n_step || discount == 0.0 || ring.outcome(last).flags & DECIDED == 0 {
+                break;
+            }
+        }
+        batch.discounts[row] = discount;
+        batch.entropy_weights[row] = ring.outcome(frame).entropy_weight;
+        let next = ring.outcome(last);
+        let source = if next.flags & DECIDED != 0 {
+            next
+        } else {
+            ring.outcome(last - 1)
+        };
+        batch.next_entropy_weights[row] = source.entropy_weight;
+
+        let unfolded = span.start * UNFOLDED..span.end * UNFOLDED;
+        let state = span.start * STATE..span.end * STATE;
+        let now = (
+            &mut batch.windows[unfolded.clone()],
+            &mut batch.state[state.clone()],
+        );
+        ring.observe(frame, ports, now.0, now.1);
+        ring.observe(
+            last,
+            ports,
+            &mut batch.next_windows[unfolded],
+            &mut batch.next_state[state],
+        );
+    }
+}
+
+impl Stream {
+    fn new(slots: usize, ports: usize) -> Stream {
+        Stream {
+            frames: vec![0.0; slots * ports * FEATURES],
+            privileged: vec![0.0; slots * ports * PRIVILEGED],
+            actions: vec![0; slots * ports],
+            rewards: vec![0.0; slots * ports],
+            outcomes: vec![Outcome::default(); slots],
+            end: 0,
+            open: false,
+        }
+    }
+
+    fn slots(&self) -> u64 {
+        self.outcomes.len() as u64
+    }
+
+    fn slot(&self, frame: u64) -> usize {
+        (frame % self.slots()) as usize
+    }
+
+    fn outcome(&self, frame: u64) -> Outcome {
+        self.outcomes[self.slot(frame)]
+    }
+
+    /// Frames held.
+    fn used(&self, slots: usize) -> u64 {
+        self.end.min(slots as u64)
+    }
+
+    /// The oldest frame held.
+    fn first(&self, slots: usize) -> u64 {
+        self.end - self.used(slots)
+    }
+
+    /// Rebuilds the observation that ended with `frame`: unfolded `[ports * 8, 15]` and the
+    /// critic's `[ports, 27]`.
+    fn observe(&self, frame: u64, ports: usize, windows: &mut [f32], state: &mut [f32]) {
+        let position = u64::from(self.outcome(frame).position);
+        // Slot of each step of the history, oldest first; none before the episode's first frame.
+        let slots: [Option<usize>; HISTORY] = std::array::from_fn(|step| {
+            let age = (HISTORY - 1 - step) as u64;
+            (age <= position).then(|| self.slot(frame - age))
+        });
+        let mut empty = [0.0; FEATURES];
+        empty[LAST_ACTION] = cell_centre(INITIAL_INDEX);
+        let newest = self.slot(frame);
+        let rows = windows.as_chunks_mut::<UNFOLDED>().0.iter_mut();
+        for (port, (windows, state)) in rows.zip(state.as_chunks_mut::<STATE>().0).enumerate() {
+            let mut history = [0.0; OBSERVATION];
+            for (step, slot) in history.as_chunks_mut::<FEATURES>().0.iter_mut().zip(slots) {
+                *step = slot.map_or(empty, |slot| {
+                    self.frames.as_chunks::<FEATURES>().0[slot * ports + port]
+                });
+            }
+            fill_row(&history, windows);
+            let (frames, privileged) = state.split_at_mut(FRAMES * FEATURES);
+            frames.copy_from_slice(&history[OBSERVATION - FRAMES * FEATURES..]);
+            privileged.copy_from_slice(
+                &self.privileged.as_chunks::<PRIVILEGED>().0[newest * ports + port],
+            );
+        }
+    }
+}
+
+impl Batch {
+    fn resize(&mut self, rows: usize, ports: usize) {
+        (self.rows, self.ports) = (rows, ports);
+        let cells = rows * ports;
+        self.windows.resize(cells * UNFOLDED, 0.0);
+        self.next_windows.resize(cells * UNFOLDED, 0.0);
+        self.state.resize(cells * STATE, 0.0);
+        self.next_state.resize(cells * STATE, 0.0);
+        self.actions.resize(cells, 0.0);
+        self.rewards.resize(cells, 0.0);
+        self.discounts.resize(rows, 0.0);
+        self.entropy_weights.resize(rows, 0.0);
+        self.next_entropy_weights.resize(rows, 0.0);
+    }
+}
+
+/// A number in `0..bound` (Lemire 2019, without the rejection step: the bias is below
+/// `bound / 2^64`).
+fn below(rng: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
+    ((u128::from(rng.next_u64()) * u128::from(bound)) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests;

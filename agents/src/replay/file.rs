@@ -1,0 +1,247 @@
+//! A replay as one file: header, frames in order, SHA-256 of it all.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use bufgym_env::control::{FEATURES, PRIVILEGED};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{DECIDED, Outcome, Replay, Stream};
+
+const MAGIC: &[u8; 8] = b"BUFGYMRB";
+const VERSION: u32 = 1;
+const DIGEST: usize = 32;
+
+/// Why a replay could not be saved or loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The file cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The file is something else, of another version, truncated or altered.
+    #[error("{}: not a usable replay file: {reason}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    ports: usize,
+    slots: usize,
+    pushed: u64,
+    rng: Xoshiro256PlusPlus,
+    /// Frames ever written, and whether the newest waits for its decision, per stream.
+    streams: Vec<(u64, bool)>,
+}
+
+impl Replay {
+    /// Writes everything held and the state of the random stream, and waits until it is on the
+    /// disk.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn save(&self, path: &Path) -> Result<(), ReplayError> {
+        self.write(path).map_err(|error| ReplayError::Io {
+            path: path.to_owned(),
+            error,
+        })
+    }
+
+    fn write(&self, path: &Path) -> io::Result<()> {
+        let mut out = Hashed {
+            inner: BufWriter::new(File::create(path)?),
+            hash: Sha256::new(),
+        };
+        let header = serde_json::to_vec(&Header {
+            ports: self.ports,
+            slots: self.slots,
+            pushed: self.pushed,
+            rng: self.rng.clone(),
+            streams: self
+                .streams
+                .iter()
+                .map(|ring| (ring.end, ring.open))
+                .collect(),
+        })?;
+        out.write_all(MAGIC)?;
+        out.write_all(&VERSION.to_le_bytes())?;
+        out.write_all(&(header.len() as u32).to_le_bytes())?;
+        out.write_all(&header)?;
+        let mut record = Vec::with_capacity(record_size(self.ports));
+        for ring in &self.streams {
+            for frame in ring.first(self.slots)..ring.end {
+                record.clear();
+                ring.encode(ring.slot(frame), self.ports, &mut record);
+                out.write_all(&record)?;
+            }
+        }
+        let Hashed { mut inner, hash } = out;
+        inner.write_all(&hash.finalize())?;
+        inner
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?
+            .sync_all()
+    }
+
+    /// Reads what [`Replay::save`] wrote. Drawing continues where it stopped.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not one that `save` wrote, unaltered.
+    pub fn load(path: &Path) -> Result<Replay, ReplayError> {
+        let bytes = fs::read(path).map_err(|error| ReplayError::Io {
+            path: path.to_owned(),
+            error,
+        })?;
+        parse(&bytes).map_err(|reason| ReplayError::Corrupt {
+            path: path.to_owned(),
+            reason: reason.into(),
+        })
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Replay, &'static str> {
+    let (body, digest) = bytes
+        .len()
+        .checked_sub(DIGEST)
+        .map(|at| bytes.split_at(at))
+        .ok_or("it is too short")?;
+    let body = body
+        .strip_prefix(MAGIC)
+        .ok_or("it does not begin as a replay file does")?;
+    let (version, body) = body.split_at_checked(4).ok_or("it is too short")?;
+    if version != VERSION.to_le_bytes() {
+        return Err("it has another version than 1");
+    }
+    if Sha256::digest(&bytes[..bytes.len() - DIGEST]).as_slice() != digest {
+        return Err("its checksum does not match: it is truncated or altered");
+    }
+    let (length, body) = body.split_at_checked(4).ok_or("it is too short")?;
+    let length = length
+        .iter()
+        .rev()
+        .fold(0, |length, &byte| length << 8 | usize::from(byte));
+    let (header, body) = body.split_at_checked(length).ok_or("it is too short")?;
+    let header: Header =
+        serde_json::from_slice(header).map_err(|_| "its header cannot be understood")?;
+    restore(&header, body)
+}
+
+fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
+    let Header { ports, slots, .. } = *header;
+    let frames: u64 = header
+        .streams
+        .iter()
+        .map(|&(end, _)| end.min(slots as u64))
+        .sum();
+    if header.streams.is_empty()
+        || ports == 0
+        || slots == 0
+        || body.len() as u64 != frames * record_size(ports) as u64
+    {
+        return Err("its header does not belong to its content");
+    }
+    let mut records = body.chunks_exact(record_size(ports));
+    let mut streams = Vec::with_capacity(header.streams.len());
+    let mut held = 0;
+    for &(end, open) in &header.streams {
+        let mut ring = Stream {
+            end,
+            open,
+            ..Stream::new(slots, ports)
+        };
+        for (frame, record) in (ring.first(slots)..end).zip(&mut records) {
+            let slot = ring.slot(frame);
+            ring.decode(slot, ports, record);
+            held += usize::from(ring.outcomes[slot].flags & DECIDED != 0);
+        }
+        streams.push(ring);
+    }
+    Ok(Replay {
+        ports,
+        slots,
+        streams,
+        rng: header.rng.clone(),
+        pushed: header.pushed,
+        held,
+    })
+}
+
+/// Bytes of one frame and its decision.
+fn record_size(ports: usize) -> usize {
+    ports * (4 * (FEATURES + PRIVILEGED + 1) + 1) + 13
+}
+
+impl Stream {
+    fn encode(&self, slot: usize, ports: usize, out: &mut Vec<u8>) {
+        let outcome = self.outcomes[slot];
+        let scalars = [outcome.discount, outcome.entropy_weight];
+        let parts = [
+            &self.frames[slot * ports * FEATURES..][..ports * FEATURES],
+            &self.privileged[slot * ports * PRIVILEGED..][..ports * PRIVILEGED],
+            &self.rewards[slot * ports..][..ports],
+            &scalars,
+        ];
+        for value in parts.into_iter().flatten() {
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        out.extend_from_slice(&outcome.position.to_le_bytes());
+        out.push(outcome.flags);
+        out.extend_from_slice(&self.actions[slot * ports..][..ports]);
+    }
+
+    /// # Panics
+    /// When the record is shorter than [`record_size`].
+    fn decode(&mut self, slot: usize, ports: usize, record: &[u8]) {
+        let (words, bytes) = record.split_at(record.len() - ports - 1);
+        let mut words = words.as_chunks::<4>().0.iter();
+        let mut scalars = [0.0; 2];
+        let parts = [
+            &mut self.frames[slot * ports * FEATURES..][..ports * FEATURES],
+            &mut self.privileged[slot * ports * PRIVILEGED..][..ports * PRIVILEGED],
+            &mut self.rewards[slot * ports..][..ports],
+            &mut scalars,
+        ];
+        for (value, word) in parts.into_iter().flatten().zip(&mut words) {
+            *value = f32::from_le_bytes(*word);
+        }
+        let [discount, entropy_weight] = scalars;
+        let position = words.next().map_or(0, |word| u32::from_le_bytes(*word));
+        self.outcomes[slot] = Outcome {
+            discount,
+            entropy_weight,
+            position,
+            flags: bytes[0],
+        };
+        self.actions[slot * ports..][..ports].copy_from_slice(&bytes[1..]);
+    }
+}
+
+/// Writes through and hashes what it writes.
+struct Hashed<W> {
+    inner: W,
+    hash: Sha256,
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

@@ -1,0 +1,242 @@
+//! Saving and restoring a learner, bit for bit.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bufgym_models::Device;
+use bufgym_models::files::{decode_tensors, encode_tensors, sha256, write_synced};
+use bufgym_models::parameters::{NamedTensor, apply, collect};
+use burn::module::Module;
+use burn::optim::{ModuleOptimizer, OptimizerRecord};
+use burn::tensor::Bytes;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
+
+use super::{Sac, SacConfig, Temperature};
+
+const FORMAT_VERSION: u32 = 1;
+const STATE: &str = "sac.json";
+const NETWORKS: &str = "networks.safetensors";
+const OPTIMIZERS: [&str; 3] = ["actor.adam.bpk", "critic-0.adam.bpk", "critic-1.adam.bpk"];
+const PREFIXES: [&str; 5] = ["actor", "critics.0", "critics.1", "targets.0", "targets.1"];
+
+/// Why a learner could not be made, saved or loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum SacError {
+    /// A setting is out of range.
+    #[error("the setting `{name}` must be {range}")]
+    Setting {
+        /// Its name.
+        name: &'static str,
+        /// What would be right.
+        range: &'static str,
+    },
+    /// A file cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A file is truncated, altered or of another version.
+    #[error("{}: {reason}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+}
+
+/// Everything that is not a tensor. Floating-point numbers are kept as bits: their decimal form
+/// need not come back exactly.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    format_version: u32,
+    config: SacConfig,
+    updates: u64,
+    temperature_log_bits: u64,
+    temperature_moments_bits: [u64; 2],
+    temperature_steps: i32,
+    rng: Xoshiro256PlusPlus,
+    /// SHA-256 of each of the other files.
+    sha256: Vec<(String, String)>,
+}
+
+impl Sac {
+    /// Writes the whole state into an existing folder, and waits until it is on the disk.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn save(&self, dir: &Path) -> Result<(), SacError> {
+        let corrupt = |name: &str, reason: String| SacError::Corrupt {
+            path: dir.join(name),
+            reason,
+        };
+        let mut tensors = Vec::new();
+        tensors.extend(prefixed(PREFIXES[0], collect(&self.actor)));
+        let critics = self.critics.iter().chain(&self.targets);
+        for (prefix, critic) in PREFIXES[1..].iter().zip(critics) {
+            tensors.extend(prefixed(prefix, collect(critic)));
+        }
+        let networks =
+            encode_tensors(&tensors).map_err(|error| corrupt(NETWORKS, error.to_string()))?;
+        let mut files = vec![(NETWORKS, networks)];
+        let [first, second] = &self.critic_optimizers;
+        for (name, optimizer) in OPTIMIZERS
+            .into_iter()
+            .zip([&self.actor_optimizer, first, second])
+        {
+            let bytes = optimizer.to_record().into_bytes();
+            files.push((
+                name,
+                bytes
+                    .map_err(|error| corrupt(name, error.to_string()))?
+                    .to_vec(),
+            ));
+        }
+        for (name, bytes) in &files {
+            write(&dir.join(name), bytes)?;
+        }
+        let record = Record {
+            format_version: FORMAT_VERSION,
+            config: self.config.clone(),
+            updates: self.updates,
+            temperature_log_bits: self.temperature.log.to_bits(),
+            temperature_moments_bits: self.temperature.moments.map(f64::to_bits),
+            temperature_steps: self.temperature.steps,
+            rng: self.rng.clone(),
+            sha256: files
+                .iter()
+                .map(|(name, bytes)| ((*name).to_owned(), sha256(bytes)))
+                .collect(),
+        };
+        let json = serde_json::to_vec_pretty(&record)
+            .map_err(|error| corrupt(STATE, error.to_string()))?;
+        write(&dir.join(STATE), &json)
+    }
+
+    /// Reads what [`Sac::save`] wrote: the next update gives the same weights as it would have
+    /// given there.
+    ///
+    /// # Errors
+    /// When a file is missing, truncated, altered or of another version.
+    pub fn load(dir: &Path, device: &Device) -> Result<Sac, SacError> {
+        let path = dir.join(STATE);
+        let corrupt = |reason: String| SacError::Corrupt {
+            path: path.clone(),
+            reason,
+        };
+        let record = parse_record(&read(&path)?).map_err(corrupt)?;
+
+        let mut sac = Sac::new(record.config.clone(), 0, device)?;
+        sac.updates = record.updates;
+        sac.temperature = Temperature {
+            log: f64::from_bits(record.temperature_log_bits),
+            moments: record.temperature_moments_bits.map(f64::from_bits),
+            steps: record.temperature_steps,
+        };
+        sac.rng = record.rng.clone();
+
+        let bytes = read_checked(dir, NETWORKS, &record)?;
+        let wrong = |reason: String| SacError::Corrupt {
+            path: dir.join(NETWORKS),
+            reason,
+        };
+        let tensors = decode_tensors(&bytes).map_err(|error| wrong(error.to_string()))?;
+        sac.actor = restore(sac.actor, PREFIXES[0], &tensors).map_err(wrong)?;
+        for (prefix, critic) in PREFIXES[1..]
+            .iter()
+            .zip(sac.critics.iter_mut().chain(&mut sac.targets))
+        {
+            *critic = restore(critic.clone(), prefix, &tensors).map_err(wrong)?;
+        }
+
+        let [first, second] = &mut sac.critic_optimizers;
+        let optimizers = [&mut sac.actor_optimizer, first, second];
+        for (name, optimizer) in OPTIMIZERS.into_iter().zip(optimizers) {
+            let bytes = read_checked(dir, name, &record)?;
+            let adam =
+                OptimizerRecord::from_bytes(Bytes::from_bytes_vec(bytes)).map_err(|error| {
+                    SacError::Corrupt {
+                        path: dir.join(name),
+                        reason: error.to_string(),
+                    }
+                })?;
+            let empty: ModuleOptimizer = record.config.optimizer();
+            *optimizer = empty.load_record(adam);
+        }
+        Ok(sac)
+    }
+}
+
+fn prefixed(prefix: &str, tensors: Vec<NamedTensor>) -> impl Iterator<Item = NamedTensor> {
+    tensors.into_iter().map(move |tensor| NamedTensor {
+        name: format!("{prefix}.{}", tensor.name),
+        ..tensor
+    })
+}
+
+fn restore<M: Module>(module: M, prefix: &str, tensors: &[NamedTensor]) -> Result<M, String> {
+    let own = tensors
+        .iter()
+        .filter_map(|tensor| {
+            let name = tensor.name.strip_prefix(prefix)?.strip_prefix('.')?;
+            Some(NamedTensor {
+                name: name.to_owned(),
+                ..tensor.clone()
+            })
+        })
+        .collect();
+    apply(module, own).map_err(|error| format!("{prefix}: {error}"))
+}
+
+fn parse_record(bytes: &[u8]) -> Result<Record, String> {
+    let value: serde_json::Value =
+        serde_json::from_slice(bytes).map_err(|error| format!("not valid JSON: {error}"))?;
+    let version = value
+        .get("format_version")
+        .and_then(serde_json::Value::as_u64);
+    if version != Some(u64::from(FORMAT_VERSION)) {
+        let found = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
+        return Err(format!(
+            "format_version is {found}; this program reads {FORMAT_VERSION}"
+        ));
+    }
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, SacError> {
+    fs::read(path).map_err(|error| SacError::Io {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), SacError> {
+    write_synced(path, bytes).map_err(|error| SacError::Io {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+fn read_checked(dir: &Path, name: &str, record: &Record) -> Result<Vec<u8>, SacError> {
+    let path = dir.join(name);
+    let bytes = read(&path)?;
+    let expected = record
+        .sha256
+        .iter()
+        .find(|(file, _)| file == name)
+        .map(|(_, hash)| hash);
+    let found = sha256(&bytes);
+    if expected == Some(&found) {
+        return Ok(bytes);
+    }
+    let expected = expected.map_or("nothing", String::as_str);
+    Err(SacError::Corrupt {
+        path,
+        reason: format!("its sha256 is {found}; {STATE} says {expected}"),
+    })
+}

@@ -1,0 +1,200 @@
+//! Files that are either whole or absent.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
+use sha2::{Digest, Sha256};
+
+use crate::parameters::NamedTensor;
+
+/// Writes a file and waits until it is on the disk.
+pub fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// SHA-256 as lower-case hexadecimal digits.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Tensors in safetensors form, little-endian `f32`.
+///
+/// # Errors
+/// When two tensors have the same name or a shape does not fit its values.
+pub fn encode_tensors(tensors: &[NamedTensor]) -> Result<Vec<u8>, SafeTensorError> {
+    let bytes: Vec<Vec<u8>> = tensors
+        .iter()
+        .map(|tensor| {
+            tensor
+                .values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect()
+        })
+        .collect();
+    let views = tensors
+        .iter()
+        .zip(&bytes)
+        .map(|(tensor, bytes)| {
+            let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes)?;
+            Ok((tensor.name.as_str(), view))
+        })
+        .collect::<Result<Vec<_>, SafeTensorError>>()?;
+    safetensors::serialize(views, None)
+}
+
+/// The tensors of a safetensors file. Tensors of another type than `f32` are left out.
+///
+/// # Errors
+/// When the bytes are not a safetensors file.
+pub fn decode_tensors(bytes: &[u8]) -> Result<Vec<NamedTensor>, SafeTensorError> {
+    let file = SafeTensors::deserialize(bytes)?;
+    let mut tensors: Vec<NamedTensor> = file
+        .iter()
+        .filter(|(_, view)| view.dtype() == Dtype::F32)
+        .map(|(name, view)| NamedTensor {
+            name: name.to_owned(),
+            shape: view.shape().to_vec(),
+            values: view
+                .data()
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .map(|b| f32::from_le_bytes(*b))
+                .collect(),
+        })
+        .collect();
+    tensors.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(tensors)
+}
+
+/// Replaces the folder `dir` by what `write` puts into an empty one.
+///
+/// The new folder is written beside the old one and renamed over it, so that whatever happens,
+/// `dir` (after [`recover_folder`]) holds the old content or the new content, whole. Missing
+/// parents are created.
+///
+/// # Errors
+/// Those of `write`, and of the file system. `dir` is then what it was.
+pub fn replace_folder<E: From<io::Error>>(
+    dir: &Path,
+    write: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
+    recover_folder(dir)?;
+    let parent = parent(dir);
+    fs::create_dir_all(parent)?;
+    let (new, old) = (sibling(dir, "new"), sibling(dir, "old"));
+    remove(&new)?;
+    fs::create_dir(&new)?;
+    let written = write(&new).and_then(|()| Ok(sync(&new)?));
+    if let Err(error) = written {
+        // The reason is the error that counts, not whether the remains could be removed.
+        let _ = fs::remove_dir_all(&new);
+        return Err(error);
+    }
+    if dir.exists() {
+        fs::rename(dir, &old)?;
+    }
+    fs::rename(&new, dir)?;
+    sync(parent)?;
+    remove(&old)?;
+    Ok(())
+}
+
+/// Completes a [`replace_folder`] that was killed: puts the old folder back where the new one had
+/// not yet taken its place. Does nothing otherwise.
+pub fn recover_folder(dir: &Path) -> io::Result<()> {
+    let old = sibling(dir, "old");
+    if old.exists() && !dir.exists() {
+        return fs::rename(&old, dir);
+    }
+    remove(&old)
+}
+
+fn parent(dir: &Path) -> &Path {
+    dir.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+/// `a/b` to `a/.b.suffix`.
+fn sibling(dir: &Path, suffix: &str) -> PathBuf {
+    let name = dir
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    parent(dir).join(format!(".{name}.{suffix}"))
+}
+
+fn remove(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn sync(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(dir: &Path) -> String {
+        fs::read_to_string(dir.join("file")).unwrap()
+    }
+
+    fn write(dir: &Path, text: &str) -> io::Result<()> {
+        replace_folder(dir, |new| write_synced(&new.join("file"), text.as_bytes()))
+    }
+
+    #[test]
+    fn a_folder_is_replaced_and_nothing_is_left_beside_it() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("deep/state");
+        write(&dir, "one").unwrap();
+        write(&dir, "two").unwrap();
+        assert_eq!(content(&dir), "two");
+        assert_eq!(fs::read_dir(dir.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("state");
+        write(&dir, "one").unwrap();
+        let failed: io::Result<()> = replace_folder(&dir, |_| Err(io::Error::other("full")));
+        assert_eq!(failed.unwrap_err().to_string(), "full");
+        assert_eq!(content(&dir), "one");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_kill_between_the_two_renames_is_repaired() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("state");
+        write(&dir, "one").unwrap();
+        fs::rename(&dir, root.path().join(".state.old")).unwrap();
+        recover_folder(&dir).unwrap();
+        assert_eq!(content(&dir), "one");
+    }
+
+    #[test]
+    fn a_kill_after_the_second_rename_keeps_the_new_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("state");
+        write(&dir, "one").unwrap();
+        fs::create_dir(root.path().join(".state.old")).unwrap();
+        recover_folder(&dir).unwrap();
+        assert_eq!(content(&dir), "one");
+        assert!(!root.path().join(".state.old").exists());
+    }
+}

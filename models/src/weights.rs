@@ -1,0 +1,151 @@
+//! The actor's weights on the host, in the shapes and under the names that PyTorch gives them.
+//!
+//! The same network in PyTorch, for `[ports, 5, 8]` inputs (features before steps):
+//!
+//! ```python
+//! conv = nn.Conv1d(5, 80, 3, padding=1, groups=5)   # 16 filters per feature
+//! embed = nn.Linear(640, 64)                        # of conv's output, flattened
+//! mix = nn.Linear(128, 32)                          # of [e_i, mean of all e]
+//! mean = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
+//! log_std = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
+//! ```
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use bufgym_env::control::{FEATURES, HISTORY};
+
+use crate::layers::uniform_fan_in;
+use crate::windows::TAPS;
+
+/// Filters per feature (§V-A).
+pub const FILTERS: usize = 16;
+/// Channels after the convolution.
+pub const CHANNELS: usize = FEATURES * FILTERS;
+/// Values after the convolution, per port.
+pub const CONVOLVED: usize = HISTORY * CHANNELS;
+/// Width of a port's embedding e_i (§V-A).
+pub const EMBEDDING: usize = 64;
+/// Width of the mixed embedding z_i, and of the two heads' hidden layers (§V-A).
+pub const HIDDEN: usize = 32;
+/// The logarithm of the standard deviation is clamped to this range. Above 2 the tanh saturates,
+/// below -5 the density overflows the critic's resolution (both values as in CleanRL's SAC).
+pub const LOG_STD_RANGE: [f32; 2] = [-5.0, 2.0];
+
+/// Name and shape of every tensor, in the order in which [`ActorWeights`] holds them.
+pub const TENSORS: [(&str, &[usize]); 14] = [
+    ("conv.weight", &[CHANNELS, 1, TAPS]),
+    ("conv.bias", &[CHANNELS]),
+    ("embed.weight", &[EMBEDDING, CONVOLVED]),
+    ("embed.bias", &[EMBEDDING]),
+    ("mix.weight", &[HIDDEN, 2 * EMBEDDING]),
+    ("mix.bias", &[HIDDEN]),
+    ("mean.0.weight", &[HIDDEN, HIDDEN]),
+    ("mean.0.bias", &[HIDDEN]),
+    ("mean.2.weight", &[1, HIDDEN]),
+    ("mean.2.bias", &[1]),
+    ("log_std.0.weight", &[HIDDEN, HIDDEN]),
+    ("log_std.0.bias", &[HIDDEN]),
+    ("log_std.2.weight", &[1, HIDDEN]),
+    ("log_std.2.bias", &[1]),
+];
+
+/// Indices into [`TENSORS`].
+pub(crate) mod tensor {
+    pub const CONV: usize = 0;
+    pub const EMBED: usize = 2;
+    pub const MIX: usize = 4;
+    pub const MEAN: [usize; 2] = [6, 8];
+    pub const LOG_STD: [usize; 2] = [10, 12];
+}
+
+/// Weights of one actor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActorWeights {
+    tensors: [Vec<f32>; TENSORS.len()],
+}
+
+impl ActorWeights {
+    /// The paper's count.
+    pub const PARAMETERS: usize = 47_650;
+
+    /// Random weights, PyTorch's default initialisation.
+    pub fn random(rng: &mut Xoshiro256PlusPlus) -> ActorWeights {
+        let mut fan_in = 0;
+        ActorWeights {
+            tensors: TENSORS.map(|(_, shape)| {
+                // A bias follows its weight and shares its bound.
+                if shape.len() > 1 {
+                    fan_in = shape[1..].iter().product();
+                }
+                uniform_fan_in(shape.iter().product(), fan_in, rng)
+            }),
+        }
+    }
+
+    /// From tensors in the order and the shapes of [`TENSORS`], row major.
+    ///
+    /// Returns the index of the first tensor of another length as an error.
+    pub fn from_tensors(tensors: [Vec<f32>; TENSORS.len()]) -> Result<ActorWeights, usize> {
+        let wrong = TENSORS
+            .iter()
+            .zip(&tensors)
+            .position(|((_, shape), values)| shape.iter().product::<usize>() != values.len());
+        wrong.map_or(Ok(ActorWeights { tensors }), Err)
+    }
+
+    /// All tensors, in the order of [`TENSORS`].
+    pub fn tensors(&self) -> &[Vec<f32>; TENSORS.len()] {
+        &self.tensors
+    }
+
+    /// Weight and bias of the layer whose weight has this index.
+    pub(crate) fn layer(&self, index: usize) -> (&[f32], &[f32]) {
+        (&self.tensors[index], &self.tensors[index + 1])
+    }
+
+    /// Whether every weight is a finite number.
+    pub fn is_finite(&self) -> bool {
+        self.tensors.iter().flatten().all(|value| value.is_finite())
+    }
+}
+
+/// `[outputs, inputs]`, PyTorch's layout of a linear layer, to Burn's `[inputs, outputs]`.
+pub(crate) fn transpose(weight: &[f32], outputs: usize) -> Vec<f32> {
+    let inputs = weight.len() / outputs;
+    let mut transposed = vec![0.0; weight.len()];
+    for output in 0..outputs {
+        for input in 0..inputs {
+            transposed[input * outputs + output] = weight[output * inputs + input];
+        }
+    }
+    transposed
+}
+
+/// Reorders a matrix's columns or a vector's entries from PyTorch's flattening of the convolution
+/// (channel, then step) to ours (step, then channel), which needs no copy after the product.
+pub(crate) fn step_major(channel_major: usize) -> usize {
+    let (channel, step) = (channel_major / HISTORY, channel_major % HISTORY);
+    step * CHANNELS + channel
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+
+    #[test]
+    fn the_paper_counts_47_650_parameters() {
+        let weights = ActorWeights::random(&mut Xoshiro256PlusPlus::seed_from_u64(0));
+        let count: usize = weights.tensors().iter().map(Vec::len).sum();
+        assert_eq!(count, 47_650);
+        assert_eq!(count, ActorWeights::PARAMETERS);
+    }
+
+    #[test]
+    fn a_tensor_of_another_length_is_named() {
+        let weights = ActorWeights::random(&mut Xoshiro256PlusPlus::seed_from_u64(0));
+        let mut tensors = weights.tensors;
+        tensors[5].push(0.0);
+        assert_eq!(ActorWeights::from_tensors(tensors), Err(5));
+    }
+}
