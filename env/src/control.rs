@@ -1,1 +1,38 @@
-//! control.
+//! NDT's two-level control: the trigger, the action set, the observation and the reward
+//! (Wang et al., "Learning Buffer Management Policies for Shared Memory Switches").
+//!
+//! The fast level is [`NeuralDynamicThreshold`](crate::switch::policy::NeuralDynamicThreshold), a
+//! policy like any other. The slow level is [`ControlEnv`]: it runs the simulator to the next
+//! trigger, shows what a switch can see, and sets the control factors.
+
+mod action;
+mod driver;
+mod meter;
+mod objective;
+mod observation;
+mod privileged;
+
+pub use action::{ALPHAS, INITIAL_INDEX, action_index, cell_centre};
+pub use driver::{
+    ControlEnv, ControlOptions, Controller, FixedAlpha, IntervalReward, Pause, RunOptions,
+    run_controlled,
+};
+pub(crate) use meter::FlowMeter;
+pub use objective::{Objective, ObjectiveError};
+pub use observation::{FEATURE_NAMES, FEATURES, HISTORY, Observation};
+pub use privileged::{PRIVILEGED, PRIVILEGED_NAMES};
+
+use serde::{Deserialize, Serialize};
+
+/// When the control loop is asked for a decision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TriggerMode {
+    /// When a port's arrivals exceed its departures by β, or its drops reach γ (paper, §IV-B).
+    #[default]
+    CumulativeEvent,
+    /// At every packet event (paper, Fig. 12b).
+    PerPacket,
+    /// Only by `max_interval_us` of the scenario.
+    FixedInterval,
+}

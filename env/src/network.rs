@@ -1,1 +1,14 @@
-//! network.
+//! The network around the switch: events, links, hosts and the simulator loop.
+
+mod event;
+mod host;
+mod isolated;
+mod outcome;
+mod packet;
+mod simulator;
+
+pub use isolated::IsolatedFlow;
+pub use outcome::{FlowRecord, Outcome, Summary, TimelineRow};
+pub(crate) use packet::{MAX_SACK_BLOCKS, SackBlocks};
+pub use packet::{Packet, PacketKind};
+pub use simulator::{FlowView, Pause, SimError, Simulator};

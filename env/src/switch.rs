@@ -1,1 +1,12 @@
-//! switch.
+//! The shared-memory switch: one buffer, a queue per port, and the admission seam.
+//!
+//! [`SharedBuffer`] is the only place that counts bytes; a [`Policy`] sees it read-only and
+//! answers one question per arriving packet.
+
+mod buffer;
+pub mod policy;
+mod spec;
+
+pub use buffer::SharedBuffer;
+pub use policy::{AnyPolicy, Policy, Verdict, View};
+pub use spec::{ParameterInfo, PolicyInfo, PolicyParseError, PolicySpec};

@@ -131,7 +131,10 @@ mod tests {
 
     #[test]
     fn a_full_packet_at_1g() {
-        assert_eq!(Rate(1_000_000_000).transmission_time(1518), Time::from_ns(12_144));
+        assert_eq!(
+            Rate(1_000_000_000).transmission_time(1518),
+            Time::from_ns(12_144)
+        );
     }
 
     #[test]

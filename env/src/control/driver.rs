@@ -1,0 +1,301 @@
+//! The slow level of the control: from trigger to trigger.
+
+mod reward;
+mod run;
+
+pub use reward::IntervalReward;
+pub use run::{Controller, FixedAlpha, RunOptions, run_controlled};
+
+use reward::RewardScale;
+
+use super::observation::log_scaled;
+use super::privileged::{self, Scale};
+use super::{Objective, Observation, TriggerMode, action_index, cell_centre};
+use crate::network::{self, Outcome, SimError, Simulator};
+use crate::scenario::Scenario;
+use crate::switch::policy::{NeuralDynamicThreshold, TriggerCause};
+use crate::traffic::Trace;
+use crate::units::Time;
+
+/// Settings of the control loop and of the reward.
+#[derive(Clone, Debug)]
+pub struct ControlOptions {
+    /// What the agent is paid for.
+    pub objective: Objective,
+    /// Time constant τ of the discount, seconds. A drop's cost arrives one minimum RTO later, so it
+    /// must be well above that.
+    pub tau_s: f64,
+    /// When decisions are due.
+    pub trigger: TriggerMode,
+    /// The interval whose decision earns one unit of entropy bonus, seconds.
+    pub reference_interval_s: f64,
+}
+
+impl Default for ControlOptions {
+    fn default() -> Self {
+        ControlOptions {
+            objective: Objective::FCT,
+            tau_s: 1.0,
+            trigger: TriggerMode::CumulativeEvent,
+            reference_interval_s: 0.010,
+        }
+    }
+}
+
+/// Why [`ControlEnv::advance`] returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pause {
+    /// A decision is due: read the observation, then [`act`](ControlEnv::act).
+    Decision,
+    /// All flows are complete; the last reward runs to that instant.
+    Finished,
+    /// The limit of decisions or of simulated time was reached; the observation is that of the
+    /// last instant.
+    Truncated,
+}
+
+/// One trace under the NDT control.
+///
+/// Clone it to fork a run: what follows is the same, bit for bit, for the same actions.
+#[derive(Clone, Debug)]
+pub struct ControlEnv {
+    simulator: Simulator<NeuralDynamicThreshold>,
+    observation: Observation,
+    reward: IntervalReward,
+    reward_scale: RewardScale,
+    feature_scale: FeatureScale,
+    tau_s: f64,
+    reference_interval_s: f64,
+    latency: Time,
+    max_interval: Time,
+    max_decisions: u64,
+    last_decision: Time,
+    decisions: u64,
+    intervals: Vec<u64>,
+    pending: Vec<u8>,
+    /// Only the newest alarm of each kind counts.
+    alarm: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct FeatureScale {
+    buffer: f64,
+    beta: f64,
+    /// Time to send β at line rate, 8β/C, seconds.
+    drain_s: f64,
+    privileged: Scale,
+}
+
+/// An alarm's tag: its number, and whether it puts a delayed decision in force.
+const APPLY: u64 = 1 << 63;
+
+impl ControlEnv {
+    /// The trace at time zero with α = 1 on every port.
+    ///
+    /// # Errors
+    /// When the scenario is inconsistent or the trace does not fit it.
+    pub fn new(
+        scenario: &Scenario,
+        trace: &Trace,
+        options: &ControlOptions,
+    ) -> Result<ControlEnv, SimError> {
+        let ports = scenario.port_count();
+        // β = γ = B/N (paper, §IV-B).
+        let beta = (scenario.buffer_bytes / u64::from(scenario.ports.max(1))).max(1);
+        let policy = NeuralDynamicThreshold::new(ports, beta, beta, options.trigger);
+        let mut simulator = Simulator::new(scenario, trace, policy)?;
+        simulator.set_meter(super::FlowMeter::new(ports, options.tau_s));
+        let mut env = ControlEnv {
+            reward: IntervalReward::new(ports),
+            reward_scale: RewardScale::new(scenario, trace, options)?,
+            feature_scale: FeatureScale {
+                buffer: scenario.buffer_bytes as f64,
+                beta: beta as f64,
+                drain_s: 8.0 * beta as f64 / scenario.rate_bps as f64,
+                privileged: Scale {
+                    buffer: scenario.buffer_bytes as f64,
+                    packet: scenario.full_packet_bytes() as f64,
+                    min_rto_s: scenario.min_rto_us as f64 * 1e-6,
+                },
+            },
+            observation: Observation::new(ports),
+            simulator,
+            tau_s: options.tau_s,
+            reference_interval_s: options.reference_interval_s,
+            latency: Time::from_us(scenario.decision_latency_us),
+            max_interval: Time::from_us(scenario.max_interval_us),
+            max_decisions: scenario.max_decisions,
+            last_decision: Time::ZERO,
+            decisions: 0,
+            intervals: Vec::new(),
+            pending: Vec::new(),
+            alarm: 0,
+        };
+        env.set_interval_alarm();
+        Ok(env)
+    }
+
+    /// Runs to the next decision, to the end of the trace or to a limit.
+    pub fn advance(&mut self) -> Pause {
+        loop {
+            match self.simulator.advance() {
+                network::Pause::Decision => return self.ask(),
+                network::Pause::Alarm(tag) => {
+                    if self.on_alarm(tag) {
+                        return self.ask();
+                    }
+                }
+                network::Pause::Finished => {
+                    self.close_interval();
+                    return Pause::Finished;
+                }
+                network::Pause::TimeLimit => {
+                    self.observe();
+                    return Pause::Truncated;
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self) -> Pause {
+        self.observe();
+        if self.max_decisions > 0 && self.decisions >= self.max_decisions {
+            Pause::Truncated
+        } else {
+            Pause::Decision
+        }
+    }
+
+    /// Whether a decision is due because of the alarm.
+    fn on_alarm(&mut self, tag: u64) -> bool {
+        if tag & !APPLY != self.alarm {
+            return false;
+        }
+        if tag & APPLY == 0 {
+            self.simulator.policy_mut().fire(TriggerCause::Interval);
+            return true;
+        }
+        self.simulator.policy_mut().apply(&self.pending);
+        false
+    }
+
+    /// Sets α on all ports: one value of [-1, 1] per port, eight equal cells.
+    ///
+    /// # Panics
+    /// When there is not one value per port.
+    pub fn act(&mut self, action: &[f32]) {
+        assert_eq!(action.len(), self.ports(), "one action per port");
+        self.pending.clear();
+        self.pending
+            .extend(action.iter().map(|&a| action_index(a) as u8));
+        let now = self.simulator.now();
+        if self.decisions > 0 {
+            self.intervals.push((now - self.last_decision).as_ps());
+        }
+        self.decisions += 1;
+        self.last_decision = now;
+        self.alarm += 1;
+        let policy = self.simulator.policy_mut();
+        policy.acknowledge();
+        if self.latency == Time::ZERO {
+            policy.apply(&self.pending);
+        } else {
+            policy.suspend();
+            self.simulator.set_alarm(self.latency, self.alarm | APPLY);
+        }
+        self.set_interval_alarm();
+    }
+
+    fn set_interval_alarm(&mut self) {
+        if self.max_interval > Time::ZERO {
+            self.simulator
+                .set_alarm(self.max_interval.max(self.latency), self.alarm);
+        }
+    }
+
+    fn observe(&mut self) {
+        let now = self.simulator.now();
+        let elapsed_s = (now - self.last_decision).as_secs_f64();
+        let scale = self.feature_scale;
+        let elapsed = log_scaled(elapsed_s / scale.drain_s);
+        let (buffer, policy) = (self.simulator.buffer(), self.simulator.policy());
+        self.observation.push(|port| {
+            let volumes = policy.volumes()[port];
+            [
+                (buffer.queue(port) as f64 / scale.buffer) as f32,
+                log_scaled(volumes.enqueued as f64 / scale.beta),
+                log_scaled(volumes.dropped as f64 / scale.beta),
+                cell_centre(usize::from(policy.indices()[port])),
+                elapsed,
+            ]
+        });
+        self.close_interval();
+    }
+
+    fn close_interval(&mut self) {
+        let now = self.simulator.now();
+        let elapsed = now - self.last_decision;
+        let elapsed_s = elapsed.as_secs_f64();
+        let discount = libm::exp(-elapsed_s / self.tau_s);
+        self.reward.discount = discount as f32;
+        self.reward.entropy_weight =
+            (self.tau_s * (1.0 - discount) / self.reference_interval_s) as f32;
+        self.reward.elapsed = elapsed;
+        let areas: Vec<f64> = self.simulator.policy_mut().take_queue_areas(now);
+        let (reward, scale) = (&mut self.reward, &mut self.reward_scale);
+        let mut terms = Vec::with_capacity(areas.len());
+        if let Some(meter) = self.simulator.meter_mut() {
+            meter.close_interval(now, |port, totals| terms.push((totals, areas[port])));
+        }
+        scale.weigh(&terms, reward);
+    }
+
+    /// `[ports, HISTORY, FEATURES]`: what a switch can measure, as of the last pause.
+    pub fn observation(&self) -> &[f32] {
+        self.observation.as_slice()
+    }
+
+    /// Writes `[ports, PRIVILEGED]`: the state of the senders, for critics in training.
+    ///
+    /// # Panics
+    /// When `out` is shorter than that.
+    pub fn privileged(&self, out: &mut [f32]) {
+        privileged::write(&self.simulator, self.feature_scale.privileged, out);
+    }
+
+    /// The reward of the interval that ended with the last pause.
+    pub fn reward(&self) -> &IntervalReward {
+        &self.reward
+    }
+
+    /// Number of ports.
+    pub fn ports(&self) -> usize {
+        self.simulator.buffer().ports()
+    }
+
+    /// Decisions made.
+    pub fn decisions(&self) -> u64 {
+        self.decisions
+    }
+
+    /// The simulation under control.
+    pub fn simulator(&self) -> &Simulator<NeuralDynamicThreshold> {
+        &self.simulator
+    }
+
+    /// Records a timeline, see [`Simulator::record_timeline`].
+    pub fn record_timeline(&mut self, interval: Time) {
+        self.simulator.record_timeline(interval);
+    }
+
+    /// Records and aggregates as of now.
+    pub fn outcome(&mut self) -> Outcome {
+        let mut outcome = self.simulator.outcome();
+        outcome.summary.decisions = self.decisions;
+        outcome.trigger_intervals_ps = self.intervals.clone();
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests;

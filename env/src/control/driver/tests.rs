@@ -1,0 +1,192 @@
+use super::*;
+use crate::control::{
+    ALPHAS, FEATURES, FixedAlpha, HISTORY, PRIVILEGED, RunOptions, run_controlled,
+};
+use crate::switch::PolicySpec;
+use crate::traffic::generate;
+
+fn small() -> Scenario {
+    let mut scenario = Scenario::default();
+    scenario.set("flows=60").unwrap();
+    scenario
+}
+
+#[test]
+fn a_fixed_alpha_under_the_control_is_dynamic_threshold() {
+    let scenario = small();
+    let mut decisions = 0;
+    for (seed, index, alpha) in [(5, 2, 1.0), (6, 0, 0.25), (7, 5, 8.0)] {
+        assert_eq!(ALPHAS[index], alpha);
+        let trace = generate(&scenario, seed);
+        let mut controlled =
+            ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
+        // The control begins with α = 1 until its first decision: start it there.
+        controlled.simulator.policy_mut().apply(&[index as u8; 16]);
+        let mut action = FixedAlpha::new(index);
+        let mut values = vec![0.0; 16];
+        while controlled.advance() == Pause::Decision {
+            action.act(controlled.observation(), 16, &mut values);
+            controlled.act(&values);
+        }
+        let by_control = controlled.outcome();
+        let by_policy = PolicySpec::DynamicThreshold { alpha }
+            .simulator(&scenario, &trace)
+            .unwrap()
+            .run();
+        let fcts = |outcome: &Outcome| -> Vec<_> {
+            outcome.records.iter().map(|record| record.fct).collect()
+        };
+        assert_eq!(fcts(&by_control), fcts(&by_policy));
+        assert_eq!(by_control.summary.drops, by_policy.summary.drops);
+        decisions += by_control.summary.decisions;
+    }
+    assert!(decisions > 10);
+}
+
+fn run(scenario: &Scenario, options: &ControlOptions, seed: u64) -> (ControlEnv, f64, Time) {
+    let trace = generate(scenario, seed);
+    let mut env = ControlEnv::new(scenario, &trace, options).unwrap();
+    let (mut total, mut first) = (0.0, None);
+    loop {
+        let pause = env.advance();
+        if first.is_some() {
+            total += env.reward().total;
+        }
+        if pause != Pause::Decision {
+            break;
+        }
+        first.get_or_insert(env.simulator().now());
+        env.act(&[-0.375; 16]);
+    }
+    (env, total, first.unwrap_or(Time::ZERO))
+}
+
+/// With a discount that never bites, the rewards of an episode are minus the active time of all
+/// flows after the first decision: what the mean FCT is made of.
+#[test]
+fn undiscounted_rewards_add_up_to_the_active_time() {
+    let scenario = small();
+    let options = ControlOptions {
+        tau_s: 1e9,
+        ..ControlOptions::default()
+    };
+    let (mut env, total, first) = run(&scenario, &options, 5);
+    let active: f64 = env
+        .outcome()
+        .records
+        .iter()
+        .filter_map(|record| {
+            Some(
+                record
+                    .finish?
+                    .saturating_since(record.spec.start.max(first)),
+            )
+        })
+        .map(Time::as_secs_f64)
+        .sum();
+    let scale = RewardScale::new(&scenario, &Trace::default(), &options).unwrap();
+    let expected = -active / scale.flow_time_seconds();
+    assert!(
+        (total - expected).abs() < 1e-4 * expected.abs(),
+        "{total} {expected}"
+    );
+}
+
+#[test]
+fn shapes_and_ranges() {
+    let scenario = small();
+    let trace = generate(&scenario, 5);
+    let mut env = ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
+    assert_eq!(env.advance(), Pause::Decision);
+    assert_eq!(env.observation().len(), 16 * HISTORY * FEATURES);
+    let mut privileged = vec![f32::NAN; 16 * PRIVILEGED];
+    env.privileged(&mut privileged);
+    assert!(privileged.iter().all(|v| (0.0..=4.0).contains(v)));
+    assert!(privileged.chunks(PRIVILEGED).any(|port| port[0] > 0.0));
+    // The trigger: some port received at least β more than it sent.
+    let beta_enqueued = env
+        .observation()
+        .chunks(HISTORY * FEATURES)
+        .any(|port| port[(HISTORY - 1) * FEATURES + 1] >= log_scaled(1.0) - 1e-6);
+    assert!(beta_enqueued);
+}
+
+#[test]
+fn a_late_decision_takes_effect_late_and_no_trigger_fires_before() {
+    let scenario = Scenario {
+        decision_latency_us: 400,
+        ..small()
+    };
+    let trace = generate(&scenario, 5);
+    let mut env = ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
+    assert_eq!(env.advance(), Pause::Decision);
+    let decided = env.simulator().now();
+    env.act(&[0.9; 16]);
+    assert_eq!(env.simulator().policy().indices(), [2; 16]);
+    assert_eq!(env.advance(), Pause::Decision);
+    assert!(env.simulator().now() >= decided + Time::from_us(400));
+    assert_eq!(env.simulator().policy().indices(), [7; 16]);
+}
+
+#[test]
+fn the_longest_interval_is_kept() {
+    let scenario = Scenario {
+        max_interval_us: 300,
+        ..small()
+    };
+    let trace = generate(&scenario, 5);
+    let mut controller = FixedAlpha::new(2);
+    let outcome =
+        run_controlled(&scenario, &trace, &mut controller, &RunOptions::default()).unwrap();
+    assert!(
+        outcome
+            .trigger_intervals_ps
+            .iter()
+            .all(|&ps| ps <= Time::from_us(300).as_ps())
+    );
+    assert!(outcome.summary.completed == 60);
+}
+
+#[test]
+fn a_limit_of_decisions_truncates() {
+    let scenario = Scenario {
+        max_decisions: 3,
+        ..small()
+    };
+    let trace = generate(&scenario, 5);
+    let mut env = ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
+    for _ in 0..3 {
+        assert_eq!(env.advance(), Pause::Decision);
+        env.act(&[0.0; 16]);
+    }
+    assert_eq!(env.advance(), Pause::Truncated);
+    assert!(env.reward().elapsed > Time::ZERO);
+}
+
+#[test]
+fn the_other_objectives_pay_for_what_they_say() {
+    let scenario = small();
+    let with = |name: &str| ControlOptions {
+        objective: name.parse().unwrap(),
+        ..ControlOptions::default()
+    };
+    let (mut env, total, _) = run(&scenario, &with("throughput"), 5);
+    let bytes: u64 = env
+        .outcome()
+        .records
+        .iter()
+        .map(|record| record.spec.size)
+        .sum();
+    let beta = scenario.buffer_bytes as f64 / 16.0;
+    assert!(total > 0.0 && total <= 1.01 * bytes as f64 / beta);
+    let (mut env, total, _) = run(&scenario, &with("loss"), 5);
+    let lost = env.outcome().summary.drops_data as f64;
+    assert!(lost > 0.0 && total < 0.0);
+    assert!(-total <= lost / (beta / scenario.full_packet_bytes() as f64) * 1.001);
+    let (_, total, _) = run(&scenario, &with("delay=1"), 5);
+    assert!(total < 0.0);
+    let (_, total, _) = run(&scenario, &with("fairness=1"), 5);
+    // The charges add up to minus the variance at the end, less what came before the first
+    // decision.
+    assert!(total.is_finite() && total <= 1e-6);
+}

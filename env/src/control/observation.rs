@@ -1,0 +1,81 @@
+//! What the policy network sees: per port an eight-step history of five features, all of which a
+//! switch can measure (paper, §III and §V-A).
+
+use super::{INITIAL_INDEX, cell_centre};
+
+/// Steps of history.
+pub const HISTORY: usize = 8;
+
+/// Features per port and step.
+pub const FEATURES: usize = 5;
+
+/// The features, in order, with their scale.
+pub const FEATURE_NAMES: [&str; FEATURES] = [
+    "queue: q_i / B",
+    "enqueued: log(1 + bytes / beta) / log(65)",
+    "dropped: log(1 + bytes / beta) / log(65)",
+    "last_action: cell centre in [-1, 1]",
+    "elapsed: log(1 + t * C / (8 * beta)) / log(65), t in s, C in bit/s",
+];
+
+/// Upper end of the logarithmic scale, in units of β (paper-free choice: at line rate an interval
+/// of 20 ms is 40 β, so a linear scale would lose the small values or the large ones).
+const LOG_RANGE: f64 = 65.0;
+
+/// `log(1 + x)/log 65`, clipped to [0, 1]. Deterministic across platforms.
+pub(super) fn log_scaled(x: f64) -> f32 {
+    ((libm::log1p(x.max(0.0)) / libm::log(LOG_RANGE)) as f32).min(1.0)
+}
+
+/// The history of all ports, `[ports, HISTORY, FEATURES]`, newest step last.
+///
+/// Zero before the first decision, except the last action, which is that of α = 1.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    values: Vec<f32>,
+}
+
+impl Observation {
+    /// An empty history.
+    pub fn new(ports: usize) -> Observation {
+        let mut values = vec![0.0; ports * HISTORY * FEATURES];
+        for frame in values.chunks_exact_mut(FEATURES) {
+            frame[3] = cell_centre(INITIAL_INDEX);
+        }
+        Observation { values }
+    }
+
+    /// `[ports, HISTORY, FEATURES]`, row-major.
+    pub fn as_slice(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// Appends a step for every port and forgets the oldest.
+    pub fn push(&mut self, mut features: impl FnMut(usize) -> [f32; FEATURES]) {
+        for (port, history) in self.values.chunks_exact_mut(HISTORY * FEATURES).enumerate() {
+            history.copy_within(FEATURES.., 0);
+            let newest = &mut history[(HISTORY - 1) * FEATURES..];
+            for (slot, value) in newest.iter_mut().zip(features(port)) {
+                *slot = value.clamp(-1.0, 1.0);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_step_is_last_and_the_scale_is_logarithmic() {
+        let mut observation = Observation::new(2);
+        assert_eq!(observation.as_slice()[3], -0.375);
+        observation.push(|port| [port as f32, 0.5, 7.0, -1.0, 0.0]);
+        let second = &observation.as_slice()[HISTORY * FEATURES..];
+        assert_eq!(second[35..40], [1.0, 0.5, 1.0, -1.0, 0.0]);
+        assert_eq!(second[30..35], [0.0, 0.0, 0.0, -0.375, 0.0]);
+        assert_eq!(log_scaled(0.0), 0.0);
+        assert_eq!(log_scaled(64.0), 1.0);
+        assert!((f64::from(log_scaled(7.0)) - 8f64.ln() / 65f64.ln()).abs() < 1e-6);
+    }
+}

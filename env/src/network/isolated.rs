@@ -1,0 +1,146 @@
+//! The completion time of a flow that has the network to itself.
+
+use crate::scenario::Scenario;
+use crate::units::{Rate, Time};
+
+/// Completion times of isolated flows, by size.
+///
+/// Alone in the network a flow never loses a packet and never queues behind another flow, so it
+/// stays in slow start until its host or its window cap limits it. Its send times follow by
+/// arithmetic and repeat from then on; a test holds them against the simulator.
+#[derive(Clone, Debug)]
+pub struct IsolatedFlow {
+    mss: u64,
+    header_bytes: u64,
+    overhead_bytes: u64,
+    rate: Rate,
+    propagation: Time,
+    handshake: Time,
+    full: Time,
+    /// When segment k starts to leave the host, counted from the establishment.
+    sends: Vec<Time>,
+    /// From then on: every so many segments take so long.
+    period: (usize, Time),
+}
+
+impl IsolatedFlow {
+    /// For flows of `scenario`. Complexity: O(bandwidth-delay product in segments).
+    pub fn new(scenario: &Scenario) -> IsolatedFlow {
+        let rate = scenario.rate();
+        let propagation = scenario.propagation();
+        let on_wire = |bytes: u32| {
+            rate.transmission_time(u64::from(
+                bytes + scenario.timestamp_bytes() + scenario.overhead_bytes,
+            ))
+        };
+        let full = on_wire(scenario.mss + scenario.header_bytes);
+        let ack = on_wire(scenario.ack_bytes);
+        let hop_and_back =
+            |there: Time, back: Time| Time(2 * there.0 + 2 * back.0 + 4 * propagation.0);
+        let syn = on_wire(scenario.syn_bytes);
+        let (handshake, first) = if scenario.handshake {
+            (hop_and_back(syn, syn), ack)
+        } else {
+            (Time::ZERO, Time::ZERO)
+        };
+        let round_trip = hop_and_back(full, ack);
+        let (sends, period) = send_times(scenario, first, full, round_trip);
+        IsolatedFlow {
+            mss: u64::from(scenario.mss),
+            header_bytes: u64::from(scenario.header_bytes + scenario.timestamp_bytes()),
+            overhead_bytes: u64::from(scenario.overhead_bytes),
+            rate,
+            propagation,
+            handshake,
+            full,
+            sends,
+            period,
+        }
+    }
+
+    /// From the start to the delivery of the last of `bytes` bytes.
+    ///
+    /// # Panics
+    /// When `bytes` is zero.
+    pub fn completion(&self, bytes: u64) -> Time {
+        let last = ((bytes - 1) / self.mss) as usize;
+        let payload = bytes - last as u64 * self.mss;
+        let wire = payload + self.header_bytes + self.overhead_bytes;
+        let transmission = self.rate.transmission_time(wire);
+        let at_switch = self.send(last) + transmission + self.propagation;
+        // A short last segment catches up with the full one before it at the switch.
+        let port_free = match last {
+            0 => Time::ZERO,
+            _ => self.send(last - 1) + self.full + self.propagation + self.full,
+        };
+        self.handshake + at_switch.max(port_free) + transmission + self.propagation
+    }
+
+    fn send(&self, segment: usize) -> Time {
+        if let Some(&time) = self.sends.get(segment) {
+            return time;
+        }
+        let (segments, time) = self.period;
+        let beyond = segment - self.sends.len();
+        let periods = beyond / segments + 1;
+        let reference = self.sends.len() - segments + beyond % segments;
+        Time(self.sends[reference].0 + periods as u64 * time.0)
+    }
+}
+
+/// Send times up to the steady state, and the period of the steady state.
+fn send_times(
+    scenario: &Scenario,
+    first: Time,
+    full: Time,
+    round_trip: Time,
+) -> (Vec<Time>, (usize, Time)) {
+    let initial = scenario.init_cwnd as usize;
+    let cap = match scenario.max_cwnd_bytes {
+        0 => usize::MAX,
+        bytes => ((bytes / u64::from(scenario.mss)) as usize).max(1),
+    };
+    let mut sends = vec![first];
+    loop {
+        let k = sends.len();
+        let paced = sends[k - 1] + full;
+        // Segment k needs `acks` acknowledgements: k - acks < min(initial + acks, cap).
+        let slow_start = (k + 1).saturating_sub(initial).div_ceil(2);
+        let capped = (k + 1).saturating_sub(cap);
+        let acks = slow_start.max(capped);
+        let allowed = match acks {
+            0 => first,
+            acks => sends[acks - 1] + round_trip,
+        };
+        sends.push(paced.max(allowed));
+        let window = k - acks + 1;
+        if window >= cap && k >= 2 * cap && allowed > paced {
+            return (sends, (cap, round_trip));
+        }
+        // Once a window outlasts the round trip the host is the bottleneck for good.
+        let window_lasts = Time(full.0.saturating_mul(window.min(cap) as u64));
+        if acks > 0 && allowed <= paced && window_lasts >= round_trip {
+            return (sends, (1, full));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_of_one_segment_crosses_two_lines() {
+        let scenario = Scenario::default();
+        let isolated = IsolatedFlow::new(&scenario);
+        let wire = 8 * (100 + u64::from(scenario.header_bytes));
+        assert_eq!(isolated.completion(100), Time::from_ns(2 * wire + 20_000));
+    }
+
+    #[test]
+    fn long_flows_take_the_line_rate() {
+        let isolated = IsolatedFlow::new(&Scenario::default());
+        let difference = isolated.completion(2_000 * 1460) - isolated.completion(1_000 * 1460);
+        assert_eq!(difference, Time(1_000 * isolated.full.0));
+    }
+}

@@ -1,0 +1,208 @@
+//! What users and the control loop read from a simulation.
+
+use std::time::Duration;
+
+use super::{Pause, Simulator, TimelineRecorder};
+use crate::control::FlowMeter;
+use crate::network::outcome::{FlowRecord, Outcome, Summary, TimelineRow};
+use crate::switch::{Policy, SharedBuffer};
+use crate::units::Time;
+
+/// One active flow, as only the simulator can see it.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowView {
+    /// Sending host.
+    pub src: u16,
+    /// Receiving host and switch port.
+    pub dst: u16,
+    /// Payload bytes not yet acknowledged.
+    pub remaining_bytes: u64,
+    /// Congestion window, bytes.
+    pub cwnd: u32,
+    /// Packets on their way, data and acknowledgements.
+    pub in_network: u32,
+    /// Segments known to be lost that wait to be sent again.
+    pub lost_segments: u32,
+    /// Losses are being repaired.
+    pub recovering: bool,
+    /// The window still doubles.
+    pub slow_start: bool,
+    /// Nothing is on its way and nothing can be sent: only the timer helps, after this long.
+    pub stalled_for: Option<Time>,
+}
+
+impl<P: Policy> Simulator<P> {
+    /// Runs to the end and reports.
+    ///
+    /// A policy that pauses for decisions goes on with what it has.
+    pub fn run(&mut self) -> Outcome {
+        while !matches!(self.advance(), Pause::Finished | Pause::TimeLimit) {}
+        self.outcome()
+    }
+
+    /// The current instant.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Whether all flows are complete.
+    pub fn finished(&self) -> bool {
+        self.completed == self.flows.len()
+    }
+
+    /// The shared buffer.
+    pub fn buffer(&self) -> &SharedBuffer {
+        &self.buffer
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
+    /// The policy, for the control loop.
+    pub(crate) fn policy_mut(&mut self) -> &mut P {
+        &mut self.policy
+    }
+
+    /// Packets whose last bit has left a switch port.
+    pub fn packets_forwarded(&self) -> u64 {
+        self.counters.forwarded
+    }
+
+    /// Wall time spent in the event loop.
+    pub fn wall_time(&self) -> Duration {
+        self.wall
+    }
+
+    /// Flows that have started and are not complete, in no particular but a deterministic order.
+    pub fn active_flows(&self) -> impl Iterator<Item = FlowView> + '_ {
+        self.active.iter().map(|&index| {
+            let flow = &self.flows[index as usize];
+            let stalled = flow.established && flow.in_network == 0 && !flow.queued;
+            FlowView {
+                src: flow.src,
+                dst: flow.dst,
+                remaining_bytes: flow.sender.unacknowledged_bytes(&self.settings),
+                cwnd: flow.sender.cwnd(),
+                in_network: flow.in_network,
+                lost_segments: flow.sender.lost_unsent(),
+                recovering: flow.sender.is_recovering(),
+                slow_start: flow.sender.in_slow_start(),
+                stalled_for: stalled.then(|| flow.sender.deadline().saturating_since(self.now)),
+            }
+        })
+    }
+
+    /// Makes [`advance`](Simulator::advance) return with `tag` after `delay`.
+    pub(crate) fn set_alarm(&mut self, delay: Time, tag: u64) {
+        let due = self.due_in(delay);
+        self.agenda.push(due, super::Timer::Alarm(tag));
+    }
+
+    pub(crate) fn set_meter(&mut self, meter: FlowMeter) {
+        self.meter = Some(Box::new(meter));
+    }
+
+    pub(crate) fn meter_mut(&mut self) -> Option<&mut FlowMeter> {
+        self.meter.as_deref_mut()
+    }
+
+    /// Records the state of every port that holds bytes, and once when it empties, every
+    /// `interval` of simulated time from now on.
+    pub fn record_timeline(&mut self, interval: Time) {
+        let interval = interval.max(Time(1));
+        self.timeline = Some(Box::new(TimelineRecorder {
+            interval,
+            next: self.now,
+            rows: Vec::new(),
+        }));
+    }
+
+    pub(super) fn record_timeline_until(&mut self, now: Time) {
+        let Some(mut recorder) = self.timeline.take() else {
+            return;
+        };
+        if recorder.next <= now {
+            // Nothing changes between events: skip to the last sample before this one.
+            let missed = (now.0 - recorder.next.0) / recorder.interval.0;
+            self.sample_ports(recorder.next, &mut recorder.rows);
+            recorder.next = Time(recorder.next.0 + (missed + 1) * recorder.interval.0);
+        }
+        self.timeline = Some(recorder);
+    }
+
+    fn sample_ports(&self, t: Time, rows: &mut Vec<TimelineRow>) {
+        for port in 0..self.ports.len() {
+            rows.push(TimelineRow {
+                t,
+                port: port as u32,
+                queue_bytes: self.buffer.queue(port),
+                threshold_bytes: self
+                    .policy
+                    .threshold(self.view(), port)
+                    .unwrap_or(self.buffer.capacity()),
+                occupancy_bytes: self.buffer.occupancy(),
+                alpha: self.policy.alpha(port).unwrap_or(f64::NAN),
+            });
+        }
+    }
+
+    /// Records and aggregates as of now. The timeline is handed over.
+    pub fn outcome(&mut self) -> Outcome {
+        let records = self.records();
+        let wall_s = self.wall.as_secs_f64();
+        let summary = Summary {
+            drops: self.counters.drops,
+            drops_data: self.counters.drops_data,
+            dropped_bytes: self.counters.dropped_bytes,
+            timeouts: self.counters.timeouts,
+            packets_forwarded: self.counters.forwarded,
+            simulated_s: self.last_finish.as_secs_f64(),
+            wall_s,
+            packets_per_s: if wall_s > 0.0 {
+                self.counters.forwarded as f64 / wall_s
+            } else {
+                0.0
+            },
+            max_occupancy_bytes: self.buffer.max_occupancy(),
+            p99_occupancy: self.buffer.occupancy_percentile(99.0),
+            ..Summary::default()
+        }
+        .with_records(&records);
+        Outcome {
+            records,
+            summary,
+            timeline: self
+                .timeline
+                .take()
+                .map(|recorder| recorder.rows)
+                .unwrap_or_default(),
+            trigger_intervals_ps: Vec::new(),
+        }
+    }
+
+    fn records(&self) -> Vec<FlowRecord> {
+        let mut by_place: Vec<(u32, FlowRecord)> = self
+            .flows
+            .iter()
+            .map(|flow| (flow.place, self.record(flow)))
+            .collect();
+        by_place.sort_by_key(|entry| entry.0);
+        by_place.into_iter().map(|entry| entry.1).collect()
+    }
+
+    fn record(&self, flow: &super::Flow) -> FlowRecord {
+        let spec = self.specs[flow.place as usize];
+        let known = |time: Time| (time != Time::MAX).then_some(time);
+        let fct = known(flow.finish).map(|finish| finish - spec.start);
+        FlowRecord {
+            spec,
+            established: known(flow.established_at),
+            finish: known(flow.finish),
+            fct,
+            slowdown: fct
+                .map(|fct| fct.as_secs_f64() / self.isolated.completion(spec.size).as_secs_f64()),
+        }
+    }
+}

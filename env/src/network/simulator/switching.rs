@@ -1,0 +1,99 @@
+//! What happens at the switch: admission, queueing, departure.
+
+use super::{Simulator, Timer};
+use crate::network::packet::{Packet, PacketKind};
+use crate::switch::{Policy, Verdict, View};
+
+impl<P: Policy> Simulator<P> {
+    /// The last bit of a packet has arrived: admit it or drop it.
+    #[inline]
+    pub(super) fn arrive_at_switch(&mut self, packet: Packet) {
+        let port = usize::from(packet.port);
+        let bytes = u64::from(packet.wire_bytes);
+        let full = !self.buffer.fits(bytes);
+        let view = View {
+            buffer: &self.buffer,
+            now: self.now,
+            rate: self.rate,
+        };
+        if full || self.policy.on_arrival(view, port, bytes) == Verdict::Drop {
+            self.drop_packet(packet, full);
+            return;
+        }
+        self.buffer.store(port, bytes, self.now);
+        let view = View {
+            buffer: &self.buffer,
+            now: self.now,
+            rate: self.rate,
+        };
+        self.policy.on_enqueue(view, port, bytes);
+        self.ports[port].packets.push_back(packet);
+        if self.ports[port].packets.len() == 1 {
+            self.serve(port, packet);
+        }
+    }
+
+    fn drop_packet(&mut self, packet: Packet, full: bool) {
+        let port = usize::from(packet.port);
+        let bytes = u64::from(packet.wire_bytes);
+        self.counters.drops += 1;
+        self.counters.dropped_bytes += bytes;
+        if packet.kind == PacketKind::Data {
+            self.counters.drops_data += 1;
+            if let Some(meter) = &mut self.meter {
+                meter.lost(port);
+            }
+        }
+        self.sacks.take(packet.sack);
+        self.flows[packet.flow as usize].in_network -= 1;
+        let view = View {
+            buffer: &self.buffer,
+            now: self.now,
+            rate: self.rate,
+        };
+        self.policy.on_drop(view, port, bytes, full);
+    }
+
+    /// The port begins to send the packet at the head of its queue.
+    #[inline]
+    fn serve(&mut self, port: usize, packet: Packet) {
+        if !self.count_in_service {
+            self.buffer
+                .release(port, u64::from(packet.wire_bytes), self.now);
+        }
+        match self.common_size(packet.wire_bytes) {
+            Some(size) => {
+                let due = self.due_in(self.common[size].transmission);
+                self.port_free[size].push(due, port as u16);
+            }
+            None => {
+                let due = self.due_in(self.transmission(packet.wire_bytes));
+                self.agenda.push(due, Timer::PortFree(port as u16));
+            }
+        }
+    }
+
+    /// The last bit of the packet in service has left the port.
+    #[inline]
+    pub(super) fn port_is_free(&mut self, port: usize) {
+        let Some(packet) = self.ports[port].packets.pop_front() else {
+            return;
+        };
+        let bytes = u64::from(packet.wire_bytes);
+        if self.count_in_service {
+            self.buffer.release(port, bytes, self.now);
+        }
+        self.counters.forwarded += 1;
+        let view = View {
+            buffer: &self.buffer,
+            now: self.now,
+            rate: self.rate,
+        };
+        self.policy.on_departure(view, port, bytes);
+        let due = self.due_in(self.propagation);
+        self.deliveries.push(due, packet);
+        if let Some(&next) = self.ports[port].packets.front() {
+            self.serve(port, next);
+        }
+    }
+}

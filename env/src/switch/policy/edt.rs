@@ -1,0 +1,305 @@
+//! Enhanced Dynamic Threshold (Shan, Jiang and Ren, INFOCOM 2015 and IEEE TPDS 2017): absorbs
+//! micro-bursts by lifting the threshold of a port for a bounded time.
+
+use super::{Policy, Verdict, View};
+use crate::units::{Rate, Time};
+
+/// Parameters of EDT.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct EnhancedDynamicThresholdConfig {
+    /// Control factor α of the controlled state.
+    pub alpha: f64,
+    /// Dequeues in a row after which a port counts as underloaded (C1).
+    pub underload_dequeues: u32,
+    /// Net enqueues that reveal a burst (C2).
+    pub burst_enqueues: u32,
+    /// After this long in the controlled state the counters start afresh (T1).
+    pub controlled_period: Time,
+    /// Longest stay in the uncontrolled state: the expected duration of a micro-burst (T2).
+    pub uncontrolled_period: Time,
+}
+
+/// Size by which the paper counts the buffer in packets.
+const PACKET_BYTES: f64 = 1_500.0;
+
+impl EnhancedDynamicThresholdConfig {
+    /// The parameters that §4.4 of the TPDS paper suggests: `C1 = 3`,
+    /// `C2 = ⌊αB/(1 + αN/2)²⌋` packets, `T2` = 10 ms at 1 Gbit/s and less in proportion to the
+    /// rate, `T1 = T2 (1 + αN)/(1 + αN/2)²`.
+    pub fn suggested(alpha: f64, buffer_bytes: u64, ports: usize, rate: Rate) -> Self {
+        let n = ports as f64;
+        let spread = (1.0 + alpha * n / 2.0) * (1.0 + alpha * n / 2.0);
+        let packets = buffer_bytes as f64 / PACKET_BYTES;
+        let t2 = 10e-3 * 1e9 / rate.0 as f64;
+        EnhancedDynamicThresholdConfig {
+            alpha,
+            underload_dequeues: 3,
+            burst_enqueues: ((alpha * packets / spread) as u32).max(1),
+            controlled_period: Time::from_secs_f64(t2 * (1.0 + alpha * n) / spread),
+            uncontrolled_period: Time::from_secs_f64(t2),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PortState {
+    uncontrolled: bool,
+    dequeues: u32,
+    enqueues: u32,
+    /// Start of the timer of the state: T1's while controlled, T2's while uncontrolled.
+    since: Time,
+}
+
+/// The EDT state machine, a controlled/uncontrolled state per port.
+///
+/// Controlled ports have the threshold `α(B - Q)`, each of `U` uncontrolled ports `B/U`.
+#[derive(Clone, Debug)]
+pub struct EnhancedDynamicThreshold {
+    config: EnhancedDynamicThresholdConfig,
+    ports: Vec<PortState>,
+    uncontrolled: usize,
+    /// No uncontrolled port's timer expires before this instant.
+    next_expiry: Time,
+}
+
+impl EnhancedDynamicThreshold {
+    /// All ports controlled, all timers started at time zero.
+    pub fn new(config: EnhancedDynamicThresholdConfig, ports: usize) -> Self {
+        let idle = PortState {
+            uncontrolled: false,
+            dequeues: 0,
+            enqueues: 0,
+            since: Time::ZERO,
+        };
+        EnhancedDynamicThreshold {
+            config,
+            ports: vec![idle; ports],
+            uncontrolled: 0,
+            next_expiry: Time::MAX,
+        }
+    }
+
+    /// Whether `port` is in the uncontrolled state, as of the last event.
+    pub fn is_uncontrolled(&self, port: usize) -> bool {
+        self.ports[port].uncontrolled
+    }
+
+    fn limit(&self, view: View<'_>, port: usize) -> f64 {
+        if self.ports[port].uncontrolled {
+            view.buffer.capacity() as f64 / self.uncontrolled as f64
+        } else {
+            self.config.alpha * view.buffer.free() as f64
+        }
+    }
+
+    #[inline]
+    fn expire_timers(&mut self, now: Time, port: usize) {
+        if now >= self.next_expiry {
+            self.expire_uncontrolled(now);
+        }
+        let state = &mut self.ports[port];
+        if !state.uncontrolled && now.saturating_since(state.since) >= self.config.controlled_period
+        {
+            state.dequeues = 0;
+            state.enqueues = 0;
+            state.since = now;
+        }
+    }
+
+    fn expire_uncontrolled(&mut self, now: Time) {
+        let period = self.config.uncontrolled_period;
+        for port in 0..self.ports.len() {
+            let state = self.ports[port];
+            if state.uncontrolled && now >= state.since + period {
+                self.control(port, state.since + period);
+            }
+        }
+        self.next_expiry = self
+            .ports
+            .iter()
+            .filter(|state| state.uncontrolled)
+            .map(|state| state.since + period)
+            .min()
+            .unwrap_or(Time::MAX);
+    }
+
+    fn control(&mut self, port: usize, now: Time) {
+        let state = &mut self.ports[port];
+        if state.uncontrolled {
+            state.uncontrolled = false;
+            state.since = now;
+            self.uncontrolled -= 1;
+        }
+    }
+
+    fn release(&mut self, port: usize, now: Time) {
+        let state = &mut self.ports[port];
+        *state = PortState {
+            uncontrolled: true,
+            dequeues: 0,
+            enqueues: 0,
+            since: now,
+        };
+        self.uncontrolled += 1;
+        self.next_expiry = self.next_expiry.min(now + self.config.uncontrolled_period);
+    }
+}
+
+impl Policy for EnhancedDynamicThreshold {
+    #[inline]
+    fn on_arrival(&mut self, view: View<'_>, port: usize, _bytes: u64) -> Verdict {
+        self.expire_timers(view.now, port);
+        if (view.buffer.queue(port) as f64) < self.limit(view, port) {
+            Verdict::Accept
+        } else {
+            Verdict::Drop
+        }
+    }
+
+    #[inline]
+    fn on_enqueue(&mut self, view: View<'_>, port: usize, _bytes: u64) {
+        let state = &mut self.ports[port];
+        state.dequeues = 0;
+        if !state.uncontrolled {
+            state.enqueues += 1;
+            if state.enqueues >= self.config.burst_enqueues {
+                self.release(port, view.now);
+            }
+        }
+    }
+
+    #[inline]
+    fn on_departure(&mut self, view: View<'_>, port: usize, _bytes: u64) {
+        self.expire_timers(view.now, port);
+        let state = &mut self.ports[port];
+        state.dequeues += 1;
+        if !state.uncontrolled {
+            state.enqueues = state.enqueues.saturating_sub(1);
+        } else if state.dequeues >= self.config.underload_dequeues {
+            self.control(port, view.now);
+        }
+    }
+
+    fn on_drop(&mut self, view: View<'_>, port: usize, _bytes: u64, full: bool) {
+        // A full buffer is noticed without a call of `on_arrival`.
+        self.expire_timers(view.now, port);
+        if full {
+            for port in 0..self.ports.len() {
+                self.control(port, view.now);
+            }
+            return;
+        }
+        let state = &mut self.ports[port];
+        state.dequeues = 0;
+        state.enqueues = 0;
+        if !state.uncontrolled {
+            state.since = view.now;
+        }
+    }
+
+    fn threshold(&self, view: View<'_>, port: usize) -> Option<u64> {
+        Some(self.limit(view, port) as u64)
+    }
+
+    fn alpha(&self, port: usize) -> Option<f64> {
+        (!self.ports[port].uncontrolled).then_some(self.config.alpha)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::SharedBuffer;
+
+    const RATE: Rate = Rate(1_000_000_000);
+
+    fn policy(ports: usize) -> EnhancedDynamicThreshold {
+        let config = EnhancedDynamicThresholdConfig::suggested(1.0, 1_000_000, ports, RATE);
+        EnhancedDynamicThreshold::new(config, ports)
+    }
+
+    fn view(buffer: &SharedBuffer, us: u64) -> View<'_> {
+        View {
+            buffer,
+            now: Time::from_us(us),
+            rate: RATE,
+        }
+    }
+
+    #[test]
+    fn suggested_parameters_for_the_default_switch() {
+        let config = EnhancedDynamicThresholdConfig::suggested(1.0, 1_000_000, 16, RATE);
+        assert_eq!(config.burst_enqueues, 8);
+        assert!((config.controlled_period.as_ms_f64() - 2.1).abs() < 0.01);
+        assert_eq!(config.uncontrolled_period, Time::from_ms(10));
+    }
+
+    #[test]
+    fn a_burst_lifts_the_threshold_until_the_port_is_underloaded() {
+        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16);
+        let mut edt = policy(16);
+        for packet in 0..8 {
+            assert!(!edt.is_uncontrolled(3));
+            edt.on_enqueue(view(&buffer, packet), 3, 1_500);
+        }
+        assert!(edt.is_uncontrolled(3));
+        assert_eq!(edt.threshold(view(&buffer, 8), 3), Some(1_000_000));
+        for _ in 0..2 {
+            edt.on_departure(view(&buffer, 9), 3, 1_500);
+        }
+        edt.on_enqueue(view(&buffer, 9), 3, 1_500);
+        for _ in 0..2 {
+            edt.on_departure(view(&buffer, 10), 3, 1_500);
+        }
+        assert!(
+            edt.is_uncontrolled(3),
+            "an enqueue starts the count of dequeues afresh"
+        );
+        edt.on_departure(view(&buffer, 10), 3, 1_500);
+        assert!(!edt.is_uncontrolled(3));
+    }
+
+    #[test]
+    fn uncontrolled_ports_share_the_buffer_and_leave_after_t2() {
+        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16);
+        let mut edt = policy(16);
+        for port in [0, 1] {
+            for _ in 0..8 {
+                edt.on_enqueue(view(&buffer, 100 * port as u64), port, 1_500);
+            }
+        }
+        assert_eq!(edt.threshold(view(&buffer, 101), 0), Some(500_000));
+        edt.on_arrival(view(&buffer, 10_000), 5, 1_500);
+        assert!(!edt.is_uncontrolled(0) && edt.is_uncontrolled(1));
+        edt.on_arrival(view(&buffer, 10_100), 5, 1_500);
+        assert!(!edt.is_uncontrolled(1));
+    }
+
+    #[test]
+    fn slow_arrivals_are_no_burst() {
+        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16);
+        let mut edt = policy(16);
+        for packet in 0..100 {
+            // T1 is 2.1 ms: seven packets fit before the counters start afresh.
+            let now = view(&buffer, 310 * packet);
+            edt.on_arrival(now, 0, 1_500);
+            edt.on_enqueue(now, 0, 1_500);
+        }
+        assert!(!edt.is_uncontrolled(0));
+    }
+
+    #[test]
+    fn a_full_buffer_ends_every_exception_and_a_threshold_drop_keeps_the_state() {
+        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16);
+        let mut edt = policy(16);
+        for port in [0, 1] {
+            for _ in 0..8 {
+                edt.on_enqueue(view(&buffer, 0), port, 1_500);
+            }
+        }
+        edt.on_drop(view(&buffer, 1), 0, 1_500, false);
+        assert!(edt.is_uncontrolled(0));
+        edt.on_drop(view(&buffer, 2), 5, 1_500, true);
+        assert!(!edt.is_uncontrolled(0) && !edt.is_uncontrolled(1));
+    }
+}

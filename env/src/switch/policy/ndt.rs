@@ -1,0 +1,222 @@
+//! Neural Dynamic Threshold's fast path: Dynamic Threshold with its own α on every port, the
+//! counters that decide when α are set anew, and the volumes that the decision is based on.
+
+use super::{Policy, Verdict, View};
+use crate::control::{ALPHAS, INITIAL_INDEX, TriggerMode};
+use crate::units::Time;
+
+/// Why a decision is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TriggerCause {
+    /// The excess volume of a port reached β (paper, Eq. 5).
+    Excess,
+    /// A port's drops reached the safe line γ (paper, §IV-B).
+    Safeguard,
+    /// A packet event, under the per-packet trigger (paper, Fig. 12b).
+    Packet,
+    /// The longest allowed interval has passed.
+    Interval,
+}
+
+/// Volumes of one port since the last decision, wire bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct PortVolumes {
+    /// Enqueued.
+    pub enqueued: u64,
+    /// Dropped.
+    pub dropped: u64,
+    /// Arrived (enqueued or dropped) minus dequeued, never below zero: clamped after every event,
+    /// so that draining an old queue earns no credit.
+    pub excess: u64,
+    /// Dropped, for the safeguard's own count.
+    pub guarded_drops: u64,
+}
+
+/// The area under a queue's length over time.
+#[derive(Clone, Copy, Default, Debug)]
+struct QueueArea {
+    byte_ps: u128,
+    bytes: u64,
+    changed_at: Time,
+}
+
+impl QueueArea {
+    #[inline]
+    fn change(&mut self, bytes: u64, now: Time) {
+        self.byte_ps += u128::from(self.bytes) * u128::from(now.0 - self.changed_at.0);
+        self.bytes = bytes;
+        self.changed_at = now;
+    }
+}
+
+/// Dynamic Threshold with a power-of-two α per port: accepts iff `q_i < α_i (B - Q)`.
+///
+/// Triggers are tested after the counters of an event are updated, so the packet that triggers
+/// keeps its verdict. The switch then waits for [`decide`](NeuralDynamicThreshold::decide).
+#[derive(Clone, Debug)]
+pub struct NeuralDynamicThreshold {
+    mode: TriggerMode,
+    sensitivity: u64,
+    safe_line: u64,
+    indices: Vec<u8>,
+    volumes: Vec<PortVolumes>,
+    areas: Vec<QueueArea>,
+    guard_armed: bool,
+    suspended: bool,
+    fired: Option<TriggerCause>,
+}
+
+impl NeuralDynamicThreshold {
+    /// α = 1 on every port. `sensitivity` is β, `safe_line` γ, both in bytes.
+    pub fn new(ports: usize, sensitivity: u64, safe_line: u64, mode: TriggerMode) -> Self {
+        NeuralDynamicThreshold {
+            mode,
+            sensitivity,
+            safe_line,
+            indices: vec![INITIAL_INDEX as u8; ports],
+            volumes: vec![PortVolumes::default(); ports],
+            areas: vec![QueueArea::default(); ports],
+            guard_armed: true,
+            suspended: false,
+            fired: None,
+        }
+    }
+
+    /// The trigger that waits for a decision.
+    #[inline]
+    pub fn fired(&self) -> Option<TriggerCause> {
+        self.fired
+    }
+
+    /// Volumes of every port since the last decision.
+    pub fn volumes(&self) -> &[PortVolumes] {
+        &self.volumes
+    }
+
+    /// Index into [`ALPHAS`] of every port.
+    pub fn indices(&self) -> &[u8] {
+        &self.indices
+    }
+
+    /// Fires from outside the packet path.
+    pub(crate) fn fire(&mut self, cause: TriggerCause) {
+        self.fired = Some(cause);
+    }
+
+    /// ∫ q_i dt of every port since the last call, byte seconds.
+    pub(crate) fn take_queue_areas(&mut self, now: Time) -> Vec<f64> {
+        let settle = |area: &mut QueueArea| {
+            area.change(area.bytes, now);
+            std::mem::take(&mut area.byte_ps) as f64 * 1e-12
+        };
+        self.areas.iter_mut().map(settle).collect()
+    }
+
+    /// Takes note of a decision: zeroes the counters of all ports and, after a safeguard, disarms
+    /// it until a normal trigger comes.
+    pub(crate) fn acknowledge(&mut self) {
+        let cause = self.fired.take();
+        self.guard_armed = cause != Some(TriggerCause::Safeguard);
+        self.volumes.fill(PortVolumes::default());
+    }
+
+    /// Puts new α in force on all ports; lets triggers fire again.
+    ///
+    /// # Panics
+    /// When there is not one index per port.
+    pub(crate) fn apply(&mut self, indices: &[u8]) {
+        self.indices.copy_from_slice(indices);
+        self.suspended = false;
+    }
+
+    /// No trigger fires until the next [`apply`](NeuralDynamicThreshold::apply): a decision is
+    /// under way.
+    pub(crate) fn suspend(&mut self) {
+        self.suspended = true;
+    }
+
+    #[inline]
+    fn admits(&self, view: View<'_>, port: usize) -> bool {
+        let (queue, free) = (view.buffer.queue(port), view.buffer.free());
+        // α = 2^(index - INITIAL_INDEX), as a shift of whichever side keeps all bits.
+        match i32::from(self.indices[port]) - INITIAL_INDEX as i32 {
+            left if left >= 0 => queue < free << left,
+            right => (queue << -right) < free,
+        }
+    }
+
+    #[inline]
+    fn test(&mut self, port: usize) {
+        if self.suspended {
+            return;
+        }
+        let volumes = &self.volumes[port];
+        match self.mode {
+            TriggerMode::CumulativeEvent => {
+                if volumes.excess >= self.sensitivity {
+                    self.fired = Some(TriggerCause::Excess);
+                } else if self.guard_armed && volumes.guarded_drops >= self.safe_line {
+                    self.fired = Some(TriggerCause::Safeguard);
+                }
+            }
+            TriggerMode::PerPacket => self.fired = Some(TriggerCause::Packet),
+            TriggerMode::FixedInterval => {}
+        }
+    }
+}
+
+impl Policy for NeuralDynamicThreshold {
+    #[inline]
+    fn on_arrival(&mut self, view: View<'_>, port: usize, _bytes: u64) -> Verdict {
+        if self.admits(view, port) {
+            Verdict::Accept
+        } else {
+            Verdict::Drop
+        }
+    }
+
+    #[inline]
+    fn on_enqueue(&mut self, view: View<'_>, port: usize, bytes: u64) {
+        self.areas[port].change(view.buffer.queue(port), view.now);
+        let volumes = &mut self.volumes[port];
+        volumes.enqueued += bytes;
+        volumes.excess += bytes;
+        self.test(port);
+    }
+
+    #[inline]
+    fn on_departure(&mut self, view: View<'_>, port: usize, bytes: u64) {
+        self.areas[port].change(view.buffer.queue(port), view.now);
+        let volumes = &mut self.volumes[port];
+        volumes.excess = volumes.excess.saturating_sub(bytes);
+        if self.mode == TriggerMode::PerPacket {
+            self.test(port);
+        }
+    }
+
+    #[inline]
+    fn on_drop(&mut self, _view: View<'_>, port: usize, bytes: u64, _full: bool) {
+        let volumes = &mut self.volumes[port];
+        volumes.dropped += bytes;
+        volumes.guarded_drops += bytes;
+        volumes.excess += bytes;
+        self.test(port);
+    }
+
+    #[inline]
+    fn decision_due(&self) -> bool {
+        self.fired.is_some()
+    }
+
+    fn threshold(&self, view: View<'_>, port: usize) -> Option<u64> {
+        self.alpha(port)
+            .map(|alpha| (alpha * view.buffer.free() as f64) as u64)
+    }
+
+    fn alpha(&self, port: usize) -> Option<f64> {
+        Some(ALPHAS[usize::from(self.indices[port])])
+    }
+}
+
+#[cfg(test)]
+mod tests;

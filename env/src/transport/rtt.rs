@@ -1,0 +1,101 @@
+//! Round-trip estimation and the retransmission timeout (RFC 6298).
+
+use super::Settings;
+use crate::units::Time;
+
+/// Smoothed round-trip time, its variation and the back-off.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RttEstimator {
+    smoothed: u64,
+    variation: u64,
+    sampled: bool,
+    backoff: u8,
+}
+
+/// RFC 6298 §2: the clock granularity G bounds the variation term from below.
+const GRANULARITY_PS: u64 = 1_000_000;
+
+/// RFC 6298 §5.5 allows an upper bound on the doubling; 2^10 times 200 ms is beyond any run.
+const MAX_BACKOFF: u8 = 10;
+
+impl RttEstimator {
+    pub(crate) fn new(settings: &Settings) -> RttEstimator {
+        RttEstimator {
+            smoothed: settings.initial_rtt.0,
+            variation: 0,
+            sampled: false,
+            backoff: 0,
+        }
+    }
+
+    /// Takes a measurement of a segment that was sent once (RFC 6298 §2.2 and §2.3).
+    #[inline]
+    pub(crate) fn sample(&mut self, rtt: Time) {
+        if self.sampled {
+            let deviation = self.smoothed.abs_diff(rtt.0);
+            self.variation = self.variation - self.variation / 4 + deviation / 4;
+            self.smoothed = self.smoothed - self.smoothed / 8 + rtt.0 / 8;
+        } else {
+            self.smoothed = rtt.0;
+            self.variation = rtt.0 / 2;
+            self.sampled = true;
+        }
+    }
+
+    /// The timeout now in force.
+    #[inline]
+    pub(crate) fn timeout(&self, settings: &Settings) -> Time {
+        let estimate = self.smoothed + (4 * self.variation).max(GRANULARITY_PS);
+        Time(estimate.max(settings.min_rto.0) << self.backoff)
+    }
+
+    /// The timer expired (RFC 6298 §5.5).
+    pub(crate) fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+    }
+
+    /// New data was acknowledged.
+    #[inline]
+    pub(crate) fn reset_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
+    pub(crate) fn is_backed_off(&self) -> bool {
+        self.backoff > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    fn settings(min_rto_us: u64) -> Settings {
+        Settings::from_scenario(&Scenario {
+            min_rto_us,
+            ..Scenario::default()
+        })
+    }
+
+    #[test]
+    fn gains_of_an_eighth_and_a_quarter() {
+        let settings = settings(1);
+        let mut rtt = RttEstimator::new(&settings);
+        rtt.sample(Time::from_us(800));
+        assert_eq!(rtt.timeout(&settings), Time::from_us(800 + 4 * 400));
+        rtt.sample(Time::from_us(1600));
+        // SRTT = 900, RTTVAR = 3/4·400 + 1/4·800 = 500.
+        assert_eq!(rtt.timeout(&settings), Time::from_us(900 + 4 * 500));
+    }
+
+    #[test]
+    fn the_timeout_doubles_until_new_data_is_acknowledged() {
+        let settings = settings(200_000);
+        let mut rtt = RttEstimator::new(&settings);
+        rtt.back_off();
+        rtt.back_off();
+        assert_eq!(rtt.timeout(&settings), Time::from_ms(800));
+        rtt.reset_backoff();
+        assert_eq!(rtt.timeout(&settings), Time::from_ms(200));
+    }
+}

@@ -1,0 +1,232 @@
+//! What the sender knows of its outstanding segments (RFC 6675).
+//!
+//! Every count is kept up to date in O(change), so that `pipe` costs nothing per acknowledgement.
+
+use super::ranges::RangeSet;
+use crate::network::SackBlocks;
+
+/// RFC 6675 §2, DupThresh.
+const DUP_THRESH: u32 = 3;
+
+/// Outstanding segments `[una, next)` of one flow.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Scoreboard {
+    /// Oldest unacknowledged segment (HighACK).
+    pub(crate) una: u32,
+    /// First segment never sent (HighData).
+    pub(crate) next: u32,
+    /// First segment not retransmitted in this recovery (HighRxt).
+    pub(crate) next_rtx: u32,
+    /// Unsacked segments below this bound count as lost.
+    lost_end: u32,
+    sacked: RangeSet,
+    sacked_count: u32,
+    lost_count: u32,
+    retransmitted_count: u32,
+}
+
+fn overlap(start: u32, end: u32, bound: u32) -> u32 {
+    end.min(bound).saturating_sub(start)
+}
+
+impl Scoreboard {
+    /// Segments believed to be in the network (RFC 6675 §4, SetPipe).
+    #[inline]
+    pub(crate) fn pipe(&self) -> u32 {
+        self.next - self.una - self.sacked_count - self.lost_count + self.retransmitted_count
+    }
+
+    /// Segments sent and not cumulatively acknowledged (FlightSize, RFC 5681 §2).
+    #[inline]
+    pub(crate) fn outstanding(&self) -> u32 {
+        self.next - self.una
+    }
+
+    /// Whether some segment is known to be lost and not yet retransmitted or acknowledged.
+    pub(crate) fn has_loss(&self) -> bool {
+        self.lost_count > 0
+    }
+
+    /// Lost segments that were not sent again yet.
+    pub(crate) fn lost_unsent(&self) -> u32 {
+        self.lost_count.saturating_sub(self.retransmitted_count)
+    }
+
+    /// Takes an acknowledgement; returns (segments cumulatively acknowledged, segments delivered),
+    /// the latter being the change of `una` and of the SACKed segments together (RFC 6937 §3).
+    #[inline]
+    pub(crate) fn acknowledge(&mut self, ack: u32, blocks: Option<&SackBlocks>) -> (u32, u32) {
+        let advanced = ack.min(self.next).saturating_sub(self.una);
+        let undisturbed = self.lost_end <= self.una && self.retransmitted_count == 0;
+        if self.sacked.is_empty() && undisturbed && blocks.is_none() {
+            self.una += advanced;
+            return (advanced, advanced);
+        }
+        let mut delivered = self.advance(self.una + advanced);
+        if let Some(blocks) = blocks {
+            delivered += self.mark_sacked(blocks);
+        }
+        (advanced, delivered)
+    }
+
+    fn advance(&mut self, una: u32) -> u32 {
+        let old = self.una;
+        let (lost_end, next_rtx) = (self.lost_end, self.next_rtx);
+        let (mut sacked, mut sacked_lost, mut sacked_rtx) = (0, 0, 0);
+        self.sacked.remove_below(una, |s, e| {
+            sacked += e - s;
+            sacked_lost += overlap(s, e, lost_end);
+            sacked_rtx += overlap(s, e, next_rtx);
+        });
+        self.sacked_count -= sacked;
+        self.lost_count -= overlap(old, una, lost_end) - sacked_lost;
+        self.retransmitted_count -= overlap(old, una, next_rtx) - sacked_rtx;
+        self.una = una;
+        self.next_rtx = self.next_rtx.max(una);
+        self.lost_end = self.lost_end.max(una);
+        una - old - sacked
+    }
+
+    fn mark_sacked(&mut self, blocks: &SackBlocks) -> u32 {
+        let (lost_end, next_rtx) = (self.lost_end, self.next_rtx);
+        let (mut added, mut added_lost, mut added_rtx) = (0, 0, 0);
+        for &(start, end) in blocks {
+            self.sacked
+                .insert(start.max(self.una), end.min(self.next), |s, e| {
+                    added += e - s;
+                    added_lost += overlap(s, e, lost_end);
+                    added_rtx += overlap(s, e, next_rtx);
+                });
+        }
+        self.sacked_count += added;
+        self.lost_count -= added_lost;
+        self.retransmitted_count -= added_rtx;
+        if added > 0 {
+            self.update_loss_bound();
+        }
+        added
+    }
+
+    /// IsLost (RFC 6675 §4): an unsacked segment with DupThresh SACKed segments above it.
+    fn update_loss_bound(&mut self) {
+        if let Some(bound) = self.sacked.nth_highest(DUP_THRESH)
+            && bound > self.lost_end
+        {
+            let from = self.lost_end.max(self.una);
+            self.lost_count += bound - from - self.sacked.count_within(from, bound);
+            self.lost_end = bound;
+        }
+    }
+
+    /// Starts a recovery episode: nothing has been retransmitted in it yet.
+    pub(crate) fn begin_recovery(&mut self) {
+        self.next_rtx = self.una;
+        self.retransmitted_count = 0;
+    }
+
+    /// After a timeout every unsacked segment counts as lost (RFC 6675 §5.1).
+    pub(crate) fn mark_all_lost(&mut self) {
+        self.lost_end = self.next;
+        self.lost_count = self.outstanding() - self.sacked_count;
+        self.begin_recovery();
+    }
+
+    /// NextSeg rule 1 (RFC 6675 §4): the first lost segment not yet retransmitted.
+    #[inline]
+    pub(crate) fn next_lost(&self) -> Option<u32> {
+        if self.lost_count == 0 {
+            return None;
+        }
+        self.first_hole_below(self.lost_end)
+    }
+
+    /// NextSeg rule 3: an unsacked segment below the highest SACKed one, lost or not.
+    pub(crate) fn next_unsacked(&self) -> Option<u32> {
+        self.first_hole_below(self.sacked.end()?)
+    }
+
+    /// NextSeg rule 4: the highest outstanding unsacked segment.
+    pub(crate) fn highest_unsacked(&self) -> Option<u32> {
+        match self.sacked.ranges().last() {
+            Some(&(start, end)) if end == self.next => start.checked_sub(1),
+            _ => self.next.checked_sub(1),
+        }
+        .filter(|&index| index >= self.una)
+    }
+
+    fn first_hole_below(&self, bound: u32) -> Option<u32> {
+        let hole = self.sacked.next_hole(self.next_rtx.max(self.una));
+        (hole < bound).then_some(hole)
+    }
+
+    /// Segment `index`, the next hole, was retransmitted.
+    pub(crate) fn retransmitted(&mut self, index: u32) {
+        let from = self.next_rtx.max(self.una);
+        debug_assert_eq!(self.sacked.next_hole(from), index);
+        self.retransmitted_count += 1;
+        self.next_rtx = index + 1;
+    }
+
+    /// Whether any segment is SACKed.
+    #[inline]
+    pub(crate) fn has_sacked(&self) -> bool {
+        self.sacked_count > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn naive_pipe(board: &Scoreboard) -> u32 {
+        (board.una..board.next)
+            .filter(|&i| board.sacked.containing(i).is_none())
+            .map(|i| u32::from(i >= board.lost_end) + u32::from(i < board.next_rtx))
+            .sum()
+    }
+
+    fn block(start: u32, end: u32) -> SackBlocks {
+        [(start, end), (0, 0), (0, 0)]
+    }
+
+    #[test]
+    fn three_sacked_segments_above_make_a_segment_lost() {
+        let mut board = Scoreboard {
+            next: 10,
+            ..Scoreboard::default()
+        };
+        board.acknowledge(1, Some(&block(3, 5)));
+        assert!(!board.has_loss());
+        board.acknowledge(1, Some(&block(3, 6)));
+        assert!(board.has_loss());
+        assert_eq!(board.next_lost(), Some(1));
+        // Ten sent, one acknowledged, three sacked, two lost (1 and 2).
+        assert_eq!(board.pipe(), 4);
+        board.begin_recovery();
+        board.retransmitted(1);
+        assert_eq!(board.next_lost(), Some(2));
+        assert_eq!(board.pipe(), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn counts_agree_with_a_recount(steps in prop::collection::vec((0u8..5, 0u32..40, 1u32..6), 1..80)) {
+            let mut board = Scoreboard { next: 40, ..Scoreboard::default() };
+            for (what, at, length) in steps {
+                match what {
+                    0 => { board.acknowledge(at.max(board.una), None); }
+                    1 | 2 => {
+                        // A receiver never reports what the cumulative acknowledgement covers next.
+                        let start = at.max(board.una + 1);
+                        board.acknowledge(board.una, Some(&block(start, start + length)));
+                    }
+                    3 => if let Some(index) = board.next_lost() { board.retransmitted(index) },
+                    _ => if at < 3 { board.mark_all_lost() },
+                }
+                prop_assert_eq!(board.pipe(), naive_pipe(&board));
+            }
+        }
+    }
+}

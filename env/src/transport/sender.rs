@@ -1,0 +1,293 @@
+//! The sending end: window, loss detection, retransmission and its timer.
+
+use super::recovery::{Progress, RateReduction};
+use super::rtt::RttEstimator;
+use super::scoreboard::Scoreboard;
+use super::{CongestionControl, NewReno, Settings, Window};
+use crate::network::SackBlocks;
+use crate::scenario::Recovery;
+use crate::units::Time;
+
+/// A segment handed to the host's network interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Segment {
+    pub(crate) index: u32,
+    pub(crate) payload: u32,
+    pub(crate) retransmission: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// No loss pending.
+    Open,
+    /// Fast recovery until everything below `until` is acknowledged (RFC 6675 §5).
+    Recovery { until: u32 },
+    /// Slow start after a timeout until everything below `until` is acknowledged.
+    Loss { until: u32 },
+}
+
+/// Send state of one flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    board: Scoreboard,
+    window: Window,
+    congestion: NewReno,
+    prr: RateReduction,
+    rtt: RttEstimator,
+    phase: Phase,
+    rescued: bool,
+    segments: u32,
+    last_payload: u32,
+    deadline: Time,
+}
+
+impl Sender {
+    /// A sender of `bytes` bytes with its initial window.
+    pub(crate) fn new(bytes: u64, settings: &Settings) -> Sender {
+        let mss = u64::from(settings.mss);
+        let segments = bytes.div_ceil(mss);
+        Sender {
+            board: Scoreboard::default(),
+            window: Window {
+                cwnd: (settings.initial_window * settings.mss).min(settings.window_cap),
+                ssthresh: u32::MAX,
+            },
+            congestion: NewReno,
+            prr: RateReduction::default(),
+            rtt: RttEstimator::new(settings),
+            phase: Phase::Open,
+            rescued: false,
+            segments: segments as u32,
+            last_payload: (bytes - (segments - 1) * mss) as u32,
+            deadline: Time::MAX,
+        }
+    }
+
+    /// When the retransmission timer expires; [`Time::MAX`] while it is off.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// Whether a segment may be sent now.
+    #[inline]
+    pub(crate) fn can_send(&self, settings: &Settings) -> bool {
+        self.candidate(settings).is_some()
+    }
+
+    /// The segment to send now, if the window allows one.
+    #[inline]
+    pub(crate) fn emit(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+        let (index, origin) = self.candidate(settings)?;
+        match origin {
+            Origin::New => self.board.next += 1,
+            Origin::Hole => self.board.retransmitted(index),
+            Origin::Rescue => self.rescued = true,
+        }
+        let payload = self.payload(index, settings);
+        if let Phase::Recovery { .. } = self.phase {
+            self.prr.sent(payload);
+        }
+        if self.deadline == Time::MAX {
+            self.deadline = now + self.rtt.timeout(settings);
+        }
+        Some(Segment {
+            index,
+            payload,
+            retransmission: origin != Origin::New,
+        })
+    }
+
+    /// Takes an acknowledgement; `rtt` is the age of the segment that caused it, if that segment
+    /// was sent only once.
+    #[inline]
+    pub(crate) fn on_ack(
+        &mut self,
+        ack: u32,
+        blocks: Option<&SackBlocks>,
+        rtt: Option<Time>,
+        now: Time,
+        settings: &Settings,
+    ) {
+        let (advanced, delivered) = self.board.acknowledge(ack, blocks);
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt);
+        }
+        if advanced > 0 {
+            self.rtt.reset_backoff();
+            self.deadline = if self.board.outstanding() == 0 {
+                Time::MAX
+            } else {
+                now + self.rtt.timeout(settings)
+            };
+        }
+        self.adapt(advanced, delivered, settings);
+    }
+
+    fn adapt(&mut self, advanced: u32, delivered: u32, settings: &Settings) {
+        match self.phase {
+            Phase::Recovery { until } | Phase::Loss { until } if self.board.una >= until => {
+                self.leave(settings);
+            }
+            Phase::Recovery { .. } => self.reduce(advanced > 0, delivered, settings),
+            Phase::Loss { .. } if advanced > 0 => {
+                self.congestion.on_ack(&mut self.window, settings);
+            }
+            Phase::Loss { .. } => {}
+            Phase::Open if self.board.has_loss() => self.enter_recovery(delivered, settings),
+            Phase::Open if advanced > 0 => self.congestion.on_ack(&mut self.window, settings),
+            Phase::Open => {}
+        }
+    }
+
+    fn leave(&mut self, settings: &Settings) {
+        if let Phase::Recovery { .. } = self.phase
+            && settings.recovery == Recovery::Rfc
+        {
+            self.window.cwnd = self.window.ssthresh;
+        }
+        self.phase = Phase::Open;
+        if self.board.has_loss() {
+            self.enter_recovery(0, settings);
+        }
+    }
+
+    fn enter_recovery(&mut self, delivered: u32, settings: &Settings) {
+        let flight = self.flight(settings);
+        self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
+        self.prr = RateReduction::begin(flight);
+        self.board.begin_recovery();
+        self.rescued = false;
+        self.phase = Phase::Recovery {
+            until: self.board.next,
+        };
+        self.reduce(false, delivered, settings);
+    }
+
+    fn reduce(&mut self, advanced: bool, delivered: u32, settings: &Settings) {
+        let progress = Progress {
+            delivered: delivered * settings.mss,
+            pipe: self.board.pipe() * settings.mss,
+            ssthresh: self.window.ssthresh,
+            mss: settings.mss,
+            advanced,
+        };
+        self.window.cwnd = self.prr.window(progress, settings.recovery);
+    }
+
+    /// The retransmission timer expired (RFC 5681 §3.1, RFC 6298 §5.4-5.6, RFC 6675 §5.1).
+    pub(crate) fn on_timeout(&mut self, now: Time, settings: &Settings) {
+        // A timeout that follows another one is no news of congestion (RFC 5681 §3.1, note on
+        // equation 4): the threshold stays.
+        if !self.rtt.is_backed_off() {
+            let flight = self.flight(settings);
+            self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
+        }
+        self.window.cwnd = settings.mss;
+        self.board.mark_all_lost();
+        self.phase = Phase::Loss {
+            until: self.board.next,
+        };
+        self.rtt.back_off();
+        self.deadline = now + self.rtt.timeout(settings);
+    }
+
+    /// Outstanding bytes.
+    fn flight(&self, settings: &Settings) -> u32 {
+        let full = self.board.outstanding() * settings.mss;
+        let ends_short = self.board.next == self.segments && self.board.outstanding() > 0;
+        full - if ends_short {
+            settings.mss - self.last_payload
+        } else {
+            0
+        }
+    }
+
+    #[inline]
+    fn payload(&self, index: u32, settings: &Settings) -> u32 {
+        if index + 1 == self.segments {
+            self.last_payload
+        } else {
+            settings.mss
+        }
+    }
+
+    #[inline]
+    fn candidate(&self, settings: &Settings) -> Option<(u32, Origin)> {
+        let (index, origin) = self.next_segment()?;
+        let in_flight = u64::from(self.board.pipe()) * u64::from(settings.mss);
+        let wanted = in_flight + u64::from(self.payload(index, settings));
+        (wanted <= u64::from(self.window.cwnd)).then_some((index, origin))
+    }
+
+    /// NextSeg (RFC 6675 §4).
+    #[inline]
+    fn next_segment(&self) -> Option<(u32, Origin)> {
+        let new = (self.board.next < self.segments).then_some((self.board.next, Origin::New));
+        if self.phase == Phase::Open {
+            return new;
+        }
+        if let Some(index) = self.board.next_lost() {
+            return Some((index, Origin::Hole));
+        }
+        if new.is_some() || !matches!(self.phase, Phase::Recovery { .. }) {
+            return new;
+        }
+        if let Some(index) = self.board.next_unsacked() {
+            return Some((index, Origin::Hole));
+        }
+        if self.rescued {
+            return None;
+        }
+        self.board
+            .highest_unsacked()
+            .map(|index| (index, Origin::Rescue))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Origin {
+    New,
+    Hole,
+    Rescue,
+}
+
+/// What the simulator and its users may ask of a sender.
+impl Sender {
+    /// Bytes not yet acknowledged, sent or not.
+    pub(crate) fn unacknowledged_bytes(&self, settings: &Settings) -> u64 {
+        let segments = u64::from(self.segments - self.board.una);
+        match segments {
+            0 => 0,
+            n => (n - 1) * u64::from(settings.mss) + u64::from(self.last_payload),
+        }
+    }
+
+    /// Congestion window, bytes.
+    pub(crate) fn cwnd(&self) -> u32 {
+        self.window.cwnd
+    }
+
+    /// Segments known to be lost that still wait to be sent again.
+    pub(crate) fn lost_unsent(&self) -> u32 {
+        self.board.lost_unsent()
+    }
+
+    /// Whether losses are being repaired.
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.phase != Phase::Open
+    }
+
+    /// Whether the flow is in slow start.
+    pub(crate) fn in_slow_start(&self) -> bool {
+        self.window.in_slow_start()
+    }
+
+    /// Everything has been acknowledged.
+    pub(crate) fn is_done(&self) -> bool {
+        self.board.una == self.segments
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+use super::*;
+use crate::scenario::Scenario;
+
+fn settings() -> Settings {
+    Settings::from_scenario(&Scenario::default())
+}
+
+fn flow(segments: u32) -> (Sender, Settings) {
+    let settings = settings();
+    (
+        Sender::new(u64::from(segments * settings.mss), &settings),
+        settings,
+    )
+}
+
+fn send_all(sender: &mut Sender, now: Time, settings: &Settings) -> Vec<u32> {
+    std::iter::from_fn(|| sender.emit(now, settings))
+        .map(|segment| segment.index)
+        .collect()
+}
+
+fn block(start: u32, end: u32) -> SackBlocks {
+    [(start, end), (0, 0), (0, 0)]
+}
+
+#[test]
+fn the_initial_window_then_two_segments_for_every_acknowledgement() {
+    let (mut sender, settings) = flow(100);
+    assert_eq!(
+        send_all(&mut sender, Time::ZERO, &settings),
+        (0..10).collect::<Vec<_>>()
+    );
+    sender.on_ack(
+        1,
+        None,
+        Some(Time::from_us(60)),
+        Time::from_us(60),
+        &settings,
+    );
+    assert_eq!(
+        send_all(&mut sender, Time::from_us(60), &settings),
+        [10, 11]
+    );
+    assert!(sender.in_slow_start());
+}
+
+#[test]
+fn the_last_segment_is_short_and_all_acknowledged_stops_the_timer() {
+    let settings = settings();
+    let mut sender = Sender::new(u64::from(settings.mss) + 1, &settings);
+    sender.emit(Time::ZERO, &settings);
+    let last = sender.emit(Time::ZERO, &settings).unwrap();
+    assert_eq!((last.index, last.payload), (1, 1));
+    assert_eq!(sender.deadline(), Time::from_ms(200));
+    sender.on_ack(2, None, None, Time::from_us(50), &settings);
+    assert_eq!(sender.deadline(), Time::MAX);
+    assert!(sender.is_done());
+}
+
+#[test]
+fn duplicate_acknowledgements_send_new_data_then_the_hole() {
+    let (mut sender, settings) = flow(100);
+    send_all(&mut sender, Time::ZERO, &settings);
+    // Segment 0 is lost. The first two SACKs let new segments out (limited transmit, RFC 3042).
+    for sacked in 1..3 {
+        sender.on_ack(0, Some(&block(1, sacked + 1)), None, Time::ZERO, &settings);
+        assert_eq!(send_all(&mut sender, Time::ZERO, &settings), [9 + sacked]);
+    }
+    sender.on_ack(0, Some(&block(1, 4)), None, Time::ZERO, &settings);
+    assert!(sender.is_recovering());
+    assert_eq!(send_all(&mut sender, Time::ZERO, &settings)[0], 0);
+    // Half of the 12 segments outstanding.
+    assert_eq!(sender.window.ssthresh, 6 * settings.mss);
+    sender.on_ack(12, None, None, Time::ZERO, &settings);
+    assert!(!sender.is_recovering());
+    assert_eq!(sender.cwnd(), 6 * settings.mss);
+}
+
+#[test]
+fn a_timeout_goes_back_to_one_segment_and_skips_what_was_sacked() {
+    let (mut sender, settings) = flow(10);
+    send_all(&mut sender, Time::ZERO, &settings);
+    sender.on_ack(0, Some(&block(2, 4)), None, Time::ZERO, &settings);
+    let expiry = sender.deadline();
+    sender.on_timeout(expiry, &settings);
+    assert_eq!(sender.window.ssthresh, 5 * settings.mss);
+    assert_eq!(sender.deadline(), expiry + Time::from_ms(400));
+    assert_eq!(send_all(&mut sender, expiry, &settings), [0]);
+    sender.on_ack(1, None, None, expiry, &settings);
+    assert_eq!(send_all(&mut sender, expiry, &settings), [1, 4]);
+}
+
+#[test]
+fn a_second_timeout_leaves_the_threshold() {
+    let (mut sender, settings) = flow(40);
+    send_all(&mut sender, Time::ZERO, &settings);
+    sender.on_timeout(Time::from_ms(200), &settings);
+    let threshold = sender.window.ssthresh;
+    send_all(&mut sender, Time::from_ms(200), &settings);
+    sender.on_timeout(Time::from_ms(600), &settings);
+    assert_eq!(sender.window.ssthresh, threshold);
+}
+
+#[test]
+fn a_lost_tail_is_retransmitted_once_when_nothing_else_can_be_sent() {
+    let (mut sender, settings) = flow(10);
+    send_all(&mut sender, Time::ZERO, &settings);
+    // 0 and 9 are lost; 1..=8 arrive.
+    sender.on_ack(0, Some(&block(1, 9)), None, Time::ZERO, &settings);
+    assert_eq!(send_all(&mut sender, Time::ZERO, &settings), [0, 9]);
+}
