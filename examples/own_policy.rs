@@ -6,7 +6,7 @@ use bufgym::env::scenario::Scenario;
 use bufgym::env::switch::{Policy, PolicySpec, Verdict, View};
 use bufgym::env::traffic;
 
-/// Dynamic Threshold that always leaves room for one more full packet per idle port.
+/// Dynamic Threshold with α = 8 that keeps room for one full packet per idle port.
 struct Reserve;
 
 impl Policy for Reserve {

@@ -46,7 +46,7 @@ struct Cli {
 #[derive(Args, Clone)]
 struct Common {
     /// Seed of everything random [default: 1]
-    #[arg(long, global = true, value_name = "S", display_order = 900)]
+    #[arg(long, global = true, value_name = "S", display_order = 900, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Print results and errors only
     #[arg(long, short, global = true, display_order = 901)]

@@ -21,7 +21,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
     /// Time given to each measurement
-    #[arg(long, value_name = "S", default_value_t = 3.0, value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value_t = 3.0, allow_negative_numbers = true, value_parser = seconds)]
     seconds: f64,
 }
 

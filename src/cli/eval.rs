@@ -26,7 +26,7 @@ pub struct EvalArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
     /// Unseen traces
-    #[arg(long, value_name = "N", default_value_t = eval::TRACES, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = eval::TRACES, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     traces: u64,
     /// Folder for report.html, report.json, per_trace.csv and the figures
     #[arg(long, value_name = "DIR")]

@@ -127,7 +127,7 @@ impl Output {
             return file.flush().or_failure();
         }
         let staging = self.staging()?;
-        let mut save = || {
+        let save = || {
             let mut file = io::BufWriter::new(fs::File::create(&staging).or_failure()?);
             write(&mut file)?;
             let file = file.into_inner().map_err(|error| CliError::failure(error.into_error()))?;

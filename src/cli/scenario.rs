@@ -38,7 +38,7 @@ impl ScenarioArgs {
 #[derive(Args, Clone)]
 pub struct TraceChoice {
     /// Number of the trace within its split
-    #[arg(long, value_name = "I", default_value_t = 0)]
+    #[arg(long, value_name = "I", default_value_t = 0, allow_negative_numbers = true)]
     pub index: u64,
     /// Which traces: train, validation or test (`eval` uses test, and nothing else does)
     #[arg(long, default_value = "train")]
