@@ -1,1 +1,206 @@
+//! A trained actor as it is shipped: a folder with `actor.safetensors` and `manifest.json`.
+//!
+//! The weights have the names and shapes that PyTorch gives them (see [`crate::weights`]). The
+//! manifest says what the network must be fed, where it comes from and how good it was, and holds
+//! the weights' SHA-256, so that a damaged or mixed-up folder is noticed.
 
+mod manifest;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use manifest::{ActionSet, Architecture, FORMAT_VERSION, Feature, Manifest, Validation};
+
+use crate::files::{
+    current_folder, decode_tensors, encode_tensors, replace_folder, sha256, write_synced,
+};
+use crate::parameters::NamedTensor;
+use crate::weights::{ActorWeights, TENSORS};
+
+/// Name of the file with the weights.
+pub const WEIGHTS_FILE: &str = "actor.safetensors";
+/// Name of the file that describes them.
+pub const MANIFEST_FILE: &str = "manifest.json";
+
+/// Why a checkpoint could not be saved or loaded. Every message is one line.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// A file or folder cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The folder holds no manifest: it is not a checkpoint.
+    #[error("{} is not a checkpoint: it has no {MANIFEST_FILE}", .0.display())]
+    NoManifest(PathBuf),
+    /// The manifest is not valid JSON, or a field is missing or of the wrong kind.
+    #[error("{}: {reason}", path.display())]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// Which field, or where the text goes wrong.
+        reason: String,
+    },
+    /// The checkpoint was written by a program with another format.
+    #[error(
+        "{}: format_version is {found}; this program reads version {FORMAT_VERSION}",
+        path.display()
+    )]
+    Version {
+        /// The manifest.
+        path: PathBuf,
+        /// What it says.
+        found: String,
+    },
+    /// The network described is not the one this program runs.
+    #[error("{}: {field} is {found}; this program needs {expected}", path.display())]
+    Field {
+        /// The manifest.
+        path: PathBuf,
+        /// The field.
+        field: String,
+        /// What it says.
+        found: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// The weights are not those that the manifest describes.
+    #[error(
+        "{}: its sha256 is {found}, but {MANIFEST_FILE} says {expected}: the file is damaged or \
+         belongs to another checkpoint",
+        path.display()
+    )]
+    Sha256 {
+        /// The weights.
+        path: PathBuf,
+        /// Hash of the file.
+        found: String,
+        /// Hash in the manifest.
+        expected: String,
+    },
+    /// The weights do not form the network.
+    #[error("{}: {reason}", path.display())]
+    Weights {
+        /// The weights.
+        path: PathBuf,
+        /// Which tensor, and what would be right.
+        reason: String,
+    },
+}
+
+/// Writes a checkpoint, in place of one that is there. Sets the manifest's hash.
+///
+/// Whatever happens, the folder holds the old checkpoint or the new one, whole.
+///
+/// # Errors
+/// Those of the file system, and weights that are not finite numbers.
+pub fn save_actor(
+    dir: &Path,
+    weights: &ActorWeights,
+    manifest: &Manifest,
+) -> Result<(), CheckpointError> {
+    let file = dir.join(WEIGHTS_FILE);
+    let wrong = |reason: String| CheckpointError::Weights {
+        path: file.clone(),
+        reason,
+    };
+    if !weights.is_finite() {
+        return Err(wrong("a weight is not a finite number".to_owned()));
+    }
+    let bytes = encode_tensors(&named(weights)).map_err(|error| wrong(error.to_string()))?;
+    let manifest = Manifest {
+        weights_sha256: sha256(&bytes),
+        ..manifest.clone()
+    };
+    let mut json =
+        serde_json::to_string_pretty(&manifest).map_err(|error| CheckpointError::Manifest {
+            path: dir.join(MANIFEST_FILE),
+            reason: error.to_string(),
+        })?;
+    json.push('\n');
+    let written = replace_folder(dir, |new| {
+        write_synced(&new.join(WEIGHTS_FILE), &bytes)?;
+        write_synced(&new.join(MANIFEST_FILE), json.as_bytes())
+    });
+    written.map_err(|error| CheckpointError::Io {
+        path: dir.to_owned(),
+        error,
+    })
+}
+
+/// Reads a checkpoint and checks that this program can run it.
+///
+/// # Errors
+/// See [`CheckpointError`].
+pub fn load_actor(dir: &Path) -> Result<(ActorWeights, Manifest), CheckpointError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |error| CheckpointError::Io { path, error }
+    };
+    let dir = &current_folder(dir);
+    // A missing folder is reported by its own name.
+    fs::metadata(dir).map_err(io(dir))?;
+    let path = dir.join(MANIFEST_FILE);
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(CheckpointError::NoManifest(dir.to_owned()));
+        }
+        other => other.map_err(io(&path))?,
+    };
+    let manifest = Manifest::parse(&text, &path)?;
+    let path = dir.join(WEIGHTS_FILE);
+    let bytes = fs::read(&path).map_err(io(&path))?;
+    let found = sha256(&bytes);
+    if found != manifest.weights_sha256 {
+        let expected = manifest.weights_sha256;
+        return Err(CheckpointError::Sha256 {
+            path,
+            found,
+            expected,
+        });
+    }
+    let weights = decode(&bytes).map_err(|reason| CheckpointError::Weights { path, reason })?;
+    Ok((weights, manifest))
+}
+
+fn named(weights: &ActorWeights) -> Vec<NamedTensor> {
+    let tensors = TENSORS.iter().zip(weights.tensors());
+    tensors
+        .map(|((name, shape), values)| NamedTensor {
+            name: (*name).to_owned(),
+            shape: shape.to_vec(),
+            values: values.clone(),
+        })
+        .collect()
+}
+
+fn decode(bytes: &[u8]) -> Result<ActorWeights, String> {
+    let mut tensors = decode_tensors(bytes).map_err(|error| error.to_string())?;
+    let mut values = std::array::from_fn(|_| Vec::new());
+    for ((name, shape), values) in TENSORS.iter().zip(&mut values) {
+        let found = tensors
+            .iter_mut()
+            .find(|tensor| tensor.name == *name)
+            .ok_or_else(|| format!("the tensor `{name}` is missing"))?;
+        if found.shape != *shape {
+            return Err(format!(
+                "the tensor `{name}` has shape {:?}; this network needs {shape:?}",
+                found.shape
+            ));
+        }
+        *values = std::mem::take(&mut found.values);
+    }
+    let weights = ActorWeights::from_tensors(values)
+        .map_err(|index| format!("the tensor `{}` has the wrong length", TENSORS[index].0))?;
+    let finite = weights.is_finite();
+    finite
+        .then_some(weights)
+        .ok_or_else(|| "a weight is not a finite number".to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -77,9 +77,9 @@ pub fn decode_tensors(bytes: &[u8]) -> Result<Vec<NamedTensor>, SafeTensorError>
 
 /// Replaces the folder `dir` by what `write` puts into an empty one.
 ///
-/// The new folder is written beside the old one and renamed over it, so that whatever happens,
-/// `dir` (after [`recover_folder`]) holds the old content or the new content, whole. Missing
-/// parents are created.
+/// The new folder is written beside the old one and takes its place, so that whatever happens,
+/// [`current_folder`] holds the old content or the new content, whole. Missing parents are
+/// created. One writer at a time.
 ///
 /// # Errors
 /// Those of `write`, and of the file system. `dir` is then what it was.
@@ -106,6 +106,18 @@ pub fn replace_folder<E: From<io::Error>>(
     sync(parent)?;
     remove(&old)?;
     Ok(())
+}
+
+/// Where the content of `dir` is right now: in `dir`, or, where a [`replace_folder`] was killed
+/// between its two renames, still in the old folder beside it. Changes nothing, so that a reader
+/// does not disturb a writer.
+pub fn current_folder(dir: &Path) -> PathBuf {
+    let old = sibling(dir, "old");
+    if old.exists() && !dir.exists() {
+        old
+    } else {
+        dir.to_owned()
+    }
 }
 
 /// Completes a [`replace_folder`] that was killed: puts the old folder back where the new one had
@@ -183,7 +195,9 @@ mod tests {
         let dir = root.path().join("state");
         write(&dir, "one").unwrap();
         fs::rename(&dir, root.path().join(".state.old")).unwrap();
+        assert_eq!(content(&current_folder(&dir)), "one");
         recover_folder(&dir).unwrap();
+        assert_eq!(current_folder(&dir), dir);
         assert_eq!(content(&dir), "one");
     }
 

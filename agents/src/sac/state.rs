@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bufgym_models::Device;
-use bufgym_models::files::{decode_tensors, encode_tensors, sha256, write_synced};
+use bufgym_models::files::{current_folder, decode_tensors, encode_tensors, sha256, write_synced};
 use bufgym_models::parameters::{NamedTensor, apply, collect};
 use burn::module::Module;
 use burn::optim::{ModuleOptimizer, OptimizerRecord};
@@ -124,6 +124,7 @@ impl Sac {
     /// # Errors
     /// When a file is missing, truncated, altered or of another version.
     pub fn load(dir: &Path, device: &Device) -> Result<Sac, SacError> {
+        let dir = &current_folder(dir);
         let path = dir.join(STATE);
         let corrupt = |reason: String| SacError::Corrupt {
             path: path.clone(),

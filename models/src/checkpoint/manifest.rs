@@ -1,0 +1,256 @@
+//! What a checkpoint says about itself.
+
+use std::path::Path;
+
+use bufgym_env::control::{ALPHAS, FEATURE_NAMES, HISTORY, INITIAL_INDEX, cell_centre};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::CheckpointError;
+use crate::weights::{ActorWeights, EMBEDDING, FILTERS, HIDDEN, LOG_STD_RANGE};
+use crate::windows::TAPS;
+
+/// The format that this program writes and reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Contents of `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// [`FORMAT_VERSION`].
+    pub format_version: u32,
+    /// Version of the program that wrote it.
+    pub bufgym_version: String,
+    /// The network.
+    pub architecture: Architecture,
+    /// The features of one port and step, in order.
+    pub features: Vec<Feature>,
+    /// What the outputs mean.
+    pub actions: ActionSet,
+    /// Name of the scenario it was trained in.
+    pub scenario: String,
+    /// That scenario, every setting resolved.
+    pub scenario_toml: String,
+    /// What it was trained for.
+    pub objective: String,
+    /// Seed of the training.
+    pub seed: u64,
+    /// Decisions taken in training before these weights.
+    pub decisions: u64,
+    /// Updates before these weights.
+    pub updates: u64,
+    /// Result on the validation traces.
+    pub validation: Option<Validation>,
+    /// SHA-256 of the weights file.
+    pub weights_sha256: String,
+}
+
+/// The network's shape.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Architecture {
+    /// `ndt-actor`.
+    pub name: String,
+    /// Trainable parameters.
+    pub parameters: usize,
+    /// Steps of history, newest last.
+    pub history: usize,
+    /// Convolution filters per feature.
+    pub filters: usize,
+    /// Taps of the convolution.
+    pub taps: usize,
+    /// Width of a port's embedding.
+    pub embedding: usize,
+    /// Width of the layers after it.
+    pub hidden: usize,
+    /// Range to which the logarithm of the standard deviation is clamped.
+    pub log_std_range: [f32; 2],
+}
+
+/// One input of a port and step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Feature {
+    /// Name.
+    pub name: String,
+    /// How it follows from the measured quantity.
+    pub scale: String,
+    /// Range to which it is clipped.
+    pub clip: [f32; 2],
+    /// Subtracted from the scaled value before it enters the network.
+    pub mean: f32,
+    /// Divides it after that.
+    pub deviation: f32,
+}
+
+/// What the network's outputs mean.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActionSet {
+    /// How an output becomes an index into `alphas`.
+    pub rule: String,
+    /// The levels of α.
+    pub alphas: Vec<f64>,
+    /// The value that stands for each level in the observation.
+    pub centres: Vec<f32>,
+    /// The level before the first decision.
+    pub initial_index: usize,
+}
+
+/// How good the weights were on the validation traces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Validation {
+    /// Traces.
+    pub traces: u64,
+    /// What was measured, such as `mean FCT / DT (alpha = 1)`.
+    pub metric: String,
+    /// Its mean.
+    pub value: f64,
+    /// Lower end of its 95 % interval.
+    pub low: f64,
+    /// Upper end of its 95 % interval.
+    pub high: f64,
+    /// Share of the traces won.
+    pub won: f64,
+}
+
+impl Manifest {
+    /// The manifest of an untrained actor of this program. Decisions, updates and the validation
+    /// result are for the caller to set; the hash is set when it is saved.
+    pub fn new(scenario: &str, scenario_toml: &str, objective: &str, seed: u64) -> Manifest {
+        Manifest {
+            format_version: FORMAT_VERSION,
+            bufgym_version: env!("CARGO_PKG_VERSION").to_owned(),
+            architecture: Architecture::current(),
+            features: current_features(),
+            actions: ActionSet::current(),
+            scenario: scenario.to_owned(),
+            scenario_toml: scenario_toml.to_owned(),
+            objective: objective.to_owned(),
+            seed,
+            decisions: 0,
+            updates: 0,
+            validation: None,
+            weights_sha256: String::new(),
+        }
+    }
+
+    /// Reads a manifest and checks that it describes what this program runs. The version is looked
+    /// at first: another version may have other fields.
+    pub(super) fn parse(text: &[u8], path: &Path) -> Result<Manifest, CheckpointError> {
+        let unreadable = |reason: String| CheckpointError::Manifest {
+            path: path.to_owned(),
+            reason,
+        };
+        let value: Value = serde_json::from_slice(text)
+            .map_err(|error| unreadable(format!("not valid JSON: {error}")))?;
+        let version = value
+            .get("format_version")
+            .ok_or_else(|| unreadable("missing field `format_version`".to_owned()))?;
+        if version.as_u64() != Some(FORMAT_VERSION.into()) {
+            let found = version.to_string();
+            return Err(CheckpointError::Version {
+                path: path.to_owned(),
+                found,
+            });
+        }
+        let manifest: Manifest =
+            serde_json::from_value(value).map_err(|error| unreadable(error.to_string()))?;
+        manifest.check(path)?;
+        Ok(manifest)
+    }
+
+    fn check(&self, path: &Path) -> Result<(), CheckpointError> {
+        compare(
+            path,
+            "architecture",
+            &self.architecture,
+            &Architecture::current(),
+        )?;
+        compare(path, "features", &self.features, &current_features())?;
+        compare(path, "actions", &self.actions, &ActionSet::current())
+    }
+}
+
+impl Architecture {
+    fn current() -> Architecture {
+        Architecture {
+            name: "ndt-actor".to_owned(),
+            parameters: ActorWeights::PARAMETERS,
+            history: HISTORY,
+            filters: FILTERS,
+            taps: TAPS,
+            embedding: EMBEDDING,
+            hidden: HIDDEN,
+            log_std_range: LOG_STD_RANGE,
+        }
+    }
+}
+
+impl ActionSet {
+    fn current() -> ActionSet {
+        ActionSet {
+            rule: "index = min(7, floor((tanh(mean) + 1) / 2 * 8))".to_owned(),
+            alphas: ALPHAS.to_vec(),
+            centres: (0..ALPHAS.len()).map(cell_centre).collect(),
+            initial_index: INITIAL_INDEX,
+        }
+    }
+}
+
+fn current_features() -> Vec<Feature> {
+    let feature = |text: &&str| {
+        let (name, scale) = text.split_once(": ").unwrap_or((text, ""));
+        let (name, scale) = (name.to_owned(), scale.to_owned());
+        Feature {
+            name,
+            scale,
+            clip: [-1.0, 1.0],
+            mean: 0.0,
+            deviation: 1.0,
+        }
+    };
+    FEATURE_NAMES.iter().map(feature).collect()
+}
+
+/// Names the first field, however deep, in which two values differ.
+fn compare<T: Serialize>(
+    path: &Path,
+    field: &str,
+    found: &T,
+    expected: &T,
+) -> Result<(), CheckpointError> {
+    let to_value = |value: &T| {
+        serde_json::to_value(value).map_err(|error| CheckpointError::Manifest {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })
+    };
+    match difference(field, &to_value(found)?, &to_value(expected)?) {
+        None => Ok(()),
+        Some((field, found, expected)) => Err(CheckpointError::Field {
+            path: path.to_owned(),
+            field,
+            found,
+            expected,
+        }),
+    }
+}
+
+fn difference(field: &str, found: &Value, expected: &Value) -> Option<(String, String, String)> {
+    match (found, expected) {
+        (Value::Object(found), Value::Object(expected)) => {
+            expected.iter().find_map(|(key, expected)| {
+                difference(&format!("{field}.{key}"), found.get(key)?, expected)
+            })
+        }
+        (Value::Array(found), Value::Array(expected)) if found.len() == expected.len() => found
+            .iter()
+            .zip(expected)
+            .enumerate()
+            .find_map(|(index, (a, b))| difference(&format!("{field}[{index}]"), a, b)),
+        _ if found == expected => None,
+        _ => Some((field.to_owned(), found.to_string(), expected.to_string())),
+    }
+}

@@ -1,0 +1,231 @@
+//! The networks' symmetries, and the two forward passes of the actor against each other.
+
+use bufgym_env::control::{Controller, FEATURES, HISTORY};
+use bufgym_models::critic::STATE;
+use bufgym_models::noise::uniform;
+use bufgym_models::parameters::{collect, host_values};
+use bufgym_models::windows::{OBSERVATION, UNFOLDED, WINDOW, fill};
+use bufgym_models::{Actor, ActorWeights, Critic, CriticInput, CriticKind, FastActor, cpu};
+use burn::tensor::{Tensor, TensorData};
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+const BATCH: usize = 3;
+
+fn numbers(count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<f32> {
+    (0..count).map(|_| 2.0 * uniform(rng) - 1.0).collect()
+}
+
+fn permutation(count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    (1..count).for_each(|i| order.swap(i, (rng.next_u64() % (i as u64 + 1)) as usize));
+    order
+}
+
+/// Reorders the ports of `[BATCH, ports, width]`.
+fn permute(values: &[f32], order: &[usize], width: usize) -> Vec<f32> {
+    let sample = order.len() * width;
+    values
+        .chunks_exact(sample)
+        .flat_map(|sample| {
+            order
+                .iter()
+                .flat_map(move |&port| &sample[port * width..][..width])
+        })
+        .copied()
+        .collect()
+}
+
+fn matrix(values: &[f32], columns: usize) -> Tensor<2> {
+    let shape = [values.len() / columns, columns];
+    Tensor::from_data(TensorData::new(values.to_vec(), shape), &cpu())
+}
+
+fn unfold(observations: &[f32]) -> Tensor<2> {
+    let mut windows = vec![0.0; observations.len() / OBSERVATION * UNFOLDED];
+    fill(observations, &mut windows);
+    matrix(&windows, WINDOW)
+}
+
+#[track_caller]
+fn assert_close(a: &[f32], b: &[f32], tolerance: f32) {
+    assert_eq!(a.len(), b.len());
+    for (index, (a, b)) in a.iter().zip(b).enumerate() {
+        assert!(
+            (a - b).abs() <= tolerance * (1.0 + b.abs()),
+            "entry {index}: {a} and {b}"
+        );
+    }
+}
+
+#[test]
+fn permuting_the_ports_permutes_the_actor_s_outputs() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    let actor = Actor::random(&mut rng, &cpu());
+    for ports in [1, 4, 16, 96] {
+        let observations = numbers(BATCH * ports * OBSERVATION, &mut rng);
+        let order = permutation(ports, &mut rng);
+        let plain = actor.forward(unfold(&observations), BATCH);
+        let permuted = actor.forward(unfold(&permute(&observations, &order, OBSERVATION)), BATCH);
+        for (plain, permuted) in [
+            (plain.mean, permuted.mean),
+            (plain.log_std, permuted.log_std),
+        ] {
+            assert_eq!(plain.dims(), [BATCH, ports]);
+            let plain = permute(&host_values(plain), &order, 1);
+            assert_close(&host_values(permuted), &plain, 1e-5);
+        }
+    }
+}
+
+#[test]
+fn permuting_the_ports_permutes_the_critics_values() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
+    for kind in [CriticKind::Privileged, CriticKind::Trunk] {
+        let critic = Critic::random(kind, 96, &mut rng, &cpu());
+        for ports in [1, 4, 16, 96] {
+            let observations = numbers(BATCH * ports * OBSERVATION, &mut rng);
+            let state = numbers(BATCH * ports * STATE, &mut rng);
+            let actions = numbers(BATCH * ports, &mut rng);
+            let order = permutation(ports, &mut rng);
+            let value = |order: &[usize]| {
+                let input = CriticInput {
+                    windows: unfold(&permute(&observations, order, OBSERVATION)),
+                    state: matrix(&permute(&state, order, STATE), STATE),
+                };
+                let actions = matrix(&permute(&actions, order, 1), ports);
+                host_values(critic.forward(&input, actions))
+            };
+            let identity: Vec<usize> = (0..ports).collect();
+            let plain = permute(&value(&identity), &order, 1);
+            assert_close(&value(&order), &plain, 1e-5);
+        }
+    }
+}
+
+#[test]
+fn every_port_s_value_depends_on_every_port_s_action() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    for kind in [CriticKind::Privileged, CriticKind::Trunk] {
+        let critic = Critic::random(kind, 64, &mut rng, &cpu());
+        let ports = 5;
+        let input = CriticInput {
+            windows: unfold(&numbers(ports * OBSERVATION, &mut rng)),
+            state: matrix(&numbers(ports * STATE, &mut rng), STATE),
+        };
+        let mut actions = numbers(ports, &mut rng);
+        let before = host_values(critic.forward(&input, matrix(&actions, ports)));
+        actions[2] = -actions[2];
+        let after = host_values(critic.forward(&input, matrix(&actions, ports)));
+        assert!(
+            before.iter().zip(&after).all(|(a, b)| a != b),
+            "{before:?} and {after:?}"
+        );
+    }
+}
+
+#[test]
+fn the_plain_forward_pass_equals_burn_s() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(4);
+    let weights = ActorWeights::random(&mut rng);
+    let actor = Actor::from_weights(&weights, &cpu());
+    let mut fast = FastActor::new(&weights);
+    // Falling and growing, so that buffers of the larger count are reused for the smaller.
+    for ports in [16, 1, 4, 96, 2] {
+        let observation = numbers(ports * OBSERVATION, &mut rng);
+        let output = actor.forward(unfold(&observation), 1);
+        let (mean, log_std) = fast.forward(&observation, ports);
+        assert_close(mean, &host_values(output.mean.clone()), 1e-5);
+        assert_close(log_std, &host_values(output.log_std), 1e-5);
+        let mut action = vec![0.0; ports];
+        fast.act(&observation, ports, &mut action);
+        assert_close(&action, &host_values(output.mean.tanh()), 1e-5);
+    }
+}
+
+#[test]
+fn sampled_actions_have_the_policy_s_mean_and_spread() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+    let mut fast = FastActor::new(&ActorWeights::random(&mut rng));
+    let observation = numbers(2 * OBSERVATION, &mut rng);
+    let mut action = [0.0; 2];
+    let mut raw: Vec<f64> = Vec::new();
+    for _ in 0..20_000 {
+        fast.sample(&observation, 2, &mut rng, &mut action);
+        raw.push(f64::from(action[1]).atanh());
+    }
+    let (mean, log_std) = fast.forward(&observation, 2);
+    let average = raw.iter().sum::<f64>() / raw.len() as f64;
+    let spread = raw.iter().map(|x| (x - average).powi(2)).sum::<f64>() / raw.len() as f64;
+    assert!(
+        (average - f64::from(mean[1])).abs() < 0.03,
+        "{average} and {}",
+        mean[1]
+    );
+    assert!((spread.sqrt().ln() - f64::from(log_std[1])).abs() < 0.03);
+}
+
+#[test]
+fn the_actor_has_the_paper_s_47_650_parameters() {
+    let actor = Actor::random(&mut Xoshiro256PlusPlus::seed_from_u64(6), &cpu());
+    let count: usize = collect(&actor)
+        .iter()
+        .map(|tensor| tensor.values.len())
+        .sum();
+    assert_eq!(count, 47_650);
+}
+
+#[test]
+fn weights_come_back_from_burn_unchanged() {
+    let weights = ActorWeights::random(&mut Xoshiro256PlusPlus::seed_from_u64(7));
+    assert_eq!(Actor::from_weights(&weights, &cpu()).to_weights(), weights);
+}
+
+/// The convolution against its definition, in the layout that PyTorch would use.
+#[test]
+fn the_trunk_is_a_grouped_convolution_and_a_dense_layer() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(8);
+    let weights = ActorWeights::random(&mut rng);
+    let observation = numbers(OBSERVATION, &mut rng);
+    let [
+        conv,
+        conv_bias,
+        embed,
+        embed_bias,
+        mix,
+        mix_bias,
+        h,
+        h_bias,
+        out,
+        out_bias,
+        ..,
+    ] = weights.tensors();
+    let mut flat = Vec::new();
+    for channel in 0..80 {
+        for step in 0..HISTORY {
+            let mut sum = conv_bias[channel];
+            for tap in 0..3 {
+                if let Some(source) = (step + tap).checked_sub(1).filter(|&s| s < HISTORY) {
+                    sum += conv[channel * 3 + tap] * observation[source * FEATURES + channel / 16];
+                }
+            }
+            flat.push(sum.max(0.0));
+        }
+    }
+    let dense = |weight: &[f32], bias: &[f32], input: &[f32]| -> Vec<f32> {
+        let rows = weight.chunks_exact(input.len()).zip(bias);
+        rows.map(|(row, bias)| bias + row.iter().zip(input).map(|(a, b)| a * b).sum::<f32>())
+            .collect()
+    };
+    let relu = |values: Vec<f32>| -> Vec<f32> { values.iter().map(|v| v.max(0.0)).collect() };
+    let embedding = relu(dense(embed, embed_bias, &flat));
+    let mixed = relu(dense(
+        mix,
+        mix_bias,
+        &[embedding.clone(), embedding].concat(),
+    ));
+    let mean = dense(out, out_bias, &relu(dense(h, h_bias, &mixed)));
+    let mut fast = FastActor::new(&weights);
+    let (found, _) = fast.forward(&observation, 1);
+    assert_close(found, &mean, 1e-5);
+}
