@@ -11,9 +11,10 @@ use bufgym_env::switch::{PolicyParseError, PolicySpec};
 use bufgym_env::traffic::Trace;
 use bufgym_env::units::Time;
 use bufgym_models::FastActor;
-use bufgym_models::checkpoint::{self, CheckpointError};
+use bufgym_models::checkpoint::{self, CheckpointError, Manifest};
 
 use crate::data::{BASELINE, Entry, Role, UNLIMITED};
+use crate::format;
 
 /// What a learned policy is called in policy strings.
 const LEARNED: &str = "ndt";
@@ -97,7 +98,7 @@ impl Contestant {
         Ok(Contestant::learned(
             &name,
             FastActor::new(&weights),
-            &manifest.origin(),
+            &origin(&manifest),
         ))
     }
 
@@ -157,6 +158,26 @@ impl Contestant {
             }
         }
     }
+}
+
+/// How a checkpoint was trained, in one line.
+pub fn origin(manifest: &Manifest) -> String {
+    let validated = manifest.validation.as_ref().map(|result| {
+        let interval = format!("{:.3} [{:.3}–{:.3}]", result.value, result.low, result.high);
+        format!(
+            "; {} on {} validation traces: {interval}",
+            result.metric, result.traces
+        )
+    });
+    format!(
+        "trained on {} for {}, seed {}, {} decisions, {} updates{}",
+        manifest.scenario,
+        manifest.objective,
+        manifest.seed,
+        format::count(manifest.decisions),
+        format::count(manifest.updates),
+        validated.unwrap_or_default(),
+    )
 }
 
 impl FromStr for Contestant {

@@ -62,7 +62,7 @@ pub enum EvalError {
         /// Index of the trace.
         trace: u64,
         /// The cause.
-        source: SimError,
+        source: Box<SimError>,
     },
     /// There is no trace to compare on.
     #[error("an evaluation needs at least one trace")]
@@ -287,7 +287,7 @@ fn simulate(
         .map_err(|source| EvalError::Simulation {
             policy: contestant.name().to_string(),
             trace: numbered.index,
-            source,
+            source: Box::new(source),
         })
 }
 

@@ -89,7 +89,7 @@ pub fn count(value: u64) -> String {
 pub fn bytes(value: u64) -> String {
     match value {
         0..1_000 => format!("{value} B"),
-        1_000..1_000_000 => format!("{} KB", significant(value as f64 / 1e3)),
+        1_000..999_500 => format!("{} KB", significant(value as f64 / 1e3)),
         _ => format!("{} MB", significant(value as f64 / 1e6)),
     }
 }
@@ -160,6 +160,7 @@ mod tests {
         assert_eq!(percent(None), NONE);
         assert_eq!(change(0.8271), "17.3\u{a0}%");
         assert_eq!(bytes(1_000_000), "1.00 MB");
+        assert_eq!(bytes(999_800), "1.00 MB");
         assert_eq!(rate(1_000_000_000), "1 Gbit/s");
         assert_eq!(microseconds(200_000), "200 ms");
         assert_eq!(seconds(12.34), "12.3 s");

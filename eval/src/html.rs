@@ -87,13 +87,10 @@ fn findings(evaluation: &Evaluation) -> Markup {
     }
 }
 
-/// A finding, its claim (up to the first colon or bracket) in bold.
+/// A finding, its claim (up to the first colon) in bold.
 fn finding(verdict: &Verdict) -> Markup {
     let text = &verdict.text;
-    let claim = text
-        .find(": ")
-        .or_else(|| text.find(" (ratio"))
-        .unwrap_or(0);
+    let claim = text.find(": ").unwrap_or(0);
     let (claim, rest) = text.split_at(if verdict.tone == Tone::Plain {
         0
     } else {
@@ -132,9 +129,9 @@ fn timeline_section(evaluation: &Evaluation, figures: &[&Figure]) -> Markup {
     html! {
         (figure_grid(&format!("Queues and thresholds on trace {trace}"), figures))
         p class="note" {
-            "Shown are the two ports with the longest queues under DT, around the time when they \
-             are longest, on the trace where DT drops most. It illustrates how the policies differ \
-             and is no evidence about the average trace."
+            "Shown are the two ports with the longest queues under DT, around the time when both are \
+             busiest, on the trace with several busy ports where DT drops most. It illustrates how \
+             the policies differ and is no evidence about the average trace."
         }
     }
 }

@@ -23,5 +23,5 @@ mod window;
 
 pub use contestant::{Contestant, ContestantError};
 pub use data::{Evaluation, PolicySummary, TraceResult};
-pub use evaluate::{EvalConfig, EvalError, Progress, evaluate, evaluate_traces};
+pub use evaluate::{EvalConfig, EvalError, Progress, TRACES, evaluate, evaluate_traces};
 pub use output::OutputError;

@@ -113,7 +113,7 @@ fn against_baseline(policy: &PolicySummary) -> Option<Verdict> {
             "{name} loses to DT (α = 1): its mean FCT is {} higher on average ({detail}).",
             format::change(ratio.mean)
         ),
-        _ => format!("{name} cannot be told apart from DT (α = 1) in mean FCT ({detail})."),
+        _ => format!("{name} cannot be told apart from DT (α = 1): mean FCT {detail}."),
     };
     Some(Verdict::new(
         tone,
@@ -153,7 +153,7 @@ fn tail(policy: &PolicySummary) -> Option<Verdict> {
             "In the tail {name} is worse than DT: p99 FCT is {} higher on average ({detail}).",
             format::change(ratio.mean)
         ),
-        _ => format!("In the tail {name} cannot be told apart from DT (p99 FCT {detail})."),
+        _ => format!("In the tail {name} cannot be told apart from DT: p99 FCT {detail}."),
     };
     Some(Verdict::new(tone, text))
 }

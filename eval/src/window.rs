@@ -1,5 +1,7 @@
 //! The excerpt of one trace that the timeline figure shows.
 
+use std::cmp::Reverse;
+
 use bufgym_env::network::TimelineRow;
 use bufgym_env::scenario::Scenario;
 use bufgym_env::units::Time;
@@ -16,7 +18,7 @@ const SAMPLES: u64 = 32;
 const MAX_ROWS: u64 = 2_000_000;
 
 /// Queues and thresholds of DT, complete sharing and the learned policies at two ports, on the
-/// trace where DT drops most. `None` where DT never drops, or drops only where it fails.
+/// trace with several destinations where DT drops most. `None` where there is no such trace.
 ///
 /// # Errors
 /// When a policy does not fit the scenario.
@@ -26,22 +28,11 @@ pub fn timeline(
     traces: &[NumberedTrace],
     results: &[TraceResult],
 ) -> Result<Option<Timeline>, EvalError> {
-    let baseline = results
-        .iter()
-        .filter(|r| r.policy == BASELINE && r.failure.is_none());
-    // Of equal maxima the first, so that the choice does not depend on how it is searched.
-    let Some(busiest) = baseline
-        .rev()
-        .max_by_key(|r| r.drops)
-        .filter(|r| r.drops > 0)
-    else {
-        return Ok(None);
-    };
-    let Some(numbered) = traces.iter().find(|t| t.index == busiest.trace) else {
+    let Some((numbered, simulated_s)) = busiest_trace(traces, results) else {
         return Ok(None);
     };
     let bin = bin_width(scenario);
-    let sample = sampling(scenario, bin, busiest.simulated_s);
+    let sample = sampling(scenario, bin, simulated_s);
     let shown = shown(contestants);
     let rows: Result<Vec<Vec<TimelineRow>>, EvalError> = shown
         .par_iter()
@@ -51,7 +42,7 @@ pub fn timeline(
             rows.map_err(|source| EvalError::Simulation {
                 policy: contestant.name().to_string(),
                 trace: numbered.index,
-                source,
+                source: Box::new(source),
             })
         })
         .collect();
@@ -73,6 +64,25 @@ pub fn timeline(
         buffer_bytes: scenario.buffer_bytes,
         series: series.collect(),
     }))
+}
+
+/// The trace with at least two destinations where DT drops most, and how long it lasts in seconds.
+fn busiest_trace<'a>(
+    traces: &'a [NumberedTrace],
+    results: &[TraceResult],
+) -> Option<(&'a NumberedTrace, f64)> {
+    let baseline = results
+        .iter()
+        .filter(|r| r.policy == BASELINE && r.failure.is_none());
+    let dropping = baseline.filter(|r| r.drops > 0).filter_map(|r| {
+        let numbered = traces.iter().find(|t| t.index == r.trace)?;
+        let flows = &numbered.trace.flows;
+        let several = flows.iter().any(|flow| flow.dst != flows[0].dst);
+        several.then_some((r, numbered))
+    });
+    // Of equal maxima the first, so that the choice does not depend on how it is searched.
+    let busiest = dropping.max_by_key(|(r, _)| (r.drops, Reverse(r.trace)));
+    busiest.map(|(r, numbered)| (numbered, r.simulated_s))
 }
 
 /// The time in which one port drains a full buffer: the scale on which queues come and go.
@@ -119,7 +129,8 @@ fn bin_of(t: Time, bin: Time) -> usize {
     (t.0 / bin.0) as usize
 }
 
-/// The first bin of the stretch in which the queues of the ports are longest in sum.
+/// The first bin of the stretch in which the ports are busiest at the same time: where the shorter
+/// of the queues, then the longer, is longest in sum.
 fn busiest_window(rows: &[TimelineRow], ports: &[u32], bin: Time) -> usize {
     let bins = rows.last().map_or(0, |row| bin_of(row.t, bin) + 1);
     let mut peaks = vec![0u64; bins * ports.len()];
@@ -129,16 +140,18 @@ fn busiest_window(rows: &[TimelineRow], ports: &[u32], bin: Time) -> usize {
             *peak = (*peak).max(row.queue_bytes);
         }
     }
-    let sums: Vec<u64> = peaks
-        .chunks(ports.len().max(1))
-        .map(|bin| bin.iter().sum())
-        .collect();
-    let windows = sums
-        .windows(BINS.min(sums.len().max(1)))
-        .map(|w| w.iter().sum::<u64>());
+    let range = |bin: &[u64]| {
+        let least = bin.iter().copied().min().unwrap_or(0);
+        (least, bin.iter().copied().max().unwrap_or(0))
+    };
+    let busy: Vec<(u64, u64)> = peaks.chunks(ports.len().max(1)).map(range).collect();
+    let windows = busy.windows(BINS.min(busy.len().max(1))).map(|window| {
+        let add = |sum: (u64, u64), bin: &(u64, u64)| (sum.0 + bin.0, sum.1 + bin.1);
+        window.iter().fold((0, 0), add)
+    });
     let best = windows
         .enumerate()
-        .max_by(|a, b| a.1.cmp(&b.1).then(b.0.cmp(&a.0)));
+        .max_by_key(|(first, busy)| (*busy, Reverse(*first)));
     best.map_or(0, |(first, _)| first)
 }
 
@@ -225,10 +238,14 @@ mod tests {
     #[test]
     fn the_window_starts_where_most_is_queued() {
         let mut rows: Vec<TimelineRow> = (0..200).map(|b| row(b * 100, 0, 0, 0)).collect();
-        for bin in 100..160 {
-            rows[bin].queue_bytes = 7;
-        }
+        rows[100..160]
+            .iter_mut()
+            .for_each(|row| row.queue_bytes = 7);
         assert_eq!(busiest_window(&rows, &[0], BIN), 100);
+        rows[30].queue_bytes = 1;
+        rows.extend((0..200).map(|b| row(b * 100, 1, u64::from(b == 30), 0)));
+        rows.sort_by_key(|row| row.t);
+        assert_eq!(busiest_window(&rows, &[0, 1], BIN), 0, "both ports at once");
         assert_eq!(busiest_window(&[], &[0], BIN), 0);
     }
 }

@@ -1,5 +1,6 @@
 //! The figures that are curves over traces: distributions and sorted ratios.
 
+use plotters::coord::combinators::WithKeyPoints;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
 
@@ -47,6 +48,22 @@ fn curves(
         .collect()
 }
 
+/// A logarithmic axis with ticks at 1, 2 and 5 in each decade, or at the decades where there are
+/// many: the library marks decades only, of which there is often just one.
+fn logarithmic(least: f64, most: f64) -> WithKeyPoints<LogCoord<f64>> {
+    let least = least.max(1e-6);
+    let decades = (most / least).log10();
+    let steps: &[f64] = if decades > 2.5 {
+        &[1.0]
+    } else {
+        &[1.0, 2.0, 5.0]
+    };
+    let exponents = least.log10().floor() as i32..=most.log10().ceil() as i32;
+    let ticks = exponents.flat_map(|e| steps.iter().map(move |step| step * 10f64.powi(e)));
+    let ticks: Vec<f64> = ticks.filter(|tick| (least..=most).contains(tick)).collect();
+    (least..most).log_scale().with_key_points(ticks)
+}
+
 /// The points of a distribution function that rises at each value.
 fn steps(points: &[(f64, f64)], rise: f64) -> Vec<(f64, f64)> {
     points
@@ -86,7 +103,7 @@ pub fn mean_fct_cdf(evaluation: &Evaluation) -> Result<Option<Figure>, FigureErr
         "Mean FCT per trace",
         description,
         &curves,
-        (least.max(1e-6) * 0.95..most * 1.05).log_scale(),
+        logarithmic(least * 0.95, most * 1.05),
         0.0..1.0,
         axes,
         None,
@@ -227,7 +244,7 @@ pub fn trigger_intervals(evaluation: &Evaluation) -> Result<Option<Figure>, Figu
         "Time between decisions",
         description,
         &curves,
-        (least * 0.9..most * 1.1).log_scale(),
+        logarithmic(least * 0.9, most * 1.1),
         0.0..1.0,
         axes,
         None,
@@ -306,7 +323,7 @@ where
         .margin_right(14)
         .margin_top(6)
         .x_label_area_size(44)
-        .y_label_area_size(52)
+        .y_label_area_size(58)
         .build_cartesian_2d(x, y)
         .map_err(text)?;
     let tick = |value: &f64| format::tick(*value);
