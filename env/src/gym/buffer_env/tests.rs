@@ -318,7 +318,7 @@ fn workers_give_the_same_bits_on_any_number_of_threads() {
                 envs.step(&[step as f32 / 30.0; 20], &mut buffers).unwrap();
                 all.push(buffers.clone());
             }
-            let sums = envs.par_map(|index, env| twenty_steps(index, env)).unwrap();
+            let sums = envs.par_map(twenty_steps).unwrap();
             (all, sums)
         })
     };

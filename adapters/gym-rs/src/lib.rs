@@ -1,0 +1,238 @@
+//! The buffer-management environment of [`bufgym_env`] behind the [`Env`] trait of
+//! [gym-rs](https://docs.rs/gym-rs/0.3.0), for agents that are written against that trait.
+//!
+//! ```
+//! use bufgym_gym_rs::{Action, GymRsEnv};
+//! use gym_rs::core::Env;
+//!
+//! let mut env = GymRsEnv::make("bufgym/NDT-16x1G-v0", &Default::default())?;
+//! env.reset(Some(7), false, None);
+//! let step = env.step(Action::uniform(16, 0.0));
+//! assert!(step.reward.into_inner() <= 0.0);
+//! # Ok::<(), bufgym_env::gym::RegistryError>(())
+//! ```
+//!
+//! Where gym-rs is narrower than [`bufgym_env::gym`]:
+//! * its calls cannot fail, so [`Env::reset`] and [`Env::step`] panic where
+//!   [`GymRsEnv::try_reset`] and [`GymRsEnv::try_step`] return an error;
+//! * `done` means terminated alone, and `truncated` stands beside it: a loop has to look at both;
+//! * the bounds that gym-rs takes as options of a reset are ignored: an episode begins where its
+//!   trace takes it, and no state can be asked for.
+
+mod observation;
+
+use std::fmt;
+
+use bufgym_env::control::{ALPHAS, FEATURES, HISTORY, action_index};
+use bufgym_env::gym::{self, BufferEnv, EnvError, Info, MakeOptions, RegistryError, Resumable};
+use gym_rs::core::{ActionReward, Env, EnvProperties};
+use gym_rs::spaces::{BoxR, Space};
+use gym_rs::utils::custom::structs::Metadata;
+use gym_rs::utils::custom::types::O64;
+use gym_rs::utils::renderer::{RenderMode, Renders};
+use gym_rs::utils::seeding::rand_random;
+use rand_pcg::Pcg64;
+use serde::{Serialize, Serializer};
+
+pub use observation::{Observation, UniformObservation};
+
+/// Ways to look at an episode: text, or not at all.
+const RENDER_MODES: &[RenderMode] = &[RenderMode::Ansi, RenderMode::None];
+
+/// One value in [-1, 1] per port; eight equal cells mean α = 2^-2, …, 2^5.
+#[derive(Clone, Debug, PartialEq, PartialOrd, Serialize)]
+pub struct Action(pub Vec<f32>);
+
+impl Action {
+    /// The same value for every port.
+    pub fn uniform(ports: usize, value: f32) -> Action {
+        Action(vec![value; ports])
+    }
+}
+
+impl Space<Action> for BoxR<Action> {
+    fn contains(&self, value: Action) -> bool {
+        let bounds = self.low.0.iter().zip(&self.high.0);
+        value.0.len() == self.low.0.len()
+            && value
+                .0
+                .iter()
+                .zip(bounds)
+                .all(|(v, (low, high))| (low..=high).contains(&v))
+    }
+}
+
+/// A [`BufferEnv`] as an environment of gym-rs.
+#[derive(Clone)]
+pub struct GymRsEnv {
+    env: BufferEnv,
+    observation: Observation,
+    observation_space: BoxR<Observation>,
+    action_space: BoxR<Action>,
+    metadata: Metadata<GymRsEnv>,
+    random: Pcg64,
+}
+
+impl GymRsEnv {
+    /// Puts `env` behind the trait of gym-rs.
+    pub fn new(env: BufferEnv) -> GymRsEnv {
+        let ports = env.ports();
+        let (random, _) = rand_random(Some(env.options().traces.seed));
+        GymRsEnv {
+            env,
+            observation: Observation::uniform(ports, 0.0),
+            observation_space: BoxR::new(
+                Observation::uniform(ports, -1.0),
+                Observation::uniform(ports, 1.0),
+            ),
+            action_space: BoxR::new(Action::uniform(ports, -1.0), Action::uniform(ports, 1.0)),
+            metadata: Metadata::new(RENDER_MODES, 1),
+            random,
+        }
+    }
+
+    /// Builds an environment by its registered name.
+    ///
+    /// # Errors
+    /// As [`bufgym_env::gym::make`].
+    pub fn make(id: &str, options: &MakeOptions) -> Result<GymRsEnv, RegistryError> {
+        gym::make(id, options).map(GymRsEnv::new)
+    }
+
+    /// The environment within.
+    pub fn env(&self) -> &BufferEnv {
+        &self.env
+    }
+
+    /// Begins an episode, as [`bufgym_env::gym::Env::reset`].
+    ///
+    /// # Errors
+    /// When no episode can be started.
+    pub fn try_reset(&mut self, seed: Option<u64>) -> Result<(Observation, Info), EnvError> {
+        let reset = gym::Env::reset(&mut self.env, seed, &gym::ResetOptions::default())?;
+        let (observation, info) = (Observation(reset.observation.to_vec()), reset.info.clone());
+        if seed.is_some() {
+            (self.random, _) = rand_random(seed);
+        }
+        self.observation = observation.clone();
+        Ok((observation, info))
+    }
+
+    /// Makes one decision, as [`bufgym_env::gym::Env::step`].
+    ///
+    /// # Errors
+    /// When no episode is running or the action is not in the action space.
+    pub fn try_step(
+        &mut self,
+        action: &Action,
+    ) -> Result<ActionReward<Observation, Info>, EnvError> {
+        let step = gym::Env::step(&mut self.env, &action.0)?;
+        let result = ActionReward {
+            observation: Observation(step.observation.to_vec()),
+            reward: O64::from(step.reward),
+            done: step.terminated,
+            truncated: step.truncated,
+            info: Some(step.info.clone()),
+        };
+        self.observation = result.observation.clone();
+        Ok(result)
+    }
+
+    /// One line per port: its queue as a share of the buffer, and its α.
+    fn text(&self) -> Vec<String> {
+        let newest = |port: &[f32]| port[(HISTORY - 1) * FEATURES..].to_vec();
+        let ports = self
+            .observation
+            .0
+            .chunks_exact(HISTORY * FEATURES)
+            .map(newest);
+        ports
+            .enumerate()
+            .map(|(port, features)| {
+                let (share, alpha) = (features[0], ALPHAS[action_index(features[3])]);
+                let bar = "#".repeat((share.clamp(0.0, 1.0) * 40.0).round() as usize);
+                format!("port {port:3}  α {alpha:5}  {:5.1} % {bar}", share * 100.0)
+            })
+            .collect()
+    }
+}
+
+impl Env for GymRsEnv {
+    type Action = Action;
+    type Observation = Observation;
+    type Info = Info;
+    type ResetInfo = Info;
+
+    /// # Panics
+    /// Where [`GymRsEnv::try_step`] returns an error.
+    fn step(&mut self, action: Action) -> ActionReward<Observation, Info> {
+        match self.try_step(&action) {
+            Ok(result) => result,
+            Err(error) => panic!("step: {error}"),
+        }
+    }
+
+    /// # Panics
+    /// Where [`GymRsEnv::try_reset`] returns an error.
+    fn reset(
+        &mut self,
+        seed: Option<u64>,
+        return_info: bool,
+        _options: Option<BoxR<Observation>>,
+    ) -> (Observation, Option<Info>) {
+        match self.try_reset(seed) {
+            Ok((observation, info)) => (observation, return_info.then_some(info)),
+            Err(error) => panic!("reset: {error}"),
+        }
+    }
+
+    /// The ports as text for [`RenderMode::Ansi`], nothing for any other mode.
+    fn render(&mut self, mode: RenderMode) -> Renders {
+        match mode {
+            RenderMode::Ansi => Renders::Ansi(self.text()),
+            _ => Renders::None,
+        }
+    }
+
+    /// Nothing is open.
+    fn close(&mut self) {}
+}
+
+impl EnvProperties for GymRsEnv {
+    type ActionSpace = BoxR<Action>;
+    type ObservationSpace = BoxR<Observation>;
+
+    fn metadata(&self) -> &Metadata<GymRsEnv> {
+        &self.metadata
+    }
+
+    /// A generator with the seed of the last reset that had one. The environment itself does not
+    /// draw from it: its traces follow from the seed.
+    fn rand_random(&self) -> &Pcg64 {
+        &self.random
+    }
+
+    fn action_space(&self) -> &BoxR<Action> {
+        &self.action_space
+    }
+
+    fn observation_space(&self) -> &BoxR<Observation> {
+        &self.observation_space
+    }
+}
+
+impl fmt::Debug for GymRsEnv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GymRsEnv")
+            .field("scenario", &self.env.options().scenario.name)
+            .field("trace", &self.env.trace_index())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The snapshot of the environment: with the environment's options it is the whole state.
+impl Serialize for GymRsEnv {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.env.snapshot().serialize(serializer)
+    }
+}
