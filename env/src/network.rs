@@ -11,4 +11,4 @@ pub use isolated::IsolatedFlow;
 pub use outcome::{FlowRecord, Outcome, Summary, TimelineRow};
 pub(crate) use packet::{MAX_SACK_BLOCKS, SackBlocks};
 pub use packet::{Packet, PacketKind};
-pub use simulator::{FlowView, Pause, SimError, Simulator};
+pub use simulator::{FlowView, Pause, SimError, Simulator, Violation};

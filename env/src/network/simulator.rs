@@ -14,7 +14,7 @@ pub use access::FlowView;
 pub use checks::Violation;
 
 use super::event::{Agenda, Due, Line};
-use super::host::Host;
+use super::host::{Backlog, Host, PacketQueue};
 use super::isolated::IsolatedFlow;
 use super::outcome::TimelineRow;
 use super::packet::{Packet, SackStore};
@@ -95,8 +95,8 @@ struct Flow {
     src: u16,
     dst: u16,
     established: bool,
-    /// Has a turn to come at its host.
-    queued: bool,
+    /// Data packets in its queue at the host.
+    waiting: PacketQueue,
     timer_pending: bool,
     start: Time,
     established_at: Time,
@@ -159,6 +159,8 @@ pub struct Simulator<P = AnyPolicy> {
     /// Flows that have started and are not complete, in no particular order.
     active: Vec<u32>,
     hosts: Vec<Host>,
+    /// Packets that wait in per-flow queues at fair hosts.
+    backlog: Backlog,
     ports: Vec<Port>,
     buffer: SharedBuffer,
     policy: P,
@@ -245,6 +247,7 @@ impl<P: Policy> Simulator<P> {
             specs: trace.flows.clone(),
             active: Vec::new(),
             hosts: vec![Host::default(); ports],
+            backlog: Backlog::default(),
             ports: vec![Port::default(); ports],
             buffer: SharedBuffer::new(capacity, scenario.buffer_bytes, ports),
             policy,
@@ -429,7 +432,7 @@ fn flows_in_start_order(trace: &Trace, settings: &Settings) -> Vec<Flow> {
                 src: spec.src as u16,
                 dst: spec.dst as u16,
                 established: false,
-                queued: false,
+                waiting: PacketQueue::default(),
                 timer_pending: false,
                 start: spec.start,
                 established_at: Time::MAX,

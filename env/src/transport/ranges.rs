@@ -13,10 +13,6 @@ impl RangeSet {
         self.ranges.is_empty()
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.ranges.clear();
-    }
-
     pub(crate) fn ranges(&self) -> &[(u32, u32)] {
         &self.ranges
     }

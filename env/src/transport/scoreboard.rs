@@ -166,12 +166,6 @@ impl Scoreboard {
         self.retransmitted_count += 1;
         self.next_rtx = index + 1;
     }
-
-    /// Whether any segment is SACKed.
-    #[inline]
-    pub(crate) fn has_sacked(&self) -> bool {
-        self.sacked_count > 0
-    }
 }
 
 #[cfg(test)]

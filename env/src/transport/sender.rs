@@ -69,12 +69,6 @@ impl Sender {
         self.deadline
     }
 
-    /// Whether a segment may be sent now.
-    #[inline]
-    pub(crate) fn can_send(&self, settings: &Settings) -> bool {
-        self.candidate(settings).is_some()
-    }
-
     /// The segment to send now, if the window allows one.
     #[inline]
     pub(crate) fn emit(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
@@ -284,6 +278,7 @@ impl Sender {
     }
 
     /// Everything has been acknowledged.
+    #[cfg(test)]
     pub(crate) fn is_done(&self) -> bool {
         self.board.una == self.segments
     }

@@ -79,7 +79,7 @@ impl<P: Policy> Simulator<P> {
     pub fn active_flows(&self) -> impl Iterator<Item = FlowView> + '_ {
         self.active.iter().map(|&index| {
             let flow = &self.flows[index as usize];
-            let stalled = flow.established && flow.in_network == 0 && !flow.queued;
+            let stalled = flow.established && flow.in_network == 0;
             FlowView {
                 src: flow.src,
                 dst: flow.dst,

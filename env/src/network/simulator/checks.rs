@@ -113,7 +113,12 @@ impl<P: Policy> Simulator<P> {
             .map(|line| line.iter().count())
             .sum::<usize>()
             + self.deliveries.iter().count();
-        let hosts: usize = self.hosts.iter().map(|host| host.packets.len()).sum();
+        let hosts: usize = self
+            .hosts
+            .iter()
+            .map(|host| host.packets.len())
+            .sum::<usize>()
+            + self.backlog.len();
         let queues: usize = self.ports.iter().map(|port| port.packets.len()).sum();
         let in_flight = (timed + lines + hosts + queues) as u64;
         let counters = &self.counters;

@@ -88,30 +88,41 @@ impl<P: Policy> Simulator<P> {
 
 /// The send side of a host.
 impl<P: Policy> Simulator<P> {
-    /// Lets a flow send what its window allows.
+    /// Lets a flow send what its window allows, into the queue of its host.
     #[inline]
     fn pump(&mut self, flow: u32) {
+        let Some(first) = self.flows[flow as usize]
+            .sender
+            .emit(self.now, &self.settings)
+        else {
+            return;
+        };
         let src = usize::from(self.flows[flow as usize].src);
-        if self.fair_hosts {
-            let state = &mut self.flows[flow as usize];
-            if state.queued || !state.sender.can_send(&self.settings) {
-                return;
-            }
-            state.queued = true;
-            self.hosts[src].ready.push_back(flow);
-        } else {
-            while let Some(segment) = self.flows[flow as usize]
-                .sender
-                .emit(self.now, &self.settings)
-            {
-                let packet = self.data_packet(flow, segment);
+        let mut next = Some(first);
+        while let Some(segment) = next {
+            let packet = self.data_packet(flow, segment);
+            if self.fair_hosts {
+                self.enqueue_fairly(flow, src, packet);
+            } else {
                 self.hosts[src].packets.push_back(packet);
             }
-            self.arm_timer(flow);
+            next = self.flows[flow as usize]
+                .sender
+                .emit(self.now, &self.settings);
         }
+        self.arm_timer(flow);
         if !self.hosts[src].sending {
             self.host_is_free(src);
         }
+    }
+
+    #[inline]
+    fn enqueue_fairly(&mut self, flow: u32, host: usize, packet: Packet) {
+        let waiting = &mut self.flows[flow as usize].waiting;
+        if waiting.is_empty() {
+            self.hosts[host].ready.push_back(flow);
+        }
+        self.backlog.push_back(waiting, packet);
     }
 
     /// The host puts its next packet onto the wire, if it has one.
@@ -128,22 +139,13 @@ impl<P: Policy> Simulator<P> {
         if let Some(packet) = self.hosts[host].packets.pop_front() {
             return Some(packet);
         }
-        // The window of a flow may have shrunk since it took its place.
-        while let Some(flow) = self.hosts[host].ready.pop_front() {
-            let state = &mut self.flows[flow as usize];
-            let Some(segment) = state.sender.emit(self.now, &self.settings) else {
-                state.queued = false;
-                continue;
-            };
-            if state.sender.can_send(&self.settings) {
-                self.hosts[host].ready.push_back(flow);
-            } else {
-                state.queued = false;
-            }
-            self.arm_timer(flow);
-            return Some(self.data_packet(flow, segment));
+        let flow = self.hosts[host].ready.pop_front()?;
+        let waiting = &mut self.flows[flow as usize].waiting;
+        let packet = self.backlog.pop_front(waiting);
+        if !waiting.is_empty() {
+            self.hosts[host].ready.push_back(flow);
         }
-        None
+        packet
     }
 
     #[inline]
