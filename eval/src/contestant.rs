@@ -10,8 +10,8 @@ use bufgym_env::scenario::Scenario;
 use bufgym_env::switch::{PolicyParseError, PolicySpec};
 use bufgym_env::traffic::Trace;
 use bufgym_env::units::Time;
-use bufgym_models::FastActor;
 use bufgym_models::checkpoint::{self, CheckpointError, Manifest};
+use bufgym_models::{ActorWeights, FastActor};
 
 use crate::data::{BASELINE, Entry, Role, UNLIMITED};
 use crate::format;
@@ -86,6 +86,11 @@ impl Contestant {
         Contestant::rule(PolicySpec::Unlimited)
     }
 
+    /// The policy of a checkpoint that is already loaded, under the given policy string.
+    pub fn from_checkpoint(name: &str, weights: &ActorWeights, manifest: &Manifest) -> Contestant {
+        Contestant::learned(name, FastActor::new(weights), &origin(manifest))
+    }
+
     /// Loads the checkpoint of a policy string `ndt:DIR`.
     fn load(policy: &str, folder: &str) -> Result<Contestant, ContestantError> {
         let (weights, manifest) = checkpoint::load_actor(Path::new(folder)).map_err(|source| {
@@ -95,11 +100,7 @@ impl Contestant {
             }
         })?;
         let name = format!("{LEARNED}:{}", folder.trim_end_matches('/'));
-        Ok(Contestant::learned(
-            &name,
-            FastActor::new(&weights),
-            &origin(&manifest),
-        ))
+        Ok(Contestant::from_checkpoint(&name, &weights, &manifest))
     }
 
     /// The policy string in its canonical form.

@@ -99,7 +99,7 @@ fn against_baseline(policy: &PolicySummary) -> Option<Verdict> {
     let ratio = policy.ratio_to_dt.as_ref()?;
     let name = short_name(&policy.entry.policy);
     let detail = format!(
-        "ratio {}, 95 % interval {}",
+        "ratio {}, 95\u{a0}% interval {}",
         format::ratio(Some(ratio.mean)),
         format::bounds(ratio)
     );

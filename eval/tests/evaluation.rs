@@ -8,6 +8,7 @@ use bufgym_env::scenario::{RangeU32, Scenario};
 use bufgym_eval::data::{Evaluation, Role, Timing};
 use bufgym_eval::evaluate::{self, EvalConfig, EvalError, Progress, evaluate};
 use bufgym_eval::{Contestant, output, table, verdict};
+use bufgym_models::checkpoint::{Manifest, save_actor};
 use bufgym_models::{ActorWeights, FastActor};
 
 /// Traffic that fits a test and still drops: many senders to few ports, a small buffer.
@@ -213,4 +214,29 @@ fn a_report_is_written() {
         .lines()
         .count();
     assert_eq!(rows, 1 + 3 * evaluation.policies.len());
+}
+
+#[test]
+fn a_checkpoint_folder_is_a_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = folder.path().join("mine");
+    let weights = ActorWeights::random(&mut rng::stream(1, "test actor", 0));
+    let mut manifest = Manifest::new("small", "", "fct", 7);
+    manifest.decisions = 120_000;
+    save_actor(&checkpoint, &weights, &manifest).unwrap();
+    let loaded: Contestant = format!("ndt:{}/", checkpoint.display()).parse().unwrap();
+    assert_eq!(loaded.name(), format!("ndt:{}", checkpoint.display()));
+    assert_eq!(loaded.role(), Role::Learned);
+    let expected = "trained on small for fct, seed 7, 120,000 decisions, 0 updates";
+    assert_eq!(loaded.entry().origin, expected);
+    let config = EvalConfig {
+        traces: 1,
+        ..EvalConfig::new(scenario(), vec![loaded, contestants().remove(0)], 3)
+    };
+    let evaluation = run(&config);
+    let means: Vec<_> = evaluation.learned().map(|p| p.mean_fct_ms).collect();
+    assert_eq!(
+        means[0], means[1],
+        "the same weights make the same decisions"
+    );
 }

@@ -62,7 +62,7 @@ pub fn stroke(policy: &str, role: Role, index: usize) -> Stroke {
         (_, "cs") => solid(ORANGE, 2),
         (_, "st") => solid(PURPLE, 2),
         _ => Stroke {
-            colour: [TEAL, OLIVE, PINK, ORANGE, GREEN, PURPLE][index % 6],
+            colour: [TEAL, PINK, OLIVE][index % 3],
             width: 2,
             dash: Some((2, 2)),
         },
