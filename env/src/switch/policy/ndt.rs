@@ -52,7 +52,7 @@ impl QueueArea {
 /// Dynamic Threshold with a power-of-two α per port: accepts iff `q_i < α_i (B - Q)`.
 ///
 /// Triggers are tested after the counters of an event are updated, so the packet that triggers
-/// keeps its verdict. The switch then waits for [`decide`](NeuralDynamicThreshold::decide).
+/// keeps its verdict. The simulation then waits for the control loop.
 #[derive(Clone, Debug)]
 pub struct NeuralDynamicThreshold {
     mode: TriggerMode,
