@@ -1,1 +1,316 @@
-//! Parallel rollout workers, learner, validation, checkpoints and event files.
+//! Training: parallel rollout workers, learner, validation, checkpoints and event files.
+//!
+//! [`train`] makes a run folder and fills it:
+//!
+//! | file | holds |
+//! |---|---|
+//! | `config.toml` | all settings, resolved |
+//! | `metrics.csv` | one row a round; the same settings give the same bytes |
+//! | `perf.csv` | one row a round, wall clock: speeds and the shares of the threads' time |
+//! | `events.out.tfevents.*` | the same curves for TensorBoard |
+//! | `train.log` | what was said |
+//! | `checkpoints/step-N/` | the whole state after N decisions; the last two are kept |
+//! | `checkpoints/best/` | the best actor on the validation traces, as shipped |
+//!
+//! [`resume`] goes on from the newest valid state, bit for bit as if the training had not been
+//! interrupted.
+//!
+//! ```no_run
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use bufgym_train::{Controls, TrainConfig, train};
+//!
+//! let mut config = TrainConfig::default();
+//! config.out = "runs/first".into();
+//! config.budget.steps = Some(100_000);
+//! let stop = AtomicBool::new(false);
+//! let summary = train(config, &Controls { stop: &stop, quiet: false })?;
+//! println!("{}", summary.best.map_or(1.0, |best| best.result.value));
+//! # Ok::<(), bufgym_train::TrainError>(())
+//! ```
+
+mod config;
+mod console;
+mod curves;
+mod error;
+pub mod events;
+mod folder;
+mod report;
+mod rollout;
+mod state;
+mod trainer;
+mod validation;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bufgym_env::rng::{Split, trace_seed};
+use bufgym_env::traffic::generate;
+use bufgym_eval::evaluate::NumberedTrace;
+use bufgym_eval::{Contestant, EvalConfig, Evaluation, evaluate_traces};
+use serde::Serialize;
+
+pub use config::{
+    Budget, CheckpointConfig, LearnerConfig, RolloutConfig, TrainConfig, ValidationConfig,
+};
+pub use error::TrainError;
+pub use state::Best;
+pub use validation::ValidationResult;
+
+use console::Console;
+use folder::RunFolder;
+use rayon::prelude::*;
+use state::Stored;
+use trainer::{End, Output, Trainer};
+use validation::Validator;
+
+/// The rules that the learned policy is compared with at the end; DT and the unlimited buffer are
+/// in every comparison.
+const RIVALS: [&str; 3] = ["edt", "st", "cs"];
+
+/// How a caller steers a running training.
+#[derive(Clone, Copy, Debug)]
+pub struct Controls<'a> {
+    /// Set it to end the training: the round is finished, the state stored.
+    pub stop: &'a AtomicBool,
+    /// No progress bar and no lines on standard error, except for warnings.
+    pub quiet: bool,
+}
+
+/// How a training ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The budget is spent.
+    Finished,
+    /// It was told to stop; the state is stored.
+    Interrupted,
+}
+
+/// What a training came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrainSummary {
+    /// How it ended.
+    pub status: Status,
+    /// The run folder.
+    pub out: PathBuf,
+    /// Rounds, those before a resume included, as all numbers here.
+    pub rounds: u64,
+    /// Decisions over all workers.
+    pub decisions: u64,
+    /// Gradient updates.
+    pub updates: u64,
+    /// Episodes finished.
+    pub episodes: u64,
+    /// Wall-clock seconds in rounds.
+    pub elapsed_s: f64,
+    /// The best actor, in `checkpoints/best`; none before the first validation.
+    pub best: Option<Best>,
+    /// The best actor against the rules on further validation traces; none when interrupted.
+    #[serde(skip)]
+    pub evaluation: Option<Evaluation>,
+    /// The command for the full report on unseen traces.
+    pub eval_command: String,
+}
+
+/// What may be said at a resume.
+#[derive(Clone, Debug, Default)]
+pub struct ResumeOptions {
+    /// A new limit; the old one otherwise.
+    pub budget: Option<Budget>,
+    /// Another number of threads.
+    pub threads: Option<usize>,
+    /// Settings that the caller expects the training to have: anything else is an error.
+    pub expected: Expected,
+}
+
+/// Settings to compare with those of the training to be resumed; `None` is not compared.
+#[derive(Clone, Debug, Default)]
+pub struct Expected {
+    /// The scenario.
+    pub scenario: Option<bufgym_env::scenario::Scenario>,
+    /// The objective.
+    pub objective: Option<bufgym_env::control::Objective>,
+    /// The number of workers.
+    pub workers: Option<usize>,
+    /// The seed.
+    pub seed: Option<u64>,
+}
+
+/// Trains from the beginning in `config.out`.
+///
+/// Nothing is written before settings and folder have been found to be right.
+///
+/// # Errors
+/// [`TrainError`]; those that are the caller's mistake say so with
+/// [`is_bad_input`](TrainError::is_bad_input).
+pub fn train(config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSummary, TrainError> {
+    config.validate()?;
+    let folder = RunFolder::create(&config.out, config.force)?;
+    folder.write_config(&config.to_toml())?;
+    begin(config, folder, Console::new(controls.quiet), controls)
+}
+
+/// Goes on with the training in the run folder `dir` from its newest valid state.
+///
+/// # Errors
+/// As [`train`]; also when there is nothing to resume, when no stored state is valid, and when
+/// settings differ from those that the training was started with.
+pub fn resume(
+    dir: &Path,
+    options: &ResumeOptions,
+    controls: &Controls<'_>,
+) -> Result<TrainSummary, TrainError> {
+    let folder = RunFolder::open(dir)?;
+    let console = Console::new(controls.quiet);
+    let newest = Stored::newest(&folder.checkpoints(), &trainer::device(), |line| {
+        console.warn(line);
+    })?;
+    let mut config = match &newest {
+        Some(stored) => TrainConfig::from_toml_str(&stored.state.config, dir)?,
+        None => TrainConfig::load(&folder.config())?,
+    };
+    if newest.is_some() && folder.config().is_file() {
+        // What may change at a resume may also be changed in the file.
+        let edited = TrainConfig::load(&folder.config())?;
+        edited.require_same(&config)?;
+        config = edited;
+    }
+    options.expected.require(&config)?;
+    config.out = dir.to_owned();
+    config.budget = options.budget.unwrap_or(config.budget);
+    config.rollout.threads = options.threads.unwrap_or(config.rollout.threads);
+    config.validate()?;
+    folder.write_config(&config.to_toml())?;
+    let Some(stored) = newest else {
+        // Killed before the first state was stored.
+        return begin(config, folder, console, controls);
+    };
+    let mut output = Output::reopen(folder, console, &stored.state)?;
+    let trainer = Trainer::restore(config, stored)?;
+    let counters = trainer.counters();
+    output.console.say(&format!(
+        "resumed after {} decisions, {} updates",
+        counters.decisions, counters.updates
+    ));
+    go_on(trainer, &mut output, controls)
+}
+
+impl Expected {
+    fn require(&self, config: &TrainConfig) -> Result<(), TrainError> {
+        let mut expected = config.clone();
+        if let Some(scenario) = &self.scenario {
+            expected.scenario = scenario.clone();
+        }
+        expected.objective = self.objective.unwrap_or(config.objective);
+        expected.rollout.workers = self.workers.unwrap_or(config.rollout.workers);
+        expected.seed = self.seed.unwrap_or(config.seed);
+        expected.require_same(config)
+    }
+}
+
+fn begin(
+    config: TrainConfig,
+    folder: RunFolder,
+    console: Console,
+    controls: &Controls<'_>,
+) -> Result<TrainSummary, TrainError> {
+    let mut output = Output::create(folder, console)?;
+    output.curves.describe(&config);
+    let trainer = Trainer::new(config)?;
+    // From here on a kill at any moment leaves something to resume from.
+    trainer.store(&output)?;
+    go_on(trainer, &mut output, controls)
+}
+
+fn go_on(
+    mut trainer: Trainer,
+    output: &mut Output,
+    controls: &Controls<'_>,
+) -> Result<TrainSummary, TrainError> {
+    let validator = trainer
+        .pool()
+        .install(|| Validator::new(trainer.config()))?;
+    let end = trainer.run(output, &validator, controls.stop)?;
+    let stopped = || controls.stop.load(Ordering::SeqCst);
+    let mut evaluation = None;
+    if end == End::BudgetSpent && !stopped() {
+        trainer.validate_last(output, &validator)?;
+        evaluation = final_table(&trainer, output)?;
+    }
+    let status = match end {
+        End::BudgetSpent => Status::Finished,
+        End::Stopped => Status::Interrupted,
+    };
+    let counters = trainer.counters();
+    tracing::info!("{status:?} after {} decisions", counters.decisions);
+    Ok(TrainSummary {
+        status,
+        out: output.folder.path().to_owned(),
+        rounds: counters.rounds,
+        decisions: counters.decisions,
+        updates: counters.updates,
+        episodes: counters.episodes,
+        elapsed_s: counters.elapsed_s,
+        best: trainer.best(),
+        evaluation,
+        eval_command: eval_command(trainer.config(), output),
+    })
+}
+
+/// The best actor and the rules on validation traces behind those that chose it.
+fn final_table(trainer: &Trainer, output: &Output) -> Result<Option<Evaluation>, TrainError> {
+    let config = trainer.config();
+    let ValidationConfig {
+        traces: used,
+        final_traces,
+        seed,
+        ..
+    } = config.validation;
+    if final_traces == 0 || trainer.best().is_none() {
+        return Ok(None);
+    }
+    output.console.say(&format!(
+        "comparing the best policy with the rules on {final_traces} further validation traces"
+    ));
+    let learned = format!("ndt:{}", output.folder.best().display());
+    let contestants = std::iter::once(learned.as_str())
+        .chain(RIVALS)
+        .map(|policy| policy.parse::<Contestant>())
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut eval = EvalConfig::new(config.scenario.clone(), contestants, seed);
+    eval.traces = final_traces;
+    let evaluation = trainer.pool().install(|| {
+        let traces: Vec<NumberedTrace> = (used..used + final_traces)
+            .into_par_iter()
+            .map(|index| {
+                let seed = trace_seed(Split::Validation, seed, index);
+                let trace = generate(&config.scenario, seed);
+                NumberedTrace { index, seed, trace }
+            })
+            .collect();
+        evaluate_traces(&eval, Split::Validation, &traces, &|_| ())
+    })?;
+    Ok(Some(evaluation))
+}
+
+fn eval_command(config: &TrainConfig, output: &Output) -> String {
+    let mut command = format!(
+        "cargo evaluate --policy ndt:{} --policy dt --policy edt --policy st --policy cs",
+        output.folder.best().display()
+    );
+    let preset = bufgym_env::scenario::Scenario::preset(&config.scenario.name);
+    if config.scenario != bufgym_env::scenario::Scenario::default() {
+        // A scenario of one's own is in the run folder's configuration only.
+        let name = match preset {
+            Ok(preset) if preset == config.scenario => config.scenario.name.clone(),
+            _ => "FILE.toml".to_owned(),
+        };
+        command.push_str(&format!(" --scenario {name}"));
+    }
+    command.push_str(&format!(
+        " --out {}",
+        output.folder.path().join("report").display()
+    ));
+    command
+}

@@ -1,0 +1,451 @@
+//! All settings of a training, as read from and stored in TOML.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bufgym_agents::SacConfig;
+use bufgym_env::control::Objective;
+use bufgym_env::scenario::Scenario;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::TrainError;
+
+/// All settings of a training.
+///
+/// The TOML form has the same names; what is left out keeps its default. `scenario` is the name of
+/// a preset or a file, or a table with the scenario's settings:
+///
+/// ```
+/// use bufgym_train::TrainConfig;
+///
+/// let config = TrainConfig::from_toml_str(
+///     "scenario = 'ndt-16x1g'\nobjective = 'fct'\n[rollout]\nworkers = 8\n",
+///     "mine.toml".as_ref(),
+/// )?;
+/// assert_eq!(config.rollout.workers, 8);
+/// # Ok::<(), bufgym_train::TrainError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainConfig {
+    /// Where the run folder is made.
+    #[serde(skip)]
+    pub out: PathBuf,
+    /// Whether the files of an earlier run in `out` may be replaced.
+    #[serde(skip)]
+    pub force: bool,
+    /// The scenario to train on (`ndt-16x1g`).
+    #[serde(deserialize_with = "scenario", skip_serializing)]
+    pub scenario: Scenario,
+    /// What the agent is paid for (`fct`).
+    pub objective: Objective,
+    /// Seed of everything random: traces, weights, exploration, batches (0).
+    pub seed: u64,
+    /// When the training ends.
+    pub budget: Budget,
+    /// The rollout workers.
+    pub rollout: RolloutConfig,
+    /// The learner's share of a round, and its replay memory.
+    pub learner: LearnerConfig,
+    /// The learning algorithm.
+    pub sac: SacConfig,
+    /// The traces that choose the best weights.
+    pub validation: ValidationConfig,
+    /// Stored states.
+    pub checkpoint: CheckpointConfig,
+}
+
+/// When a training ends: at whichever limit comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Decisions over all workers; reached with the first round that ends there or later
+    /// (1,500,000 unless `minutes` is given).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// Wall-clock minutes of training, the time before a resume included (none). The only limit
+    /// that makes a run depend on the machine's speed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<f64>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            steps: Some(1_500_000),
+            minutes: None,
+        }
+    }
+}
+
+/// The rollout workers: environments on different training traces.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RolloutConfig {
+    /// Number of environments (32).
+    pub workers: usize,
+    /// Threads for rollouts, validation and learner together; 0 is one per core (0). Results do
+    /// not depend on it.
+    pub threads: usize,
+    /// Decisions of one worker in a round (16). A round is the unit of everything: the policy that
+    /// collects, the learner's updates, a row of `metrics.csv`.
+    pub decisions_per_round: u64,
+    /// Decisions over all workers that are made uniformly at random, before the actor is used and
+    /// the first update (4,096).
+    pub learning_starts: u64,
+    /// Number of different training traces; they repeat after that. 0: never (0).
+    pub traces: u64,
+    /// Time constant τ of the discount `e^{-Δt/τ}`, seconds (1).
+    pub tau_s: f64,
+}
+
+impl Default for RolloutConfig {
+    fn default() -> Self {
+        Self {
+            workers: 32,
+            threads: 0,
+            decisions_per_round: 16,
+            learning_starts: 4_096,
+            traces: 0,
+            tau_s: 1.0,
+        }
+    }
+}
+
+/// The learner's share of a round, and its replay memory.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LearnerConfig {
+    /// Gradient updates in a round (8). Divided by `workers · decisions_per_round` these are the
+    /// updates per decision.
+    pub updates_per_round: u64,
+    /// Transitions kept for learning, all workers together (200,000).
+    pub replay_capacity: usize,
+    /// Steps of a return before it is bootstrapped (1).
+    pub n_step: usize,
+}
+
+impl Default for LearnerConfig {
+    fn default() -> Self {
+        Self {
+            updates_per_round: 8,
+            replay_capacity: 200_000,
+            n_step: 1,
+        }
+    }
+}
+
+/// The traces that choose the best weights. They are validation traces, so neither the training
+/// nor an evaluation ever touches them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ValidationConfig {
+    /// Decisions over all workers between two validations, rounded up to whole rounds (100,000).
+    pub every_decisions: u64,
+    /// Traces of each validation (24).
+    pub traces: u64,
+    /// Traces of the table at the end; 0 for none (64). They lie behind those that chose the
+    /// weights, so the table is not biased by the choice.
+    pub final_traces: u64,
+    /// Seed of the validation traces; its own, so that runs with different seeds compare (0).
+    pub seed: u64,
+}
+
+impl Default for ValidationConfig {
+    fn default() -> Self {
+        Self {
+            every_decisions: 100_000,
+            traces: 24,
+            final_traces: 64,
+            seed: 0,
+        }
+    }
+}
+
+/// Stored states to resume from. They do not influence the results.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckpointConfig {
+    /// Seconds between two of them, at the next end of a round (90). There is always one at the
+    /// start and one at the end.
+    pub every_seconds: f64,
+    /// Rounds between two of them; 0 leaves it to the time alone (0).
+    pub every_rounds: u64,
+    /// How many are kept (2).
+    pub keep: usize,
+}
+
+impl Default for CheckpointConfig {
+    fn default() -> Self {
+        Self {
+            every_seconds: 90.0,
+            every_rounds: 0,
+            keep: 2,
+        }
+    }
+}
+
+impl TrainConfig {
+    /// Reads a configuration file.
+    ///
+    /// # Errors
+    /// [`TrainError::Config`] when the file cannot be read, and as
+    /// [`from_toml_str`](TrainConfig::from_toml_str).
+    pub fn load(path: &Path) -> Result<Self, TrainError> {
+        let text = fs::read_to_string(path).map_err(|error| TrainError::Config {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        })?;
+        Self::from_toml_str(&text, path)
+    }
+
+    /// Reads a configuration. `origin` is named in errors; a scenario file is looked for relative
+    /// to the working directory.
+    ///
+    /// # Errors
+    /// [`TrainError::Config`] with the line for text that is not TOML, unknown keys and values of
+    /// the wrong type, those of the scenario included.
+    pub fn from_toml_str(text: &str, origin: &Path) -> Result<Self, TrainError> {
+        toml::from_str(text).map_err(|error| TrainError::Config {
+            path: origin.to_owned(),
+            problem: describe(text, &error),
+        })
+    }
+
+    /// All settings as TOML, readable by [`from_toml_str`](TrainConfig::from_toml_str).
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        // Numbers, texts and tables of them always have a TOML form.
+        let mut text = toml::to_string(self).unwrap_or_default();
+        let _ = write!(text, "\n[scenario]\n{}", self.scenario.to_toml());
+        text
+    }
+
+    /// Whether the whole makes sense.
+    ///
+    /// # Errors
+    /// The first setting that does not, with what would be right.
+    pub fn validate(&self) -> Result<(), TrainError> {
+        self.scenario.validate()?;
+        self.sac.validate()?;
+        let rollout = &self.rollout;
+        let positive = [
+            ("rollout.workers", rollout.workers as u64),
+            ("rollout.decisions_per_round", rollout.decisions_per_round),
+            ("rollout.learning_starts", rollout.learning_starts),
+            ("learner.n_step", self.learner.n_step as u64),
+            (
+                "validation.every_decisions",
+                self.validation.every_decisions,
+            ),
+            ("validation.traces", self.validation.traces),
+            ("checkpoint.keep", self.checkpoint.keep as u64),
+            ("budget.steps", self.budget.steps.unwrap_or(1)),
+        ];
+        for (setting, value) in positive {
+            require(value > 0, setting, "must be at least 1, not 0")?;
+        }
+        let minutes = self.budget.minutes.unwrap_or(1.0);
+        for (setting, value) in [
+            ("rollout.tau_s", rollout.tau_s),
+            ("budget.minutes", minutes),
+            ("checkpoint.every_seconds", self.checkpoint.every_seconds),
+        ] {
+            let problem = format!("must be a positive number, not {value}");
+            require(value.is_finite() && value > 0.0, setting, &problem)?;
+        }
+        require(
+            self.budget.steps.is_some() || self.budget.minutes.is_some(),
+            "budget",
+            "give steps or minutes, else the training never ends",
+        )?;
+        require(
+            rollout.traces == 0 || rollout.traces >= rollout.workers as u64,
+            "rollout.traces",
+            "must be 0 or at least the number of workers, so that they play different traces",
+        )?;
+        let in_flight = rollout.workers * self.learner.n_step;
+        let room = self.sac.batch_size.max(in_flight);
+        let problem = format!("must be at least {room} to hold a batch");
+        require(
+            self.learner.replay_capacity >= room,
+            "learner.replay_capacity",
+            &problem,
+        )
+    }
+
+    /// Decisions over all workers in one round.
+    #[must_use]
+    pub fn decisions_per_round(&self) -> u64 {
+        self.rollout.workers as u64 * self.rollout.decisions_per_round
+    }
+
+    /// Rounds between two validations.
+    #[must_use]
+    pub fn rounds_per_validation(&self) -> u64 {
+        self.validation
+            .every_decisions
+            .div_ceil(self.decisions_per_round())
+    }
+
+    /// The settings that determine the results, as TOML: without budget, checkpoint times and
+    /// threads, which may change at a resume.
+    pub(crate) fn identity(&self) -> toml::Table {
+        let mut config = self.clone();
+        config.budget = Budget::default();
+        config.checkpoint = CheckpointConfig::default();
+        config.rollout.threads = 0;
+        config.to_toml().parse().unwrap_or_default()
+    }
+
+    /// The first setting in which two configurations of one training differ.
+    ///
+    /// # Errors
+    /// [`TrainError::Mismatch`] naming it.
+    pub(crate) fn require_same(&self, stored: &Self) -> Result<(), TrainError> {
+        if self.scenario.name != stored.scenario.name {
+            return Err(TrainError::Mismatch {
+                setting: "scenario".into(),
+                stored: stored.scenario.name.clone(),
+                given: self.scenario.name.clone(),
+            });
+        }
+        match first_difference("", &stored.identity(), &self.identity()) {
+            None => Ok(()),
+            Some((setting, stored, given)) => Err(TrainError::Mismatch {
+                setting,
+                stored,
+                given,
+            }),
+        }
+    }
+}
+
+fn require(holds: bool, setting: &'static str, problem: &str) -> Result<(), TrainError> {
+    if holds {
+        return Ok(());
+    }
+    Err(TrainError::Setting {
+        setting,
+        problem: problem.to_owned(),
+    })
+}
+
+fn first_difference(
+    prefix: &str,
+    stored: &toml::Table,
+    given: &toml::Table,
+) -> Option<(String, String, String)> {
+    let show = |value: Option<&toml::Value>| value.map_or("unset".into(), ToString::to_string);
+    let added = given.keys().filter(|key| !stored.contains_key(*key));
+    for key in stored.keys().chain(added) {
+        let name = format!("{prefix}{key}");
+        match (stored.get(key), given.get(key)) {
+            (Some(toml::Value::Table(a)), Some(toml::Value::Table(b))) => {
+                if let Some(found) = first_difference(&format!("{name}."), a, b) {
+                    return Some(found);
+                }
+            }
+            (a, b) if a != b => return Some((name, show(a), show(b))),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The scenario by name, file or table of settings.
+fn scenario<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Scenario, D::Error> {
+    match toml::Value::deserialize(deserializer)? {
+        toml::Value::String(name) => Scenario::load(&name),
+        toml::Value::Table(table) => Scenario::from_toml_str(&table.to_string(), "scenario"),
+        other => {
+            let kind = other.type_str();
+            return Err(D::Error::custom(format!(
+                "expected a scenario's name or a table of its settings, found {kind}"
+            )));
+        }
+    }
+    .map_err(D::Error::custom)
+}
+
+/// One line with the place of the mistake.
+fn describe(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().trim().replace('\n', "; ");
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
+        None => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<TrainConfig, TrainError> {
+        TrainConfig::from_toml_str(text, Path::new("a.toml"))
+    }
+
+    #[test]
+    fn settings_survive_their_file() {
+        let mut config = TrainConfig {
+            seed: 3,
+            budget: Budget {
+                steps: None,
+                minutes: Some(2.5),
+            },
+            ..TrainConfig::default()
+        };
+        config.scenario.set("active_ports=2..8").unwrap();
+        config.sac.batch_size = 17;
+        assert_eq!(read(&config.to_toml()).unwrap(), config);
+        assert_eq!(read("").unwrap(), TrainConfig::default());
+    }
+
+    #[test]
+    fn mistakes_are_one_line_with_their_place() {
+        for (text, parts) in [
+            ("seed = 1\nsede = 2\n", ["a.toml", "line 2", "sede"]),
+            ("[sac]\nbatchsize = 2\n", ["a.toml", "line 2", "batchsize"]),
+            ("objective = 'fcd'", ["a.toml", "line 1", "fct"]),
+            ("[rollout]\nworkers = -1\n", ["a.toml", "line 2", "-1"]),
+            ("[scenario]\nportz = 3\n", ["a.toml", "line", "portz"]),
+            ("scenario = 'ndt-16x2g'", ["a.toml", "line 1", "ndt-16x1g"]),
+            ("seed = = 1", ["a.toml", "line 1", ""]),
+        ] {
+            let message = read(text).unwrap_err().to_string();
+            assert!(!message.contains('\n'), "{message}");
+            for part in parts {
+                assert!(message.contains(part), "{part:?} not in {message:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_without_sense_are_refused() {
+        let refused = |change: fn(&mut TrainConfig)| {
+            let mut config = TrainConfig::default();
+            change(&mut config);
+            config.validate().unwrap_err().to_string()
+        };
+        assert!(refused(|c| c.rollout.workers = 0).contains("rollout.workers"));
+        assert!(refused(|c| c.budget.steps = Some(0)).contains("budget.steps"));
+        assert!(refused(|c| c.budget.minutes = Some(f64::NAN)).contains("budget.minutes"));
+        assert!(refused(|c| c.budget.steps = None).contains("never ends"));
+        assert!(refused(|c| c.learner.replay_capacity = 1).contains("replay_capacity"));
+        assert!(TrainConfig::default().validate().is_ok());
+    }
+
+    #[test]
+    fn only_what_does_not_change_results_may_differ_at_a_resume() {
+        let stored = TrainConfig::default();
+        let mut given = stored.clone();
+        given.budget.steps = Some(7);
+        given.rollout.threads = 5;
+        assert!(given.require_same(&stored).is_ok());
+        given.sac.batch_size += 1;
+        let message = given.require_same(&stored).unwrap_err().to_string();
+        assert!(message.contains("sac.batch_size"), "{message}");
+    }
+}

@@ -1,0 +1,83 @@
+//! What a person sees of a training: a progress bar, a few lines, and `train.log`.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use tracing::subscriber::DefaultGuard;
+
+/// Standard error and the log file. Every message goes to both, except that a quiet console shows
+/// warnings alone.
+pub(crate) struct Console {
+    quiet: bool,
+    bar: ProgressBar,
+    _log: Option<DefaultGuard>,
+}
+
+impl Console {
+    pub(crate) fn new(quiet: bool) -> Self {
+        Self {
+            quiet,
+            bar: ProgressBar::hidden(),
+            _log: None,
+        }
+    }
+
+    /// Sends the events of this thread to `train.log`, behind what is there.
+    pub(crate) fn log_to(&mut self, path: &Path) -> io::Result<()> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(Mutex::new(file))
+            .with_ansi(false)
+            .with_target(false)
+            .finish();
+        self._log = Some(tracing::subscriber::set_default(subscriber));
+        Ok(())
+    }
+
+    /// Shows a bar; hidden when quiet or when standard error is not a terminal.
+    pub(crate) fn start_bar(&mut self, length: u64, position: u64) {
+        if self.quiet {
+            return;
+        }
+        let left = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let left = Duration::from_secs(state.eta().as_secs());
+            let _ = write!(out, "{}", indicatif::HumanDuration(left));
+        };
+        let template = "{bar:30} {percent:>3} % · {left} left · {msg}";
+        let style = ProgressStyle::with_template(template)
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .with_key("left", left);
+        self.bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+        self.bar.set_style(style);
+        self.bar.set_position(position);
+        self.bar.reset_eta();
+    }
+
+    pub(crate) fn advance(&self, position: u64, message: String) {
+        self.bar.set_position(position);
+        self.bar.set_message(message);
+    }
+
+    pub(crate) fn stop_bar(&mut self) {
+        self.bar.finish_and_clear();
+        self.bar = ProgressBar::hidden();
+    }
+
+    /// A line for the person and the log.
+    pub(crate) fn say(&self, line: &str) {
+        tracing::info!("{line}");
+        if !self.quiet {
+            self.bar.suspend(|| eprintln!("{line}"));
+        }
+    }
+
+    /// Something went wrong that does not end the training.
+    pub(crate) fn warn(&self, line: &str) {
+        tracing::warn!("{line}");
+        self.bar.suspend(|| eprintln!("warning: {line}"));
+    }
+}

@@ -1,0 +1,158 @@
+//! Why a training could not start, go on or be resumed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bufgym_agents::{ReplayError, SacError};
+use bufgym_env::gym::EnvError;
+use bufgym_env::network::SimError;
+use bufgym_env::scenario::ScenarioError;
+use bufgym_eval::{ContestantError, EvalError};
+use bufgym_models::checkpoint::CheckpointError;
+
+/// An error of this crate. Its text is one line that says what is wrong, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// A setting has a value that makes no sense.
+    #[error("{setting}: {problem}")]
+    Setting {
+        /// The setting as written in the configuration, for instance `rollout.workers`.
+        setting: &'static str,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
+    /// A configuration file cannot be understood.
+    #[error("{}: {problem}", .path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// Line and mistake.
+        problem: String,
+    },
+    /// The scenario is not valid.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The settings of the learner are not valid, or its stored state is damaged.
+    #[error(transparent)]
+    Sac(#[from] SacError),
+    /// The stored replay is damaged.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// An environment failed.
+    #[error(transparent)]
+    Env(#[from] EnvError),
+    /// A simulation failed.
+    #[error(transparent)]
+    Simulation(#[from] SimError),
+    /// A shipped checkpoint cannot be written.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The comparison at the end failed.
+    #[error(transparent)]
+    Eval(#[from] EvalError),
+    /// The actor just written cannot be used.
+    #[error(transparent)]
+    Contestant(#[from] ContestantError),
+    /// The output folder cannot be made or written to.
+    #[error("cannot write to output folder {}: {source}", .path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The output folder holds something.
+    #[error(
+        "output folder {} is not empty; choose another one, continue its training with --resume, \
+         or overwrite it with --force", .0.display()
+    )]
+    FolderNotEmpty(PathBuf),
+    /// Another process trains in this folder.
+    #[error("{} is in use by another training; wait for it or choose another folder", .0.display())]
+    FolderInUse(PathBuf),
+    /// There is no training in the folder.
+    #[error(
+        "{} holds no checkpoint to resume from (looked for checkpoints/step-N); start a new \
+         training with --out", .0.display()
+    )]
+    NothingToResume(PathBuf),
+    /// A training is resumed with other settings than it was started with.
+    #[error(
+        "cannot resume with another {setting}: the training was started with {stored}, now it is \
+         {given}; start a new training for that"
+    )]
+    Mismatch {
+        /// The setting that differs.
+        setting: String,
+        /// Its value at the start of the training.
+        stored: String,
+        /// Its value now.
+        given: String,
+    },
+    /// Every stored state is damaged.
+    #[error("no checkpoint in {} can be read; the newest: {newest}", .folder.display())]
+    NoValidState {
+        /// The folder with the checkpoints.
+        folder: PathBuf,
+        /// What is wrong with the newest one.
+        newest: Box<TrainError>,
+    },
+    /// One file of a stored state is damaged.
+    #[error("checkpoint {}: {problem}", .path.display())]
+    State {
+        /// Folder or file of the stored state.
+        path: PathBuf,
+        /// The field or checksum that is wrong.
+        problem: String,
+    },
+    /// A file or folder cannot be read or written.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The threads for the rollouts cannot be started.
+    #[error("cannot start {threads} threads: {reason}")]
+    Threads {
+        /// Number of threads asked for.
+        threads: usize,
+        /// What the operating system says.
+        reason: String,
+    },
+}
+
+impl TrainError {
+    /// Whether the caller gave something wrong (exit status 2), as opposed to a failure on the way
+    /// (exit status 1).
+    #[must_use]
+    pub fn is_bad_input(&self) -> bool {
+        !matches!(
+            self,
+            Self::Env(_)
+                | Self::Simulation(_)
+                | Self::Eval(_)
+                | Self::Contestant(_)
+                | Self::Checkpoint(_)
+                | Self::Io { .. }
+                | Self::Threads { .. }
+        )
+    }
+
+    /// For `map_err` on making the run folder.
+    pub(crate) fn folder(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Folder {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// For `map_err` on operations with `path`.
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! What one round measured, as rows of the tables and as training curves.
+
+use std::fmt::Write as _;
+use std::io;
+
+use bufgym_agents::UpdateMetrics;
+use bufgym_env::control::{ALPHAS, cell_centre};
+use bufgym_env::gym::EpisodeStats;
+
+use crate::events::{EventLog, Histogram};
+use crate::state::Counters;
+use crate::validation::ValidationResult;
+
+/// Columns of `metrics.csv`: only what the same settings reproduce bit for bit.
+pub(crate) const METRICS: &str = "round,decisions,updates,replay,critic_loss,actor_loss,\
+    temperature,entropy,q_mean,target_mean,td_error,alpha_mean_log2,episodes,episode_return,\
+    episode_decisions,episode_mean_fct_ms,episode_drops,episode_timeouts,validation,\
+    validation_low,validation_high,validation_won,validation_fct_ratio,best";
+
+/// Columns of `perf.csv`: wall clock.
+pub(crate) const PERF: &str = "round,decisions,elapsed_s,round_s,env_steps_per_s,packets_per_s,\
+    updates_per_s,learner_share,rollout_share,validation_share,idle_share";
+
+/// Means over the updates of a round.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Learning {
+    pub(crate) updates: u64,
+    pub(crate) critic_loss: Option<f64>,
+    pub(crate) actor_loss: Option<f64>,
+    pub(crate) temperature: Option<f64>,
+    pub(crate) entropy: Option<f64>,
+    pub(crate) q_mean: Option<f64>,
+    pub(crate) target_mean: Option<f64>,
+    pub(crate) td_error: Option<f64>,
+}
+
+impl Learning {
+    pub(crate) fn of(updates: &[UpdateMetrics]) -> Self {
+        let mean = |field: fn(&UpdateMetrics) -> Option<f32>| {
+            mean(updates.iter().filter_map(field).map(f64::from))
+        };
+        Self {
+            updates: updates.len() as u64,
+            critic_loss: mean(|u| Some(u.critic_loss)),
+            actor_loss: mean(|u| u.actor_loss),
+            temperature: updates.last().map(|u| f64::from(u.temperature)),
+            entropy: mean(|u| u.entropy),
+            q_mean: mean(|u| Some(u.q_mean)),
+            target_mean: mean(|u| Some(u.target_mean)),
+            td_error: mean(|u| Some(u.td_error)),
+        }
+    }
+}
+
+/// Means over the episodes that ended in a round, and the actions of the round.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rollouts {
+    pub(crate) episodes: u64,
+    pub(crate) decisions_of_episodes: u64,
+    pub(crate) packets: u64,
+    return_: Option<f64>,
+    decisions: Option<f64>,
+    mean_fct_ms: Option<f64>,
+    drops: Option<f64>,
+    timeouts: Option<f64>,
+    actions: [u64; ALPHAS.len()],
+}
+
+impl Rollouts {
+    pub(crate) fn of<'a>(
+        episodes: impl Iterator<Item = &'a EpisodeStats>,
+        actions: impl Iterator<Item = &'a u8>,
+    ) -> Self {
+        let episodes: Vec<&EpisodeStats> = episodes.collect();
+        let mean_of = |field: fn(&EpisodeStats) -> f64| {
+            mean(episodes.iter().map(|e| field(e)).filter(|v| v.is_finite()))
+        };
+        let mut counts = [0; ALPHAS.len()];
+        for &action in actions {
+            counts[usize::from(action)] += 1;
+        }
+        Self {
+            episodes: episodes.len() as u64,
+            decisions_of_episodes: episodes.iter().map(|e| e.decisions).sum(),
+            packets: episodes.iter().map(|e| e.packets_forwarded).sum(),
+            return_: mean_of(|e| e.return_),
+            decisions: mean_of(|e| e.decisions as f64),
+            mean_fct_ms: mean_of(|e| e.mean_fct_ms),
+            drops: mean_of(|e| e.drops as f64),
+            timeouts: mean_of(|e| e.timeouts as f64),
+            actions: counts,
+        }
+    }
+
+    /// Mean of log2 α over ports and decisions: the first level is 2^-2.
+    fn alpha_mean_log2(&self) -> Option<f64> {
+        let total: u64 = self.actions.iter().sum();
+        let weighted: u64 = self.actions.iter().zip(0..).map(|(n, i)| n * i).sum();
+        (total > 0).then(|| weighted as f64 / total as f64 - 2.0)
+    }
+}
+
+/// Where the time of a round went, in seconds; those of the three kinds of work are summed over
+/// the threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Clock {
+    pub(crate) wall_s: f64,
+    pub(crate) learner_s: f64,
+    pub(crate) rollout_s: f64,
+    pub(crate) validation_s: f64,
+    pub(crate) threads: usize,
+}
+
+/// One round.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RoundReport {
+    /// After the round.
+    pub(crate) counters: Counters,
+    /// Decisions of this round.
+    pub(crate) decisions: u64,
+    /// Transitions in the replay.
+    pub(crate) replay: u64,
+    pub(crate) learning: Learning,
+    pub(crate) rollouts: Rollouts,
+    /// Of the actor that the round began with.
+    pub(crate) validation: Option<ValidationResult>,
+    /// The best validation value so far.
+    pub(crate) best: Option<f64>,
+    pub(crate) clock: Clock,
+}
+
+impl RoundReport {
+    pub(crate) fn metrics_row(&self) -> String {
+        let (counters, learning, rollouts) = (&self.counters, &self.learning, &self.rollouts);
+        let validation = |field: fn(&ValidationResult) -> f64| self.validation.as_ref().map(field);
+        let mut row = format!(
+            "{},{},{},{}",
+            counters.rounds, counters.decisions, counters.updates, self.replay
+        );
+        for value in [
+            learning.critic_loss,
+            learning.actor_loss,
+            learning.temperature,
+            learning.entropy,
+            learning.q_mean,
+            learning.target_mean,
+            learning.td_error,
+            rollouts.alpha_mean_log2(),
+            Some(rollouts.episodes as f64),
+            rollouts.return_,
+            rollouts.decisions,
+            rollouts.mean_fct_ms,
+            rollouts.drops,
+            rollouts.timeouts,
+            validation(|v| v.value),
+            validation(|v| v.low),
+            validation(|v| v.high),
+            validation(|v| v.won),
+            validation(|v| v.fct_ratio),
+            self.best,
+        ] {
+            row.push(',');
+            if let Some(value) = value {
+                let _ = write!(row, "{value}");
+            }
+        }
+        row
+    }
+
+    pub(crate) fn perf_row(&self) -> String {
+        let mut row = format!("{},{}", self.counters.rounds, self.counters.decisions);
+        for value in [self.counters.elapsed_s, self.clock.wall_s] {
+            let _ = write!(row, ",{value:.3}");
+        }
+        for (_, value) in self.speeds() {
+            let _ = write!(row, ",{value:.4}");
+        }
+        row
+    }
+
+    /// Decisions, packets and updates per second, and the shares of the threads' time.
+    fn speeds(&self) -> [(&'static str, f64); 7] {
+        let clock = &self.clock;
+        let steps = quotient(self.decisions as f64, clock.wall_s);
+        // A simulator reports its packets at the end of an episode, so the packets of one round
+        // are those of its decisions at the mean so far.
+        let counters = &self.counters;
+        let packets = quotient(counters.packets as f64, counters.episode_decisions as f64);
+        let share = |seconds: f64| quotient(seconds, clock.wall_s * clock.threads as f64);
+        let (learner, rollout) = (share(clock.learner_s), share(clock.rollout_s));
+        let validation = share(clock.validation_s);
+        [
+            ("perf/env_steps_per_s", steps),
+            ("perf/packets_per_s", steps * packets),
+            (
+                "perf/updates_per_s",
+                quotient(self.learning.updates as f64, clock.wall_s),
+            ),
+            ("perf/learner_share", learner),
+            ("perf/rollout_share", rollout),
+            ("perf/validation_share", validation),
+            (
+                "perf/idle_share",
+                (1.0 - learner - rollout - validation).max(0.0),
+            ),
+        ]
+    }
+
+    /// Short text beside the progress bar.
+    pub(crate) fn status(&self) -> String {
+        let [(_, steps), _, (_, updates), ..] = self.speeds();
+        let best = self
+            .best
+            .map_or(String::new(), |best| format!(" · best {best:.3} × DT"));
+        format!("{steps:.0} decisions/s · {updates:.0} updates/s{best}")
+    }
+
+    /// Adds the round to the training curves.
+    pub(crate) fn write_events(&self, log: &mut dyn EventLog) -> io::Result<()> {
+        let step = self.counters.decisions;
+        let (learning, rollouts) = (&self.learning, &self.rollouts);
+        for (tag, value) in [
+            ("loss/critic", learning.critic_loss),
+            ("loss/actor", learning.actor_loss),
+            ("sac/temperature", learning.temperature),
+            ("sac/entropy", learning.entropy),
+            ("sac/q_mean", learning.q_mean),
+            ("sac/target_mean", learning.target_mean),
+            ("sac/td_error", learning.td_error),
+            ("rollout/alpha_mean_log2", rollouts.alpha_mean_log2()),
+            ("rollout/episode_return", rollouts.return_),
+            ("rollout/episode_decisions", rollouts.decisions),
+            ("rollout/mean_fct_ms", rollouts.mean_fct_ms),
+            ("rollout/drops", rollouts.drops),
+            ("rollout/timeouts", rollouts.timeouts),
+        ] {
+            if let Some(value) = value {
+                log.scalar(tag, step, value)?;
+            }
+        }
+        for (tag, value) in self.speeds() {
+            log.scalar(tag, step, value)?;
+        }
+        let centres: [f64; ALPHAS.len()] = std::array::from_fn(|i| f64::from(cell_centre(i)));
+        let actions = Histogram::of_cells(&centres, &rollouts.actions);
+        log.histogram("rollout/actions", step, &actions)?;
+        if let Some(validation) = &self.validation {
+            log.scalar("validation/ratio_to_dt", step, validation.value)?;
+            log.scalar(
+                "validation/mean_fct_ratio_to_dt",
+                step,
+                validation.fct_ratio,
+            )?;
+            log.scalar("validation/won", step, validation.won)?;
+        }
+        log.flush()
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0_u64);
+    for value in values {
+        sum += value;
+        count += 1;
+    }
+    (count > 0).then(|| sum / count as f64)
+}
+
+/// Zero where nothing has been counted yet.
+fn quotient(value: f64, by: f64) -> f64 {
+    if by > 0.0 { value / by } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_a_value_or_nothing_for_every_column() {
+        let columns = |text: &str| text.split(',').count();
+        let mut report = RoundReport::default();
+        assert_eq!(columns(&report.metrics_row()), columns(METRICS));
+        assert_eq!(columns(&report.perf_row()), columns(PERF));
+        report.validation = Some(ValidationResult {
+            value: 0.9,
+            low: 0.8,
+            high: 1.0,
+            won: 0.5,
+            fct_ratio: 0.9,
+            failed: 0,
+        });
+        report.clock.wall_s = 1.0;
+        assert_eq!(columns(&report.metrics_row()), columns(METRICS));
+        assert!(!report.perf_row().contains("NaN"));
+    }
+
+    #[test]
+    fn episodes_and_actions_are_averaged() {
+        let episode = |fct: f64| EpisodeStats {
+            mean_fct_ms: fct,
+            decisions: 3,
+            ..EpisodeStats::default()
+        };
+        let episodes = [episode(1.0), episode(3.0), episode(f64::NAN)];
+        let rollouts = Rollouts::of(episodes.iter(), [2_u8, 3].iter());
+        assert_eq!(rollouts.mean_fct_ms, Some(2.0));
+        assert_eq!(rollouts.decisions_of_episodes, 9);
+        assert_eq!(rollouts.alpha_mean_log2(), Some(0.5));
+    }
+}

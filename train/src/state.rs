@@ -1,0 +1,285 @@
+//! The whole state of a training on disk: `checkpoints/step-N/`, N decisions.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `state.json` | counters, configuration, best result, and every worker's random stream and environment (trace and actions, which determine a deterministic simulator) |
+//! | `state.sha256` | checksum of `state.json` |
+//! | `replay.bin` | the replay memory |
+//! | `sac/` | weights, targets, optimisers, temperature |
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bufgym_agents::{Replay, Sac};
+use bufgym_models::Device;
+use bufgym_models::files::{recover_folder, replace_folder, sha256, write_synced};
+use serde::{Deserialize, Serialize};
+
+use crate::TrainError;
+use crate::rollout::WorkerState;
+use crate::validation::ValidationResult;
+
+const FORMAT_VERSION: u32 = 1;
+const STATE: &str = "state.json";
+const CHECKSUM: &str = "state.sha256";
+const REPLAY: &str = "replay.bin";
+const SAC: &str = "sac";
+const PREFIX: &str = "step-";
+
+/// Everything but the learner and its replay.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct State {
+    pub(crate) format_version: u32,
+    pub(crate) bufgym_version: String,
+    /// The configuration as TOML.
+    pub(crate) config: String,
+    pub(crate) counters: Counters,
+    pub(crate) best: Option<Best>,
+    /// Lengths in bytes at this moment: what lies behind is cut off at a resume.
+    pub(crate) metrics_bytes: u64,
+    pub(crate) perf_bytes: u64,
+    pub(crate) workers: Vec<WorkerState>,
+}
+
+/// How far a training has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Counters {
+    /// Rounds finished.
+    pub(crate) rounds: u64,
+    /// Decisions over all workers.
+    pub(crate) decisions: u64,
+    /// Gradient updates.
+    pub(crate) updates: u64,
+    /// Episodes finished.
+    pub(crate) episodes: u64,
+    /// Decisions of the finished episodes.
+    pub(crate) episode_decisions: u64,
+    /// Packets that the finished episodes moved.
+    pub(crate) packets: u64,
+    /// Wall-clock seconds of training.
+    pub(crate) elapsed_s: f64,
+}
+
+/// The best actor so far, in `checkpoints/best`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// Decisions before it.
+    pub decisions: u64,
+    /// Updates before it.
+    pub updates: u64,
+    /// How good it is.
+    pub result: ValidationResult,
+}
+
+/// A stored state, read back.
+pub(crate) struct Stored {
+    pub(crate) state: State,
+    pub(crate) replay: Replay,
+    pub(crate) sac: Sac,
+}
+
+impl State {
+    pub(crate) fn new(config: String) -> Self {
+        Self {
+            format_version: FORMAT_VERSION,
+            bufgym_version: env!("CARGO_PKG_VERSION").to_owned(),
+            config,
+            counters: Counters::default(),
+            best: None,
+            metrics_bytes: 0,
+            perf_bytes: 0,
+            workers: Vec::new(),
+        }
+    }
+
+    /// Writes `step-N` into `checkpoints`, whole or not at all, then removes all but the newest
+    /// `keep`.
+    pub(crate) fn save(
+        &self,
+        checkpoints: &Path,
+        keep: usize,
+        sac: &Sac,
+        replay: &Replay,
+    ) -> Result<PathBuf, TrainError> {
+        let folder = checkpoints.join(format!("{PREFIX}{}", self.counters.decisions));
+        replace_folder(&folder, |new| self.write(new, sac, replay)).map_err(
+            |error| match error {
+                SaveError::Io(source) => TrainError::io(&folder)(source),
+                SaveError::Train(error) => error,
+            },
+        )?;
+        for (_, old) in stored_steps(checkpoints)?.into_iter().skip(keep.max(1)) {
+            fs::remove_dir_all(&old).map_err(TrainError::io(&old))?;
+        }
+        Ok(folder)
+    }
+
+    fn write(&self, folder: &Path, sac: &Sac, replay: &Replay) -> Result<(), SaveError> {
+        let learner = folder.join(SAC);
+        fs::create_dir(&learner)?;
+        sac.save(&learner).map_err(TrainError::from)?;
+        File::open(&learner)?.sync_all()?;
+        replay
+            .save(&folder.join(REPLAY))
+            .map_err(TrainError::from)?;
+        let json = serde_json::to_vec(self).map_err(io::Error::other)?;
+        write_synced(&folder.join(CHECKSUM), sha256(&json).as_bytes())?;
+        write_synced(&folder.join(STATE), &json)?;
+        Ok(())
+    }
+
+    fn read(folder: &Path) -> Result<Self, TrainError> {
+        let path = folder.join(STATE);
+        let damaged = |problem: String| TrainError::State {
+            path: path.clone(),
+            problem,
+        };
+        let json = fs::read(&path).map_err(|error| damaged(error.to_string()))?;
+        let expected = fs::read_to_string(folder.join(CHECKSUM))
+            .map_err(|error| damaged(format!("{CHECKSUM}: {error}")))?;
+        let found = sha256(&json);
+        if found != expected.trim() {
+            return Err(damaged(format!(
+                "its sha256 is {found}, but {CHECKSUM} says {}: the file is damaged",
+                expected.trim()
+            )));
+        }
+        // The version is looked at first: another one may have other fields.
+        let value: serde_json::Value =
+            serde_json::from_slice(&json).map_err(|error| damaged(error.to_string()))?;
+        let version = &value["format_version"];
+        if *version != FORMAT_VERSION {
+            return Err(damaged(format!(
+                "format_version is {version}; this program reads version {FORMAT_VERSION}"
+            )));
+        }
+        serde_json::from_slice(&json).map_err(|error| damaged(error.to_string()))
+    }
+}
+
+impl Stored {
+    fn read(folder: &Path, device: &Device) -> Result<Self, TrainError> {
+        let state = State::read(folder)?;
+        let replay = Replay::load(&folder.join(REPLAY))?;
+        let sac = Sac::load(&folder.join(SAC), device)?;
+        let problem = if replay.streams() != state.workers.len() {
+            Some("the replay has another number of workers than state.json")
+        } else if sac.updates() != state.counters.updates {
+            Some("the learner has another number of updates than state.json")
+        } else {
+            None
+        };
+        match problem {
+            None => Ok(Self { state, replay, sac }),
+            Some(problem) => Err(TrainError::State {
+                path: folder.to_owned(),
+                problem: problem.to_owned(),
+            }),
+        }
+    }
+
+    /// The newest state that can be read, or `None` where there has never been one. Damaged ones
+    /// are reported to `warn` and renamed out of the way, not removed.
+    pub(crate) fn newest(
+        checkpoints: &Path,
+        device: &Device,
+        mut warn: impl FnMut(&str),
+    ) -> Result<Option<Self>, TrainError> {
+        complete_interrupted_writes(checkpoints)?;
+        let mut damaged = Vec::new();
+        let mut newest = None;
+        let mut found = None;
+        for (_, folder) in stored_steps(checkpoints)? {
+            match Self::read(&folder, device) {
+                Ok(stored) => {
+                    found = Some(stored);
+                    break;
+                }
+                Err(error) => {
+                    warn(&format!("{error}; trying the checkpoint before it"));
+                    newest.get_or_insert(error);
+                    damaged.push(folder);
+                }
+            }
+        }
+        match (found, newest) {
+            (None, Some(newest)) => Err(TrainError::NoValidState {
+                folder: checkpoints.to_owned(),
+                newest: Box::new(newest),
+            }),
+            (found, _) => {
+                damaged.iter().try_for_each(|folder| set_aside(folder))?;
+                Ok(found)
+            }
+        }
+    }
+}
+
+enum SaveError {
+    Io(io::Error),
+    Train(TrainError),
+}
+
+impl From<io::Error> for SaveError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<TrainError> for SaveError {
+    fn from(error: TrainError) -> Self {
+        Self::Train(error)
+    }
+}
+
+/// `(N, checkpoints/step-N)`, newest first.
+fn stored_steps(checkpoints: &Path) -> Result<Vec<(u64, PathBuf)>, TrainError> {
+    let mut steps: Vec<(u64, PathBuf)> = names(checkpoints)?
+        .into_iter()
+        .filter_map(|name| Some((name.strip_prefix(PREFIX)?.parse().ok()?, name)))
+        .map(|(step, name)| (step, checkpoints.join(name)))
+        .collect();
+    steps.sort_by(|a, b| b.cmp(a));
+    Ok(steps)
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, TrainError> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(TrainError::io(folder))?,
+    };
+    entries
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<io::Result<_>>()
+        .map_err(TrainError::io(folder))
+}
+
+/// A kill may leave a half-written folder, or one that was about to be replaced.
+fn complete_interrupted_writes(checkpoints: &Path) -> Result<(), TrainError> {
+    for name in names(checkpoints)? {
+        let hidden = name.strip_prefix('.').unwrap_or_default();
+        let path = checkpoints.join(&name);
+        if hidden.ends_with(".new") {
+            fs::remove_dir_all(&path).map_err(TrainError::io(&path))?;
+        } else if let Some(replaced) = hidden.strip_suffix(".old") {
+            recover_folder(&checkpoints.join(replaced)).map_err(TrainError::io(&path))?;
+        }
+    }
+    Ok(())
+}
+
+fn set_aside(folder: &Path) -> Result<(), TrainError> {
+    let mut number = 0;
+    loop {
+        let mut name = folder.as_os_str().to_owned();
+        name.push(format!(".damaged-{number}"));
+        let aside = PathBuf::from(name);
+        if !aside.exists() {
+            return fs::rename(folder, &aside).map_err(TrainError::io(folder));
+        }
+        number += 1;
+    }
+}

@@ -1,0 +1,452 @@
+//! The training loop.
+//!
+//! A round is the unit of everything. While the learner makes its updates from the replay as it
+//! was at the end of the round before, the workers collect with the actor of that moment (a policy
+//! lag of exactly one round), and where a validation is due, that same actor is validated. Then
+//! the transitions are appended in the order of the workers. Nothing depends on which of these was
+//! faster, so a run is the same bit for bit for any number of threads.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bufgym_agents::{Batch, Replay, Sac, UpdateMetrics};
+use bufgym_env::gym::EnvError;
+use bufgym_env::network::SimError;
+use bufgym_env::rng::stream;
+use bufgym_models::checkpoint::{Manifest, save_actor};
+use bufgym_models::{ActorWeights, Device, FastActor, cpu};
+use rand::Rng as _;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::console::Console;
+use crate::curves::Curves;
+use crate::folder::RunFolder;
+use crate::report::{Clock, Learning, METRICS, PERF, Rollouts, RoundReport};
+use crate::rollout::Worker;
+use crate::state::{Best, Counters, State, Stored};
+use crate::validation::{ValidationResult, Validator};
+use crate::{TrainConfig, TrainError};
+
+/// Everything that changes in a training.
+pub(crate) struct Trainer {
+    config: TrainConfig,
+    pool: ThreadPool,
+    sac: Sac,
+    replay: Replay,
+    batch: Batch,
+    workers: Vec<Worker>,
+    counters: Counters,
+    best: Option<Best>,
+}
+
+/// Where a training leaves its traces.
+pub(crate) struct Output {
+    pub(crate) folder: RunFolder,
+    pub(crate) console: Console,
+    pub(crate) curves: Curves,
+}
+
+/// Why the loop returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    BudgetSpent,
+    Stopped,
+}
+
+type Validated = Option<(ValidationResult, Duration)>;
+
+impl Trainer {
+    /// The state before the first round.
+    pub(crate) fn new(config: TrainConfig) -> Result<Self, TrainError> {
+        let pool = thread_pool(&config)?;
+        let mut workers = new_workers(&config)?;
+        pool.install(|| workers.par_iter_mut().try_for_each(Worker::begin))?;
+        let seed = |label: &str| stream(config.seed, label, 0).next_u64();
+        let mut replay = Replay::new(
+            config.learner.replay_capacity,
+            workers.len(),
+            config.scenario.port_count(),
+            seed("replay"),
+        );
+        for (index, worker) in workers.iter().enumerate() {
+            worker.open(&mut replay, index);
+        }
+        Ok(Self {
+            sac: Sac::new(config.sac.clone(), seed("learner"), &device())?,
+            pool,
+            replay,
+            batch: Batch::default(),
+            workers,
+            counters: Counters::default(),
+            best: None,
+            config,
+        })
+    }
+
+    /// The state that was stored.
+    pub(crate) fn restore(config: TrainConfig, stored: Stored) -> Result<Self, TrainError> {
+        let pool = thread_pool(&config)?;
+        let mut workers = new_workers(&config)?;
+        let Stored { state, replay, sac } = stored;
+        // An environment is restored by playing its episode again up to where it was.
+        pool.install(|| {
+            let pairs = workers.par_iter_mut().zip(&state.workers);
+            pairs.try_for_each(|(worker, state)| worker.restore(state))
+        })?;
+        Ok(Self {
+            config,
+            pool,
+            sac,
+            replay,
+            batch: Batch::default(),
+            workers,
+            counters: state.counters,
+            best: state.best,
+        })
+    }
+
+    pub(crate) fn config(&self) -> &TrainConfig {
+        &self.config
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    pub(crate) fn best(&self) -> Option<Best> {
+        self.best
+    }
+
+    pub(crate) fn pool(&self) -> &ThreadPool {
+        &self.pool
+    }
+
+    /// Runs rounds until the budget is spent or `stop` is set, and stores the last state.
+    pub(crate) fn run(
+        &mut self,
+        output: &mut Output,
+        validator: &Validator,
+        stop: &AtomicBool,
+    ) -> Result<End, TrainError> {
+        let mut stored = Stopwatch::start();
+        let (length, position) = self.progress();
+        output.console.start_bar(length, position);
+        let end = loop {
+            if self.budget_spent() {
+                break End::BudgetSpent;
+            }
+            if stop.load(Ordering::SeqCst) {
+                break End::Stopped;
+            }
+            let report = self.round(output, validator)?;
+            output.console.advance(self.progress().1, report.status());
+            if self.is_checkpoint_due(&stored) && !self.budget_spent() {
+                // Not the end of the training: the state before this one is still there.
+                if let Err(error) = self.store(output) {
+                    output
+                        .console
+                        .warn(&format!("no checkpoint this time: {error}"));
+                }
+                stored = Stopwatch::start();
+            }
+        };
+        output.console.stop_bar();
+        self.store(output)?;
+        Ok(end)
+    }
+
+    fn round(
+        &mut self,
+        output: &mut Output,
+        validator: &Validator,
+    ) -> Result<RoundReport, TrainError> {
+        let start = Instant::now();
+        let weights = self.sac.actor_weights();
+        let before = self.counters;
+        let (learned, learner_s, validated) = self.work(&weights, validator)?;
+        let round_s = start.elapsed().as_secs_f64();
+
+        let learning = Learning::of(&learned);
+        let rollouts = Rollouts::of(
+            self.workers.iter().flat_map(Worker::episodes),
+            self.workers.iter().flat_map(Worker::actions),
+        );
+        let decisions = self.config.decisions_per_round();
+        self.counters = Counters {
+            rounds: before.rounds + 1,
+            decisions: before.decisions + decisions,
+            updates: self.sac.updates(),
+            episodes: before.episodes + rollouts.episodes,
+            episode_decisions: before.episode_decisions + rollouts.decisions_of_episodes,
+            packets: before.packets + rollouts.packets,
+            elapsed_s: before.elapsed_s + round_s,
+        };
+        if let Some((result, _)) = &validated {
+            self.consider(result, &weights, before, output, validator)?;
+        }
+        let report = RoundReport {
+            counters: self.counters,
+            decisions,
+            replay: self.replay.len() as u64,
+            learning,
+            rollouts,
+            validation: validated.map(|(result, _)| result),
+            best: self.best.map(|best| best.result.value),
+            clock: Clock {
+                wall_s: round_s,
+                learner_s: learner_s.as_secs_f64(),
+                rollout_s: self.workers.iter().map(|w| w.busy().as_secs_f64()).sum(),
+                validation_s: validated.map_or(0.0, |(_, busy)| busy.as_secs_f64()),
+                threads: self.pool.current_num_threads(),
+            },
+        };
+        output.curves.round(&report, &output.console)?;
+        Ok(report)
+    }
+
+    /// Learner, workers and validation side by side, then the hand-over.
+    fn work(
+        &mut self,
+        weights: &ActorWeights,
+        validator: &Validator,
+    ) -> Result<(Vec<UpdateMetrics>, Duration, Validated), TrainError> {
+        let config = &self.config;
+        let exploring = self.counters.decisions < config.rollout.learning_starts;
+        let validation_due = self.counters.rounds > 0
+            && self
+                .counters
+                .rounds
+                .is_multiple_of(config.rounds_per_validation());
+        let actor = FastActor::new(weights);
+        let (sac, replay, batch) = (&mut self.sac, &mut self.replay, &mut self.batch);
+        let workers = &mut self.workers;
+
+        let learn = || {
+            let start = Instant::now();
+            let (rows, n_step) = (config.sac.batch_size, config.learner.n_step);
+            let due = if exploring || !replay.is_ready(rows) {
+                0
+            } else {
+                config.learner.updates_per_round
+            };
+            let updates: Vec<UpdateMetrics> = (0..due)
+                .map(|_| {
+                    replay.sample(rows, n_step, batch);
+                    sac.update(batch)
+                })
+                .collect();
+            (updates, start.elapsed())
+        };
+        let collect = || -> Result<(), EnvError> {
+            let actor = (!exploring).then_some(&actor);
+            let decisions = config.rollout.decisions_per_round;
+            workers
+                .par_iter_mut()
+                .try_for_each(|worker| worker.collect(decisions, actor))
+        };
+        let validate = || -> Result<Validated, SimError> {
+            validation_due
+                .then(|| validator.validate(&actor))
+                .transpose()
+        };
+        let ((updates, learner), (collected, validated)) = self
+            .pool
+            .install(|| rayon::join(learn, || rayon::join(collect, validate)));
+        collected?;
+        for (index, worker) in self.workers.iter().enumerate() {
+            worker.hand_over(&mut self.replay, index);
+        }
+        Ok((updates, learner, validated?))
+    }
+
+    /// Keeps the actor if it is the best so far.
+    fn consider(
+        &mut self,
+        result: &ValidationResult,
+        weights: &ActorWeights,
+        at: Counters,
+        output: &Output,
+        validator: &Validator,
+    ) -> Result<(), TrainError> {
+        let better = self
+            .best
+            .is_none_or(|best| result.value < best.result.value);
+        output.console.say(&format!(
+            "{:>9} decisions {:>7} updates   validation {:.3} × DT ({:.3} to {:.3}), {:.0} % won{}",
+            at.decisions,
+            at.updates,
+            result.value,
+            result.low,
+            result.high,
+            100.0 * result.won,
+            if better { "   best so far" } else { "" },
+        ));
+        if !better || !weights.is_finite() {
+            return Ok(());
+        }
+        let config = &self.config;
+        let mut manifest = Manifest::new(
+            &config.scenario.name,
+            &config.scenario.to_toml(),
+            &config.objective.to_string(),
+            config.seed,
+        );
+        manifest.decisions = at.decisions;
+        manifest.updates = at.updates;
+        manifest.validation = Some(validator.for_manifest(result));
+        save_actor(&output.folder.best(), weights, &manifest)?;
+        self.best = Some(Best {
+            decisions: at.decisions,
+            updates: at.updates,
+            result: *result,
+        });
+        Ok(())
+    }
+
+    /// Validates the actor as it is now, outside any round: what the last rounds have learned
+    /// would not be considered otherwise.
+    pub(crate) fn validate_last(
+        &mut self,
+        output: &mut Output,
+        validator: &Validator,
+    ) -> Result<(), TrainError> {
+        let weights = self.sac.actor_weights();
+        let actor = FastActor::new(&weights);
+        let (result, _) = self.pool.install(|| validator.validate(&actor))?;
+        self.consider(&result, &weights, self.counters, output, validator)?;
+        let report = RoundReport {
+            counters: self.counters,
+            replay: self.replay.len() as u64,
+            validation: Some(result),
+            best: self.best.map(|best| best.result.value),
+            ..RoundReport::default()
+        };
+        output.curves.validation(&report, &output.console)
+    }
+
+    /// Stores the whole state.
+    pub(crate) fn store(&self, output: &Output) -> Result<(), TrainError> {
+        let mut state = State::new(self.config.to_toml());
+        state.counters = self.counters;
+        state.best = self.best;
+        (state.metrics_bytes, state.perf_bytes) = output.curves.sync()?;
+        state.workers = self.workers.iter().map(Worker::state).collect();
+        let keep = self.config.checkpoint.keep;
+        let start = Instant::now();
+        let folder = state.save(&output.folder.checkpoints(), keep, &self.sac, &self.replay)?;
+        let seconds = start.elapsed().as_secs_f64();
+        tracing::info!("{} written in {seconds:.2} s", folder.display());
+        Ok(())
+    }
+
+    fn is_checkpoint_due(&self, stored: &Stopwatch) -> bool {
+        let config = &self.config.checkpoint;
+        let by_rounds =
+            config.every_rounds > 0 && self.counters.rounds.is_multiple_of(config.every_rounds);
+        by_rounds || stored.seconds() >= config.every_seconds
+    }
+
+    fn budget_spent(&self) -> bool {
+        let budget = &self.config.budget;
+        let steps = budget
+            .steps
+            .is_some_and(|steps| self.counters.decisions >= steps);
+        let minutes = budget
+            .minutes
+            .is_some_and(|minutes| self.counters.elapsed_s >= 60.0 * minutes);
+        steps || minutes
+    }
+
+    /// Length and position of the progress bar: decisions, or seconds where only time is limited.
+    fn progress(&self) -> (u64, u64) {
+        let Counters {
+            decisions,
+            elapsed_s,
+            ..
+        } = self.counters;
+        match self.config.budget.steps {
+            Some(steps) => (steps, decisions.min(steps)),
+            None => {
+                let seconds = 60.0 * self.config.budget.minutes.unwrap_or(0.0);
+                (seconds as u64, elapsed_s.min(seconds) as u64)
+            }
+        }
+    }
+}
+
+/// Wall clock since a moment.
+struct Stopwatch(Instant);
+
+impl Stopwatch {
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    fn seconds(&self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
+}
+
+/// The device that the learner runs on.
+pub(crate) fn device() -> Device {
+    cpu()
+}
+
+fn new_workers(config: &TrainConfig) -> Result<Vec<Worker>, TrainError> {
+    (0..config.rollout.workers)
+        .map(|index| Ok(Worker::new(config, index)?))
+        .collect()
+}
+
+fn thread_pool(config: &TrainConfig) -> Result<ThreadPool, TrainError> {
+    let threads = config.rollout.threads;
+    ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|index| format!("bufgym-{index}"))
+        .build()
+        .map_err(|error| TrainError::Threads {
+            threads,
+            reason: error.to_string(),
+        })
+}
+
+impl Output {
+    /// Opens tables and curves of a new training.
+    pub(crate) fn create(folder: RunFolder, console: Console) -> Result<Self, TrainError> {
+        Self::open(folder, console, 0, 0, None)
+    }
+
+    /// Cuts the tables back to a stored state.
+    pub(crate) fn reopen(
+        folder: RunFolder,
+        console: Console,
+        state: &State,
+    ) -> Result<Self, TrainError> {
+        let at = Some(state.counters.decisions + 1);
+        Self::open(folder, console, state.metrics_bytes, state.perf_bytes, at)
+    }
+
+    fn open(
+        folder: RunFolder,
+        mut console: Console,
+        metrics_bytes: u64,
+        perf_bytes: u64,
+        restart_at: Option<u64>,
+    ) -> Result<Self, TrainError> {
+        let path: &Path = folder.path();
+        let log = path.join("train.log");
+        console.log_to(&log).map_err(TrainError::io(&log))?;
+        let curves = Curves::open(
+            path,
+            [(METRICS, metrics_bytes), (PERF, perf_bytes)],
+            restart_at,
+        )?;
+        Ok(Self {
+            folder,
+            console,
+            curves,
+        })
+    }
+}

@@ -1,0 +1,345 @@
+//! Whole trainings on a small switch: reproducible, resumable, and clear about what is wrong.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bufgym_env::scenario::Scenario;
+use bufgym_models::checkpoint::load_actor;
+use bufgym_train::{
+    Budget, Controls, Expected, ResumeOptions, Status, TrainConfig, TrainError, TrainSummary,
+    resume, train,
+};
+
+const ROUND: u64 = 5 * 8;
+
+/// Four ports, short traces, five workers: episodes end and validations happen within seconds.
+fn small(out: &Path, rounds: u64) -> TrainConfig {
+    let mut config = TrainConfig {
+        out: out.to_owned(),
+        seed: 3,
+        budget: Budget {
+            steps: Some(rounds * ROUND),
+            minutes: None,
+        },
+        ..TrainConfig::default()
+    };
+    for setting in [
+        "ports=4",
+        "buffer_bytes=100000",
+        "active_ports=2..4",
+        "incast_degree=1..3",
+        "flows=20..40",
+    ] {
+        config.scenario.set(setting).unwrap();
+    }
+    config.rollout.workers = 5;
+    config.rollout.decisions_per_round = 8;
+    config.rollout.learning_starts = 2 * ROUND;
+    config.learner.updates_per_round = 2;
+    config.learner.replay_capacity = 400;
+    config.sac.batch_size = 8;
+    config.sac.critic_width = 16;
+    config.validation.every_decisions = 4 * ROUND;
+    config.validation.traces = 2;
+    config.validation.final_traces = 0;
+    config
+}
+
+fn run(config: TrainConfig) -> TrainSummary {
+    try_run(config).unwrap()
+}
+
+fn try_run(config: TrainConfig) -> Result<TrainSummary, TrainError> {
+    let stop = AtomicBool::new(false);
+    train(
+        config,
+        &Controls {
+            stop: &stop,
+            quiet: true,
+        },
+    )
+}
+
+fn try_resume(dir: &Path, options: &ResumeOptions) -> Result<TrainSummary, TrainError> {
+    let stop = AtomicBool::new(false);
+    resume(
+        dir,
+        options,
+        &Controls {
+            stop: &stop,
+            quiet: true,
+        },
+    )
+}
+
+fn to_rounds(rounds: u64) -> ResumeOptions {
+    ResumeOptions {
+        budget: Some(Budget {
+            steps: Some(rounds * ROUND),
+            minutes: None,
+        }),
+        ..ResumeOptions::default()
+    }
+}
+
+fn metrics(out: &Path) -> String {
+    fs::read_to_string(out.join("metrics.csv")).unwrap()
+}
+
+/// The learner's networks in the newest stored state.
+fn weights(out: &Path, rounds: u64) -> Vec<u8> {
+    let step = rounds * ROUND;
+    fs::read(out.join(format!("checkpoints/step-{step}/sac/networks.safetensors"))).unwrap()
+}
+
+fn assert_same_run(a: &Path, b: &Path, rounds: u64) {
+    assert_eq!(metrics(a), metrics(b));
+    assert_eq!(weights(a, rounds), weights(b, rounds));
+    let best = |out: &Path| load_actor(&out.join("checkpoints/best")).unwrap();
+    assert_eq!(best(a), best(b));
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_run() {
+    let root = tempfile::tempdir().unwrap();
+    let runs: Vec<PathBuf> = [1, 2, 5]
+        .into_iter()
+        .map(|threads| {
+            let out = root.path().join(threads.to_string());
+            let mut config = small(&out, 12);
+            config.rollout.threads = threads;
+            let summary = run(config);
+            assert_eq!(summary.status, Status::Finished);
+            assert_eq!((summary.rounds, summary.decisions), (12, 12 * ROUND));
+            assert_eq!(summary.updates, 2 * 10);
+            assert!(summary.episodes > 5 && summary.best.is_some());
+            out
+        })
+        .collect();
+    assert_same_run(&runs[0], &runs[1], 12);
+    assert_same_run(&runs[0], &runs[2], 12);
+    // One row a round, one for the last validation, and a header.
+    assert_eq!(metrics(&runs[0]).lines().count(), 12 + 2);
+}
+
+#[test]
+fn a_run_folder_has_its_files() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("run");
+    let mut config = small(&out, 6);
+    config.validation.final_traces = 2;
+    let summary = run(config.clone());
+    for file in [
+        "config.toml",
+        "metrics.csv",
+        "perf.csv",
+        "train.log",
+        "checkpoints/step-240/state.json",
+        "checkpoints/step-240/replay.bin",
+        "checkpoints/best/actor.safetensors",
+        "checkpoints/best/manifest.json",
+    ] {
+        assert!(out.join(file).is_file(), "{file}");
+    }
+    let names = fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name());
+    let events = names.filter(|n| n.to_string_lossy().contains("tfevents"));
+    assert_eq!(events.count(), 1);
+    assert!(
+        fs::read_to_string(out.join("train.log"))
+            .unwrap()
+            .contains("validation")
+    );
+
+    let mut read = TrainConfig::load(&out.join("config.toml")).unwrap();
+    read.out = config.out.clone();
+    assert_eq!(read, config);
+    let evaluation = summary.evaluation.unwrap();
+    let policies: Vec<&str> = evaluation
+        .policies
+        .iter()
+        .map(|p| p.entry.policy.as_str())
+        .collect();
+    for rule in ["dt", "edt", "st", "cs", "unlimited"] {
+        assert!(policies.contains(&rule), "{policies:?}");
+    }
+    assert!(policies[0].starts_with("ndt:"));
+}
+
+#[test]
+fn a_resumed_run_equals_an_uninterrupted_one() {
+    let root = tempfile::tempdir().unwrap();
+    let (whole, parts) = (root.path().join("whole"), root.path().join("parts"));
+    run(small(&whole, 13));
+    run(small(&parts, 3));
+    try_resume(&parts, &to_rounds(7)).unwrap();
+    // What a kill in the middle of a row and of a checkpoint leaves behind.
+    let mut text = metrics(&parts);
+    text.push_str("99,1234,to");
+    fs::write(parts.join("metrics.csv"), text).unwrap();
+    let half = parts.join("checkpoints/.step-320.new");
+    fs::create_dir_all(half.join("sac")).unwrap();
+    fs::write(half.join("state.json"), "{").unwrap();
+    let summary = try_resume(&parts, &to_rounds(13)).unwrap();
+    assert_eq!(summary.rounds, 13);
+    assert!(!half.exists());
+    assert_same_run(&whole, &parts, 13);
+}
+
+#[test]
+fn stopping_stores_the_state_and_a_resume_completes_the_run() {
+    let root = tempfile::tempdir().unwrap();
+    let (whole, stopped) = (root.path().join("whole"), root.path().join("stopped"));
+    run(small(&whole, 40));
+    let stop = AtomicBool::new(false);
+    let summary = thread::scope(|scope| {
+        let controls = Controls {
+            stop: &stop,
+            quiet: true,
+        };
+        let training = scope.spawn(|| train(small(&stopped, 40), &controls));
+        let start = Instant::now();
+        let rows =
+            || fs::read_to_string(stopped.join("metrics.csv")).map_or(0, |t| t.lines().count());
+        while rows() < 5 && start.elapsed() < Duration::from_secs(60) {
+            thread::yield_now();
+        }
+        stop.store(true, Ordering::SeqCst);
+        training.join().unwrap().unwrap()
+    });
+    if summary.status == Status::Interrupted {
+        assert!(summary.evaluation.is_none());
+        assert!(summary.rounds < 40);
+    }
+    try_resume(&stopped, &ResumeOptions::default()).unwrap();
+    assert_same_run(&whole, &stopped, 40);
+}
+
+/// Copies of the folder at random moments of a run are what a kill at those moments would leave.
+#[test]
+fn a_kill_at_any_moment_leaves_something_to_resume() {
+    let root = tempfile::tempdir().unwrap();
+    let (whole, victim) = (root.path().join("whole"), root.path().join("victim"));
+    let mut config = small(&victim, 12);
+    config.checkpoint.every_rounds = 1;
+    let training = thread::spawn(move || run(config));
+    let mut copies = Vec::new();
+    while !training.is_finished() && copies.len() < 8 {
+        thread::sleep(Duration::from_millis(7 * (copies.len() as u64 + 1)));
+        let copy = root.path().join(format!("copy-{}", copies.len()));
+        // A file may vanish under the copy, as it cannot under a kill: such a copy is not one.
+        if victim.join("config.toml").exists() && copy_folder(&victim, &copy).is_ok() {
+            copies.push(copy);
+        }
+    }
+    training.join().unwrap();
+    run(small(&whole, 12));
+    for copy in copies {
+        try_resume(&copy, &ResumeOptions::default()).unwrap();
+        assert_same_run(&whole, &copy, 12);
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_damaged_state_is_set_aside_and_the_one_before_is_used() {
+    let root = tempfile::tempdir().unwrap();
+    let (whole, out) = (root.path().join("whole"), root.path().join("damaged"));
+    run(small(&whole, 9));
+    for (file, damage) in [
+        ("state.json", false),
+        ("replay.bin", true),
+        ("sac/networks.safetensors", true),
+    ] {
+        let mut config = small(&out, 6);
+        config.checkpoint.every_rounds = 1;
+        config.force = true;
+        run(config);
+        let newest = out.join("checkpoints/step-240").join(file);
+        let mut bytes = fs::read(&newest).unwrap();
+        let middle = bytes.len() / 2;
+        if damage {
+            bytes[middle] ^= 1;
+        } else {
+            bytes.truncate(middle);
+        }
+        fs::write(&newest, bytes).unwrap();
+        try_resume(&out, &to_rounds(9)).unwrap();
+        assert_same_run(&whole, &out, 9);
+        assert!(
+            out.join("checkpoints/step-240.damaged-0").exists(),
+            "{file}"
+        );
+    }
+}
+
+#[test]
+fn a_run_without_any_valid_state_says_what_is_wrong() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("run");
+    run(small(&out, 2));
+    for step in [0, 80] {
+        let state = out.join(format!("checkpoints/step-{step}/state.json"));
+        let text = fs::read_to_string(&state).unwrap();
+        fs::write(&state, text.replace("\"rounds\":", "\"rounds\": 1")).unwrap();
+    }
+    let error = try_resume(&out, &ResumeOptions::default()).unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.contains("sha256") && message.contains("step-80"),
+        "{message}"
+    );
+    assert!(error.is_bad_input() && !message.contains('\n'));
+    assert!(out.join("checkpoints/step-80").exists());
+}
+
+#[test]
+fn bad_input_is_refused_before_anything_is_written() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("run");
+    let mut config = small(&out, 2);
+    config.rollout.workers = 0;
+    let error = try_run(config).unwrap_err();
+    assert!(error.to_string().contains("rollout.workers") && error.is_bad_input());
+    assert!(!out.exists());
+
+    let error = try_resume(&out, &ResumeOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("no checkpoint") && error.is_bad_input());
+    assert!(!out.exists());
+
+    run(small(&out, 2));
+    let before = metrics(&out);
+    let error = try_run(small(&out, 2)).unwrap_err();
+    assert!(error.to_string().contains("--force") && error.is_bad_input());
+    let other = ResumeOptions {
+        expected: Expected {
+            scenario: Some(Scenario {
+                name: "other".into(),
+                ..Scenario::default()
+            }),
+            ..Expected::default()
+        },
+        ..ResumeOptions::default()
+    };
+    let error = try_resume(&out, &other).unwrap_err();
+    assert!(
+        error.to_string().contains("another scenario") && error.is_bad_input(),
+        "{error}"
+    );
+    assert_eq!(metrics(&out), before);
+}
