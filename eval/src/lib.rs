@@ -2,7 +2,7 @@
 //! bootstrap intervals, and a report that says plainly who loses.
 //!
 //! The modules follow the way of the numbers: a trace is run and becomes a
-//! [`TraceResult`](data::TraceResult), [`summary`] turns results into one line per policy with the
+//! [`TraceResult`], [`summary`] turns results into one line per policy with the
 //! help of [`stats`], [`verdict`] into sentences, and [`table`], [`figures`] and [`html`] show
 //! them. [`output`] writes the files.
 

@@ -257,7 +257,7 @@ pub fn buffer(evaluation: &Evaluation) -> Markup {
         Column {
             head: "Occupancy p99",
             unit: "mean, of the buffer",
-            cell: |p| plain(format::percent(p.p99_occupancy)),
+            cell: |p| plain(occupancy(p)),
         },
         Column {
             head: "Occupancy max",
@@ -272,6 +272,14 @@ pub fn buffer(evaluation: &Evaluation) -> Markup {
     ];
     let caption = "Totals over all traces, except for the occupancy.";
     table(evaluation, "Buffer and losses", caption, &columns)
+}
+
+/// The share of a buffer that never fills says nothing.
+fn occupancy(policy: &PolicySummary) -> String {
+    match policy.entry.role {
+        Role::Reference => format::NONE.to_string(),
+        _ => format::percent(policy.p99_occupancy),
+    }
 }
 
 fn decisions(policy: &PolicySummary) -> String {
