@@ -42,10 +42,13 @@ const DEFAULT_RULES: [&str; 4] = ["dt", "edt", "st", "cs"];
 /// Runs the command.
 pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     let scenario = args.scenario.resolve()?;
-    let contestants = contestants(&args.policy, common)?;
+    let (contestants, note) = contestants(&args.policy)?;
     let output = args.out.as_deref().map(|path| Output::folder(path, args.force)).transpose()?;
     let config = EvalConfig { traces: args.traces, ..EvalConfig::new(scenario, contestants, common.seed()) };
 
+    if let Some(note) = note {
+        common.note(note);
+    }
     let bar = progress_bar(common);
     let evaluation = eval::evaluate(&config, &|progress| {
         bar.set_length(progress.total as u64);
@@ -71,17 +74,17 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     common.print(&json!(evaluation), text.trim_end())
 }
 
-/// The policies asked for, or the default ones.
-fn contestants(policies: &[String], common: &Common) -> CliResult<Vec<Contestant>> {
+/// The policies asked for, or the default ones; and what a person should know about them.
+fn contestants(policies: &[String]) -> CliResult<(Vec<Contestant>, Option<&'static str>)> {
     if !policies.is_empty() {
-        return policies.iter().map(|text| policy::parse(text)).collect();
+        let named: CliResult<_> = policies.iter().map(|text| policy::parse(text)).collect();
+        return Ok((named?, None));
     }
     let shipped = policy::shipped()?;
-    if shipped.is_none() {
-        common.note("this program was built without weights: comparing rules only");
-    }
+    let note = shipped.is_none().then_some("this program was built without weights: comparing rules only");
     let rules = DEFAULT_RULES.iter().map(|text| policy::parse(text));
-    shipped.into_iter().map(Ok).chain(rules).collect()
+    let all: CliResult<_> = shipped.into_iter().map(Ok).chain(rules).collect();
+    Ok((all?, note))
 }
 
 fn classify(error: EvalError) -> CliError {

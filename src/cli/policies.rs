@@ -1,7 +1,7 @@
 //! `bufgym policies`: every policy with its rule, parameters, defaults and source.
 
-use bufgym::env::switch::PolicySpec;
-use bufgym::env::switch::policy::{PolicyInfo, catalogue};
+use bufgym::env::switch::{PolicyInfo, PolicySpec};
+use bufgym::env::switch::policy::catalogue;
 use clap::Args;
 use serde_json::{Value, json};
 

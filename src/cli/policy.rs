@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use bufgym::eval::Contestant;
 use bufgym::models::checkpoint::{self, Manifest};
-use bufgym::models::{ActorWeights, FastActor};
+use bufgym::models::ActorWeights;
 
 use super::error::{CliError, CliResult, ResultExt as _};
 
@@ -39,7 +39,7 @@ pub fn shipped() -> CliResult<Option<Contestant>> {
         fs::write(folder.path().join(name), bytes).context("cannot unpack the shipped weights").or_failure()?;
     }
     let (weights, manifest) = checkpoint::load_actor(folder.path()).or_failure()?;
-    Ok(Some(Contestant::learned(SHIPPED, FastActor::new(&weights), &manifest.origin())))
+    Ok(Some(Contestant::from_checkpoint(SHIPPED, &weights, &manifest)))
 }
 
 /// Reads a checkpoint folder.

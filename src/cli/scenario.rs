@@ -25,13 +25,29 @@ impl ScenarioArgs {
     /// Bad input: an unknown name or setting, a value that makes no sense, a file that cannot be
     /// read.
     pub fn resolve(&self) -> CliResult<Scenario> {
-        let mut scenario = Scenario::load(&self.scenario).or_bad_input()?;
-        for assignment in &self.set {
-            scenario.set(assignment).or_bad_input()?;
-        }
-        scenario.validate().or_bad_input()?;
-        Ok(scenario)
+        load(&self.scenario, &self.set)
     }
+}
+
+/// The scenario `name` with settings changed, validated.
+///
+/// # Errors
+/// As [`ScenarioArgs::resolve`].
+pub fn load(name: &str, changes: &[String]) -> CliResult<Scenario> {
+    let mut scenario = Scenario::load(name).or_bad_input()?;
+    change(&mut scenario, changes)?;
+    Ok(scenario)
+}
+
+/// Changes settings, `key=value` each, and validates.
+///
+/// # Errors
+/// Bad input: an unknown setting, or a value that makes no sense.
+pub fn change(scenario: &mut Scenario, changes: &[String]) -> CliResult {
+    for assignment in changes {
+        scenario.set(assignment).or_bad_input()?;
+    }
+    scenario.validate().or_bad_input()
 }
 
 /// Which generated trace of the scenario.

@@ -70,7 +70,7 @@ fn a_malformed_trace_is_found_by_its_line_and_field() {
         ("0,0,16,0,1000\n", ["bad.csv:2", "dst"]),
         ("0,0,1,-1,1000\n", ["bad.csv:2", "start_ns"]),
         ("0,0,1,0,10\n0,0,1,0,10\n", ["bad.csv:3", "id"]),
-        ("0,0,1\n", ["bad.csv:2", "start_ns"]),
+        ("0,0,1\n", ["bad.csv:2", "3 fields"]),
     ];
     for (rows, words) in cases {
         sandbox.write("bad.csv", &format!("{FLOWS}{rows}"));

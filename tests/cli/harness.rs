@@ -4,6 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use bufgym::env::rng;
+use bufgym::env::scenario::Scenario;
+use bufgym::models::ActorWeights;
+use bufgym::models::checkpoint::{self, Manifest};
+
 /// An empty folder that is the working directory of every run in it.
 pub struct Sandbox {
     folder: tempfile::TempDir,
@@ -33,6 +38,15 @@ impl Sandbox {
 
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// A checkpoint folder with random weights.
+    pub fn random_checkpoint(&self, name: &str) -> ActorWeights {
+        let weights = ActorWeights::random(&mut rng::stream(1, "test weights", 0));
+        let scenario = Scenario::default();
+        let manifest = Manifest::new(&scenario.name, &scenario.to_toml(), "fct", 1);
+        checkpoint::save_actor(&self.path(name), &weights, &manifest).unwrap();
+        weights
     }
 
     /// Everything below the folder, hidden names included, sorted.

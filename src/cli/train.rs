@@ -1,0 +1,219 @@
+//! `bufgym train`: learns a policy.
+
+use std::path::{Path, PathBuf};
+
+use bufgym::env::control::Objective;
+use bufgym::eval;
+use bufgym::train::{
+    self, Budget, Controls, Expected, ResumeOptions, Status, TrainConfig, TrainError, TrainSummary,
+};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Common;
+use super::error::{CliError, CliResult, ResultExt as _};
+use super::interrupt;
+use super::output::Output;
+use super::scenario;
+
+/// Learn a policy
+#[derive(Args)]
+#[command(after_help = "Ctrl-C saves and ends; a second one ends at once.\n\nExamples:\n  \
+    bufgym train --workers 32 --objective fct\n  \
+    bufgym train --objective fct=1,loss=0.1 --scenario mine.toml --set load=0.8 --minutes 10\n  \
+    bufgym train --config mine-train.toml --seed 3 --out runs/third\n  \
+    bufgym train --resume runs/fct-ndt-16x1g-1 --steps 3000000")]
+pub struct TrainArgs {
+    /// Environments that collect experience in parallel [default: 32]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u16).range(1..=4096))]
+    workers: Option<u16>,
+    /// What to learn for: fct, loss, throughput, delay, fairness, or weights as in fct=1,loss=0.1 [default: fct]
+    #[arg(long, value_name = "OBJECTIVE")]
+    objective: Option<String>,
+    /// Preset or TOML file [default: ndt-16x1g]
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    scenario: Option<String>,
+    /// Change one setting of the scenario; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Decisions of all workers together [default: 1500000]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "minutes",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    steps: Option<u64>,
+    /// Wall-clock minutes instead of a number of decisions
+    #[arg(long, value_name = "M", allow_negative_numbers = true, value_parser = minutes)]
+    minutes: Option<f64>,
+    /// Every setting from a file, as a run folder's config.toml; other options take precedence
+    #[arg(long, value_name = "FILE.toml")]
+    config: Option<PathBuf>,
+    /// Run folder [default: the next free one of runs/OBJECTIVE-SCENARIO-SEED]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with the training in this run folder; its budget may be changed
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "config", "force", "set"])]
+    resume: Option<PathBuf>,
+    /// Threads for rollouts and learner together; results do not depend on it [default: all cores]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u16).range(1..=4096))]
+    threads: Option<u16>,
+    /// Where the learner computes
+    #[arg(long, value_name = "DEVICE", default_value = CPU)]
+    device: String,
+    /// Write into a folder that is not empty
+    #[arg(long)]
+    force: bool,
+}
+
+const CPU: &str = "cpu";
+/// Where runs without `--out` go.
+const RUNS: &str = "runs";
+
+fn minutes(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => Err("a number above 0 is needed".to_owned()),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: TrainArgs, common: &Common) -> CliResult {
+    if args.device != CPU {
+        return Err(CliError::bad(format!("device '{}' is not built into this program: use --device cpu", args.device)));
+    }
+    let announcement = "stopping after this round and saving the state; Ctrl-C again ends at once";
+    let stop = interrupt::stop_flag(announcement)?;
+    let controls = Controls { stop: &stop, quiet: common.quiet };
+    let summary = match &args.resume {
+        Some(folder) => train::resume(folder, &args.resume_options(common)?, &controls),
+        None => {
+            let config = args.config(common)?;
+            Output::folder(&config.out, args.force)?;
+            train::train(config, &controls)
+        }
+    }
+    .map_err(classify)?;
+    report(&summary, common)
+}
+
+/// The table of the end, and how to go on.
+fn report(summary: &TrainSummary, common: &Common) -> CliResult {
+    let mut text = match &summary.evaluation {
+        Some(evaluation) => eval::table::render_evaluation(evaluation) + "\n",
+        None => String::new(),
+    };
+    text.push_str(&format!(
+        "{} decisions and {} updates in {:.0} s; run folder {}\n",
+        summary.decisions,
+        summary.updates,
+        summary.elapsed_s,
+        summary.out.display()
+    ));
+    match summary.status {
+        Status::Interrupted => text.push_str(&format!(
+            "interrupted; go on with: cargo train --resume {}",
+            summary.out.display()
+        )),
+        Status::Finished => text.push_str(&format!("full report on unseen traces: {}", summary.eval_command)),
+    }
+    let mut value = serde_json::to_value(summary).or_failure()?;
+    if let (Value::Object(fields), Some(evaluation)) = (&mut value, &summary.evaluation) {
+        fields.insert("policies".to_owned(), json!(evaluation.policies));
+    }
+    common.print(&value, &text)
+}
+
+impl TrainArgs {
+    /// The settings of a new training: those of the file or the default ones, changed by the
+    /// options.
+    fn config(&self, common: &Common) -> CliResult<TrainConfig> {
+        let mut config = match &self.config {
+            Some(file) => TrainConfig::load(file).map_err(classify)?,
+            None => TrainConfig { seed: common.seed(), ..TrainConfig::default() },
+        };
+        config.seed = common.seed.unwrap_or(config.seed);
+        config.rollout.workers = self.workers.map_or(config.rollout.workers, usize::from);
+        config.rollout.threads = self.threads.map_or(config.rollout.threads, usize::from);
+        config.budget = self.budget().unwrap_or(config.budget);
+        if let Some(objective) = self.objective()? {
+            config.objective = objective;
+        }
+        match &self.scenario {
+            Some(name) => config.scenario = scenario::load(name, &self.set)?,
+            None => scenario::change(&mut config.scenario, &self.set)?,
+        }
+        config.force = self.force;
+        config.out =
+            self.out.clone().unwrap_or_else(|| free_run(Path::new(RUNS), &run_name(&config)));
+        config.validate().map_err(classify)?;
+        Ok(config)
+    }
+
+    /// What may change at a resume, and what the options say the training is.
+    fn resume_options(&self, common: &Common) -> CliResult<ResumeOptions> {
+        let scenario = self.scenario.as_deref().map(|name| scenario::load(name, &[])).transpose()?;
+        Ok(ResumeOptions {
+            budget: self.budget(),
+            threads: self.threads.map(usize::from),
+            expected: Expected {
+                scenario,
+                objective: self.objective()?,
+                workers: self.workers.map(usize::from),
+                seed: common.seed,
+            },
+        })
+    }
+
+    fn objective(&self) -> CliResult<Option<Objective>> {
+        self.objective.as_deref().map(str::parse).transpose().or_bad_input()
+    }
+
+    /// `--steps` and `--minutes` take each other's place.
+    fn budget(&self) -> Option<Budget> {
+        let given = self.steps.is_some() || self.minutes.is_some();
+        given.then_some(Budget { steps: self.steps, minutes: self.minutes })
+    }
+}
+
+/// What tells runs apart at a glance; characters that are awkward in file names are replaced.
+fn run_name(config: &TrainConfig) -> String {
+    let name = format!("{}-{}-{}", config.objective, config.scenario.name, config.seed);
+    name.chars().map(|c| if c.is_alphanumeric() || "-_.=".contains(c) { c } else { '_' }).collect()
+}
+
+/// The first of `name`, `name-2`, `name-3` ... that is absent or empty.
+fn free_run(runs: &Path, name: &str) -> PathBuf {
+    let free = |path: &PathBuf| match path.read_dir() {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(_) => !path.exists(),
+    };
+    let numbered = (2_u64..).map(|number| runs.join(format!("{name}-{number}")));
+    std::iter::once(runs.join(name)).chain(numbered).find(free).unwrap_or_else(|| runs.join(name))
+}
+
+fn classify(error: TrainError) -> CliError {
+    if error.is_bad_input() { CliError::input(error) } else { CliError::failure(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_run_gets_the_next_name() {
+        let runs = tempfile::tempdir().unwrap();
+        assert_eq!(free_run(runs.path(), "a"), runs.path().join("a"));
+        std::fs::create_dir(runs.path().join("a")).unwrap();
+        assert_eq!(free_run(runs.path(), "a"), runs.path().join("a"));
+        std::fs::write(runs.path().join("a/config.toml"), "x").unwrap();
+        assert_eq!(free_run(runs.path(), "a"), runs.path().join("a-2"));
+    }
+
+    #[test]
+    fn weighted_objectives_make_plain_names() {
+        let config = TrainConfig { seed: 4, ..TrainConfig::default() };
+        assert_eq!(run_name(&config), "fct-ndt-16x1g-4");
+        let objective: Objective = "fct=1,loss=0.1".parse().unwrap();
+        assert_eq!(run_name(&TrainConfig { objective, ..config }), "fct=1_loss=0.1-ndt-16x1g-4");
+    }
+}
