@@ -74,7 +74,7 @@ pub struct Budget {
 impl Default for Budget {
     fn default() -> Self {
         Self {
-            steps: Some(1_500_000),
+            steps: Some(320_000),
             minutes: None,
         }
     }
@@ -106,10 +106,10 @@ impl Default for RolloutConfig {
         Self {
             workers: 32,
             threads: 0,
-            decisions_per_round: 16,
-            learning_starts: 4_096,
+            decisions_per_round: 4,
+            learning_starts: 10_000,
             traces: 0,
-            tau_s: 1.0,
+            tau_s: 0.4,
         }
     }
 }
@@ -130,7 +130,7 @@ pub struct LearnerConfig {
 impl Default for LearnerConfig {
     fn default() -> Self {
         Self {
-            updates_per_round: 8,
+            updates_per_round: 16,
             replay_capacity: 200_000,
             n_step: 1,
         }
@@ -156,8 +156,8 @@ pub struct ValidationConfig {
 impl Default for ValidationConfig {
     fn default() -> Self {
         Self {
-            every_decisions: 100_000,
-            traces: 24,
+            every_decisions: 16_000,
+            traces: 32,
             final_traces: 64,
             seed: 0,
         }

@@ -2,7 +2,8 @@
 //!
 //! A round is the unit of everything. While the learner makes its updates from the replay as it
 //! was at the end of the round before, the workers collect with the actor of that moment (a policy
-//! lag of exactly one round), and where a validation is due, that same actor is validated. Then
+//! lag of exactly one round), and where a validation is due, the moving average of the actor at that
+//! moment is validated. Then
 //! the transitions are appended in the order of the workers. Nothing depends on which of these was
 //! faster, so a run is the same bit for bit for any number of threads.
 
@@ -163,9 +164,9 @@ impl Trainer {
         validator: &Validator,
     ) -> Result<RoundReport, TrainError> {
         let start = Instant::now();
-        let weights = self.sac.actor_weights();
+        let averaged = self.sac.averaged_weights();
         let before = self.counters;
-        let (learned, learner_s, validated) = self.work(&weights, validator)?;
+        let (learned, learner_s, validated) = self.work(&averaged, validator)?;
         let round_s = start.elapsed().as_secs_f64();
 
         let learning = Learning::of(&learned);
@@ -184,7 +185,7 @@ impl Trainer {
             elapsed_s: before.elapsed_s + round_s,
         };
         if let Some((result, _)) = &validated {
-            self.consider(result, &weights, before, output, validator)?;
+            self.consider(result, &averaged, before, output, validator)?;
         }
         let report = RoundReport {
             counters: self.counters,
@@ -209,7 +210,7 @@ impl Trainer {
     /// Learner, workers and validation side by side, then the hand-over.
     fn work(
         &mut self,
-        weights: &ActorWeights,
+        averaged: &ActorWeights,
         validator: &Validator,
     ) -> Result<(Vec<UpdateMetrics>, Duration, Validated), TrainError> {
         let config = &self.config;
@@ -219,7 +220,8 @@ impl Trainer {
                 .counters
                 .rounds
                 .is_multiple_of(config.rounds_per_validation());
-        let actor = FastActor::new(weights);
+        let actor = FastActor::new(&self.sac.actor_weights());
+        let averaged = FastActor::new(averaged);
         let (sac, replay, batch) = (&mut self.sac, &mut self.replay, &mut self.batch);
         let workers = &mut self.workers;
 
@@ -248,7 +250,7 @@ impl Trainer {
         };
         let validate = || -> Result<Validated, SimError> {
             validation_due
-                .then(|| validator.validate(&actor))
+                .then(|| validator.validate(&averaged))
                 .transpose()
         };
         let ((updates, learner), (collected, validated)) = self
@@ -312,7 +314,7 @@ impl Trainer {
         output: &mut Output,
         validator: &Validator,
     ) -> Result<(), TrainError> {
-        let weights = self.sac.actor_weights();
+        let weights = self.sac.averaged_weights();
         let actor = FastActor::new(&weights);
         let (result, _) = self.pool.install(|| validator.validate(&actor))?;
         self.consider(&result, &weights, self.counters, output, validator)?;

@@ -194,11 +194,11 @@ fn stopping_stores_the_state_and_a_resume_completes_the_run() {
     let (whole, stopped) = (root.path().join("whole"), root.path().join("stopped"));
     run(small(&whole, 40));
     let stop = AtomicBool::new(false);
+    let controls = Controls {
+        stop: &stop,
+        quiet: true,
+    };
     let summary = thread::scope(|scope| {
-        let controls = Controls {
-            stop: &stop,
-            quiet: true,
-        };
         let training = scope.spawn(|| train(small(&stopped, 40), &controls));
         let start = Instant::now();
         let rows =
