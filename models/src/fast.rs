@@ -2,8 +2,9 @@
 //!
 //! Batch-1 inference through a tensor library spends most of its time around the arithmetic. Here
 //! nothing is allocated after the first call, and every inner loop runs over a fixed number of
-//! outputs held in registers, which the compiler turns into vector instructions. The order of
-//! every sum is fixed, so that the result does not depend on the machine's vector width.
+//! outputs held in registers, which the compiler turns into vector instructions: the widest that
+//! the processor has, chosen at run time. The order of every sum is fixed and no multiplication is
+//! fused with an addition, so that the result does not depend on that choice.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -19,9 +20,9 @@ use crate::windows::{OBSERVATION, TAPS};
 /// An actor ready to decide. Cheap to clone, one per thread.
 #[derive(Clone, Debug)]
 pub struct FastActor {
-    /// `[feature, tap, filter]`, then the bias `[feature, filter]`.
-    conv: Vec<[f32; FILTERS]>,
-    conv_bias: Vec<[f32; FILTERS]>,
+    /// `[tap, channel]`.
+    conv: [[f32; CHANNELS]; TAPS],
+    conv_bias: [f32; CHANNELS],
     /// `[step * channel, 64]`.
     embed: Vec<[f32; EMBEDDING]>,
     embed_bias: [f32; EMBEDDING],
@@ -29,6 +30,9 @@ pub struct FastActor {
     mix: Vec<[f32; HIDDEN]>,
     mix_bias: [f32; HIDDEN],
     heads: [Head; 2],
+    arch: pulp::Arch,
+    /// `[ports, step, channel]`.
+    channels: Vec<[[f32; CHANNELS]; HISTORY]>,
     /// `[ports, 64]`.
     embeddings: Vec<[f32; EMBEDDING]>,
     outputs: [Vec<f32>; 2],
@@ -55,18 +59,16 @@ impl FastActor {
                 reordered[step_major(input)][output] = value;
             }
         }
-        let conv = conv
-            .chunks_exact(FILTERS * TAPS)
-            .flat_map(|feature| rows(&transpose(feature, FILTERS)))
-            .collect();
         FastActor {
-            conv,
-            conv_bias: rows(conv_bias),
+            conv: std::array::from_fn(|tap| std::array::from_fn(|c| conv[c * TAPS + tap])),
+            conv_bias: array(conv_bias),
             embed: reordered,
             embed_bias: array(embed_bias),
             mix: rows(&transpose(mix, HIDDEN)),
             mix_bias: array(mix_bias),
             heads: [tensor::MEAN, tensor::LOG_STD].map(|layers| Head::new(weights, layers)),
+            arch: pulp::Arch::new(),
+            channels: Vec::new(),
             embeddings: Vec::new(),
             outputs: [Vec::new(), Vec::new()],
         }
@@ -80,29 +82,16 @@ impl FastActor {
     pub fn forward(&mut self, observation: &[f32], ports: usize) -> (&[f32], &[f32]) {
         assert!(ports > 0, "an observation has at least one port");
         assert_eq!(observation.len(), ports * OBSERVATION);
+        self.channels.resize(ports, [[0.0; CHANNELS]; HISTORY]);
         self.embeddings.resize(ports, [0.0; EMBEDDING]);
-        let mut mean = [0.0; EMBEDDING];
-        for (port, history) in observation.as_chunks::<OBSERVATION>().0.iter().enumerate() {
-            let embedding = self.embed_port(history);
-            add(&mut mean, &embedding);
-            self.embeddings[port] = embedding;
-        }
-        mean.iter_mut().for_each(|value| *value /= ports as f32);
-
-        // The mean's share of the mixing layer is the same for every port.
-        let mut shared = self.mix_bias;
-        accumulate(&mut shared, &mean, &self.mix[EMBEDDING..]);
         self.outputs
             .iter_mut()
             .for_each(|output| output.resize(ports, 0.0));
-        let [low, high] = LOG_STD_RANGE;
-        for (port, embedding) in self.embeddings.iter().enumerate() {
-            let mut mixed = shared;
-            accumulate(&mut mixed, embedding, &self.mix[..EMBEDDING]);
-            relu(&mut mixed);
-            self.outputs[0][port] = self.heads[0].forward(&mixed);
-            self.outputs[1][port] = self.heads[1].forward(&mixed).clamp(low, high);
-        }
+        let arch = self.arch;
+        arch.dispatch(Forward {
+            actor: self,
+            observation,
+        });
         (&self.outputs[0], &self.outputs[1])
     }
 
@@ -124,32 +113,104 @@ impl FastActor {
         }
     }
 
-    /// One port's history `[8, 5]` to its embedding.
-    fn embed_port(&self, history: &[f32; OBSERVATION]) -> [f32; EMBEDDING] {
-        let mut embedding = self.embed_bias;
-        let mut channels = [0.0; CHANNELS];
-        for step in 0..HISTORY {
-            self.convolve(history, step, &mut channels);
-            let weights = &self.embed[step * CHANNELS..(step + 1) * CHANNELS];
-            accumulate(&mut embedding, &channels, weights);
+    // Everything below is inlined into one function per vector width.
+    #[inline(always)]
+    fn compute(&mut self, observation: &[f32]) {
+        let mean = self.embed(observation);
+        // The mean's share of the mixing layer is the same for every port.
+        let mut shared = self.mix_bias;
+        accumulate(&mut shared, &mean, &self.mix[EMBEDDING..]);
+        let [low, high] = LOG_STD_RANGE;
+        for (port, embedding) in self.embeddings.iter().enumerate() {
+            let mut mixed = shared;
+            accumulate(&mut mixed, embedding, &self.mix[..EMBEDDING]);
+            relu(&mut mixed);
+            self.outputs[0][port] = self.heads[0].forward(&mixed);
+            self.outputs[1][port] = self.heads[1].forward(&mixed).clamp(low, high);
         }
-        relu(&mut embedding);
-        embedding
     }
 
-    /// The convolution's channels at one step.
-    fn convolve(&self, history: &[f32; OBSERVATION], step: usize, out: &mut [f32; CHANNELS]) {
-        for (feature, filters) in out.as_chunks_mut::<FILTERS>().0.iter_mut().enumerate() {
-            *filters = self.conv_bias[feature];
-            for tap in 0..TAPS {
-                let Some(source) = (step + tap).checked_sub(1).filter(|&s| s < HISTORY) else {
-                    continue;
-                };
-                let value = history[source * FEATURES + feature];
-                multiply_add(filters, value, &self.conv[feature * TAPS + tap]);
-            }
-            relu(filters);
+    /// Fills the embeddings of all ports and returns their mean.
+    ///
+    /// Step by step rather than port by port: one step's share of the dense layer (20 kB) stays in
+    /// the first-level cache while all ports use it.
+    #[inline(always)]
+    fn embed(&mut self, observation: &[f32]) -> [f32; EMBEDDING] {
+        let histories = observation.as_chunks::<OBSERVATION>().0;
+        for (history, channels) in histories.iter().zip(&mut self.channels) {
+            convolve(&self.conv, &self.conv_bias, history, channels);
         }
+        self.embeddings.fill(self.embed_bias);
+        for step in 0..HISTORY {
+            let weights = &self.embed[step * CHANNELS..(step + 1) * CHANNELS];
+            // Two ports at a time: the sums of one alone would wait for each other.
+            let pairs = self.channels.chunks(2).zip(self.embeddings.chunks_mut(2));
+            for (channels, embeddings) in pairs {
+                match (channels, embeddings) {
+                    ([a, b], [first, second]) => {
+                        accumulate_two([first, second], [&a[step], &b[step]], weights);
+                    }
+                    ([a], [last]) => accumulate(last, &a[step], weights),
+                    _ => {}
+                }
+            }
+        }
+        let mut mean = [0.0; EMBEDDING];
+        for embedding in &mut self.embeddings {
+            relu(embedding);
+            multiply_add(&mut mean, 1.0, embedding);
+        }
+        mean.iter_mut()
+            .for_each(|value| *value /= histories.len() as f32);
+        mean
+    }
+}
+
+/// The convolution of one port's history `[8, 5]`, `[8, 80]`.
+///
+/// Every frame is first repeated for the filters of each feature, so that the rest is arithmetic
+/// on equal rows.
+#[inline(always)]
+fn convolve(
+    weights: &[[f32; CHANNELS]; TAPS],
+    bias: &[f32; CHANNELS],
+    history: &[f32; OBSERVATION],
+    out: &mut [[f32; CHANNELS]; HISTORY],
+) {
+    let mut frames = [[0.0; CHANNELS]; HISTORY + 2];
+    for (wide, frame) in frames[1..]
+        .iter_mut()
+        .zip(history.as_chunks::<FEATURES>().0)
+    {
+        for (filters, &value) in wide.as_chunks_mut::<FILTERS>().0.iter_mut().zip(frame) {
+            *filters = [value; FILTERS];
+        }
+    }
+    for (step, out) in out.iter_mut().enumerate() {
+        let [before, now, after] = [&frames[step], &frames[step + 1], &frames[step + 2]];
+        for c in 0..CHANNELS {
+            let sum = bias[c]
+                + before[c] * weights[0][c]
+                + now[c] * weights[1][c]
+                + after[c] * weights[2][c];
+            out[c] = if sum > 0.0 { sum } else { 0.0 };
+        }
+    }
+}
+
+/// The forward pass as an operation that is compiled once per vector width. A closure would do the
+/// same, were it certain to be inlined.
+struct Forward<'a> {
+    actor: &'a mut FastActor,
+    observation: &'a [f32],
+}
+
+impl pulp::NullaryFnOnce for Forward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        self.actor.compute(self.observation);
     }
 }
 
@@ -177,6 +238,7 @@ impl Head {
         }
     }
 
+    #[inline(always)]
     fn forward(&self, mixed: &[f32; HIDDEN]) -> f32 {
         let mut hidden = self.hidden_bias;
         accumulate(&mut hidden, mixed, &self.hidden);
@@ -188,32 +250,44 @@ impl Head {
     }
 }
 
-/// `out += inputs · weights`, with the outputs in registers across the whole sum. Inputs that the
-/// activation before has set to zero, about half, are skipped.
+/// [`accumulate`] for two rows of inputs at once.
+#[inline(always)]
+fn accumulate_two<const N: usize, const K: usize>(
+    [first, second]: [&mut [f32; N]; 2],
+    inputs: [&[f32; K]; 2],
+    weights: &[[f32; N]],
+) {
+    let (mut a, mut b) = (*first, *second);
+    for (k, row) in weights.iter().enumerate().take(K) {
+        multiply_add(&mut a, inputs[0][k], row);
+        multiply_add(&mut b, inputs[1][k], row);
+    }
+    (*first, *second) = (a, b);
+}
+
+/// `out += inputs · weights`, with the outputs in registers across the whole sum.
+#[inline(always)]
 fn accumulate<const N: usize>(out: &mut [f32; N], inputs: &[f32], weights: &[[f32; N]]) {
     let mut sum = *out;
     for (&input, row) in inputs.iter().zip(weights) {
-        if input != 0.0 {
-            multiply_add(&mut sum, input, row);
-        }
+        multiply_add(&mut sum, input, row);
     }
     *out = sum;
 }
 
+#[inline(always)]
 fn multiply_add<const N: usize>(out: &mut [f32; N], factor: f32, row: &[f32; N]) {
-    for (out, &weight) in out.iter_mut().zip(row) {
-        *out += factor * weight;
+    for i in 0..N {
+        out[i] += factor * row[i];
     }
 }
 
-fn add<const N: usize>(out: &mut [f32; N], other: &[f32; N]) {
-    out.iter_mut()
-        .zip(other)
-        .for_each(|(out, &value)| *out += value);
-}
-
+#[inline(always)]
 fn relu<const N: usize>(values: &mut [f32; N]) {
-    values.iter_mut().for_each(|value| *value = value.max(0.0));
+    for value in values {
+        // `f32::max` has another rule for NaN, which costs several instructions more.
+        *value = if *value > 0.0 { *value } else { 0.0 };
+    }
 }
 
 fn rows<const N: usize>(values: &[f32]) -> Vec<[f32; N]> {

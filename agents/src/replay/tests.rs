@@ -1,1 +1,231 @@
+use super::*;
+use bufgym_env::control::Observation;
+use bufgym_models::noise::uniform;
+use bufgym_models::windows::fill;
+use proptest::prelude::*;
 
+const PORTS: usize = 3;
+
+/// A transition stored naively, with both observations.
+#[derive(Clone, Debug)]
+struct Naive {
+    observation: Vec<f32>,
+    privileged: Vec<f32>,
+    actions: Vec<u8>,
+    rewards: Vec<f32>,
+    discount: f32,
+    entropy_weight: f32,
+    terminated: bool,
+    truncated: bool,
+    next_observation: Vec<f32>,
+    next_privileged: Vec<f32>,
+}
+
+fn numbers(count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<f32> {
+    (0..count).map(|_| uniform(rng)).collect()
+}
+
+/// One stream's episodes, recorded into the replay and into a list. The length of each episode
+/// in decisions, and whether it terminates.
+fn record(replay: &mut Replay, stream: usize, episodes: &[(usize, bool)], seed: u64) -> Vec<Naive> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut naive = Vec::new();
+    for &(length, terminates) in episodes {
+        let mut history = Observation::new(PORTS);
+        let push = |history: &mut Observation, rng: &mut Xoshiro256PlusPlus| {
+            let frames = numbers(PORTS * FEATURES, rng);
+            history.push(|port| std::array::from_fn(|feature| frames[port * FEATURES + feature]));
+            (history.as_slice().to_vec(), numbers(PORTS * PRIVILEGED, rng))
+        };
+        let (mut observation, mut privileged) = push(&mut history, &mut rng);
+        replay.start(stream, &observation, &privileged);
+        for step in 0..length {
+            let last = step + 1 == length;
+            let (next_observation, next_privileged) = push(&mut history, &mut rng);
+            let stored = Naive {
+                observation,
+                privileged,
+                actions: (0..PORTS).map(|_| (rng.next_u64() % 8) as u8).collect(),
+                rewards: numbers(PORTS, &mut rng),
+                discount: uniform(&mut rng),
+                // Unique, so that a drawn transition can be found again.
+                entropy_weight: (stream * 100_000 + naive.len()) as f32,
+                terminated: last && terminates,
+                truncated: last && !terminates,
+                next_observation: next_observation.clone(),
+                next_privileged: next_privileged.clone(),
+            };
+            replay.push(stream, &as_transition(&stored));
+            naive.push(stored);
+            (observation, privileged) = (next_observation, next_privileged);
+        }
+    }
+    naive
+}
+
+fn as_transition(naive: &Naive) -> Transition<'_> {
+    Transition {
+        actions: &naive.actions,
+        port_rewards: &naive.rewards,
+        discount: naive.discount,
+        entropy_weight: naive.entropy_weight,
+        terminated: naive.terminated,
+        truncated: naive.truncated,
+        next_observation: &naive.next_observation,
+        next_privileged: &naive.next_privileged,
+    }
+}
+
+fn unfold(observation: &[f32]) -> Vec<f32> {
+    let mut windows = vec![0.0; PORTS * UNFOLDED];
+    fill(observation, &mut windows);
+    windows
+}
+
+/// What the critic sees, from a whole observation.
+fn state(observation: &[f32], privileged: &[f32]) -> Vec<f32> {
+    let ports = observation.chunks_exact(OBSERVATION).zip(privileged.chunks_exact(PRIVILEGED));
+    ports
+        .flat_map(|(history, privileged)| {
+            [&history[OBSERVATION - FRAMES * FEATURES..], privileged].concat()
+        })
+        .collect()
+}
+
+/// Checks one row of a batch against the list it must come from.
+fn check_row(batch: &Batch, row: usize, stored: &[Naive], n_step: usize) {
+    let index = batch.entropy_weights[row] as usize % 100_000;
+    let first = &stored[index];
+    let of = |values: &[f32], width: usize| {
+        values[row * PORTS * width..(row + 1) * PORTS * width].to_vec()
+    };
+    let centres: Vec<f32> = first.actions.iter().map(|&a| cell_centre(a.into())).collect();
+    assert_eq!(of(&batch.actions, 1), centres);
+    assert_eq!(of(&batch.windows, UNFOLDED), unfold(&first.observation));
+    assert_eq!(of(&batch.state, STATE), state(&first.observation, &first.privileged));
+
+    let mut rewards = vec![0.0; PORTS];
+    let mut discount = 1.0;
+    let mut last = index;
+    loop {
+        let here = &stored[last];
+        rewards.iter_mut().zip(&here.rewards).for_each(|(sum, &r)| *sum += discount * r);
+        discount *= if here.terminated { 0.0 } else { here.discount };
+        let ends = here.terminated || here.truncated || last + 1 == stored.len();
+        if ends || last + 1 - index == n_step {
+            break;
+        }
+        last += 1;
+    }
+    let next = &stored[last];
+    assert_eq!(of(&batch.rewards, 1), rewards);
+    assert_eq!(batch.discounts[row], discount);
+    assert_eq!(of(&batch.next_windows, UNFOLDED), unfold(&next.next_observation));
+    assert_eq!(of(&batch.next_state, STATE), state(&next.next_observation, &next.next_privileged));
+    let ends = next.terminated || next.truncated || last + 1 == stored.len();
+    let weight = if ends { next } else { &stored[last + 1] }.entropy_weight;
+    assert_eq!(batch.next_entropy_weights[row], weight);
+}
+
+fn episodes() -> impl Strategy<Value = Vec<(usize, bool)>> {
+    prop::collection::vec((1usize..30, any::<bool>()), 1..8)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Small capacities make the rings wrap around several times.
+    #[test]
+    fn batches_equal_those_of_naive_storage(
+        streams in prop::collection::vec(episodes(), 1..4),
+        capacity in 16usize..400,
+        n_step in 1usize..4,
+        seed in any::<u64>(),
+    ) {
+        let mut replay = Replay::new(capacity, streams.len(), PORTS, seed);
+        let stored: Vec<Vec<Naive>> = streams
+            .iter()
+            .enumerate()
+            .map(|(stream, episodes)| record(&mut replay, stream, episodes, seed ^ stream as u64))
+            .collect();
+        let pushed: usize = stored.iter().map(Vec::len).sum();
+        prop_assert_eq!(replay.pushed(), pushed as u64);
+        prop_assert!(replay.len() <= pushed);
+        let mut batch = Batch::default();
+        replay.sample(64, n_step, &mut batch);
+        for row in 0..64 {
+            let stream = batch.entropy_weights[row] as usize / 100_000;
+            check_row(&batch, row, &stored[stream], n_step);
+        }
+    }
+}
+
+#[test]
+fn every_whole_transition_is_drawn_and_no_other() {
+    let mut replay = Replay::new(32, 1, PORTS, 5);
+    let stored = record(&mut replay, 0, &[(40, false), (20, true)], 9);
+    let mut seen = vec![false; stored.len()];
+    let mut batch = Batch::default();
+    for _ in 0..100 {
+        replay.sample(32, 1, &mut batch);
+        batch.entropy_weights.iter().for_each(|&weight| seen[weight as usize] = true);
+    }
+    // 62 frames, of which 32 are kept: 30..=61. Decision k stands at frame k in the first episode
+    // (frames 0..=40) and at frame k + 1 in the second (frames 41..=61, whole from its start).
+    // In the first, a history of 8 frames reaches back to frame k - 7 >= 30.
+    let expected: Vec<bool> = (0..60).map(|k| k >= 37).collect();
+    assert_eq!(seen, expected);
+    assert_eq!(replay.len(), 10 + 20);
+}
+
+#[test]
+fn a_new_replay_is_not_ready_until_a_decision_has_been_pushed() {
+    let mut replay = Replay::new(100, 2, PORTS, 1);
+    assert!(replay.is_empty() && !replay.is_ready(1));
+    record(&mut replay, 1, &[(1, true)], 1);
+    assert!(replay.is_ready(1) && !replay.is_ready(2));
+}
+
+#[test]
+fn what_is_saved_is_loaded_and_draws_the_same_batches() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("replay.bin");
+    let mut replay = Replay::new(64, 2, PORTS, 3);
+    record(&mut replay, 0, &[(50, false), (9, true)], 1);
+    record(&mut replay, 1, &[(5, true)], 2);
+    let mut batch = Batch::default();
+    replay.sample(10, 1, &mut batch);
+    replay.save(&path).unwrap();
+    let mut loaded = Replay::load(&path).unwrap();
+    assert_eq!((loaded.len(), loaded.pushed()), (replay.len(), replay.pushed()));
+    let mut again = Batch::default();
+    for _ in 0..3 {
+        replay.sample(40, 2, &mut batch);
+        loaded.sample(40, 2, &mut again);
+        assert_eq!(batch, again);
+    }
+    record(&mut replay, 1, &[(30, true)], 4);
+    record(&mut loaded, 1, &[(30, true)], 4);
+    replay.sample(40, 2, &mut batch);
+    loaded.sample(40, 2, &mut again);
+    assert_eq!(batch, again);
+}
+
+#[test]
+fn damaged_files_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("replay.bin");
+    let mut replay = Replay::new(16, 1, PORTS, 3);
+    record(&mut replay, 0, &[(9, true)], 1);
+    replay.save(&path).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    for position in (0..whole.len()).step_by(61) {
+        std::fs::write(&path, &whole[..position]).unwrap();
+        assert!(matches!(Replay::load(&path), Err(ReplayError::Corrupt { .. })));
+        let mut flipped = whole.clone();
+        flipped[position] ^= 1;
+        std::fs::write(&path, &flipped).unwrap();
+        assert!(matches!(Replay::load(&path), Err(ReplayError::Corrupt { .. })));
+    }
+    assert!(matches!(Replay::load(dir.path()), Err(ReplayError::Io { .. })));
+}

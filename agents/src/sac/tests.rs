@@ -1,1 +1,284 @@
+use super::*;
+use crate::replay::{Replay, Transition};
+use bufgym_env::control::{ALPHAS, PRIVILEGED, action_index};
+use bufgym_models::noise::uniform;
+use bufgym_models::parameters::collect;
+use bufgym_models::windows::OBSERVATION;
+use bufgym_models::{FastActor, cpu};
 
+fn small(critic: CriticKind) -> SacConfig {
+    SacConfig {
+        batch_size: 32,
+        critic,
+        critic_width: 32,
+        actor_lr: 2e-3,
+        critic_lr: 2e-3,
+        temperature_lr: 2e-3,
+        polyak: 0.02,
+        policy_delay: 1,
+        ..SacConfig::default()
+    }
+}
+
+/// An observation whose newest frame's first feature is `signals`, one per port.
+fn observation(signals: &[f32]) -> Vec<f32> {
+    let mut values = vec![0.0; signals.len() * OBSERVATION];
+    for (history, &signal) in values.chunks_exact_mut(OBSERVATION).zip(signals) {
+        // The same in all frames: the trunk need not find out which one counts.
+        history.chunks_exact_mut(5).for_each(|frame| frame[0] = signal);
+    }
+    values
+}
+
+fn act(actor: &mut FastActor, signals: &[f32], rng: &mut Xoshiro256PlusPlus) -> Vec<u8> {
+    let mut action = vec![0.0; signals.len()];
+    actor.sample(&observation(signals), signals.len(), rng, &mut action);
+    action.iter().map(|&action| action_index(action) as u8).collect()
+}
+
+fn transition<'a>(
+    actions: &'a [u8],
+    rewards: &'a [f32],
+    next: &'a [f32],
+    privileged: &'a [f32],
+    terminated: bool,
+) -> Transition<'a> {
+    Transition {
+        actions,
+        port_rewards: rewards,
+        discount: 0.8,
+        entropy_weight: 1.0,
+        terminated,
+        truncated: false,
+        next_observation: next,
+        next_privileged: privileged,
+    }
+}
+
+/// The best α of a port depends on what it sees: a small one where the signal is 0, a large one
+/// where it is 1. Every other choice costs its distance.
+#[test]
+fn a_bandit_with_a_known_best_alpha_is_learned() {
+    const PORTS: usize = 4;
+    const BEST: [usize; 2] = [1, 6];
+    for critic in [CriticKind::Privileged, CriticKind::Trunk] {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let config = SacConfig { target_entropy: -1.5, ..small(critic) };
+        let mut sac = Sac::new(config, 1, &cpu()).unwrap();
+        let mut replay = Replay::new(4000, 1, PORTS, 2);
+        let mut batch = Batch::default();
+        let privileged = [0.0; PORTS * PRIVILEGED];
+        for round in 0..60 {
+            let mut actor = FastActor::new(&sac.actor_weights());
+            for _ in 0..16 {
+                let signals: [f32; PORTS] =
+                    std::array::from_fn(|_| f32::from(uniform(&mut rng) < 0.5));
+                let actions = act(&mut actor, &signals, &mut rng);
+                let rewards: Vec<f32> = actions
+                    .iter()
+                    .zip(signals)
+                    .map(|(&action, signal)| {
+                        -(f32::from(action) - BEST[signal as usize] as f32).abs()
+                    })
+                    .collect();
+                let seen = observation(&signals);
+                replay.start(0, &seen, &privileged);
+                replay.push(0, &transition(&actions, &rewards, &seen, &privileged, true));
+            }
+            for _ in 0..if round == 0 { 0 } else { 10 } {
+                replay.sample(32, 1, &mut batch);
+                sac.update(&batch);
+            }
+        }
+        let mut actor = FastActor::new(&sac.actor_weights());
+        let signals = [0.0, 1.0, 1.0, 0.0];
+        let (mean, _) = actor.forward(&observation(&signals), PORTS);
+        for (mean, signal) in mean.iter().zip(signals) {
+            let index = action_index(mean.tanh());
+            let best = BEST[signal as usize];
+            assert!(index.abs_diff(best) <= 1, "{critic}: chose {index} where {best} is best");
+        }
+    }
+}
+
+/// A store that drifts upwards: `x' = clip(x + (2 - index)/10 + 0.05)`, cost `x²`. The lowest α
+/// empties it too far, the highest overfills it; the best choice brings the next x closest to 0,
+/// as every later x depends on the next one alone.
+#[test]
+fn an_integrator_is_steered_to_its_optimum() {
+    let step = |x: f32, index: u8| (x + (f32::from(index) - 3.5) / 10.0 + 0.05).clamp(-1.0, 1.0);
+    let best_index = |x: f32| {
+        (0..ALPHAS.len() as u8)
+            .min_by(|&a, &b| step(x, a).abs().total_cmp(&step(x, b).abs()))
+            .unwrap()
+    };
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    let config = SacConfig { target_entropy: -1.5, ..small(CriticKind::Privileged) };
+    let mut sac = Sac::new(config, 3, &cpu()).unwrap();
+    let mut replay = Replay::new(8000, 1, 1, 4);
+    let mut batch = Batch::default();
+    let privileged = [0.0; PRIVILEGED];
+    for round in 0..80 {
+        let mut actor = FastActor::new(&sac.actor_weights());
+        let mut x = 2.0 * uniform(&mut rng) - 1.0;
+        replay.start(0, &observation(&[x]), &privileged);
+        for k in 0..16 {
+            let actions = act(&mut actor, &[x], &mut rng);
+            x = step(x, actions[0]);
+            let reward = [-10.0 * x * x];
+            let next = observation(&[x]);
+            let truncated = k == 15;
+            let given = transition(&actions, &reward, &next, &privileged, false);
+            replay.push(0, &Transition { truncated, ..given });
+        }
+        for _ in 0..if round < 2 { 0 } else { 10 } {
+            replay.sample(32, 1, &mut batch);
+            sac.update(&batch);
+        }
+    }
+    // The cost of 10 steps from either side against the best possible. A cell beside the best one
+    // at rest costs 0.01 a step.
+    let mut actor = FastActor::new(&sac.actor_weights());
+    for start in [-0.8_f32, -0.3, 0.4, 0.9] {
+        let (mut x, mut y, mut cost, mut least) = (start, start, 0.0, 0.0);
+        for _ in 0..10 {
+            let (mean, _) = actor.forward(&observation(&[x]), 1);
+            x = step(x, action_index(mean[0].tanh()) as u8);
+            y = step(y, best_index(y));
+            cost += x * x;
+            least += y * y;
+        }
+        assert!(cost < 1.3 * least + 0.25, "from {start}: cost {cost}, least possible {least}");
+    }
+}
+
+fn random_batch(rows: usize, ports: usize, seed: u64) -> Batch {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut replay = Replay::new(100, 1, ports, seed);
+    let mut numbers = |count: usize| -> Vec<f32> { (0..count).map(|_| uniform(&mut rng)).collect() };
+    replay.start(0, &numbers(ports * OBSERVATION), &numbers(ports * PRIVILEGED));
+    for k in 0..40 {
+        let (next, privileged) = (numbers(ports * OBSERVATION), numbers(ports * PRIVILEGED));
+        let rewards = numbers(ports);
+        replay.push(0, &transition(&vec![k % 8; ports], &rewards, &next, &privileged, false));
+    }
+    let mut batch = Batch::default();
+    replay.sample(rows, 1, &mut batch);
+    batch
+}
+
+#[test]
+fn a_saved_learner_continues_bit_for_bit() {
+    for critic in [CriticKind::Privileged, CriticKind::Trunk] {
+        let config = SacConfig { gradient_clip: Some(1.0), policy_delay: 2, ..small(critic) };
+        let mut sac = Sac::new(config, 5, &cpu()).unwrap();
+        let batches: Vec<Batch> = (0..21).map(|seed| random_batch(8, 3, seed)).collect();
+        batches[..11].iter().for_each(|batch| {
+            sac.update(batch);
+        });
+        let dir = tempfile::tempdir().unwrap();
+        sac.save(dir.path()).unwrap();
+        let mut loaded = Sac::load(dir.path(), &cpu()).unwrap();
+        assert_eq!(loaded.updates(), 11);
+        for batch in &batches[11..] {
+            assert_eq!(sac.update(batch), loaded.update(batch));
+        }
+        assert_eq!(sac.actor_weights(), loaded.actor_weights());
+        assert_eq!(sac.temperature.log.to_bits(), loaded.temperature.log.to_bits());
+        for (a, b) in sac.critics.iter().chain(&sac.targets).zip(loaded.critics.iter().chain(&loaded.targets)) {
+            assert_eq!(collect(a), collect(b));
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_weights_and_another_does_not() {
+    let train = |seed| {
+        let mut sac = Sac::new(small(CriticKind::Privileged), seed, &cpu()).unwrap();
+        (0..5).for_each(|k| {
+            sac.update(&random_batch(8, 3, k));
+        });
+        sac.actor_weights()
+    };
+    assert_eq!(train(1), train(1));
+    assert_ne!(train(1), train(2));
+}
+
+#[test]
+fn damaged_states_are_refused_with_the_file_s_name() {
+    let mut sac = Sac::new(small(CriticKind::Privileged), 5, &cpu()).unwrap();
+    sac.update(&random_batch(8, 3, 1));
+    let dir = tempfile::tempdir().unwrap();
+    sac.save(dir.path()).unwrap();
+    for file in std::fs::read_dir(dir.path()).unwrap() {
+        let path = file.unwrap().path();
+        let whole = std::fs::read(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        for position in [0, whole.len() / 2, whole.len() - 1] {
+            std::fs::write(&path, &whole[..position]).unwrap();
+            let error = Sac::load(dir.path(), &cpu()).err().expect("a truncated file").to_string();
+            assert!(error.contains(name) && !error.contains('\n'), "{error}");
+        }
+        std::fs::write(&path, &whole).unwrap();
+    }
+    assert!(Sac::load(dir.path(), &cpu()).is_ok());
+}
+
+#[test]
+fn settings_out_of_range_are_named() {
+    let wrong = SacConfig { polyak: 1.5, ..SacConfig::default() };
+    let error = Sac::new(wrong, 1, &cpu()).err().expect("out of range");
+    assert_eq!(error.to_string(), "the setting `polyak` must be in (0, 1]");
+}
+
+/// Nothing follows a terminated transition: its target is its reward, whatever the networks say.
+#[test]
+fn the_target_of_a_terminated_transition_is_its_reward() {
+    let mut batch = random_batch(4, 3, 1);
+    batch.discounts.fill(0.0);
+    let mut sac = Sac::new(small(CriticKind::Privileged), 5, &cpu()).unwrap();
+    let target = bufgym_models::parameters::host_values(sac.target(&batch));
+    assert_eq!(target, batch.rewards);
+}
+
+#[test]
+fn the_twin_minimum_on_the_sum_takes_all_ports_of_one_critic() {
+    let matrix = |rows: [[f32; 3]; 2]| Tensor::<2>::from_floats(rows, &cpu());
+    let first = || matrix([[1.0, 5.0, 0.0], [2.0, 2.0, 9.0]]);
+    let second = || matrix([[4.0, 4.0, 4.0], [3.0, 3.0, 3.0]]);
+    let values = |tensor| bufgym_models::parameters::host_values::<2>(tensor);
+    let sum = smaller([first(), second()], TwinMinimum::Sum);
+    assert_eq!(values(sum), [1.0, 5.0, 0.0, 3.0, 3.0, 3.0]);
+    let elementwise = smaller([first(), second()], TwinMinimum::Elementwise);
+    assert_eq!(values(elementwise), [1.0, 4.0, 0.0, 2.0, 2.0, 3.0]);
+}
+
+/// The density of tanh(x) integrates to one over the actions.
+#[test]
+fn the_log_density_is_that_of_a_tanh_gaussian() {
+    let (mean, log_std) = (0.3_f32, -0.4_f32);
+    let count = 20_001;
+    let noise: Vec<f32> = (0..count).map(|i| (i as f32 / 10_000.0 - 1.0) * 6.0).collect();
+    let tensor = |values: Vec<f32>| {
+        Tensor::<2>::from_data(TensorData::new(values, [count, 1]), &cpu())
+    };
+    let output =
+        ActorOutput { mean: tensor(vec![mean; count]), log_std: tensor(vec![log_std; count]) };
+    let (actions, log_prob) = sample(output, tensor(noise));
+    let values = bufgym_models::parameters::host_values::<2>;
+    let (actions, log_prob) = (values(actions), values(log_prob));
+    let integral: f32 = actions
+        .windows(2)
+        .zip(&log_prob)
+        .map(|(pair, log_prob)| (pair[1] - pair[0]) * log_prob.exp())
+        .sum();
+    assert!((integral - 1.0).abs() < 1e-2, "{integral}");
+}
+
+#[test]
+fn the_temperature_moves_towards_the_entropy_target() {
+    let mut temperature = Temperature { log: 0.0, moments: [0.0; 2], steps: 0 };
+    temperature.step(0.5, 0.1);
+    // Adam's first step is the rate itself, against the surplus.
+    assert!((temperature.log + 0.1).abs() < 1e-6);
+}
