@@ -22,6 +22,8 @@ fn main() -> io::Result<()> {
     } else {
         "None".to_owned()
     };
-    let code = format!("/// File names and contents.\nconst FILES: Option<[(&str, &[u8]); 2]> = {files};\n");
+    let code = format!(
+        "/// File names and contents.\nconst FILES: Option<[(&str, &[u8]); 2]> = {files};\n"
+    );
     fs::write(Path::new(&variable("OUT_DIR")?).join("shipped.rs"), code)
 }

@@ -18,7 +18,12 @@ impl Policy for Reserve {
     }
 
     fn threshold(&self, view: View<'_>, _port: usize) -> Option<u64> {
-        let idle = view.buffer.queues().iter().filter(|&&bytes| bytes == 0).count() as u64;
+        let idle = view
+            .buffer
+            .queues()
+            .iter()
+            .filter(|&&bytes| bytes == 0)
+            .count() as u64;
         Some(8 * view.buffer.free().saturating_sub(idle * 1_518))
     }
 }
@@ -27,7 +32,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let scenario = Scenario::preset("ndt-16x1g")?;
     let trace = traffic::generate(&scenario, trace_seed(Split::Train, 1, 0));
     let mine = Simulator::new(&scenario, &trace, Reserve)?.run().summary;
-    let dt = PolicySpec::BASELINE.simulator(&scenario, &trace)?.run().summary;
-    println!("mean FCT: mine {:.3} ms, DT {:.3} ms", mine.mean_fct_ms, dt.mean_fct_ms);
+    let dt = PolicySpec::BASELINE
+        .simulator(&scenario, &trace)?
+        .run()
+        .summary;
+    println!(
+        "mean FCT: mine {:.3} ms, DT {:.3} ms",
+        mine.mean_fct_ms, dt.mean_fct_ms
+    );
     Ok(())
 }

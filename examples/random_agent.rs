@@ -5,8 +5,12 @@ use bufgym::env::control::Controller as _;
 use bufgym::env::gym::{AutoresetMode, MakeOptions, ResetOptions, VectorSeed, make_vec};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut envs =
-        make_vec("bufgym/NDT-16x1G-v0", 32, AutoresetMode::SameStep, &MakeOptions::default())?;
+    let mut envs = make_vec(
+        "bufgym/NDT-16x1G-v0",
+        32,
+        AutoresetMode::SameStep,
+        &MakeOptions::default(),
+    )?;
     let mut buffers = envs.buffers();
     envs.reset(VectorSeed::From(1), &ResetOptions::default(), &mut buffers)?;
     let mut agent = RandomAgent::new(1);

@@ -46,7 +46,13 @@ struct Cli {
 #[derive(Args, Clone)]
 struct Common {
     /// Seed of everything random [default: 1]
-    #[arg(long, global = true, value_name = "S", display_order = 900, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "S",
+        display_order = 900,
+        allow_negative_numbers = true
+    )]
     seed: Option<u64>,
     /// Print results and errors only
     #[arg(long, short, global = true, display_order = 901)]
@@ -65,7 +71,11 @@ impl Common {
     /// Prints the result of a command: `value` as one JSON line with `--json`, else `text`.
     fn print(&self, value: &serde_json::Value, text: &str) -> CliResult {
         let mut out = std::io::stdout().lock();
-        let written = if self.json { writeln!(out, "{value}") } else { writeln!(out, "{text}") };
+        let written = if self.json {
+            writeln!(out, "{value}")
+        } else {
+            writeln!(out, "{text}")
+        };
         match written {
             // The reader of a pipe has seen enough (`bufgym policies | head -1`).
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -167,8 +177,15 @@ mod tests {
     #[test]
     fn every_subcommand_shows_an_example() {
         for command in Cli::command().get_subcommands() {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.contains("bufgym "), "{} has no example", command.get_name());
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(
+                help.contains("bufgym "),
+                "{} has no example",
+                command.get_name()
+            );
         }
     }
 }

@@ -14,9 +14,11 @@ use super::scenario::ScenarioArgs;
 
 /// Measure simulator, environments, learner and inference
 #[derive(Args)]
-#[command(after_help = "Figures depend on the machine and on what else runs on it.\n\nExamples:\n  \
+#[command(
+    after_help = "Figures depend on the machine and on what else runs on it.\n\nExamples:\n  \
     bufgym bench\n  \
-    bufgym bench --seconds 10 --json > bench.json")]
+    bufgym bench --seconds 10 --json > bench.json"
+)]
 pub struct BenchArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
@@ -27,7 +29,11 @@ pub struct BenchArgs {
 
 fn seconds(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.01..=3600.0).contains(&value) { Ok(value) } else { Err("from 0.01 to 3600".to_owned()) }
+    if (0.01..=3600.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err("from 0.01 to 3600".to_owned())
+    }
 }
 
 /// Numbers of environments of the step measurement.
@@ -43,7 +49,10 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
     let seed = common.seed();
     let budget = Duration::from_secs_f64(args.seconds);
     let threads = rayon::current_num_threads();
-    let mut text = vec![format!("scenario {}, {} threads, {} s each", scenario.name, threads, args.seconds)];
+    let mut text = vec![format!(
+        "scenario {}, {} threads, {} s each",
+        scenario.name, threads, args.seconds
+    )];
     let mut line = |label: String, figure: String| {
         let line = format!("{label:<44}{figure}");
         common.note(&line);
@@ -53,25 +62,37 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
     let mut packets = Map::new();
     for policy in simulate::POLICIES {
         let rate = simulate::packets_per_second(&scenario, policy, seed, budget)?;
-        line(format!("simulator, {policy}, 1 thread"), format!("{:.2} M packets/s", rate / 1e6));
+        line(
+            format!("simulator, {policy}, 1 thread"),
+            format!("{:.2} M packets/s", rate / 1e6),
+        );
         packets.insert(policy.to_owned(), json!(rate));
     }
     let mut steps = Map::new();
     for envs in ENVIRONMENTS {
         let rate = simulate::steps_per_second(&scenario, envs, seed, budget)?;
-        line(format!("environment, {envs} in parallel, random actions"), format!("{rate:.0} steps/s"));
+        line(
+            format!("environment, {envs} in parallel, random actions"),
+            format!("{rate:.0} steps/s"),
+        );
         steps.insert(envs.to_string(), json!(rate));
     }
     let mut updates = Map::new();
     for batch in BATCHES {
         let rate = learn::updates_per_second(&scenario, batch, seed, budget)?;
-        line(format!("SAC, batch {batch}, {} ports", scenario.ports), format!("{rate:.1} updates/s"));
+        line(
+            format!("SAC, batch {batch}, {} ports", scenario.ports),
+            format!("{rate:.1} updates/s"),
+        );
         updates.insert(batch.to_string(), json!(rate));
     }
     let mut inference = Map::new();
     for ports in PORTS {
         let us = learn::inference_us(ports, seed, budget);
-        line(format!("inference, 1 observation of {ports} ports"), format!("{us:.2} us (median)"));
+        line(
+            format!("inference, 1 observation of {ports} ports"),
+            format!("{us:.2} us (median)"),
+        );
         inference.insert(ports.to_string(), json!(us));
     }
 

@@ -69,16 +69,27 @@ impl<T, E: Into<anyhow::Error>> ResultExt<T> for Result<T, E> {
 /// The message of a `clap` error without its usage section, on one line.
 pub fn one_line_usage(rendered: &str) -> String {
     let message = rendered.split("\nUsage:").next().unwrap_or(rendered);
-    let message = message.split("\nFor more information").next().unwrap_or(message);
+    let message = message
+        .split("\nFor more information")
+        .next()
+        .unwrap_or(message);
     fold(message)
 }
 
 /// Joins the non-empty lines of a message: with a space after a colon, else with a semicolon.
 fn fold(message: &str) -> String {
     let mut line = String::new();
-    for part in message.lines().map(str::trim).filter(|part| !part.is_empty()) {
+    for part in message
+        .lines()
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
         if !line.is_empty() {
-            line.push_str(if line.ends_with([':', ',']) { " " } else { "; " });
+            line.push_str(if line.ends_with([':', ',']) {
+                " "
+            } else {
+                "; "
+            });
         }
         line.push_str(part);
     }
@@ -112,10 +123,19 @@ mod tests {
     #[test]
     fn a_chain_is_one_line_and_says_nothing_twice() {
         let error = anyhow::anyhow!("disk is full").context("cannot write a.csv");
-        assert_eq!(CliError::Failure(error).to_string(), "cannot write a.csv: disk is full");
+        assert_eq!(
+            CliError::Failure(error).to_string(),
+            "cannot write a.csv: disk is full"
+        );
         let error = anyhow::anyhow!("disk is full").context("cannot write: disk is full");
-        assert_eq!(CliError::Failure(error).to_string(), "cannot write: disk is full");
+        assert_eq!(
+            CliError::Failure(error).to_string(),
+            "cannot write: disk is full"
+        );
         let error = Err::<(), _>(anyhow::anyhow!("expected `]`\n at line 3")).context("a.toml");
-        assert_eq!(CliError::Input(error.unwrap_err()).to_string(), "a.toml: expected `]`; at line 3");
+        assert_eq!(
+            CliError::Input(error.unwrap_err()).to_string(),
+            "a.toml: expected `]`; at line 3"
+        );
     }
 }

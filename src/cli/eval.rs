@@ -15,10 +15,12 @@ use super::scenario::ScenarioArgs;
 
 /// Compare policies on unseen traces
 #[derive(Args)]
-#[command(after_help = "DT with alpha = 1 (`dt`) and the unlimited buffer (`unlimited`) always take part.\n\nExamples:\n  \
+#[command(
+    after_help = "DT with alpha = 1 (`dt`) and the unlimited buffer (`unlimited`) always take part.\n\nExamples:\n  \
     bufgym eval --out reports/shipped\n  \
     bufgym eval --policy ndt:runs/mine/checkpoints/best --policy dt:alpha=8 --out reports/mine\n  \
-    bufgym eval --traces 20 --set min_rto_us=10000 --json")]
+    bufgym eval --traces 20 --set min_rto_us=10000 --json"
+)]
 pub struct EvalArgs {
     /// Policy to compare; may be repeated [default: ndt (the shipped weights), dt, edt, st, cs]
     #[arg(long, value_name = "P")]
@@ -43,8 +45,15 @@ const DEFAULT_RULES: [&str; 4] = ["dt", "edt", "st", "cs"];
 pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     let scenario = args.scenario.resolve()?;
     let (contestants, note) = contestants(&args.policy)?;
-    let output = args.out.as_deref().map(|path| Output::folder(path, args.force)).transpose()?;
-    let config = EvalConfig { traces: args.traces, ..EvalConfig::new(scenario, contestants, common.seed()) };
+    let output = args
+        .out
+        .as_deref()
+        .map(|path| Output::folder(path, args.force))
+        .transpose()?;
+    let config = EvalConfig {
+        traces: args.traces,
+        ..EvalConfig::new(scenario, contestants, common.seed())
+    };
 
     if let Some(note) = note {
         common.note(note);
@@ -58,7 +67,8 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     bar.finish_and_clear();
 
     if let Some(output) = &output {
-        output.write_folder(|folder| eval::output::write(&evaluation, folder, true).or_failure())?;
+        output
+            .write_folder(|folder| eval::output::write(&evaluation, folder, true).or_failure())?;
     }
     let mut text = eval::table::render_evaluation(&evaluation);
     for verdict in eval::verdict::verdicts(&evaluation) {
@@ -66,7 +76,10 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     }
     match &output {
         Some(output) if !common.json => {
-            text.push_str(&format!("\nreport: {}", output.path().join("report.html").display()));
+            text.push_str(&format!(
+                "\nreport: {}",
+                output.path().join("report.html").display()
+            ));
         }
         None => common.note("no files written; give --out DIR for the full report"),
         _ => {}
@@ -81,7 +94,9 @@ fn contestants(policies: &[String]) -> CliResult<(Vec<Contestant>, Option<&'stat
         return Ok((named?, None));
     }
     let shipped = policy::shipped()?;
-    let note = shipped.is_none().then_some("this program was built without weights: comparing rules only");
+    let note = shipped
+        .is_none()
+        .then_some("this program was built without weights: comparing rules only");
     let rules = DEFAULT_RULES.iter().map(|text| policy::parse(text));
     let all: CliResult<_> = shipped.into_iter().map(Ok).chain(rules).collect();
     Ok((all?, note))
@@ -99,7 +114,8 @@ fn progress_bar(common: &Common) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(0);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} simulations, {eta} left") {
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} simulations, {eta} left")
+    {
         bar.set_style(style);
     }
     bar

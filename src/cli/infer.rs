@@ -16,9 +16,11 @@ use super::policy;
 
 /// Compute a checkpoint's actions for recorded observations
 #[derive(Args)]
-#[command(after_help = "Observations are float32 [batch, ports, 8, 5], already normalised; actions are \
+#[command(
+    after_help = "Observations are float32 [batch, ports, 8, 5], already normalised; actions are \
     tanh(mean), float32 [batch, ports].\n\nExamples:\n  \
-    bufgym infer --checkpoint checkpoints/ndt-fct --observations obs.npy --out actions.npy")]
+    bufgym infer --checkpoint checkpoints/ndt-fct --observations obs.npy --out actions.npy"
+)]
 pub struct InferArgs {
     /// Checkpoint folder with actor.safetensors and manifest.json
     #[arg(long, value_name = "DIR")]
@@ -38,9 +40,8 @@ pub struct InferArgs {
 pub fn run(args: InferArgs, common: &Common) -> CliResult {
     let (weights, _) = policy::load_checkpoint(&args.checkpoint)?;
     let observations = npy::read(&args.observations).or_bad_input()?;
-    let (batch, ports) = check(&observations).map_err(|problem| {
-        CliError::bad(format!("{}: {problem}", args.observations.display()))
-    })?;
+    let (batch, ports) = check(&observations)
+        .map_err(|problem| CliError::bad(format!("{}: {problem}", args.observations.display())))?;
     let output = Output::file(&args.out, args.force)?;
 
     let started = Instant::now();
@@ -57,7 +58,10 @@ pub fn run(args: InferArgs, common: &Common) -> CliResult {
         return Ok(());
     }
     let value = json!({ "out": args.out, "batch": batch, "ports": ports, "wall_s": wall_s });
-    common.print(&value, &format!("{}: actions [{batch}, {ports}]", args.out.display()))
+    common.print(
+        &value,
+        &format!("{}: actions [{batch}, {ports}]", args.out.display()),
+    )
 }
 
 /// The batch size and number of ports.
@@ -71,8 +75,15 @@ fn check(observations: &Array) -> Result<(usize, usize), String> {
     if ports == 0 {
         return Err("shape: there must be at least one port".to_owned());
     }
-    if let Some(place) = observations.data.iter().position(|value| !value.is_finite()) {
-        return Err(format!("value {} (flat index {place}) is not finite", observations.data[place]));
+    if let Some(place) = observations
+        .data
+        .iter()
+        .position(|value| !value.is_finite())
+    {
+        return Err(format!(
+            "value {} (flat index {place}) is not finite",
+            observations.data[place]
+        ));
     }
     Ok((batch, ports))
 }

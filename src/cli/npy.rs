@@ -39,8 +39,10 @@ pub fn write(out: &mut dyn Write, shape: &[usize], data: &[f32]) -> io::Result<(
     if dims.len() == 1 {
         dims.push(String::new());
     }
-    let mut header =
-        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", dims.join(", ").trim_end());
+    let mut header = format!(
+        "{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}",
+        dims.join(", ").trim_end()
+    );
     // The data must start at a multiple of 64 bytes.
     let unpadded = MAGIC.len() + 4 + header.len() + 1;
     header.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));
@@ -56,37 +58,60 @@ pub fn write(out: &mut dyn Write, shape: &[usize], data: &[f32]) -> io::Result<(
 }
 
 fn parse(bytes: &[u8]) -> Result<Array> {
-    ensure!(bytes.len() >= 10 && bytes.starts_with(MAGIC), "not a .npy file (its first bytes are not \\x93NUMPY)");
+    ensure!(
+        bytes.len() >= 10 && bytes.starts_with(MAGIC),
+        "not a .npy file (its first bytes are not \\x93NUMPY)"
+    );
     let (start, length) = match bytes[6] {
         1 => (10, usize::from(u16::from_le_bytes([bytes[8], bytes[9]]))),
         2 | 3 => {
             ensure!(bytes.len() >= 12, "truncated header");
-            (12, u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize)
+            (
+                12,
+                u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize,
+            )
         }
         version => bail!("version {version} of the .npy format is unknown (1, 2 and 3 are read)"),
     };
     let data = bytes.get(start + length..).context("truncated header")?;
-    let header = std::str::from_utf8(&bytes[start..start + length]).context("header is not text")?;
+    let header =
+        std::str::from_utf8(&bytes[start..start + length]).context("header is not text")?;
 
     let descr = field(header, "descr")?.trim_matches(['\'', '"']);
-    ensure!(descr == "<f4", "descr is '{descr}': float32 in little-endian order ('<f4') is read; use array.astype('<f4')");
+    ensure!(
+        descr == "<f4",
+        "descr is '{descr}': float32 in little-endian order ('<f4') is read; use array.astype('<f4')"
+    );
     let order = field(header, "fortran_order")?;
-    ensure!(order == "False", "fortran_order is {order}: C order is read; use numpy.ascontiguousarray");
+    ensure!(
+        order == "False",
+        "fortran_order is {order}: C order is read; use numpy.ascontiguousarray"
+    );
     let shape = field(header, "shape")?
         .split(',')
         .map(str::trim)
         .filter(|size| !size.is_empty())
-        .map(|size| size.parse::<usize>().with_context(|| format!("shape: '{size}' is not a size")))
+        .map(|size| {
+            size.parse::<usize>()
+                .with_context(|| format!("shape: '{size}' is not a size"))
+        })
         .collect::<Result<Vec<_>>>()?;
 
-    let count = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
-    let expected = count.and_then(|count| count.checked_mul(4)).context("shape: more values than fit in memory")?;
+    let count = shape
+        .iter()
+        .try_fold(1usize, |product, &size| product.checked_mul(size));
+    let expected = count
+        .and_then(|count| count.checked_mul(4))
+        .context("shape: more values than fit in memory")?;
     ensure!(
         data.len() == expected,
         "shape {shape:?} needs {expected} bytes of data, the file has {}",
         data.len()
     );
-    let data = data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+    let data = data
+        .chunks_exact(4)
+        .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+        .collect();
     Ok(Array { shape, data })
 }
 
@@ -94,7 +119,11 @@ fn parse(bytes: &[u8]) -> Result<Array> {
 fn field<'a>(header: &'a str, name: &str) -> Result<&'a str> {
     let after = [format!("'{name}':"), format!("\"{name}\":")]
         .iter()
-        .find_map(|key| header.split_once(key.as_str()).map(|(_, after)| after.trim_start()))
+        .find_map(|key| {
+            header
+                .split_once(key.as_str())
+                .map(|(_, after)| after.trim_start())
+        })
         .with_context(|| format!("the header has no field '{name}'"))?;
     let value = match after.strip_prefix('(') {
         Some(tuple) => tuple.split(')').next(),
@@ -115,7 +144,13 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for shape in [vec![], vec![3], vec![2, 3], vec![0, 16, 8, 5], vec![1, 2, 8, 5]] {
+        for shape in [
+            vec![],
+            vec![3],
+            vec![2, 3],
+            vec![0, 16, 8, 5],
+            vec![1, 2, 8, 5],
+        ] {
             let count = shape.iter().product();
             let data: Vec<f32> = (0..count).map(|i| i as f32 * 0.5 - 1.0).collect();
             let file = bytes(&shape, &data);
@@ -138,9 +173,15 @@ mod tests {
         let message = |bytes: &[u8]| format!("{:#}", parse(bytes).unwrap_err());
         assert!(message(b"PK").contains("not a .npy file"));
         assert!(message(&good[..40]).contains("truncated header"));
-        assert!(message(&good[..good.len() - 1]).contains("needs 24 bytes of data, the file has 23"));
+        assert!(
+            message(&good[..good.len() - 1]).contains("needs 24 bytes of data, the file has 23")
+        );
         let replaced = |from: &str, to: &str| {
-            let text: String = good.iter().map(|&b| char::from(b)).collect::<String>().replace(from, to);
+            let text: String = good
+                .iter()
+                .map(|&b| char::from(b))
+                .collect::<String>()
+                .replace(from, to);
             text.chars().map(|c| c as u8).collect::<Vec<u8>>()
         };
         assert!(message(&replaced("<f4", "<f8")).contains("descr is '<f8'"));

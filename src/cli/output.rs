@@ -85,7 +85,9 @@ impl Output {
             .and_then(|()| fs::remove_dir(&probe))
             .with_context(|| format!("cannot write {}", path.display()))
             .or_bad_input()?;
-        Ok(Output { path: path.to_path_buf() })
+        Ok(Output {
+            path: path.to_path_buf(),
+        })
     }
 
     /// Where the result will be.
@@ -122,7 +124,12 @@ impl Output {
     pub fn write_file(&self, write: impl FnOnce(&mut dyn io::Write) -> CliResult) -> CliResult {
         // A device or pipe (`/dev/stdout`) cannot be renamed over.
         if fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
-            let mut file = io::BufWriter::new(fs::OpenOptions::new().write(true).open(&self.path).or_failure()?);
+            let mut file = io::BufWriter::new(
+                fs::OpenOptions::new()
+                    .write(true)
+                    .open(&self.path)
+                    .or_failure()?,
+            );
             write(&mut file)?;
             return file.flush().or_failure();
         }
@@ -130,7 +137,9 @@ impl Output {
         let save = || {
             let mut file = io::BufWriter::new(fs::File::create(&staging).or_failure()?);
             write(&mut file)?;
-            let file = file.into_inner().map_err(|error| CliError::failure(error.into_error()))?;
+            let file = file
+                .into_inner()
+                .map_err(|error| CliError::failure(error.into_error()))?;
             file.sync_all().or_failure()?;
             fs::rename(&staging, &self.path).or_failure()
         };
@@ -193,7 +202,9 @@ mod tests {
     #[test]
     fn a_failed_write_leaves_nothing() {
         let base = tempfile::tempdir().unwrap();
-        let output = Output::folder(&base.path().join("out"), false).ok().unwrap();
+        let output = Output::folder(&base.path().join("out"), false)
+            .ok()
+            .unwrap();
         let result = output.write_folder(|folder| {
             fs::write(folder.join("a.csv"), "1").unwrap();
             Err(CliError::bad("stopped"))

@@ -1,7 +1,7 @@
 //! `bufgym policies`: every policy with its rule, parameters, defaults and source.
 
-use bufgym::env::switch::{PolicyInfo, PolicySpec};
 use bufgym::env::switch::policy::catalogue;
+use bufgym::env::switch::{PolicyInfo, PolicySpec};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -25,7 +25,9 @@ const LEARNED: &str = "ndt";
 /// Runs the command.
 pub fn run(args: PoliciesArgs, common: &Common) -> CliResult {
     let wanted = match args.name.as_deref() {
-        Some(LEARNED) => return common.print(&json!({ "policies": [learned_json()] }), LEARNED_TEXT),
+        Some(LEARNED) => {
+            return common.print(&json!({ "policies": [learned_json()] }), LEARNED_TEXT);
+        }
         Some(name) => {
             // Parsing gives the message with the nearest name.
             let _: PolicySpec = name.parse().or_bad_input()?;
@@ -33,8 +35,10 @@ pub fn run(args: PoliciesArgs, common: &Common) -> CliResult {
         }
         None => None,
     };
-    let shown: Vec<&PolicyInfo> =
-        catalogue().iter().filter(|info| wanted.is_none_or(|name| info.name == name)).collect();
+    let shown: Vec<&PolicyInfo> = catalogue()
+        .iter()
+        .filter(|info| wanted.is_none_or(|name| info.name == name))
+        .collect();
     let mut values: Vec<Value> = shown.iter().map(|info| describe_json(info)).collect();
     let mut texts: Vec<String> = shown.iter().map(|info| describe(info)).collect();
     if wanted.is_none() {
@@ -60,9 +64,15 @@ fn learned_json() -> Value {
 }
 
 fn describe(info: &PolicyInfo) -> String {
-    let mut text = format!("{}  {}\n  rule    {}\n  source  {}", info.name, info.summary, info.rule, info.source);
+    let mut text = format!(
+        "{}  {}\n  rule    {}\n  source  {}",
+        info.name, info.summary, info.rule, info.source
+    );
     for parameter in info.parameters {
-        text.push_str(&format!("\n  {} = {}  {}", parameter.name, parameter.default, parameter.meaning));
+        text.push_str(&format!(
+            "\n  {} = {}  {}",
+            parameter.name, parameter.default, parameter.meaning
+        ));
     }
     text
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use bufgym::eval::Contestant;
-use bufgym::models::checkpoint::{self, Manifest};
 use bufgym::models::ActorWeights;
+use bufgym::models::checkpoint::{self, Manifest};
 
 use super::error::{CliError, CliResult, ResultExt as _};
 
@@ -34,12 +34,18 @@ pub fn parse(text: &str) -> CliResult<Contestant> {
 /// Failure: the files compiled in are damaged.
 pub fn shipped() -> CliResult<Option<Contestant>> {
     let Some(files) = FILES else { return Ok(None) };
-    let folder = tempfile::tempdir().context("cannot unpack the shipped weights").or_failure()?;
+    let folder = tempfile::tempdir()
+        .context("cannot unpack the shipped weights")
+        .or_failure()?;
     for (name, bytes) in files {
-        fs::write(folder.path().join(name), bytes).context("cannot unpack the shipped weights").or_failure()?;
+        fs::write(folder.path().join(name), bytes)
+            .context("cannot unpack the shipped weights")
+            .or_failure()?;
     }
     let (weights, manifest) = checkpoint::load_actor(folder.path()).or_failure()?;
-    Ok(Some(Contestant::from_checkpoint(SHIPPED, &weights, &manifest)))
+    Ok(Some(Contestant::from_checkpoint(
+        SHIPPED, &weights, &manifest,
+    )))
 }
 
 /// Reads a checkpoint folder.

@@ -54,7 +54,12 @@ pub fn change(scenario: &mut Scenario, changes: &[String]) -> CliResult {
 #[derive(Args, Clone)]
 pub struct TraceChoice {
     /// Number of the trace within its split
-    #[arg(long, value_name = "I", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "I",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
     pub index: u64,
     /// Which traces: train, validation or test (`eval` uses test, and nothing else does)
     #[arg(long, default_value = "train")]
@@ -68,6 +73,9 @@ impl TraceChoice {
     /// Bad input: an unknown split.
     pub fn generate(&self, scenario: &Scenario, seed: u64) -> CliResult<Trace> {
         let split: Split = self.split.parse().map_err(CliError::input)?;
-        Ok(traffic::generate(scenario, trace_seed(split, seed, self.index)))
+        Ok(traffic::generate(
+            scenario,
+            trace_seed(split, seed, self.index),
+        ))
     }
 }

@@ -22,11 +22,19 @@ pub struct ScenariosArgs {
 pub fn run(args: ScenariosArgs, common: &Common) -> CliResult {
     let Some(name) = args.name else {
         let presets = Scenario::presets();
-        let listing: Vec<_> =
-            presets.iter().map(|preset| json!({ "name": preset.name, "summary": preset.summary })).collect();
-        let width = presets.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
-        let lines: Vec<String> =
-            presets.iter().map(|preset| format!("{:width$}  {}", preset.name, preset.summary)).collect();
+        let listing: Vec<_> = presets
+            .iter()
+            .map(|preset| json!({ "name": preset.name, "summary": preset.summary }))
+            .collect();
+        let width = presets
+            .iter()
+            .map(|preset| preset.name.len())
+            .max()
+            .unwrap_or(0);
+        let lines: Vec<String> = presets
+            .iter()
+            .map(|preset| format!("{:width$}  {}", preset.name, preset.summary))
+            .collect();
         return common.print(&json!({ "scenarios": listing }), &lines.join("\n"));
     };
     let scenario = Scenario::load(&name).or_bad_input()?;

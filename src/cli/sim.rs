@@ -58,9 +58,15 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
         Some(path) => Trace::read_csv_for_ports(path, scenario.ports).or_bad_input()?,
         None => args.choice.generate(&scenario, common.seed())?,
     };
-    let output = args.out.as_deref().map(|path| Output::folder(path, args.force)).transpose()?;
+    let output = args
+        .out
+        .as_deref()
+        .map(|path| Output::folder(path, args.force))
+        .transpose()?;
 
-    let interval = args.timeline.then(|| Time::from_us(args.timeline_interval_us));
+    let interval = args
+        .timeline
+        .then(|| Time::from_us(args.timeline_interval_us));
     let outcome = policy.run(&scenario, &trace, interval).or_bad_input()?;
 
     if let Some(output) = &output {
@@ -77,11 +83,19 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
         }
     }
     warn_unfinished(&outcome, common);
-    common.print(&result_json(&policy, &scenario, &trace, &outcome)?, &describe(&policy, &scenario, &outcome.summary))
+    common.print(
+        &result_json(&policy, &scenario, &trace, &outcome)?,
+        &describe(&policy, &scenario, &outcome.summary),
+    )
 }
 
 /// The summary's fields at the top level, and what was simulated.
-fn result_json(policy: &Contestant, scenario: &Scenario, trace: &Trace, outcome: &Outcome) -> CliResult<Value> {
+fn result_json(
+    policy: &Contestant,
+    scenario: &Scenario,
+    trace: &Trace,
+    outcome: &Outcome,
+) -> CliResult<Value> {
     let mut value = serde_json::to_value(&outcome.summary).or_failure()?;
     if let Value::Object(fields) = &mut value {
         fields.insert("policy".to_owned(), json!(policy.name()));
@@ -95,12 +109,21 @@ fn warn_unfinished(outcome: &Outcome, common: &Common) {
     let unfinished = |record: &&FlowRecord| record.finish.is_none();
     let count = outcome.records.iter().filter(unfinished).count();
     if let Some(first) = outcome.records.iter().find(unfinished) {
-        common.note(format!("warning: {count} flows did not finish, the first of them is flow {}", first.spec.id));
+        common.note(format!(
+            "warning: {count} flows did not finish, the first of them is flow {}",
+            first.spec.id
+        ));
     }
 }
 
 fn describe(policy: &Contestant, scenario: &Scenario, s: &Summary) -> String {
-    let or_dash = |value: f64| if value.is_finite() { format!("{value:.3}") } else { "-".to_owned() };
+    let or_dash = |value: f64| {
+        if value.is_finite() {
+            format!("{value:.3}")
+        } else {
+            "-".to_owned()
+        }
+    };
     format!(
         "{policy} on {scenario}: {completed} of {flows} flows completed in {simulated:.3} s simulated\n\
          FCT ms      mean {mean}  p50 {p50}  p95 {p95}  p99 {p99}\n\
@@ -134,6 +157,10 @@ fn describe(policy: &Contestant, scenario: &Scenario, s: &Summary) -> String {
         forwarded = s.packets_forwarded,
         wall = s.wall_s,
         rate = s.packets_per_s / 1e6,
-        decisions = if s.decisions > 0 { format!(", {} decisions", s.decisions) } else { String::new() },
+        decisions = if s.decisions > 0 {
+            format!(", {} decisions", s.decisions)
+        } else {
+            String::new()
+        },
     )
 }

@@ -18,11 +18,13 @@ use super::scenario;
 
 /// Learn a policy
 #[derive(Args)]
-#[command(after_help = "Ctrl-C saves and ends; a second one ends at once.\n\nExamples:\n  \
+#[command(
+    after_help = "Ctrl-C saves and ends; a second one ends at once.\n\nExamples:\n  \
     bufgym train --workers 32 --objective fct\n  \
     bufgym train --objective fct=1,loss=0.1 --scenario mine.toml --set load=0.8 --minutes 10\n  \
     bufgym train --config mine-train.toml --seed 3 --out runs/third\n  \
-    bufgym train --resume runs/fct-ndt-16x1g-1 --steps 3000000")]
+    bufgym train --resume runs/fct-ndt-16x1g-1 --steps 640000"
+)]
 pub struct TrainArgs {
     /// Environments that collect experience in parallel [default: 32]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
@@ -37,7 +39,7 @@ pub struct TrainArgs {
     /// Change one setting of the scenario; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Decisions of all workers together [default: 1500000]
+    /// Decisions of all workers together [default: 320000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "minutes",
         value_parser = clap::value_parser!(u64).range(1..))]
     steps: Option<u64>,
@@ -79,11 +81,17 @@ fn minutes(text: &str) -> Result<f64, String> {
 /// Runs the command.
 pub fn run(args: TrainArgs, common: &Common) -> CliResult {
     if args.device != CPU {
-        return Err(CliError::bad(format!("device '{}' is not built into this program: use --device cpu", args.device)));
+        return Err(CliError::bad(format!(
+            "device '{}' is not built into this program: use --device cpu",
+            args.device
+        )));
     }
     let announcement = "stopping after this round and saving the state; Ctrl-C again ends at once";
     let stop = interrupt::stop_flag(announcement)?;
-    let controls = Controls { stop: &stop, quiet: common.quiet };
+    let controls = Controls {
+        stop: &stop,
+        quiet: common.quiet,
+    };
     let summary = match &args.resume {
         Some(folder) => train::resume(folder, &args.resume_options(common)?, &controls),
         None => {
@@ -114,7 +122,10 @@ fn report(summary: &TrainSummary, common: &Common) -> CliResult {
             "interrupted; go on with: cargo train --resume {}",
             summary.out.display()
         )),
-        Status::Finished => text.push_str(&format!("full report on unseen traces: {}", summary.eval_command)),
+        Status::Finished => text.push_str(&format!(
+            "full report on unseen traces: {}",
+            summary.eval_command
+        )),
     }
     let mut value = serde_json::to_value(summary).or_failure()?;
     if let (Value::Object(fields), Some(evaluation)) = (&mut value, &summary.evaluation) {
@@ -129,7 +140,10 @@ impl TrainArgs {
     fn config(&self, common: &Common) -> CliResult<TrainConfig> {
         let mut config = match &self.config {
             Some(file) => TrainConfig::load(file).map_err(classify)?,
-            None => TrainConfig { seed: common.seed(), ..TrainConfig::default() },
+            None => TrainConfig {
+                seed: common.seed(),
+                ..TrainConfig::default()
+            },
         };
         config.seed = common.seed.unwrap_or(config.seed);
         config.rollout.workers = self.workers.map_or(config.rollout.workers, usize::from);
@@ -143,15 +157,21 @@ impl TrainArgs {
             None => scenario::change(&mut config.scenario, &self.set)?,
         }
         config.force = self.force;
-        config.out =
-            self.out.clone().unwrap_or_else(|| free_run(Path::new(RUNS), &run_name(&config)));
+        config.out = self
+            .out
+            .clone()
+            .unwrap_or_else(|| free_run(Path::new(RUNS), &run_name(&config)));
         config.validate().map_err(classify)?;
         Ok(config)
     }
 
     /// What may change at a resume, and what the options say the training is.
     fn resume_options(&self, common: &Common) -> CliResult<ResumeOptions> {
-        let scenario = self.scenario.as_deref().map(|name| scenario::load(name, &[])).transpose()?;
+        let scenario = self
+            .scenario
+            .as_deref()
+            .map(|name| scenario::load(name, &[]))
+            .transpose()?;
         Ok(ResumeOptions {
             budget: self.budget(),
             threads: self.threads.map(usize::from),
@@ -165,20 +185,38 @@ impl TrainArgs {
     }
 
     fn objective(&self) -> CliResult<Option<Objective>> {
-        self.objective.as_deref().map(str::parse).transpose().or_bad_input()
+        self.objective
+            .as_deref()
+            .map(str::parse)
+            .transpose()
+            .or_bad_input()
     }
 
     /// `--steps` and `--minutes` take each other's place.
     fn budget(&self) -> Option<Budget> {
         let given = self.steps.is_some() || self.minutes.is_some();
-        given.then_some(Budget { steps: self.steps, minutes: self.minutes })
+        given.then_some(Budget {
+            steps: self.steps,
+            minutes: self.minutes,
+        })
     }
 }
 
 /// What tells runs apart at a glance; characters that are awkward in file names are replaced.
 fn run_name(config: &TrainConfig) -> String {
-    let name = format!("{}-{}-{}", config.objective, config.scenario.name, config.seed);
-    name.chars().map(|c| if c.is_alphanumeric() || "-_.=".contains(c) { c } else { '_' }).collect()
+    let name = format!(
+        "{}-{}-{}",
+        config.objective, config.scenario.name, config.seed
+    );
+    name.chars()
+        .map(|c| {
+            if c.is_alphanumeric() || "-_.=".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect()
 }
 
 /// The first of `name`, `name-2`, `name-3` ... that is absent or empty.
@@ -188,11 +226,18 @@ fn free_run(runs: &Path, name: &str) -> PathBuf {
         Err(_) => !path.exists(),
     };
     let numbered = (2_u64..).map(|number| runs.join(format!("{name}-{number}")));
-    std::iter::once(runs.join(name)).chain(numbered).find(free).unwrap_or_else(|| runs.join(name))
+    std::iter::once(runs.join(name))
+        .chain(numbered)
+        .find(free)
+        .unwrap_or_else(|| runs.join(name))
 }
 
 fn classify(error: TrainError) -> CliError {
-    if error.is_bad_input() { CliError::input(error) } else { CliError::failure(error) }
+    if error.is_bad_input() {
+        CliError::input(error)
+    } else {
+        CliError::failure(error)
+    }
 }
 
 #[cfg(test)]
@@ -211,9 +256,18 @@ mod tests {
 
     #[test]
     fn weighted_objectives_make_plain_names() {
-        let config = TrainConfig { seed: 4, ..TrainConfig::default() };
+        let config = TrainConfig {
+            seed: 4,
+            ..TrainConfig::default()
+        };
         assert_eq!(run_name(&config), "fct-ndt-16x1g-4");
         let objective: Objective = "fct=1,loss=0.1".parse().unwrap();
-        assert_eq!(run_name(&TrainConfig { objective, ..config }), "fct=1_loss=0.1-ndt-16x1g-4");
+        assert_eq!(
+            run_name(&TrainConfig {
+                objective,
+                ..config
+            }),
+            "fct=1_loss=0.1-ndt-16x1g-4"
+        );
     }
 }

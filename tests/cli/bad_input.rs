@@ -32,8 +32,14 @@ fn an_unknown_objective_suggests_the_nearest() {
 #[test]
 fn an_unknown_scenario_or_setting_suggests_the_nearest() {
     let sandbox = Sandbox::new();
-    sandbox.refused("sim --policy dt --scenario ndt-16x1", &["ndt-16x1", "`ndt-16x1g`"]);
-    sandbox.refused("sim --policy dt --set bufer_bytes=1", &["bufer_bytes", "`buffer_bytes`"]);
+    sandbox.refused(
+        "sim --policy dt --scenario ndt-16x1",
+        &["ndt-16x1", "`ndt-16x1g`"],
+    );
+    sandbox.refused(
+        "sim --policy dt --set bufer_bytes=1",
+        &["bufer_bytes", "`buffer_bytes`"],
+    );
     sandbox.refused("sim --policy dt --set load=many", &["load", "many"]);
     sandbox.refused("train --set load=-1", &["load"]);
     sandbox.refused("scenarios ndt", &["ndt"]);
@@ -77,7 +83,10 @@ fn a_malformed_trace_is_found_by_its_line_and_field() {
         sandbox.refused("sim --policy dt --trace bad.csv --out out", &words);
     }
     sandbox.write("bad.csv", "id,src,dst,start_ns\n0,0,1,0\n");
-    sandbox.refused("sim --policy dt --trace bad.csv --out out", &["bad.csv", "size_bytes"]);
+    sandbox.refused(
+        "sim --policy dt --trace bad.csv --out out",
+        &["bad.csv", "size_bytes"],
+    );
     sandbox.write("bad.csv", "");
     sandbox.refused("sim --policy dt --trace bad.csv --out out", &["bad.csv"]);
 }
@@ -110,7 +119,10 @@ fn an_output_folder_with_content_is_refused() {
     std::fs::create_dir(sandbox.path("full")).unwrap();
     sandbox.write("full/notes.txt", "mine");
     for command in ["train", "eval", "sim --policy dt"] {
-        sandbox.refused(&format!("{command} --out full"), &["full", "not empty", "--force"]);
+        sandbox.refused(
+            &format!("{command} --out full"),
+            &["full", "not empty", "--force"],
+        );
     }
     sandbox.write("flows.csv", "something");
     sandbox.refused("trace --out flows.csv", &["flows.csv", "exists", "--force"]);

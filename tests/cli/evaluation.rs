@@ -8,10 +8,16 @@ const SMALL: &str = "--traces 3 --set flows=100..120 --set active_ports=2..4";
 fn the_baseline_and_the_reference_always_take_part() {
     let sandbox = Sandbox::new();
     sandbox.random_checkpoint("c");
-    let run = sandbox.ok(&format!("eval --policy ndt:c --policy st {SMALL} --out report --json"));
+    let run = sandbox.ok(&format!(
+        "eval --policy ndt:c --policy st {SMALL} --out report --json"
+    ));
     let report = run.json();
-    let names: Vec<&str> =
-        report["policies"].as_array().unwrap().iter().map(|p| p["policy"].as_str().unwrap()).collect();
+    let names: Vec<&str> = report["policies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["policy"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["ndt:c", "st", "dt", "unlimited"]);
     assert_eq!(report["split"], "test");
     for file in ["report.html", "report.json", "per_trace.csv"] {
@@ -24,7 +30,10 @@ fn the_baseline_and_the_reference_always_take_part() {
     ));
     assert_eq!(csv.lines().count(), 1 + 4 * 3);
     let html = sandbox.read("report/report.html");
-    assert!(!html.contains("src=\"http") && !html.contains("href=\"http"), "loads something from elsewhere");
+    assert!(
+        !html.contains("src=\"http") && !html.contains("href=\"http"),
+        "loads something from elsewhere"
+    );
 }
 
 #[test]
@@ -32,7 +41,9 @@ fn the_same_seed_gives_the_same_numbers_on_any_number_of_threads() {
     let sandbox = Sandbox::new();
     let run = |threads: &str| {
         let out = sandbox
-            .command(&format!("eval --policy edt {SMALL} --seed 5 --out report-{threads}"))
+            .command(&format!(
+                "eval --policy edt {SMALL} --seed 5 --out report-{threads}"
+            ))
             .env("RAYON_NUM_THREADS", threads)
             .output()
             .unwrap();
@@ -45,7 +56,9 @@ fn the_same_seed_gives_the_same_numbers_on_any_number_of_threads() {
 #[test]
 fn a_trace_of_the_evaluation_can_be_simulated_alone() {
     let sandbox = Sandbox::new();
-    let report = sandbox.ok(&format!("eval --policy cs {SMALL} --seed 2 --json")).json();
+    let report = sandbox
+        .ok(&format!("eval --policy cs {SMALL} --seed 2 --json"))
+        .json();
     let of_eval = report["results"]
         .as_array()
         .unwrap()

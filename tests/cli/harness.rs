@@ -23,7 +23,9 @@ pub struct Run {
 
 impl Sandbox {
     pub fn new() -> Sandbox {
-        Sandbox { folder: tempfile::tempdir().unwrap() }
+        Sandbox {
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -60,7 +62,10 @@ impl Sandbox {
     /// The arguments are separated by blanks.
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bufgym"));
-        command.args(arguments.split_whitespace()).current_dir(self.folder.path()).stdin(Stdio::null());
+        command
+            .args(arguments.split_whitespace())
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null());
         command
     }
 
@@ -70,13 +75,23 @@ impl Sandbox {
 
     /// Starts without waiting.
     pub fn spawn(&self, arguments: &str) -> Child {
-        self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        self.command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 
     /// Runs and expects success.
     pub fn ok(&self, arguments: &str) -> Run {
         let run = self.run(arguments);
-        assert_eq!(run.code, Some(0), "bufgym {arguments}\n{}{}", run.stdout, run.stderr);
+        assert_eq!(
+            run.code,
+            Some(0),
+            "bufgym {arguments}\n{}{}",
+            run.stdout,
+            run.stderr
+        );
         run
     }
 
@@ -85,12 +100,18 @@ impl Sandbox {
     pub fn refused(&self, arguments: &str, words: &[&str]) {
         let before = self.files();
         let run = self.run(arguments);
-        let context = format!("bufgym {arguments}\nstdout: {}\nstderr: {}", run.stdout, run.stderr);
+        let context = format!(
+            "bufgym {arguments}\nstdout: {}\nstderr: {}",
+            run.stdout, run.stderr
+        );
         assert_eq!(run.code, Some(2), "{context}");
         assert_eq!(run.stdout, "", "{context}");
         assert_eq!(run.stderr.trim_end().lines().count(), 1, "{context}");
         for word in words {
-            assert!(run.stderr.contains(word), "no '{word}' in the message of {context}");
+            assert!(
+                run.stderr.contains(word),
+                "no '{word}' in the message of {context}"
+            );
         }
         assert!(!run.stderr.contains("panicked"), "{context}");
         assert_eq!(self.files(), before, "files changed: {context}");
@@ -100,7 +121,8 @@ impl Sandbox {
 impl Run {
     /// Stdout as one JSON object.
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
     }
 }
 

@@ -2,7 +2,16 @@
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 8] = ["train", "eval", "sim", "trace", "infer", "policies", "scenarios", "bench"];
+const COMMANDS: [&str; 8] = [
+    "train",
+    "eval",
+    "sim",
+    "trace",
+    "infer",
+    "policies",
+    "scenarios",
+    "bench",
+];
 
 #[test]
 fn every_command_explains_itself_with_examples() {
@@ -16,12 +25,18 @@ fn every_command_explains_itself_with_examples() {
     }
     let help = sandbox.ok("--help").stdout;
     for command in COMMANDS {
-        assert!(help.contains(&format!("\n  {command} ")), "{command} is not listed:\n{help}");
+        assert!(
+            help.contains(&format!("\n  {command} ")),
+            "{command} is not listed:\n{help}"
+        );
     }
 }
 
 #[test]
 fn the_version_is_the_packages() {
     let version = Sandbox::new().ok("--version").stdout;
-    assert_eq!(version.trim(), concat!("bufgym ", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        version.trim(),
+        concat!("bufgym ", env!("CARGO_PKG_VERSION"))
+    );
 }

@@ -19,7 +19,9 @@ fn npy(header: &str, data: &[f32]) -> Vec<u8> {
 }
 
 fn observations(batch: usize, ports: usize) -> Vec<f32> {
-    (0..batch * ports * 40).map(|i| (i as f32 * 0.37).sin()).collect()
+    (0..batch * ports * 40)
+        .map(|i| (i as f32 * 0.37).sin())
+        .collect()
 }
 
 fn header(batch: usize, ports: usize) -> String {
@@ -36,15 +38,22 @@ fn actions_are_those_of_the_network() {
         let input = observations(batch, ports);
         fs::write(sandbox.path("obs.npy"), npy(&header(batch, ports), &input)).unwrap();
         let run = sandbox.ok(&format!("{INFER} --json --force"));
-        assert_eq!((&run.json()["batch"], &run.json()["ports"]), (&batch.into(), &ports.into()));
+        assert_eq!(
+            (&run.json()["batch"], &run.json()["ports"]),
+            (&batch.into(), &ports.into())
+        );
 
         let mut actor = FastActor::new(&weights);
         let mut expected = vec![0.0; batch * ports];
-        for (row, action) in input.chunks_exact(ports * 40).zip(expected.chunks_exact_mut(ports)) {
+        for (row, action) in input
+            .chunks_exact(ports * 40)
+            .zip(expected.chunks_exact_mut(ports))
+        {
             actor.act(row, ports, action);
         }
         let written = fs::read(sandbox.path("actions.npy")).unwrap();
-        let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({batch}, {ports}), }}");
+        let text =
+            format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({batch}, {ports}), }}");
         assert_eq!(written, npy(&text, &expected));
         assert!(expected.iter().all(|action| action.abs() < 1.0));
     }
@@ -58,11 +67,17 @@ fn arrays_of_another_kind_are_refused_by_field() {
     let good = observations(1, 2);
     let cases = [
         (npy(&header(1, 2).replace("<f4", "<f8"), &good), "descr"),
-        (npy(&header(1, 2).replace("False", "True"), &good), "fortran_order"),
+        (
+            npy(&header(1, 2).replace("False", "True"), &good),
+            "fortran_order",
+        ),
         (npy(&header(1, 2).replace("8, 5", "5, 8"), &good), "shape"),
         (npy(&header(1, 0), &[]), "at least one port"),
         (npy(&header(1, 2), &good[1..]), "bytes of data"),
-        (npy(&header(1, 2), &[&[f32::NAN], &good[1..]].concat()), "not finite"),
+        (
+            npy(&header(1, 2), &[&[f32::NAN], &good[1..]].concat()),
+            "not finite",
+        ),
         (b"PK\x03\x04 something else".to_vec(), "not a .npy file"),
         (Vec::new(), "not a .npy file"),
     ];
@@ -76,7 +91,11 @@ fn arrays_of_another_kind_are_refused_by_field() {
 fn an_existing_file_is_kept() {
     let sandbox = Sandbox::new();
     sandbox.random_checkpoint("c");
-    fs::write(sandbox.path("obs.npy"), npy(&header(1, 2), &observations(1, 2))).unwrap();
+    fs::write(
+        sandbox.path("obs.npy"),
+        npy(&header(1, 2), &observations(1, 2)),
+    )
+    .unwrap();
     sandbox.write("actions.npy", "mine");
     sandbox.refused(INFER, &["actions.npy", "exists", "--force"]);
     assert_eq!(sandbox.read("actions.npy"), "mine");

@@ -6,13 +6,22 @@ use crate::harness::Sandbox;
 fn every_listed_policy_is_described_and_accepted() {
     let sandbox = Sandbox::new();
     let listing = sandbox.ok("policies --json").json();
-    let names: Vec<&str> =
-        listing["policies"].as_array().unwrap().iter().map(|policy| policy["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = listing["policies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|policy| policy["name"].as_str().unwrap())
+        .collect();
     for expected in ["cs", "st", "dt", "edt", "unlimited", "ndt"] {
         assert!(names.contains(&expected), "{names:?}");
     }
     for name in names {
-        assert!(sandbox.ok(&format!("policies {name}")).stdout.starts_with(name));
+        assert!(
+            sandbox
+                .ok(&format!("policies {name}"))
+                .stdout
+                .starts_with(name)
+        );
         let one = sandbox.ok(&format!("policies {name} --json")).json();
         assert_eq!(one["policies"].as_array().unwrap().len(), 1);
     }

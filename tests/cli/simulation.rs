@@ -16,12 +16,19 @@ fn reproducible(mut summary: serde_json::Value) -> serde_json::Value {
 fn the_same_seed_gives_the_same_files() {
     let sandbox = Sandbox::new();
     for out in ["a", "b"] {
-        sandbox.ok(&format!("sim --policy dt --seed 3 {SMALL} --out {out} --timeline"));
+        sandbox.ok(&format!(
+            "sim --policy dt --seed 3 {SMALL} --out {out} --timeline"
+        ));
     }
     for file in ["fct.csv", "timeline.csv"] {
-        assert_eq!(sandbox.read(&format!("a/{file}")), sandbox.read(&format!("b/{file}")));
+        assert_eq!(
+            sandbox.read(&format!("a/{file}")),
+            sandbox.read(&format!("b/{file}"))
+        );
     }
-    let summary = |out: &str| reproducible(serde_json::from_str(&sandbox.read(&format!("{out}/summary.json"))).unwrap());
+    let summary = |out: &str| {
+        reproducible(serde_json::from_str(&sandbox.read(&format!("{out}/summary.json"))).unwrap())
+    };
     assert_eq!(summary("a"), summary("b"));
     sandbox.ok(&format!("sim --policy dt --seed 4 {SMALL} --out c"));
     assert_ne!(sandbox.read("a/fct.csv"), sandbox.read("c/fct.csv"));
@@ -31,45 +38,86 @@ fn the_same_seed_gives_the_same_files() {
 #[test]
 fn the_files_have_the_documented_fields() {
     let sandbox = Sandbox::new();
-    let run = sandbox.ok(&format!("sim --policy edt --seed 1 {SMALL} --out out --timeline --json"));
+    let run = sandbox.ok(&format!(
+        "sim --policy edt --seed 1 {SMALL} --out out --timeline --json"
+    ));
     let header = |name: &str| sandbox.read(name).lines().next().unwrap().to_owned();
     assert_eq!(
         header("out/fct.csv"),
         "id,src,dst,start_ns,size_bytes,kind,query,finish_ns,fct_ns,slowdown"
     );
-    assert_eq!(header("out/timeline.csv"), "t_ns,port,queue_bytes,threshold_bytes,occupancy_bytes,alpha");
-    let summary: serde_json::Value = serde_json::from_str(&sandbox.read("out/summary.json")).unwrap();
+    assert_eq!(
+        header("out/timeline.csv"),
+        "t_ns,port,queue_bytes,threshold_bytes,occupancy_bytes,alpha"
+    );
+    let summary: serde_json::Value =
+        serde_json::from_str(&sandbox.read("out/summary.json")).unwrap();
     for field in [
-        "flows", "completed", "mean_fct_ms", "p50_fct_ms", "p95_fct_ms", "p99_fct_ms", "mean_slowdown", "drops",
-        "drops_data", "dropped_bytes", "marks", "timeouts", "packets_forwarded", "simulated_s", "wall_s",
-        "packets_per_s", "max_occupancy_bytes", "decisions",
+        "flows",
+        "completed",
+        "mean_fct_ms",
+        "p50_fct_ms",
+        "p95_fct_ms",
+        "p99_fct_ms",
+        "mean_slowdown",
+        "drops",
+        "drops_data",
+        "dropped_bytes",
+        "marks",
+        "timeouts",
+        "packets_forwarded",
+        "simulated_s",
+        "wall_s",
+        "packets_per_s",
+        "max_occupancy_bytes",
+        "decisions",
     ] {
         assert!(summary.get(field).is_some(), "no {field}");
         assert_eq!(run.json()[field], summary[field], "{field}");
     }
     assert_eq!(summary["completed"], 100);
     assert_eq!(sandbox.read("out/fct.csv").lines().count(), 101);
-    assert_eq!(sandbox.files(), ["out", "out/fct.csv", "out/summary.json", "out/timeline.csv"]);
+    assert_eq!(
+        sandbox.files(),
+        ["out", "out/fct.csv", "out/summary.json", "out/timeline.csv"]
+    );
 }
 
 #[test]
 fn a_written_trace_simulates_like_the_generated_one() {
     let sandbox = Sandbox::new();
     sandbox.ok(&format!("trace --seed 5 --index 2 {SMALL} --out flows.csv"));
-    sandbox.ok(&format!("sim --policy st --seed 5 --index 2 {SMALL} --out generated"));
+    sandbox.ok(&format!(
+        "sim --policy st --seed 5 --index 2 {SMALL} --out generated"
+    ));
     sandbox.ok("sim --policy st --trace flows.csv --out read");
-    assert_eq!(sandbox.read("generated/fct.csv"), sandbox.read("read/fct.csv"));
+    assert_eq!(
+        sandbox.read("generated/fct.csv"),
+        sandbox.read("read/fct.csv")
+    );
 }
 
 #[test]
 fn a_single_flow_has_a_slowdown_of_one() {
     let sandbox = Sandbox::new();
-    sandbox.write("one.csv", "id,src,dst,start_ns,size_bytes\n7,0,1,0,100000\n");
-    let summary = sandbox.ok("sim --policy cs --trace one.csv --json --out out").json();
+    sandbox.write(
+        "one.csv",
+        "id,src,dst,start_ns,size_bytes\n7,0,1,0,100000\n",
+    );
+    let summary = sandbox
+        .ok("sim --policy cs --trace one.csv --json --out out")
+        .json();
     assert_eq!(summary["completed"], 1);
     assert_eq!(summary["mean_slowdown"], 1.0);
     assert_eq!(summary["drops"], 0);
-    assert!(sandbox.read("out/fct.csv").lines().nth(1).unwrap().starts_with("7,0,1,0,100000,"));
+    assert!(
+        sandbox
+            .read("out/fct.csv")
+            .lines()
+            .nth(1)
+            .unwrap()
+            .starts_with("7,0,1,0,100000,")
+    );
 }
 
 #[test]
@@ -90,8 +138,13 @@ fn force_replaces_own_files_and_keeps_others() {
     sandbox.ok(&format!("sim --policy dt {SMALL} --out out"));
     sandbox.write("out/notes.txt", "mine");
     let before = sandbox.read("out/fct.csv");
-    sandbox.refused(&format!("sim --policy st {SMALL} --out out"), &["out", "not empty", "--force"]);
-    sandbox.ok(&format!("sim --policy dt --seed 9 {SMALL} --out out --force"));
+    sandbox.refused(
+        &format!("sim --policy st {SMALL} --out out"),
+        &["out", "not empty", "--force"],
+    );
+    sandbox.ok(&format!(
+        "sim --policy dt --seed 9 {SMALL} --out out --force"
+    ));
     assert_ne!(sandbox.read("out/fct.csv"), before);
     assert_eq!(sandbox.read("out/notes.txt"), "mine");
 }

@@ -25,8 +25,7 @@ final_traces = 2
 every_rounds = 1
 ";
 
-const TRAIN: &str =
-    "train --config tiny.toml --set flows=100..100 --set active_ports=8..8 --set arrivals=synchronised";
+const TRAIN: &str = "train --config tiny.toml --set flows=100..100 --set active_ports=8..8 --set arrivals=synchronised";
 
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
@@ -36,7 +35,8 @@ fn sandbox() -> Sandbox {
 
 /// What two equal trainings must have in common.
 fn result(sandbox: &Sandbox, run: &str) -> (String, Vec<u8>) {
-    let weights = fs::read(sandbox.path(&format!("{run}/checkpoints/best/actor.safetensors"))).unwrap();
+    let weights =
+        fs::read(sandbox.path(&format!("{run}/checkpoints/best/actor.safetensors"))).unwrap();
     (sandbox.read(&format!("{run}/metrics.csv")), weights)
 }
 
@@ -48,11 +48,17 @@ fn wait_for_progress(sandbox: &Sandbox, run: &str) {
         let entries = fs::read_dir(&checkpoints).into_iter().flatten().flatten();
         entries.map(|entry| entry.file_name()).any(|name| {
             let name = name.to_string_lossy();
-            name.strip_prefix("step-").and_then(|step| step.parse::<u64>().ok()).is_some_and(|step| step > 0)
+            name.strip_prefix("step-")
+                .and_then(|step| step.parse::<u64>().ok())
+                .is_some_and(|step| step > 0)
         })
     };
     while !advanced() {
-        assert!(started.elapsed() < Duration::from_secs(120), "no checkpoint in {}", checkpoints.display());
+        assert!(
+            started.elapsed() < Duration::from_secs(120),
+            "no checkpoint in {}",
+            checkpoints.display()
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -65,19 +71,34 @@ fn a_run_leaves_what_is_documented_and_can_be_evaluated() {
     assert_eq!(summary["status"], "finished");
     assert_eq!(summary["out"], "runs/fct-ndt-16x1g-1");
     assert!(summary["decisions"].as_u64().unwrap() >= 120);
-    let names: Vec<&str> =
-        summary["policies"].as_array().unwrap().iter().map(|p| p["policy"].as_str().unwrap()).collect();
+    let names: Vec<&str> = summary["policies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["policy"].as_str().unwrap())
+        .collect();
     for rule in ["edt", "st", "cs", "dt"] {
         assert!(names.contains(&rule), "{names:?}");
     }
     let files = sandbox.files().join("\n");
     for file in [
-        "config.toml", "metrics.csv", "perf.csv", "train.log", "events.out.tfevents", "checkpoints/step-",
-        "checkpoints/best/actor.safetensors", "checkpoints/best/manifest.json",
+        "config.toml",
+        "metrics.csv",
+        "perf.csv",
+        "train.log",
+        "events.out.tfevents",
+        "checkpoints/step-",
+        "checkpoints/best/actor.safetensors",
+        "checkpoints/best/manifest.json",
     ] {
-        assert!(files.contains(&format!("runs/fct-ndt-16x1g-1/{file}")), "no {file} in\n{files}");
+        assert!(
+            files.contains(&format!("runs/fct-ndt-16x1g-1/{file}")),
+            "no {file} in\n{files}"
+        );
     }
-    sandbox.ok("eval --policy ndt:runs/fct-ndt-16x1g-1/checkpoints/best --traces 1 --set flows=100..100");
+    sandbox.ok(
+        "eval --policy ndt:runs/fct-ndt-16x1g-1/checkpoints/best --traces 1 --set flows=100..100",
+    );
 
     let again = sandbox.ok(&format!("{TRAIN} --steps 30 --seed 1 --json --quiet"));
     assert_eq!(again.json()["out"], "runs/fct-ndt-16x1g-1-2");
@@ -88,7 +109,9 @@ fn a_run_leaves_what_is_documented_and_can_be_evaluated() {
 fn the_number_of_threads_does_not_change_the_result() {
     let sandbox = sandbox();
     for threads in [1, 2, 5] {
-        sandbox.ok(&format!("{TRAIN} --steps 120 --threads {threads} --out run{threads}"));
+        sandbox.ok(&format!(
+            "{TRAIN} --steps 120 --threads {threads} --out run{threads}"
+        ));
     }
     assert_eq!(result(&sandbox, "run1"), result(&sandbox, "run2"));
     assert_eq!(result(&sandbox, "run1"), result(&sandbox, "run5"));
@@ -112,11 +135,18 @@ fn an_interrupted_run_saves_says_how_to_go_on_and_does() {
     let sandbox = sandbox();
     let child = sandbox.spawn(&format!("{TRAIN} --steps 100000 --out stopped"));
     wait_for_progress(&sandbox, "stopped");
-    let signal = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let signal = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
     assert!(signal.success());
     let run = Run::from(child.wait_with_output().unwrap());
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.stdout.contains("train --resume stopped"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("train --resume stopped"),
+        "{}",
+        run.stdout
+    );
     // A budget that is spent already: the run ends at once with its table.
     let resumed = sandbox.ok("train --resume stopped --steps 1 --json");
     assert_eq!(resumed.json()["status"], "finished");
@@ -130,7 +160,10 @@ fn a_resume_that_cannot_work_is_refused() {
     sandbox.refused("train --resume empty", &["empty"]);
     sandbox.ok(&format!("{TRAIN} --steps 30 --out run"));
     sandbox.refused("train --resume run --workers 5", &["workers", "3", "5"]);
-    sandbox.refused("train --resume run --objective loss", &["objective", "fct", "loss"]);
+    sandbox.refused(
+        "train --resume run --objective loss",
+        &["objective", "fct", "loss"],
+    );
     sandbox.refused("train --resume run --out other", &["--resume", "--out"]);
 }
 

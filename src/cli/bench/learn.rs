@@ -17,9 +17,17 @@ const TRANSITIONS: usize = 2_000;
 const ENVIRONMENTS: usize = 4;
 
 /// Full SAC updates (critics, actor, temperature, targets) per second, drawing the batch included.
-pub fn updates_per_second(scenario: &Scenario, batch_size: usize, seed: u64, budget: Duration) -> CliResult<f64> {
+pub fn updates_per_second(
+    scenario: &Scenario,
+    batch_size: usize,
+    seed: u64,
+    budget: Duration,
+) -> CliResult<f64> {
     let mut replay = fill_replay(scenario, seed)?;
-    let config = SacConfig { batch_size, ..SacConfig::default() };
+    let config = SacConfig {
+        batch_size,
+        ..SacConfig::default()
+    };
     let mut sac = Sac::new(config, seed, &models::cpu()).or_failure()?;
     let mut batch = Batch::default();
     let mut update = || {
@@ -38,7 +46,9 @@ fn fill_replay(scenario: &Scenario, seed: u64) -> CliResult<Replay> {
     let ports = scenario.port_count();
     let mut environments = simulate::environments(scenario, ENVIRONMENTS, seed)?;
     let mut buffers = environments.buffers();
-    environments.reset(VectorSeed::Keep, &ResetOptions::default(), &mut buffers).or_failure()?;
+    environments
+        .reset(VectorSeed::Keep, &ResetOptions::default(), &mut buffers)
+        .or_failure()?;
     let mut replay = Replay::new(2 * TRANSITIONS, ENVIRONMENTS, ports, seed);
     for env in 0..ENVIRONMENTS {
         replay.start(env, buffers.observation(env), buffers.privileged(env));
@@ -48,10 +58,17 @@ fn fill_replay(scenario: &Scenario, seed: u64) -> CliResult<Replay> {
     while !replay.is_ready(TRANSITIONS) {
         agent.act(&[], actions.len(), &mut actions);
         environments.step(&actions, &mut buffers).or_failure()?;
-        let indices: Vec<u8> = actions.iter().map(|&action| action_index(action) as u8).collect();
+        let indices: Vec<u8> = actions
+            .iter()
+            .map(|&action| action_index(action) as u8)
+            .collect();
         for env in 0..ENVIRONMENTS {
             let done = buffers.terminated[env] || buffers.truncated[env];
-            let privileged = if done { &buffers.final_privileged } else { &buffers.privileged };
+            let privileged = if done {
+                &buffers.final_privileged
+            } else {
+                &buffers.privileged
+            };
             let width = privileged.len() / ENVIRONMENTS;
             replay.push(
                 env,
@@ -62,7 +79,11 @@ fn fill_replay(scenario: &Scenario, seed: u64) -> CliResult<Replay> {
                     entropy_weight: buffers.entropy_weights[env],
                     terminated: buffers.terminated[env],
                     truncated: buffers.truncated[env],
-                    next_observation: if done { buffers.final_observation(env) } else { buffers.observation(env) },
+                    next_observation: if done {
+                        buffers.final_observation(env)
+                    } else {
+                        buffers.observation(env)
+                    },
                     next_privileged: &privileged[env * width..(env + 1) * width],
                 },
             );
@@ -78,8 +99,9 @@ fn fill_replay(scenario: &Scenario, seed: u64) -> CliResult<Replay> {
 pub fn inference_us(ports: usize, seed: u64, budget: Duration) -> f64 {
     let mut stream = rng::stream(seed, "bench inference", ports as u64);
     let mut actor = FastActor::new(&ActorWeights::random(&mut stream));
-    let observation: Vec<f32> =
-        (0..ports * HISTORY * FEATURES).map(|_| rng::uniform(&mut stream) as f32 * 2.0 - 1.0).collect();
+    let observation: Vec<f32> = (0..ports * HISTORY * FEATURES)
+        .map(|_| rng::uniform(&mut stream) as f32 * 2.0 - 1.0)
+        .collect();
     let mut action = vec![0.0; ports];
     let mut times = Vec::new();
     let started = Instant::now();

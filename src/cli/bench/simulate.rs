@@ -22,7 +22,12 @@ pub const POLICIES: [&str; 5] = ["st", "cs", "dt", "edt", "ndt"];
 const TRACES: u64 = 8;
 
 /// Packets forwarded per second of wall time on one thread.
-pub fn packets_per_second(scenario: &Scenario, policy: &str, seed: u64, budget: Duration) -> CliResult<f64> {
+pub fn packets_per_second(
+    scenario: &Scenario,
+    policy: &str,
+    seed: u64,
+    budget: Duration,
+) -> CliResult<f64> {
     let traces: Vec<Trace> = (0..TRACES)
         .map(|index| traffic::generate(scenario, trace_seed(Split::Train, seed, index)))
         .collect();
@@ -33,7 +38,9 @@ pub fn packets_per_second(scenario: &Scenario, policy: &str, seed: u64, budget: 
         name => Some(name.parse().or_bad_input()?),
     };
     let (packets, seconds) = repeat(budget, || {
-        let Some(trace) = next.next() else { return Ok(0) };
+        let Some(trace) = next.next() else {
+            return Ok(0);
+        };
         let outcome = match &spec {
             Some(spec) => spec.simulator(scenario, trace)?.run(),
             None => run_controlled(scenario, trace, &mut agent, &RunOptions::default())?,
@@ -45,8 +52,16 @@ pub fn packets_per_second(scenario: &Scenario, policy: &str, seed: u64, budget: 
 }
 
 /// `envs` environments on different training traces, reset.
-pub fn environments(scenario: &Scenario, envs: usize, seed: u64) -> CliResult<VectorEnv<BufferEnv>> {
-    let traces = TraceSequence { split: Split::Train, seed, ..TraceSequence::default() };
+pub fn environments(
+    scenario: &Scenario,
+    envs: usize,
+    seed: u64,
+) -> CliResult<VectorEnv<BufferEnv>> {
+    let traces = TraceSequence {
+        split: Split::Train,
+        seed,
+        ..TraceSequence::default()
+    };
     let envs: Result<Vec<BufferEnv>, _> = (0..envs as u64)
         .map(|worker| {
             BufferEnv::new(BufferEnvOptions {
@@ -60,17 +75,29 @@ pub fn environments(scenario: &Scenario, envs: usize, seed: u64) -> CliResult<Ve
 }
 
 /// Steps per second of all environments together, under random actions.
-pub fn steps_per_second(scenario: &Scenario, envs: usize, seed: u64, budget: Duration) -> CliResult<f64> {
+pub fn steps_per_second(
+    scenario: &Scenario,
+    envs: usize,
+    seed: u64,
+    budget: Duration,
+) -> CliResult<f64> {
     let mut environments = environments(scenario, envs, seed)?;
     let mut buffers = environments.buffers();
-    environments.reset(VectorSeed::Keep, &ResetOptions::default(), &mut buffers).or_failure()?;
+    environments
+        .reset(VectorSeed::Keep, &ResetOptions::default(), &mut buffers)
+        .or_failure()?;
     let ports = scenario.port_count();
     let mut agent = RandomAgent::new(seed);
     let mut actions = vec![0.0; envs * ports];
-    debug_assert_eq!(buffers.observations.len(), envs * ports * HISTORY * FEATURES);
+    debug_assert_eq!(
+        buffers.observations.len(),
+        envs * ports * HISTORY * FEATURES
+    );
     let (steps, seconds) = repeat(budget, || {
         agent.act(&[], envs * ports, &mut actions);
-        environments.step(&actions, &mut buffers).map(|()| envs as u64)
+        environments
+            .step(&actions, &mut buffers)
+            .map(|()| envs as u64)
     })
     .or_failure()?;
     Ok(steps as f64 / seconds)

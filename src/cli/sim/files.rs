@@ -13,11 +13,22 @@ use crate::cli::error::{CliResult, ResultExt as _};
 /// One row per flow, in the order of the trace.
 pub fn write_flows(path: &Path, trace: &Trace, records: &[FlowRecord]) -> CliResult {
     save(path, |out| {
-        writeln!(out, "id,src,dst,start_ns,size_bytes,kind,query,finish_ns,fct_ns,slowdown")?;
+        writeln!(
+            out,
+            "id,src,dst,start_ns,size_bytes,kind,query,finish_ns,fct_ns,slowdown"
+        )?;
         for record in records {
             let flow = &record.spec;
             let kind = trace.kind_name(flow);
-            write!(out, "{},{},{},{},{},", flow.id, flow.src, flow.dst, flow.start.as_ns(), flow.size)?;
+            write!(
+                out,
+                "{},{},{},{},{},",
+                flow.id,
+                flow.src,
+                flow.dst,
+                flow.start.as_ns(),
+                flow.size
+            )?;
             write!(out, "{},{},", quoted(kind), flow.query)?;
             match (record.finish, record.fct, record.slowdown) {
                 (Some(finish), Some(fct), Some(slowdown)) => {
@@ -41,7 +52,10 @@ pub fn write_summary(path: &Path, summary: &Summary) -> CliResult {
 /// One row per port and instant.
 pub fn write_timeline(path: &Path, rows: &[TimelineRow]) -> CliResult {
     save(path, |out| {
-        writeln!(out, "t_ns,port,queue_bytes,threshold_bytes,occupancy_bytes,alpha")?;
+        writeln!(
+            out,
+            "t_ns,port,queue_bytes,threshold_bytes,occupancy_bytes,alpha"
+        )?;
         for row in rows {
             write!(out, "{},{},{},", row.t.as_ns(), row.port, row.queue_bytes)?;
             write!(out, "{},{},", row.threshold_bytes, row.occupancy_bytes)?;
@@ -66,5 +80,8 @@ fn quoted(text: &str) -> String {
 fn save(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>) -> CliResult {
     let context = || format!("cannot write {}", path.display());
     let mut out = BufWriter::new(File::create(path).with_context(context).or_failure()?);
-    write(&mut out).and_then(|()| out.flush()).with_context(context).or_failure()
+    write(&mut out)
+        .and_then(|()| out.flush())
+        .with_context(context)
+        .or_failure()
 }
