@@ -60,7 +60,7 @@ pub enum ActorCritics {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SacConfig {
-    /// Transitions per update. [H]
+    /// Transitions per update. [H: 256; with a value per port 64 transitions are 1,024 samples, M]
     pub batch_size: usize,
     /// Which network estimates values.
     pub critic: CriticKind,
@@ -70,11 +70,12 @@ pub struct SacConfig {
     pub actor_lr: f64,
     /// Adam's step size for the critics. [C: 1e-3; smaller is steadier with per-port targets]
     pub critic_lr: f64,
-    /// Adam's step size for the logarithm of the temperature. [H]
+    /// Adam's step size for the logarithm of the temperature. [H: 3e-4; M]
     pub temperature_lr: f64,
-    /// Share of the critics that enters their targets with every update (τ in the paper). [H]
+    /// Share of the critics that enters their targets with every update (τ in the paper). [H: 0.005;
+    /// M]
     pub polyak: f64,
-    /// Entropy per port, in nats, that the temperature is steered to. [H: -1 per dimension]
+    /// Entropy per port, in nats, that the temperature is steered to. [H: -1 per dimension; M]
     pub target_entropy: f64,
     /// Temperature at the start.
     pub initial_temperature: f64,
@@ -82,10 +83,16 @@ pub struct SacConfig {
     pub learn_temperature: bool,
     /// Critic updates per actor update. [F]
     pub policy_delay: u32,
+    /// Share of the actor that enters its moving average with every actor update. The average is
+    /// what is validated and shipped: single updates swing the policy. [Polyak and Juditsky 1992]
+    pub actor_average: f64,
     /// How the smaller critic is chosen in the target.
     pub twin_minimum: TwinMinimum,
     /// Which critics the actor climbs.
     pub actor_critics: ActorCritics,
+    /// Weight of the squared mean before tanh in the actor's loss: keeps actions out of the flat
+    /// ends of tanh, where no gradient brings them back. [Haarnoja et al. 2018a, published code]
+    pub mean_penalty: f64,
     /// Largest norm of each parameter tensor's gradient; none when absent.
     pub gradient_clip: Option<f32>,
 }
@@ -93,19 +100,21 @@ pub struct SacConfig {
 impl Default for SacConfig {
     fn default() -> SacConfig {
         SacConfig {
-            batch_size: 256,
+            batch_size: 64,
             critic: CriticKind::Privileged,
             critic_width: 96,
             actor_lr: 3e-4,
             critic_lr: 3e-4,
-            temperature_lr: 3e-4,
-            polyak: 0.005,
-            target_entropy: -1.0,
-            initial_temperature: 0.1,
+            temperature_lr: 1e-3,
+            polyak: 0.01,
+            target_entropy: 0.0,
+            initial_temperature: 0.02,
             learn_temperature: true,
             policy_delay: 2,
+            actor_average: 2e-3,
             twin_minimum: TwinMinimum::Sum,
             actor_critics: ActorCritics::First,
+            mean_penalty: 3e-3,
             gradient_clip: None,
         }
     }
@@ -134,6 +143,11 @@ impl SacConfig {
                 "in (0, 1]",
             ),
             (
+                "actor_average",
+                self.actor_average > 0.0 && self.actor_average <= 1.0,
+                "in (0, 1]",
+            ),
+            (
                 "target_entropy",
                 self.target_entropy.is_finite(),
                 "a finite number",
@@ -142,6 +156,11 @@ impl SacConfig {
                 "initial_temperature",
                 positive(self.initial_temperature),
                 "positive",
+            ),
+            (
+                "mean_penalty",
+                self.mean_penalty >= 0.0 && self.mean_penalty.is_finite(),
+                "at least 0",
             ),
             ("policy_delay", self.policy_delay > 0, "at least 1"),
             (
@@ -174,6 +193,7 @@ pub struct Sac {
     /// Without automatic differentiation; the learned networks live on its differentiating twin.
     device: Device,
     actor: Actor,
+    averaged: Actor,
     critics: [Critic; 2],
     targets: [Critic; 2],
     actor_optimizer: ModuleOptimizer,
@@ -230,6 +250,7 @@ impl Sac {
         });
         Ok(Sac {
             device,
+            averaged: actor.valid(),
             actor,
             targets: [critics[0].valid(), critics[1].valid()],
             critics,
@@ -249,6 +270,11 @@ impl Sac {
     /// A host copy of the policy.
     pub fn actor_weights(&self) -> ActorWeights {
         self.actor.to_weights()
+    }
+
+    /// A host copy of the policy's moving average.
+    pub fn averaged_weights(&self) -> ActorWeights {
+        self.averaged.to_weights()
     }
 
     /// Updates so far.
@@ -365,7 +391,9 @@ impl Sac {
             windows: input.windows.autodiff(),
             state: input.state.autodiff(),
         };
-        let (actions, log_prob) = sample(self.actor.forward(input.windows.clone(), rows), noise);
+        let output = self.actor.forward(input.windows.clone(), rows);
+        let spread = output.mean.clone().square().mean() * self.config.mean_penalty;
+        let (actions, log_prob) = sample(output, noise);
         let value = |index: usize| {
             self.critics[index]
                 .clone()
@@ -378,12 +406,17 @@ impl Sac {
         };
         let entropy = -scalar(log_prob.clone().inner().mean());
         let cost = log_prob * entropy_weights.autodiff() * self.temperature();
-        let loss = (cost - value).mean();
+        let loss = (cost - value).mean() + spread;
 
         let gradients = GradientsParams::from_grads(loss.backward(), &self.actor);
         self.actor = self
             .actor_optimizer
             .step(self.config.actor_lr, self.actor.clone(), gradients);
+        self.averaged = polyak(
+            self.averaged.clone(),
+            &self.actor,
+            self.config.actor_average,
+        );
         if self.config.learn_temperature {
             let surplus = f64::from(entropy) - self.config.target_entropy;
             self.temperature.step(surplus, self.config.temperature_lr);

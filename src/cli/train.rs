@@ -39,7 +39,7 @@ pub struct TrainArgs {
     /// Change one setting of the scenario; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Decisions of all workers together [default: 320000]
+    /// Decisions of all workers together [default: 240000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "minutes",
         value_parser = clap::value_parser!(u64).range(1..))]
     steps: Option<u64>,

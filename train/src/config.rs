@@ -74,7 +74,7 @@ pub struct Budget {
 impl Default for Budget {
     fn default() -> Self {
         Self {
-            steps: Some(320_000),
+            steps: Some(240_000),
             minutes: None,
         }
     }

@@ -19,7 +19,9 @@ const FORMAT_VERSION: u32 = 1;
 const STATE: &str = "sac.json";
 const NETWORKS: &str = "networks.safetensors";
 const OPTIMIZERS: [&str; 3] = ["actor.adam.bpk", "critic-0.adam.bpk", "critic-1.adam.bpk"];
-const PREFIXES: [&str; 5] = ["actor", "critics.0", "critics.1", "targets.0", "targets.1"];
+const ACTOR: &str = "actor";
+const AVERAGED: &str = "averaged";
+const CRITICS: [&str; 4] = ["critics.0", "critics.1", "targets.0", "targets.1"];
 
 /// Why a learner could not be made, saved or loaded.
 #[derive(Debug, thiserror::Error)]
@@ -76,9 +78,10 @@ impl Sac {
             reason,
         };
         let mut tensors = Vec::new();
-        tensors.extend(prefixed(PREFIXES[0], collect(&self.actor)));
+        tensors.extend(prefixed(ACTOR, collect(&self.actor)));
+        tensors.extend(prefixed(AVERAGED, collect(&self.averaged)));
         let critics = self.critics.iter().chain(&self.targets);
-        for (prefix, critic) in PREFIXES[1..].iter().zip(critics) {
+        for (prefix, critic) in CRITICS.iter().zip(critics) {
             tensors.extend(prefixed(prefix, collect(critic)));
         }
         let networks =
@@ -147,8 +150,9 @@ impl Sac {
             reason,
         };
         let tensors = decode_tensors(&bytes).map_err(|error| wrong(error.to_string()))?;
-        sac.actor = restore(sac.actor, PREFIXES[0], &tensors).map_err(wrong)?;
-        for (prefix, critic) in PREFIXES[1..]
+        sac.actor = restore(sac.actor, ACTOR, &tensors).map_err(wrong)?;
+        sac.averaged = restore(sac.averaged, AVERAGED, &tensors).map_err(wrong)?;
+        for (prefix, critic) in CRITICS
             .iter()
             .zip(sac.critics.iter_mut().chain(&mut sac.targets))
         {
