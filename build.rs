@@ -13,17 +13,11 @@ fn main() -> io::Result<()> {
     let folder = Path::new(&variable("CARGO_MANIFEST_DIR")?).join(FOLDER);
     let paths = FILES.map(|file| folder.join(file));
     let files = if paths.iter().all(|path| path.is_file()) {
-        let entries: Vec<String> = FILES
-            .iter()
-            .zip(&paths)
-            .map(|(name, path)| format!("({name:?}, include_bytes!({path:?}).as_slice())"))
-            .collect();
+        let entries = paths.map(|path| format!("include_bytes!({path:?}).as_slice()"));
         format!("Some([{}])", entries.join(", "))
     } else {
         "None".to_owned()
     };
-    let code = format!(
-        "/// File names and contents.\nconst FILES: Option<[(&str, &[u8]); 2]> = {files};\n"
-    );
+    let code = format!("/// Manifest and weights.\nconst FILES: Option<[&[u8]; 2]> = {files};\n");
     fs::write(Path::new(&variable("OUT_DIR")?).join("shipped.rs"), code)
 }

@@ -18,14 +18,14 @@
 //!
 //! # Simulate one trace
 //! ```
-//! use bufgym::env::{network::Simulator, rng, scenario::Scenario, switch::PolicySpec, traffic};
+//! use bufgym::env::{rng, scenario::Scenario, switch::PolicySpec, traffic};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut scenario = Scenario::preset("ndt-16x1g")?;
 //! scenario.set("flows=100..100")?;
 //! let trace = traffic::generate(&scenario, rng::trace_seed(rng::Split::Train, 1, 0));
 //! let policy: PolicySpec = "dt:alpha=8".parse()?;
-//! let outcome = Simulator::new(&scenario, &trace, policy.build(&scenario))?.run()?;
+//! let outcome = policy.simulator(&scenario, &trace)?.run();
 //! assert_eq!(outcome.summary.completed, 100);
 //! # Ok(())
 //! # }

@@ -151,10 +151,24 @@ pub fn load_actor(dir: &Path) -> Result<(ActorWeights, Manifest), CheckpointErro
         }
         other => other.map_err(io(&path))?,
     };
-    let manifest = Manifest::parse(&text, &path)?;
-    let path = dir.join(WEIGHTS_FILE);
-    let bytes = fs::read(&path).map_err(io(&path))?;
-    let found = sha256(&bytes);
+    let weights = dir.join(WEIGHTS_FILE);
+    let bytes = fs::read(&weights).map_err(io(&weights))?;
+    decode_actor(&text, &bytes, dir)
+}
+
+/// [`load_actor`] for files that are already in memory, such as a checkpoint compiled into a
+/// program. `origin` is what messages call the folder.
+///
+/// # Errors
+/// See [`CheckpointError`].
+pub fn decode_actor(
+    manifest: &[u8],
+    weights: &[u8],
+    origin: &Path,
+) -> Result<(ActorWeights, Manifest), CheckpointError> {
+    let manifest = Manifest::parse(manifest, &origin.join(MANIFEST_FILE))?;
+    let path = origin.join(WEIGHTS_FILE);
+    let found = sha256(weights);
     if found != manifest.weights_sha256 {
         let expected = manifest.weights_sha256;
         return Err(CheckpointError::Sha256 {
@@ -163,7 +177,7 @@ pub fn load_actor(dir: &Path) -> Result<(ActorWeights, Manifest), CheckpointErro
             expected,
         });
     }
-    let weights = decode(&bytes).map_err(|reason| CheckpointError::Weights { path, reason })?;
+    let weights = decode(weights).map_err(|reason| CheckpointError::Weights { path, reason })?;
     Ok((weights, manifest))
 }
 

@@ -1,9 +1,7 @@
 //! Policy strings, and the weights that come with the program.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::Context as _;
 use bufgym::eval::Contestant;
 use bufgym::models::ActorWeights;
 use bufgym::models::checkpoint::{self, Manifest};
@@ -33,16 +31,11 @@ pub fn parse(text: &str) -> CliResult<Contestant> {
 /// # Errors
 /// Failure: the files compiled in are damaged.
 pub fn shipped() -> CliResult<Option<Contestant>> {
-    let Some(files) = FILES else { return Ok(None) };
-    let folder = tempfile::tempdir()
-        .context("cannot unpack the shipped weights")
-        .or_failure()?;
-    for (name, bytes) in files {
-        fs::write(folder.path().join(name), bytes)
-            .context("cannot unpack the shipped weights")
-            .or_failure()?;
-    }
-    let (weights, manifest) = checkpoint::load_actor(folder.path()).or_failure()?;
+    let Some([manifest, weights]) = FILES else {
+        return Ok(None);
+    };
+    let origin = Path::new("compiled into this program");
+    let (weights, manifest) = checkpoint::decode_actor(manifest, weights, origin).or_failure()?;
     Ok(Some(Contestant::from_checkpoint(
         SHIPPED, &weights, &manifest,
     )))
