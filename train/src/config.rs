@@ -14,7 +14,8 @@ use crate::TrainError;
 
 /// All settings of a training.
 ///
-/// The TOML form has the same names; what is left out keeps its default. `scenario` is the name of
+/// The TOML form has the same names; what is left out keeps its default,
+/// which a run folder's `config.toml` shows. `scenario` is the name of
 /// a preset or a file, or a table with the scenario's settings:
 ///
 /// ```
@@ -36,12 +37,12 @@ pub struct TrainConfig {
     /// Whether the files of an earlier run in `out` may be replaced.
     #[serde(skip)]
     pub force: bool,
-    /// The scenario to train on (`ndt-16x1g`).
+    /// The scenario to train on; the default one is `ndt-16x1g`.
     #[serde(deserialize_with = "scenario", skip_serializing)]
     pub scenario: Scenario,
-    /// What the agent is paid for (`fct`).
+    /// What the agent is paid for.
     pub objective: Objective,
-    /// Seed of everything random: traces, weights, exploration, batches (0).
+    /// Seed of everything random: traces, weights, exploration, batches.
     pub seed: u64,
     /// When the training ends.
     pub budget: Budget,
@@ -61,12 +62,11 @@ pub struct TrainConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// Decisions over all workers; reached with the first round that ends there or later
-    /// (1,500,000 unless `minutes` is given).
+    /// Decisions over all workers; reached with the first round that ends there or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
-    /// Wall-clock minutes of training, the time before a resume included (none). The only limit
-    /// that makes a run depend on the machine's speed.
+    /// Wall-clock minutes of training, the time before a resume included. The only limit that
+    /// makes a run depend on the machine's speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minutes: Option<f64>,
 }
@@ -84,20 +84,20 @@ impl Default for Budget {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RolloutConfig {
-    /// Number of environments (32).
+    /// Number of environments.
     pub workers: usize,
-    /// Threads for rollouts, validation and learner together; 0 is one per core (0). Results do
-    /// not depend on it.
+    /// Threads for rollouts, validation and learner together; 0 is one per core. Results do not
+    /// depend on it.
     pub threads: usize,
-    /// Decisions of one worker in a round (16). A round is the unit of everything: the policy that
+    /// Decisions of one worker in a round. A round is the unit of everything: the policy that
     /// collects, the learner's updates, a row of `metrics.csv`.
     pub decisions_per_round: u64,
     /// Decisions over all workers that are made uniformly at random, before the actor is used and
-    /// the first update (4,096).
+    /// the first update.
     pub learning_starts: u64,
-    /// Number of different training traces; they repeat after that. 0: never (0).
+    /// Number of different training traces; they repeat after that. 0: never.
     pub traces: u64,
-    /// Time constant τ of the discount `e^{-Δt/τ}`, seconds (1).
+    /// Time constant τ of the discount `e^{-Δt/τ}`, seconds.
     pub tau_s: f64,
 }
 
@@ -118,12 +118,12 @@ impl Default for RolloutConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LearnerConfig {
-    /// Gradient updates in a round (8). Divided by `workers · decisions_per_round` these are the
+    /// Gradient updates in a round. Divided by `workers · decisions_per_round` these are the
     /// updates per decision.
     pub updates_per_round: u64,
-    /// Transitions kept for learning, all workers together (200,000).
+    /// Transitions kept for learning, all workers together.
     pub replay_capacity: usize,
-    /// Steps of a return before it is bootstrapped (1).
+    /// Steps of a return before it is bootstrapped.
     pub n_step: usize,
 }
 
@@ -142,14 +142,14 @@ impl Default for LearnerConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ValidationConfig {
-    /// Decisions over all workers between two validations, rounded up to whole rounds (100,000).
+    /// Decisions over all workers between two validations, rounded up to whole rounds.
     pub every_decisions: u64,
-    /// Traces of each validation (24).
+    /// Traces of each validation.
     pub traces: u64,
-    /// Traces of the table at the end; 0 for none (64). They lie behind those that chose the
+    /// Traces of the table at the end; 0 for none. They lie behind those that chose the
     /// weights, so the table is not biased by the choice.
     pub final_traces: u64,
-    /// Seed of the validation traces; its own, so that runs with different seeds compare (0).
+    /// Seed of the validation traces; its own, so that runs with different seeds compare.
     pub seed: u64,
 }
 
@@ -168,12 +168,12 @@ impl Default for ValidationConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointConfig {
-    /// Seconds between two of them, at the next end of a round (90). There is always one at the
+    /// Seconds between two of them, at the next end of a round. There is always one at the
     /// start and one at the end.
     pub every_seconds: f64,
-    /// Rounds between two of them; 0 leaves it to the time alone (0).
+    /// Rounds between two of them; 0 leaves it to the time alone.
     pub every_rounds: u64,
-    /// How many are kept (2).
+    /// How many are kept.
     pub keep: usize,
 }
 

@@ -148,3 +148,72 @@ impl Events {
         self.failure.take()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Holds this many bytes, then says that it is full.
+    struct Disk(usize);
+
+    impl io::Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if bytes.len() > self.0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.0 -= bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_costs_the_curves_and_is_reported_once() {
+        let log = EventFile::from_writer(Disk(100), None).map(|log| Box::new(log) as Box<_>);
+        let mut events = Events::new(log);
+        let mut written = 0;
+        for step in 0..100 {
+            events.write(|log| {
+                log.scalar("loss", step, 1.0)?;
+                log.flush()?;
+                written += 1;
+                Ok(())
+            });
+        }
+        assert_eq!(written, 1);
+        let failure = events.take_failure().unwrap();
+        assert_eq!(failure.kind(), io::ErrorKind::StorageFull);
+        assert!(events.take_failure().is_none());
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_opened_is_reported_too() {
+        let folder = std::path::Path::new("/nowhere/at/all");
+        let log = EventFile::create(folder, None).map(|(log, _)| Box::new(log) as Box<_>);
+        assert!(Events::new(log).take_failure().is_some());
+    }
+
+    #[test]
+    fn two_runs_in_one_folder_have_their_own_files() {
+        let root = tempfile::tempdir().unwrap();
+        let (mut first, one) = EventFile::create(root.path(), None).unwrap();
+        let (_second, two) = EventFile::create(root.path(), Some(7)).unwrap();
+        assert_ne!(one, two);
+        let before = std::fs::metadata(&one).unwrap().len();
+        first.scalar("loss", 1, 0.5).unwrap();
+        first.flush().unwrap();
+        assert!(std::fs::metadata(&one).unwrap().len() > before);
+    }
+
+    #[test]
+    fn cells_become_buckets() {
+        let histogram = Histogram::of_cells(&[-0.75, -0.25, 0.25, 0.75], &[0, 2, 1, 0]);
+        assert_eq!(histogram.limits, [-0.5, 0.0, 0.5, 1.0]);
+        assert_eq!(histogram.counts, [0.0, 2.0, 1.0, 0.0]);
+        assert_eq!((histogram.min, histogram.max), (-0.5, 0.5));
+        assert_eq!((histogram.num, histogram.sum), (3.0, -0.25));
+    }
+}

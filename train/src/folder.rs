@@ -12,6 +12,7 @@ use crate::TrainError;
 /// however that happens.
 const LOCK: &str = ".lock";
 const CONFIG: &str = "config.toml";
+const SCENARIO: &str = "scenario.toml";
 const CHECKPOINTS: &str = "checkpoints";
 
 /// A run folder that this process trains in.
@@ -71,7 +72,9 @@ impl RunFolder {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let removed = match name.as_ref() {
                 CHECKPOINTS => fs::remove_dir_all(&path),
-                CONFIG | "metrics.csv" | "perf.csv" | "train.log" => fs::remove_file(&path),
+                CONFIG | SCENARIO | "metrics.csv" | "perf.csv" | "train.log" => {
+                    fs::remove_file(&path)
+                }
                 name if name.starts_with("events.out.tfevents.") => fs::remove_file(&path),
                 _ => Ok(()),
             };
@@ -86,6 +89,10 @@ impl RunFolder {
 
     pub(crate) fn config(&self) -> PathBuf {
         self.path.join(CONFIG)
+    }
+
+    pub(crate) fn scenario(&self) -> PathBuf {
+        self.path.join(SCENARIO)
     }
 
     pub(crate) fn checkpoints(&self) -> PathBuf {

@@ -5,6 +5,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `config.toml` | all settings, resolved |
+//! | `scenario.toml` | the scenario, where it is not a preset |
 //! | `metrics.csv` | one row a round; the same settings give the same bytes |
 //! | `perf.csv` | one row a round, wall clock: speeds and the shares of the threads' time |
 //! | `events.out.tfevents.*` | the same curves for TensorBoard |
@@ -44,7 +45,9 @@ mod validation;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bufgym_env::control::Objective;
 use bufgym_env::rng::{Split, trace_seed};
+use bufgym_env::scenario::Scenario;
 use bufgym_env::traffic::generate;
 use bufgym_eval::evaluate::NumberedTrace;
 use bufgym_eval::{Contestant, EvalConfig, Evaluation, evaluate_traces};
@@ -128,9 +131,9 @@ pub struct ResumeOptions {
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
     /// The scenario.
-    pub scenario: Option<bufgym_env::scenario::Scenario>,
+    pub scenario: Option<Scenario>,
     /// The objective.
-    pub objective: Option<bufgym_env::control::Objective>,
+    pub objective: Option<Objective>,
     /// The number of workers.
     pub workers: Option<usize>,
     /// The seed.
@@ -147,7 +150,7 @@ pub struct Expected {
 pub fn train(config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSummary, TrainError> {
     config.validate()?;
     let folder = RunFolder::create(&config.out, config.force)?;
-    folder.write_config(&config.to_toml())?;
+    write_settings(&config, &folder)?;
     begin(config, folder, Console::new(controls.quiet), controls)
 }
 
@@ -181,7 +184,7 @@ pub fn resume(
     config.budget = options.budget.unwrap_or(config.budget);
     config.rollout.threads = options.threads.unwrap_or(config.rollout.threads);
     config.validate()?;
-    folder.write_config(&config.to_toml())?;
+    write_settings(&config, &folder)?;
     let Some(stored) = newest else {
         // Killed before the first state was stored.
         return begin(config, folder, console, controls);
@@ -254,7 +257,7 @@ fn go_on(
         elapsed_s: counters.elapsed_s,
         best: trainer.best(),
         evaluation,
-        eval_command: eval_command(trainer.config(), output),
+        eval_command: eval_command(trainer.config(), &output.folder),
     })
 }
 
@@ -294,23 +297,36 @@ fn final_table(trainer: &Trainer, output: &Output) -> Result<Option<Evaluation>,
     Ok(Some(evaluation))
 }
 
-fn eval_command(config: &TrainConfig, output: &Output) -> String {
+fn eval_command(config: &TrainConfig, folder: &RunFolder) -> String {
     let mut command = format!(
         "cargo evaluate --policy ndt:{} --policy dt --policy edt --policy st --policy cs",
-        output.folder.best().display()
+        folder.best().display()
     );
-    let preset = bufgym_env::scenario::Scenario::preset(&config.scenario.name);
-    if config.scenario != bufgym_env::scenario::Scenario::default() {
-        // A scenario of one's own is in the run folder's configuration only.
-        let name = match preset {
-            Ok(preset) if preset == config.scenario => config.scenario.name.clone(),
-            _ => "FILE.toml".to_owned(),
+    if config.scenario != Scenario::default() {
+        let scenario = if is_preset(&config.scenario) {
+            config.scenario.name.clone()
+        } else {
+            folder.scenario().display().to_string()
         };
-        command.push_str(&format!(" --scenario {name}"));
+        command.push_str(&format!(" --scenario {scenario}"));
     }
     command.push_str(&format!(
         " --out {}",
-        output.folder.path().join("report").display()
+        folder.path().join("report").display()
     ));
     command
+}
+
+fn is_preset(scenario: &Scenario) -> bool {
+    Scenario::preset(&scenario.name).is_ok_and(|preset| preset == *scenario)
+}
+
+/// Writes the settings; a scenario of one's own also in a file that other commands can be given.
+fn write_settings(config: &TrainConfig, folder: &RunFolder) -> Result<(), TrainError> {
+    folder.write_config(&config.to_toml())?;
+    if is_preset(&config.scenario) {
+        return Ok(());
+    }
+    let path = folder.scenario();
+    std::fs::write(&path, config.scenario.to_toml()).map_err(TrainError::io(&path))
 }

@@ -2,10 +2,10 @@
 //!
 //! A round is the unit of everything. While the learner makes its updates from the replay as it
 //! was at the end of the round before, the workers collect with the actor of that moment (a policy
-//! lag of exactly one round), and where a validation is due, the moving average of the actor at that
-//! moment is validated. Then
-//! the transitions are appended in the order of the workers. Nothing depends on which of these was
-//! faster, so a run is the same bit for bit for any number of threads.
+//! lag of exactly one round), and where a validation is due, the moving average of the actor at
+//! that moment is validated. Then the transitions are appended in the order of the workers. Nothing
+//! depends on which of these was faster, so a run is the same bit for bit for any number of
+//! threads.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -272,9 +272,10 @@ impl Trainer {
         output: &Output,
         validator: &Validator,
     ) -> Result<(), TrainError> {
-        let better = self
-            .best
-            .is_none_or(|best| result.value < best.result.value);
+        let better = result.value.is_finite()
+            && self
+                .best
+                .is_none_or(|best| result.value < best.result.value);
         output.console.say(&format!(
             "{:>9} decisions {:>7} updates   validation {:.3} × DT ({:.3} to {:.3}), {:.0} % won{}",
             at.decisions,
