@@ -13,6 +13,8 @@ mod state;
 
 use std::f64::consts::{LN_2, PI};
 
+use bufgym_env::control::ALPHAS;
+use bufgym_models::noise::uniform;
 use bufgym_models::parameters::{number, polyak};
 use bufgym_models::{
     Actor, ActorOutput, ActorWeights, Critic, CriticInput, CriticKind, Device, standard_normal,
@@ -302,7 +304,7 @@ impl Sac {
     pub fn update(&mut self, batch: &Batch) -> UpdateMetrics {
         let (rows, ports) = (batch.rows, batch.ports);
         let input = self.input(&batch.windows, &batch.state);
-        let actions = self.tensor(&batch.actions, [rows, ports]);
+        let actions = self.dequantise(&batch.actions, [rows, ports]);
         let target = self.target(batch);
         let target_mean = scalar(target.clone().mean());
         let (critic_loss, q_mean, td_error) = self.update_critics(&input, actions, target);
@@ -434,6 +436,20 @@ impl Sac {
 
     fn tensor(&self, values: &[f32], shape: [usize; 2]) -> Tensor<2> {
         Tensor::from_data(TensorData::new(values.to_vec(), shape), &self.device)
+    }
+
+    /// Every action moved to a random place within its cell.
+    ///
+    /// The outcome depends on the cell alone, so each of its points is as good a sample. Shown the
+    /// centres only, a critic invents maxima between them, where the actor then settles.
+    /// (Uniform dequantisation, Theis et al. 2016.)
+    fn dequantise(&mut self, centres: &[f32], shape: [usize; 2]) -> Tensor<2> {
+        let width = 2.0 / ALPHAS.len() as f32;
+        let actions: Vec<f32> = centres
+            .iter()
+            .map(|centre| centre + width * (uniform(&mut self.rng) - 0.5))
+            .collect();
+        self.tensor(&actions, shape)
     }
 
     fn noise(&mut self, rows: usize, ports: usize) -> Tensor<2> {

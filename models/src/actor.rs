@@ -2,7 +2,7 @@
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
-use burn::tensor::activation::relu;
+use burn::tensor::activation::{relu, softplus};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -79,7 +79,7 @@ pub struct Actor {
 pub struct ActorOutput {
     /// `[batch, ports]`.
     pub mean: Tensor<2>,
-    /// `[batch, ports]`, clamped to [`LOG_STD_RANGE`].
+    /// `[batch, ports]`, softly clamped to [`LOG_STD_RANGE`].
     pub log_std: Tensor<2>,
 }
 
@@ -103,10 +103,9 @@ impl Actor {
             out.forward(relu(hidden.forward(mixed.clone())))
                 .reshape([batch, rows / batch])
         };
-        let [low, high] = LOG_STD_RANGE;
         ActorOutput {
             mean: head(&self.mean_hidden, &self.mean_out),
-            log_std: head(&self.log_std_hidden, &self.log_std_out).clamp(low, high),
+            log_std: soft_clamp(head(&self.log_std_hidden, &self.log_std_out)),
         }
     }
 
@@ -177,6 +176,13 @@ impl Actor {
         ];
         ActorWeights::from_tensors(tensors).expect("an actor's own tensors have its own shapes")
     }
+}
+
+/// [`crate::weights::soft_clamp`] for tensors.
+fn soft_clamp(x: Tensor<2>) -> Tensor<2> {
+    let [low, high] = LOG_STD_RANGE.map(f64::from);
+    let below = -softplus(-x + high, 1.0) + high;
+    softplus(below - low, 1.0) + low
 }
 
 /// The parts of a module that the trunk critic shares with the actor.

@@ -12,8 +12,8 @@ use bufgym_env::control::{Controller, FEATURES, HISTORY};
 
 use crate::noise::standard_normal;
 use crate::weights::{
-    ActorWeights, CHANNELS, CONVOLVED, EMBEDDING, FILTERS, HIDDEN, LOG_STD_RANGE, step_major,
-    tensor, transpose,
+    ActorWeights, CHANNELS, CONVOLVED, EMBEDDING, FILTERS, HIDDEN, soft_clamp, step_major, tensor,
+    transpose,
 };
 use crate::windows::{OBSERVATION, TAPS};
 
@@ -74,7 +74,7 @@ impl FastActor {
         }
     }
 
-    /// Mean (before tanh) and clamped logarithm of the standard deviation, each `[ports]`, for an
+    /// Mean (before tanh) and softly clamped logarithm of the standard deviation, each `[ports]`, for an
     /// observation `[ports, 8, 5]`.
     ///
     /// # Panics
@@ -120,13 +120,12 @@ impl FastActor {
         // The mean's share of the mixing layer is the same for every port.
         let mut shared = self.mix_bias;
         accumulate(&mut shared, &mean, &self.mix[EMBEDDING..]);
-        let [low, high] = LOG_STD_RANGE;
         for (port, embedding) in self.embeddings.iter().enumerate() {
             let mut mixed = shared;
             accumulate(&mut mixed, embedding, &self.mix[..EMBEDDING]);
             relu(&mut mixed);
             self.outputs[0][port] = self.heads[0].forward(&mixed);
-            self.outputs[1][port] = self.heads[1].forward(&mixed).clamp(low, high);
+            self.outputs[1][port] = soft_clamp(self.heads[1].forward(&mixed));
         }
     }
 

@@ -27,9 +27,24 @@ pub const CONVOLVED: usize = HISTORY * CHANNELS;
 pub const EMBEDDING: usize = 64;
 /// Width of the mixed embedding z_i, and of the two heads' hidden layers (§V-A).
 pub const HIDDEN: usize = 32;
-/// The logarithm of the standard deviation is clamped to this range. Above 2 the tanh saturates,
-/// below -5 the density overflows the critic's resolution (both values as in CleanRL's SAC).
+/// The logarithm of the standard deviation is kept in this range, softly. Above
+/// 2 the tanh saturates; -5 is a thirtieth of a cell of the action set, where nothing varies.
 pub const LOG_STD_RANGE: [f32; 2] = [-5.0, 2.0];
+
+/// `x` bent into [`LOG_STD_RANGE`]: nearly `x` inside, never quite an end (Chua et al. 2018, PETS,
+/// appendix A.1). A hard clamp has no gradient outside, and a policy that once got there could
+/// never widen again.
+#[inline(always)]
+pub(crate) fn soft_clamp(x: f32) -> f32 {
+    let [low, high] = LOG_STD_RANGE;
+    let below = high - softplus(high - x);
+    low + softplus(below - low)
+}
+
+#[inline(always)]
+fn softplus(x: f32) -> f32 {
+    x.max(0.0) + libm::log1pf(libm::expf(-x.abs()))
+}
 
 /// Name and shape of every tensor, in the order in which [`ActorWeights`] holds them.
 pub const TENSORS: [(&str, &[usize]); 14] = [

@@ -35,7 +35,10 @@ fn record(replay: &mut Replay, stream: usize, episodes: &[(usize, bool)], seed: 
         let push = |history: &mut Observation, rng: &mut Xoshiro256PlusPlus| {
             let frames = numbers(PORTS * FEATURES, rng);
             history.push(|port| std::array::from_fn(|feature| frames[port * FEATURES + feature]));
-            (history.as_slice().to_vec(), numbers(PORTS * PRIVILEGED, rng))
+            (
+                history.as_slice().to_vec(),
+                numbers(PORTS * PRIVILEGED, rng),
+            )
         };
         let (mut observation, mut privileged) = push(&mut history, &mut rng);
         replay.start(stream, &observation, &privileged);
@@ -84,7 +87,9 @@ fn unfold(observation: &[f32]) -> Vec<f32> {
 
 /// What the critic sees, from a whole observation.
 fn state(observation: &[f32], privileged: &[f32]) -> Vec<f32> {
-    let ports = observation.chunks_exact(OBSERVATION).zip(privileged.chunks_exact(PRIVILEGED));
+    let ports = observation
+        .chunks_exact(OBSERVATION)
+        .zip(privileged.chunks_exact(PRIVILEGED));
     ports
         .flat_map(|(history, privileged)| {
             [&history[OBSERVATION - FRAMES * FEATURES..], privileged].concat()
@@ -99,17 +104,27 @@ fn check_row(batch: &Batch, row: usize, stored: &[Naive], n_step: usize) {
     let of = |values: &[f32], width: usize| {
         values[row * PORTS * width..(row + 1) * PORTS * width].to_vec()
     };
-    let centres: Vec<f32> = first.actions.iter().map(|&a| cell_centre(a.into())).collect();
+    let centres: Vec<f32> = first
+        .actions
+        .iter()
+        .map(|&a| cell_centre(a.into()))
+        .collect();
     assert_eq!(of(&batch.actions, 1), centres);
     assert_eq!(of(&batch.windows, UNFOLDED), unfold(&first.observation));
-    assert_eq!(of(&batch.state, STATE), state(&first.observation, &first.privileged));
+    assert_eq!(
+        of(&batch.state, STATE),
+        state(&first.observation, &first.privileged)
+    );
 
     let mut rewards = vec![0.0; PORTS];
     let mut discount = 1.0;
     let mut last = index;
     loop {
         let here = &stored[last];
-        rewards.iter_mut().zip(&here.rewards).for_each(|(sum, &r)| *sum += discount * r);
+        rewards
+            .iter_mut()
+            .zip(&here.rewards)
+            .for_each(|(sum, &r)| *sum += discount * r);
         discount *= if here.terminated { 0.0 } else { here.discount };
         let ends = here.terminated || here.truncated || last + 1 == stored.len();
         if ends || last + 1 - index == n_step {
@@ -120,8 +135,14 @@ fn check_row(batch: &Batch, row: usize, stored: &[Naive], n_step: usize) {
     let next = &stored[last];
     assert_eq!(of(&batch.rewards, 1), rewards);
     assert_eq!(batch.discounts[row], discount);
-    assert_eq!(of(&batch.next_windows, UNFOLDED), unfold(&next.next_observation));
-    assert_eq!(of(&batch.next_state, STATE), state(&next.next_observation, &next.next_privileged));
+    assert_eq!(
+        of(&batch.next_windows, UNFOLDED),
+        unfold(&next.next_observation)
+    );
+    assert_eq!(
+        of(&batch.next_state, STATE),
+        state(&next.next_observation, &next.next_privileged)
+    );
     let ends = next.terminated || next.truncated || last + 1 == stored.len();
     let weight = if ends { next } else { &stored[last + 1] }.entropy_weight;
     assert_eq!(batch.next_entropy_weights[row], weight);
@@ -168,7 +189,10 @@ fn every_whole_transition_is_drawn_and_no_other() {
     let mut batch = Batch::default();
     for _ in 0..100 {
         replay.sample(32, 1, &mut batch);
-        batch.entropy_weights.iter().for_each(|&weight| seen[weight as usize] = true);
+        batch
+            .entropy_weights
+            .iter()
+            .for_each(|&weight| seen[weight as usize] = true);
     }
     // 62 frames, of which 32 are kept: 30..=61. Decision k stands at frame k in the first episode
     // (frames 0..=40) and at frame k + 1 in the second (frames 41..=61, whole from its start).
@@ -197,7 +221,10 @@ fn what_is_saved_is_loaded_and_draws_the_same_batches() {
     replay.sample(10, 1, &mut batch);
     replay.save(&path).unwrap();
     let mut loaded = Replay::load(&path).unwrap();
-    assert_eq!((loaded.len(), loaded.pushed()), (replay.len(), replay.pushed()));
+    assert_eq!(
+        (loaded.len(), loaded.pushed()),
+        (replay.len(), replay.pushed())
+    );
     let mut again = Batch::default();
     for _ in 0..3 {
         replay.sample(40, 2, &mut batch);
@@ -221,11 +248,20 @@ fn damaged_files_are_refused() {
     let whole = std::fs::read(&path).unwrap();
     for position in (0..whole.len()).step_by(61) {
         std::fs::write(&path, &whole[..position]).unwrap();
-        assert!(matches!(Replay::load(&path), Err(ReplayError::Corrupt { .. })));
+        assert!(matches!(
+            Replay::load(&path),
+            Err(ReplayError::Corrupt { .. })
+        ));
         let mut flipped = whole.clone();
         flipped[position] ^= 1;
         std::fs::write(&path, &flipped).unwrap();
-        assert!(matches!(Replay::load(&path), Err(ReplayError::Corrupt { .. })));
+        assert!(matches!(
+            Replay::load(&path),
+            Err(ReplayError::Corrupt { .. })
+        ));
     }
-    assert!(matches!(Replay::load(dir.path()), Err(ReplayError::Io { .. })));
+    assert!(matches!(
+        Replay::load(dir.path()),
+        Err(ReplayError::Io { .. })
+    ));
 }
