@@ -49,15 +49,18 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
     let seed = common.seed();
     let budget = Duration::from_secs_f64(args.seconds);
     let threads = rayon::current_num_threads();
-    let mut text = vec![format!(
-        "scenario {}, {} threads, {} s each",
-        scenario.name, threads, args.seconds
-    )];
-    let mut line = |label: String, figure: String| {
+    let line = |label: String, figure: String| {
         let line = format!("{label:<44}{figure}");
-        common.note(&line);
-        text.push(line);
+        if common.json {
+            common.note(line)
+        } else {
+            println!("{line}")
+        }
     };
+    line(
+        format!("scenario {}", scenario.name),
+        format!("{threads} threads, {} s each", args.seconds),
+    );
 
     let mut packets = Map::new();
     for policy in simulate::POLICIES {
@@ -104,7 +107,10 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
         "sac_updates_per_s": Value::Object(updates),
         "inference_us": Value::Object(inference),
     });
-    common.print(&value, &text.join("\n"))
+    if common.json {
+        common.print(&value, "")?;
+    }
+    Ok(())
 }
 
 /// Repeats `work` until the time is over, at least once; returns what it counted and the seconds
