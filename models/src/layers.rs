@@ -71,3 +71,11 @@ pub fn mean_over_ports(rows: Tensor<2>, batch: usize) -> Tensor<2> {
         .mean_dim(1)
         .reshape([batch, width])
 }
+
+/// The maximum over ports: `[batch * ports, width] → [batch, width]`.
+pub fn max_over_ports(rows: Tensor<2>, batch: usize) -> Tensor<2> {
+    let [count, width] = rows.dims();
+    rows.reshape([batch, count / batch, width])
+        .max_dim(1)
+        .reshape([batch, width])
+}

@@ -12,7 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use bufgym_env::control::{ALPHAS, FEATURES, PRIVILEGED, cell_centre};
 
-use crate::layers::{add_to_each_port, linear, matrix, mean_over_ports};
+use crate::layers::{add_to_each_port, linear, matrix, max_over_ports, mean_over_ports};
 
 /// How many of the newest frames the critic sees.
 pub const FRAMES: usize = 3;
@@ -24,25 +24,22 @@ const BASES: usize = ALPHAS.len();
 /// Standard deviation of a basis function: the distance between neighbours, so that their sum is
 /// nearly constant and the derivative nowhere vanishes.
 const BASIS_WIDTH: f64 = 0.25;
-/// Keeps square roots away from zero, where their derivative is infinite.
-const EPSILON: f64 = 1e-5;
 
-/// Per-port layers around two poolings over ports.
+/// Per-port layers around a mean and a maximum over ports.
 ///
 /// `h_i = relu(A [s_i, a_i, φ(a_i)])`, `e_i = relu(B h_i)`,
-/// `z_i = relu(norm(C e_i + D mean(e) + E rms(e)))`, `Q_i = w z_i + u`. φ are eight radial basis
+/// `z_i = relu(norm(C e_i + D mean(e) + E max(e)))`, `Q_i = w z_i + u_i`, with φ eight radial basis
 /// functions: α enters the dataplane as one of eight levels, so the value is a step-like function
-/// of the action that a plain linear input would smooth away. The root mean square lies between
-/// the mean and the maximum and tells many busy ports from a few very busy ones, at a third of a
-/// maximum's cost. The norm (without scale and shift) bounds the value's growth outside the data
-/// (Ball et al. 2023, RLPD §4.2; root mean square instead of layer norm: Zhang and Sennrich 2019).
+/// of the action that a plain linear input would smooth away. Layer norm without scale and shift
+/// bounds the value's growth outside the data (Ball et al. 2023, RLPD §4.2).
 #[derive(Module, Debug)]
 pub struct PrivilegedCritic {
-    input: Linear,
+    state: Linear,
+    action: Param<Tensor<2>>,
     embed: Linear,
     mix_own: Linear,
     mix_mean: Param<Tensor<2>>,
-    mix_rms: Param<Tensor<2>>,
+    mix_max: Param<Tensor<2>>,
     out: Linear,
 }
 
@@ -50,11 +47,12 @@ impl PrivilegedCritic {
     /// A critic with PyTorch's default initialisation and layers of this width.
     pub fn random(width: usize, rng: &mut Xoshiro256PlusPlus, device: &Device) -> PrivilegedCritic {
         PrivilegedCritic {
-            input: linear(STATE + 1 + BASES, width, rng, device),
+            state: linear(STATE, width, rng, device),
+            action: matrix([1 + BASES, width], 1 + BASES, rng, device),
             embed: linear(width, width, rng, device),
             mix_own: linear(width, width, rng, device),
             mix_mean: matrix([width, width], width, rng, device),
-            mix_rms: matrix([width, width], width, rng, device),
+            mix_max: matrix([width, width], width, rng, device),
             out: linear(width, 1, rng, device),
         }
     }
@@ -62,34 +60,33 @@ impl PrivilegedCritic {
     /// `[batch * ports, STATE]` and `[batch, ports]` to `[batch, ports]`.
     pub fn forward(&self, state: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
         let [batch, ports] = actions.dims();
-        let [action, bases] = action_features(actions.reshape([batch * ports, 1]));
-        let hidden = relu(
-            self.input
-                .forward(Tensor::cat(vec![state, action, bases], 1)),
-        );
+        let acted = action_features(actions.reshape([batch * ports, 1]));
+        let hidden = relu(self.state.forward(state) + acted.matmul(self.action.val()));
         let embedding = relu(self.embed.forward(hidden));
         let mean = mean_over_ports(embedding.clone(), batch).matmul(self.mix_mean.val());
-        let square = mean_over_ports(embedding.clone().square(), batch);
-        let rms = (square + EPSILON).sqrt().matmul(self.mix_rms.val());
-        let mixed = add_to_each_port(self.mix_own.forward(embedding), mean + rms);
+        let max = max_over_ports(embedding.clone(), batch).matmul(self.mix_max.val());
+        let mixed = add_to_each_port(self.mix_own.forward(embedding), mean + max);
         self.out
             .forward(relu(normalise(mixed)))
             .reshape([batch, ports])
     }
 }
 
-/// `[rows, 1]` to itself and its basis functions, `[rows, 8]`.
-fn action_features(actions: Tensor<2>) -> [Tensor<2>; 2] {
+/// `[rows, 1]` to `[rows, 9]`: the action itself and its basis functions.
+fn action_features(actions: Tensor<2>) -> Tensor<2> {
     let centres: Vec<f32> = (0..BASES).map(cell_centre).collect();
-    let device = actions.device().without_autodiff();
-    let centres = Tensor::<2>::from_data(TensorData::new(centres, [1, BASES]), &device);
+    let centres = Tensor::<2>::from_data(
+        TensorData::new(centres, [1, BASES]),
+        &actions.device().inner(),
+    );
     let distance = actions.clone() - centres;
     let bases = (distance.square() * (-0.5 / (BASIS_WIDTH * BASIS_WIDTH))).exp();
-    [actions, bases]
+    Tensor::cat(vec![actions, bases], 1)
 }
 
-/// Each row divided by its root mean square.
+/// Each row with mean 0 and variance 1.
 fn normalise(rows: Tensor<2>) -> Tensor<2> {
-    let deviation = (rows.clone().square().mean_dim(1) + EPSILON).sqrt();
-    rows / deviation
+    let centred = rows.clone() - rows.mean_dim(1);
+    let deviation = (centred.clone().square().mean_dim(1) + 1e-5).sqrt();
+    centred / deviation
 }
