@@ -47,7 +47,7 @@ fn main() -> Result<(), SacError> {
                     updating += middle.elapsed().as_secs_f64();
                     rounds += 1;
                 }
-                if updating > 3.0 {
+                if updating > 2.0 {
                     break;
                 }
             }

@@ -57,43 +57,43 @@ pub enum ActorCritics {
     First,
 }
 
-/// Every setting of the learner. Sources: [H] Haarnoja et al. 2018b table 1, [C] CleanRL's
-/// `sac_continuous_action.py`, [F] Fujimoto et al. 2018, [M] measured here.
+/// Every setting of the learner. Sources: (H) Haarnoja et al. 2018b table 1, (C) CleanRL's
+/// `sac_continuous_action.py`, (F) Fujimoto et al. 2018, (M) measured here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SacConfig {
-    /// Transitions per update. [H: 256; with a value per port 64 transitions are 1,024 samples, M]
+    /// Transitions per update. (H: 256; with a value per port 64 transitions are 1,024 samples, M)
     pub batch_size: usize,
     /// Which network estimates values.
     pub critic: CriticKind,
-    /// Width of the privileged critic's layers. [M]
+    /// Width of the privileged critic's layers. (M)
     pub critic_width: usize,
-    /// Adam's step size for the actor. [H]
+    /// Adam's step size for the actor. (H)
     pub actor_lr: f64,
-    /// Adam's step size for the critics. [C: 1e-3; smaller is steadier with per-port targets]
+    /// Adam's step size for the critics. (C: 1e-3; smaller is steadier with per-port targets)
     pub critic_lr: f64,
-    /// Adam's step size for the logarithm of the temperature. [H: 3e-4; M]
+    /// Adam's step size for the logarithm of the temperature. (H: 3e-4; M)
     pub temperature_lr: f64,
     /// Share of the critics that enters their targets with every update (τ in the paper). [H: 0.005;
     /// M]
     pub polyak: f64,
-    /// Entropy per port, in nats, that the temperature is steered to. [H: -1 per dimension; M]
+    /// Entropy per port, in nats, that the temperature is steered to. (H: -1 per dimension; M)
     pub target_entropy: f64,
     /// Temperature at the start.
     pub initial_temperature: f64,
-    /// Whether the temperature is learned. [H]
+    /// Whether the temperature is learned. (H)
     pub learn_temperature: bool,
-    /// Critic updates per actor update. [F]
+    /// Critic updates per actor update. (F)
     pub policy_delay: u32,
     /// Share of the actor that enters its moving average with every actor update. The average is
-    /// what is validated and shipped: single updates swing the policy. [Polyak and Juditsky 1992]
+    /// what is validated and shipped: single updates swing the policy. (Polyak and Juditsky 1992)
     pub actor_average: f64,
     /// How the smaller critic is chosen in the target.
     pub twin_minimum: TwinMinimum,
     /// Which critics the actor climbs.
     pub actor_critics: ActorCritics,
     /// Weight of the squared mean before tanh in the actor's loss: keeps actions out of the flat
-    /// ends of tanh, where no gradient brings them back. [Haarnoja et al. 2018a, published code]
+    /// ends of tanh, where no gradient brings them back. (Haarnoja et al. 2018a, published code)
     pub mean_penalty: f64,
     /// Largest norm of each parameter tensor's gradient; none when absent.
     pub gradient_clip: Option<f32>,
