@@ -1,7 +1,7 @@
 //! End-host transport: window-based congestion control and loss recovery over real ACK packets.
 //!
 //! One file per congestion control behind the [`CongestionControl`] trait; loss recovery
-//! ([`scoreboard`], [`recovery`]) and retransmission timing ([`rtt`]) are apart from it, so that
+//! (`scoreboard`, `recovery`) and retransmission timing (`rtt`) are apart from it, so that
 //! every congestion control recovers in the same way. Sequence numbers count segments: every
 //! segment but a flow's last carries one MSS.
 
