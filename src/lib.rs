@@ -5,7 +5,7 @@
 //!
 //! | module | what is in it |
 //! |---|---|
-//! | [`env`] | the packet-level switch simulator, traffic, policies, the NDT control and the gym; no machine learning |
+//! | [`mod@env`] | the packet-level switch simulator, traffic, policies, the NDT control and the gym; no machine learning |
 //! | [`models`] | the permutation-equivariant actor and the critics, checkpoints of weights |
 //! | [`agents`] | soft actor-critic and its replay, fixed and random agents |
 //! | [`train`] | rollout workers, learner, validation, run folders, event files |
