@@ -9,5 +9,5 @@ pub mod sac;
 pub mod simple;
 
 pub use replay::{Batch, Replay, ReplayError, Transition};
-pub use sac::{ActorCritics, Sac, SacConfig, SacError, TwinMinimum, UpdateMetrics};
+pub use sac::{ActorValue, Sac, SacConfig, SacError, TwinMinimum, UpdateMetrics};
 pub use simple::{FixedAgent, RandomAgent};

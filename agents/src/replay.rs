@@ -6,7 +6,8 @@
 
 mod file;
 
-use bufgym_env::control::{FEATURES, HISTORY, INITIAL_INDEX, PRIVILEGED, cell_centre};
+use bufgym_env::control::{ALPHAS, FEATURES, HISTORY, INITIAL_INDEX, PRIVILEGED, cell_centre};
+use bufgym_models::chances::{Chances, UNIFORM};
 use bufgym_models::critic::{FRAMES, STATE};
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, fill_row};
 use rand::{Rng, SeedableRng};
@@ -26,6 +27,8 @@ const TERMINATED: u8 = 2;
 pub struct Transition<'a> {
     /// Index of the chosen cell, `[ports]`.
     pub actions: &'a [u8],
+    /// How likely each cell was to be chosen, `[ports]`.
+    pub chances: &'a [Chances],
     /// Reward of each port over the interval, `[ports]`.
     pub port_rewards: &'a [f32],
     /// `e^{-Δt/τ}`, also where the episode ended.
@@ -38,7 +41,7 @@ pub struct Transition<'a> {
     pub truncated: bool,
     /// `[ports, 8, 5]`; where the episode ended, its last observation.
     pub next_observation: &'a [f32],
-    /// `[ports, 12]`.
+    /// `[ports, 22]`.
     pub next_privileged: &'a [f32],
 }
 
@@ -63,6 +66,8 @@ struct Stream {
     privileged: Vec<f32>,
     /// `[slots, ports]`.
     actions: Vec<u8>,
+    /// `[slots, ports]`.
+    chances: Vec<Chances>,
     /// `[slots, ports]`.
     rewards: Vec<f32>,
     /// `[slots]`.
@@ -93,12 +98,14 @@ pub struct Batch {
     pub windows: Vec<f32>,
     /// Unfolded observations after the decision.
     pub next_windows: Vec<f32>,
-    /// Newest frames and privileged features, `[rows * ports, 27]`.
+    /// Newest frames and privileged features, `[rows * ports, 37]`.
     pub state: Vec<f32>,
     /// The same after the decision.
     pub next_state: Vec<f32>,
     /// Centre of the chosen cell, `[rows, ports]`.
     pub actions: Vec<f32>,
+    /// Probability of each cell where the choice was made, `[rows * ports, 8]`.
+    pub chances: Vec<f32>,
     /// Discounted sum of the rewards of the (n) intervals, `[rows, ports]`.
     pub rewards: Vec<f32>,
     /// Factor of the value that follows, `[rows]`; zero where nothing follows.
@@ -155,7 +162,7 @@ impl Replay {
         self.streams.len()
     }
 
-    /// Begins an episode with its first observation, `[ports, 8, 5]` and `[ports, 12]`.
+    /// Begins an episode with its first observation, `[ports, 8, 5]` and `[ports, 22]`.
     ///
     /// # Panics
     /// When there is no such stream, or a slice has another length.
@@ -177,6 +184,7 @@ impl Replay {
         );
         let slot = ((ring.end - 1) % self.slots as u64) as usize;
         ring.actions[slot * ports..][..ports].copy_from_slice(transition.actions);
+        ring.chances[slot * ports..][..ports].copy_from_slice(transition.chances);
         ring.rewards[slot * ports..][..ports].copy_from_slice(transition.port_rewards);
         let outcome = &mut ring.outcomes[slot];
         outcome.discount = transition.discount;
@@ -299,6 +307,12 @@ impl Replay {
         for (action, &index) in batch.actions[span.clone()].iter_mut().zip(chosen) {
             *action = cell_centre(usize::from(index));
         }
+        let chances = batch.chances.as_chunks_mut::<{ ALPHAS.len() }>().0;
+        let stored = &ring.chances[slot * ports..][..ports];
+        for (chances, stored) in chances[span.clone()].iter_mut().zip(stored) {
+            let sum: f32 = stored.iter().map(|&chance| f32::from(chance)).sum();
+            *chances = stored.map(|chance| f32::from(chance) / sum);
+        }
 
         let rewards = &mut batch.rewards[span.clone()];
         rewards.fill(0.0);
@@ -355,6 +369,7 @@ impl Stream {
             frames: vec![0.0; slots * ports * FEATURES],
             privileged: vec![0.0; slots * ports * PRIVILEGED],
             actions: vec![0; slots * ports],
+            chances: vec![UNIFORM; slots * ports],
             rewards: vec![0.0; slots * ports],
             outcomes: vec![Outcome::default(); slots],
             end: 0,
@@ -385,7 +400,7 @@ impl Stream {
     }
 
     /// Rebuilds the observation that ended with `frame`: unfolded `[ports * 8, 15]` and the
-    /// critic's `[ports, 27]`.
+    /// critic's `[ports, 37]`.
     fn observe(&self, frame: u64, ports: usize, windows: &mut [f32], state: &mut [f32]) {
         let position = u64::from(self.outcome(frame).position);
         // Slot of each step of the history, oldest first; none before the episode's first frame.
@@ -423,6 +438,7 @@ impl Batch {
         self.state.resize(cells * STATE, 0.0);
         self.next_state.resize(cells * STATE, 0.0);
         self.actions.resize(cells, 0.0);
+        self.chances.resize(cells * ALPHAS.len(), 0.0);
         self.rewards.resize(cells, 0.0);
         self.discounts.resize(rows, 0.0);
         self.entropy_weights.resize(rows, 0.0);

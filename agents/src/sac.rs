@@ -1,6 +1,7 @@
 //! Soft actor-critic (Haarnoja et al. 2018b, "Soft Actor-Critic Algorithms and Applications").
 //!
-//! Read from top to bottom: settings, state, one update, saving. What differs from the textbook:
+//! Read from top to bottom: state, one update, the pieces of it. (Settings and saving are in
+//! `sac/`.) What differs from the textbook:
 //!
 //! - Decisions come at irregular times, so every transition has its own discount, and the entropy
 //!   of decision k is paid with weight c_k, proportional to the time it is in force.
@@ -9,183 +10,29 @@
 //! - The entropy target is per port, and so does not depend on the number of ports.
 //! - Noise comes from a host stream: the same seed gives the same weights, bit for bit.
 
+mod advantage;
+mod config;
 mod state;
 
 use std::f64::consts::{LN_2, PI};
 
-use bufgym_env::control::ALPHAS;
-use bufgym_models::noise::uniform;
-use bufgym_models::parameters::{number, polyak};
+use bufgym_models::parameters::{host_values, number, polyak};
 use bufgym_models::{
     Actor, ActorOutput, ActorWeights, Critic, CriticInput, CriticKind, Device, standard_normal,
 };
-use burn::grad_clipping::GradientClippingConfig;
 use burn::module::Module;
-use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
+use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::activation::softplus;
 use burn::tensor::{Tensor, TensorData};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::{Deserialize, Serialize};
 
 use crate::replay::Batch;
 
+use advantage::LeastSquares;
+
+pub use config::{ActorValue, SacConfig, TwinMinimum};
 pub use state::SacError;
-
-// --- Settings -----------------------------------------------------------------------------------
-
-/// How the smaller of two critics is chosen in the target.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TwinMinimum {
-    /// Per sample: the critic with the smaller sum over ports, for all its ports. Taking the
-    /// minimum port by port instead would add up N small underestimations.
-    #[default]
-    Sum,
-    /// Per port and sample.
-    Elementwise,
-}
-
-/// Which critics the actor climbs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ActorCritics {
-    /// The smaller of both (Haarnoja et al. 2018b).
-    Minimum,
-    /// The first (Fujimoto et al. 2018, TD3): half the work.
-    #[default]
-    First,
-}
-
-/// Every setting of the learner. Sources: (H) Haarnoja et al. 2018b table 1, (C) CleanRL's
-/// `sac_continuous_action.py`, (F) Fujimoto et al. 2018, (M) measured here.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SacConfig {
-    /// Transitions per update. (H: 256; with a value per port 64 transitions are 1,024 samples, M)
-    pub batch_size: usize,
-    /// Which network estimates values.
-    pub critic: CriticKind,
-    /// Width of the privileged critic's layers. (M)
-    pub critic_width: usize,
-    /// Adam's step size for the actor. (H)
-    pub actor_lr: f64,
-    /// Adam's step size for the critics. (C: 1e-3; smaller is steadier with per-port targets)
-    pub critic_lr: f64,
-    /// Adam's step size for the logarithm of the temperature. (H: 3e-4; M)
-    pub temperature_lr: f64,
-    /// Share of the critics that enters their targets with every update (τ in the paper). [H: 0.005;
-    /// M]
-    pub polyak: f64,
-    /// Entropy per port, in nats, that the temperature is steered to. (H: -1 per dimension; M)
-    pub target_entropy: f64,
-    /// Temperature at the start.
-    pub initial_temperature: f64,
-    /// Whether the temperature is learned. (H)
-    pub learn_temperature: bool,
-    /// Critic updates per actor update. (F)
-    pub policy_delay: u32,
-    /// Share of the actor that enters its moving average with every actor update. The average is
-    /// what is validated and shipped: single updates swing the policy. (Polyak and Juditsky 1992)
-    pub actor_average: f64,
-    /// How the smaller critic is chosen in the target.
-    pub twin_minimum: TwinMinimum,
-    /// Which critics the actor climbs.
-    pub actor_critics: ActorCritics,
-    /// Weight of the squared mean before tanh in the actor's loss: keeps actions out of the flat
-    /// ends of tanh, where no gradient brings them back. (Haarnoja et al. 2018a, published code)
-    pub mean_penalty: f64,
-    /// Largest norm of each parameter tensor's gradient; none when absent.
-    pub gradient_clip: Option<f32>,
-}
-
-impl Default for SacConfig {
-    fn default() -> SacConfig {
-        SacConfig {
-            batch_size: 64,
-            critic: CriticKind::Privileged,
-            critic_width: 96,
-            actor_lr: 3e-4,
-            critic_lr: 3e-4,
-            temperature_lr: 1e-3,
-            polyak: 0.01,
-            target_entropy: 0.0,
-            initial_temperature: 0.02,
-            learn_temperature: true,
-            policy_delay: 2,
-            actor_average: 2e-3,
-            twin_minimum: TwinMinimum::Sum,
-            actor_critics: ActorCritics::First,
-            mean_penalty: 3e-3,
-            gradient_clip: None,
-        }
-    }
-}
-
-impl SacConfig {
-    /// Checks every setting's range.
-    ///
-    /// # Errors
-    /// Names the first setting that is out of range.
-    pub fn validate(&self) -> Result<(), SacError> {
-        let positive = |value: f64| value > 0.0 && value.is_finite();
-        let checks = [
-            ("batch_size", self.batch_size > 0, "at least 1"),
-            (
-                "critic_width",
-                (1..=4096).contains(&self.critic_width),
-                "between 1 and 4096",
-            ),
-            ("actor_lr", positive(self.actor_lr), "positive"),
-            ("critic_lr", positive(self.critic_lr), "positive"),
-            ("temperature_lr", positive(self.temperature_lr), "positive"),
-            (
-                "polyak",
-                self.polyak > 0.0 && self.polyak <= 1.0,
-                "in (0, 1]",
-            ),
-            (
-                "actor_average",
-                self.actor_average > 0.0 && self.actor_average <= 1.0,
-                "in (0, 1]",
-            ),
-            (
-                "target_entropy",
-                self.target_entropy.is_finite(),
-                "a finite number",
-            ),
-            (
-                "initial_temperature",
-                positive(self.initial_temperature),
-                "positive",
-            ),
-            (
-                "mean_penalty",
-                self.mean_penalty >= 0.0 && self.mean_penalty.is_finite(),
-                "at least 0",
-            ),
-            ("policy_delay", self.policy_delay > 0, "at least 1"),
-            (
-                "gradient_clip",
-                self.gradient_clip.is_none_or(|n| positive(n.into())),
-                "positive",
-            ),
-        ];
-        let wrong = checks.into_iter().find(|&(_, fine, _)| !fine);
-        wrong.map_or(Ok(()), |(name, _, range)| {
-            Err(SacError::Setting { name, range })
-        })
-    }
-
-    fn optimizer(&self) -> ModuleOptimizer {
-        // Burn's default epsilon is 1e-5; every published setting assumes 1e-8.
-        let clip = self.gradient_clip.map(GradientClippingConfig::Norm);
-        AdamConfig::new()
-            .with_epsilon(1e-8)
-            .with_grad_clipping(clip)
-            .init()
-    }
-}
 
 // --- State --------------------------------------------------------------------------------------
 
@@ -194,15 +41,26 @@ pub struct Sac {
     config: SacConfig,
     /// Without automatic differentiation; the learned networks live on its differentiating twin.
     device: Device,
-    actor: Actor,
-    averaged: Actor,
-    critics: [Critic; 2],
-    targets: [Critic; 2],
-    actor_optimizer: ModuleOptimizer,
-    critic_optimizers: [ModuleOptimizer; 2],
+    policy: Policy,
+    critics: [Learner; 2],
+    advantage: LeastSquares,
     temperature: Temperature,
     rng: Xoshiro256PlusPlus,
     updates: u64,
+}
+
+/// The actor, its moving average and its optimiser.
+struct Policy {
+    actor: Actor,
+    averaged: Actor,
+    optimizer: ModuleOptimizer,
+}
+
+/// One critic, its target and its optimiser.
+struct Learner {
+    critic: Critic,
+    target: Critic,
+    optimizer: ModuleOptimizer,
 }
 
 /// The logarithm of the temperature and its own Adam (one number needs no tensors).
@@ -245,19 +103,23 @@ impl Sac {
         let actor = number(Actor::random(&mut rng, &learning), ACTOR_IDS);
         let critics = CRITIC_IDS.map(|first| {
             let width = config.critic_width;
-            number(
-                Critic::random(config.critic, width, &mut rng, &learning),
-                first,
-            )
+            let critic = Critic::random(config.critic, width, &mut rng, &learning);
+            let critic = number(critic, first);
+            Learner {
+                target: critic.valid(),
+                critic,
+                optimizer: config.optimizer(),
+            }
         });
         Ok(Sac {
             device,
-            averaged: actor.valid(),
-            actor,
-            targets: [critics[0].valid(), critics[1].valid()],
+            policy: Policy {
+                averaged: actor.valid(),
+                actor,
+                optimizer: config.optimizer(),
+            },
             critics,
-            actor_optimizer: config.optimizer(),
-            critic_optimizers: [config.optimizer(), config.optimizer()],
+            advantage: LeastSquares::new(),
             temperature: Temperature {
                 log: libm::log(config.initial_temperature),
                 moments: [0.0; 2],
@@ -271,12 +133,12 @@ impl Sac {
 
     /// A host copy of the policy.
     pub fn actor_weights(&self) -> ActorWeights {
-        self.actor.to_weights()
+        self.policy.actor.to_weights()
     }
 
     /// A host copy of the policy's moving average.
     pub fn averaged_weights(&self) -> ActorWeights {
-        self.averaged.to_weights()
+        self.policy.averaged.to_weights()
     }
 
     /// Updates so far.
@@ -296,36 +158,84 @@ impl Sac {
 
     // --- One update -----------------------------------------------------------------------------
 
-    /// Learns from one batch: both critics, then (every `policy_delay` updates) actor and
-    /// temperature, then the targets.
+    /// Learns from one batch: both critics and, every `policy_delay` updates, actor and
+    /// temperature, all against the targets as they are; then the targets.
+    ///
+    /// Critics and actor do not read each other's new weights, so they run side by side on the
+    /// current rayon pool. The result does not depend on it.
     ///
     /// # Panics
     /// When the batch is empty.
     pub fn update(&mut self, batch: &Batch) -> UpdateMetrics {
         let (rows, ports) = (batch.rows, batch.ports);
         let input = self.input(&batch.windows, &batch.state);
-        let actions = self.dequantise(&batch.actions, [rows, ports]);
+        let actions = self.tensor(&batch.actions, [rows, ports]);
         let target = self.target(batch);
         let target_mean = scalar(target.clone().mean());
-        let (critic_loss, q_mean, td_error) = self.update_critics(&input, actions, target);
 
-        let weights = self.tensor(&batch.entropy_weights, [rows, 1]);
         let delay = u64::from(self.config.policy_delay);
-        let due = self.updates % delay == delay - 1;
-        let learned = due.then(|| self.update_actor(input, weights, rows, ports));
+        let climb = (self.updates % delay == delay - 1).then(|| Climb {
+            noise: self.noise(rows, ports),
+            entropy_weights: self.tensor(&batch.entropy_weights, [rows, 1]),
+            targets: self
+                .critics
+                .each_ref()
+                .map(|learner| learner.target.clone()),
+            temperature: self.temperature(),
+            decay: self.config.decay(self.updates),
+        });
+        let step_size = self.config.critic_lr * self.config.decay(self.updates);
+        let ([first, second], policy, config) = (&mut self.critics, &mut self.policy, &self.config);
+        let ((first, second), learned) = rayon::join(
+            || {
+                rayon::join(
+                    || first.step(&input, &actions, &target, step_size),
+                    || second.step(&input, &actions, &target, step_size),
+                )
+            },
+            || climb.map(|climb| policy.step(&input, climb, config)),
+        );
+        if let Some((_, entropy)) = learned
+            && self.config.learn_temperature
+        {
+            let surplus = f64::from(entropy) - self.config.target_entropy;
+            self.temperature.step(surplus, self.config.temperature_lr);
+        }
         self.updates += 1;
-
-        for (target, critic) in self.targets.iter_mut().zip(&self.critics) {
-            *target = polyak(target.clone(), critic, self.config.polyak);
+        if self.config.critic == CriticKind::Privileged {
+            self.fit_advantage(batch, &first.errors, &second.errors);
+        }
+        for learner in &mut self.critics {
+            let target = learner.target.clone();
+            learner.target = polyak(target, &learner.critic, self.config.polyak);
         }
         UpdateMetrics {
-            critic_loss,
+            critic_loss: 0.5 * (first.loss + second.loss),
             actor_loss: learned.map(|(loss, _)| loss),
             entropy: learned.map(|(_, entropy)| entropy),
             temperature: self.temperature() as f32,
-            q_mean,
+            q_mean: first.mean,
             target_mean,
-            td_error,
+            td_error: first.error,
+        }
+    }
+
+    /// Adds a batch to the least squares and, now and then, gives the critics their weights.
+    /// `errors` are each critic's value minus target, as means over ports.
+    fn fit_advantage(&mut self, batch: &Batch, first: &[f32], second: &[f32]) {
+        let surplus: Vec<f32> = first
+            .iter()
+            .zip(second)
+            .map(|(a, b)| -0.5 * (a + b))
+            .collect();
+        let keep = 1.0 - batch.rows as f64 / self.config.advantage_samples as f64;
+        self.advantage.add(batch, &surplus, keep.max(0.0));
+        if self.updates.is_multiple_of(ADVANTAGE_EVERY) {
+            let weights = self.advantage.weights(self.config.advantage_ridge);
+            for learner in &mut self.critics {
+                learner.critic.set_advantage(&weights);
+                learner.target.set_advantage(&weights);
+            }
         }
     }
 
@@ -334,96 +244,22 @@ impl Sac {
         let (rows, ports) = (batch.rows, batch.ports);
         let input = self.input(&batch.next_windows, &batch.next_state);
         let noise = self.noise(rows, ports);
-        let output = self.actor.valid().forward(input.windows.clone(), rows);
+        let output = self
+            .policy
+            .actor
+            .valid()
+            .forward(input.windows.clone(), rows);
         let (actions, log_prob) = sample(output, noise);
         let values = self
-            .targets
+            .critics
             .each_ref()
-            .map(|q| q.forward(&input, actions.clone()));
+            .map(|learner| learner.target.estimate(&input, actions.clone()));
         let value = smaller(values, self.config.twin_minimum);
 
         let weights = self.tensor(&batch.next_entropy_weights, [rows, 1]);
         let discounts = self.tensor(&batch.discounts, [rows, 1]);
         let rewards = self.tensor(&batch.rewards, [rows, ports]);
         rewards + discounts * (value - log_prob * weights * self.temperature())
-    }
-
-    /// One step of both critics towards the target. Loss, mean value, mean absolute error.
-    fn update_critics(
-        &mut self,
-        input: &CriticInput,
-        actions: Tensor<2>,
-        target: Tensor<2>,
-    ) -> (f32, f32, f32) {
-        let input = CriticInput {
-            windows: input.windows.clone().autodiff(),
-            state: input.state.clone().autodiff(),
-        };
-        let (actions, target) = (actions.autodiff(), target.autodiff());
-        let [first, second] = self
-            .critics
-            .each_ref()
-            .map(|critic| critic.forward(&input, actions.clone()));
-        let q_mean = scalar(first.clone().mean());
-        let error = first - target.clone();
-        let td_error = scalar(error.clone().inner().abs().mean());
-        let loss = error.square().mean() + (second - target).square().mean();
-
-        let mut gradients = loss.backward();
-        for (critic, optimizer) in self.critics.iter_mut().zip(&mut self.critic_optimizers) {
-            let gradients = GradientsParams::from_module(&mut gradients, critic);
-            *critic = optimizer.step(self.config.critic_lr, critic.clone(), gradients);
-        }
-        (0.5 * scalar(loss), q_mean, td_error)
-    }
-
-    /// One step of the actor and of the temperature. Loss and entropy per port.
-    ///
-    /// The loss is `temperature · c · log π - Q`, both as means over ports; every port's value
-    /// depends on all actions, so the gradient has the cross terms.
-    fn update_actor(
-        &mut self,
-        input: CriticInput,
-        entropy_weights: Tensor<2>,
-        rows: usize,
-        ports: usize,
-    ) -> (f32, f32) {
-        let noise = self.noise(rows, ports).autodiff();
-        let input = CriticInput {
-            windows: input.windows.autodiff(),
-            state: input.state.autodiff(),
-        };
-        let output = self.actor.forward(input.windows.clone(), rows);
-        let spread = output.mean.clone().square().mean() * self.config.mean_penalty;
-        let (actions, log_prob) = sample(output, noise);
-        let value = |index: usize| {
-            self.critics[index]
-                .clone()
-                .no_grad()
-                .forward(&input, actions.clone())
-        };
-        let value = match self.config.actor_critics {
-            ActorCritics::First => value(0),
-            ActorCritics::Minimum => smaller([value(0), value(1)], self.config.twin_minimum),
-        };
-        let entropy = -scalar(log_prob.clone().inner().mean());
-        let cost = log_prob * entropy_weights.autodiff() * self.temperature();
-        let loss = (cost - value).mean() + spread;
-
-        let gradients = GradientsParams::from_grads(loss.backward(), &self.actor);
-        self.actor = self
-            .actor_optimizer
-            .step(self.config.actor_lr, self.actor.clone(), gradients);
-        self.averaged = polyak(
-            self.averaged.clone(),
-            &self.actor,
-            self.config.actor_average,
-        );
-        if self.config.learn_temperature {
-            let surplus = f64::from(entropy) - self.config.target_entropy;
-            self.temperature.step(surplus, self.config.temperature_lr);
-        }
-        (scalar(loss), entropy)
     }
 
     fn input(&self, windows: &[f32], state: &[f32]) -> CriticInput {
@@ -438,25 +274,105 @@ impl Sac {
         Tensor::from_data(TensorData::new(values.to_vec(), shape), &self.device)
     }
 
-    /// Every action moved to a random place within its cell.
-    ///
-    /// The outcome depends on the cell alone, so each of its points is as good a sample. Shown the
-    /// centres only, a critic invents maxima between them, where the actor then settles.
-    /// (Uniform dequantisation, Theis et al. 2016.)
-    fn dequantise(&mut self, centres: &[f32], shape: [usize; 2]) -> Tensor<2> {
-        let width = 2.0 / ALPHAS.len() as f32;
-        let actions: Vec<f32> = centres
-            .iter()
-            .map(|centre| centre + width * (uniform(&mut self.rng) - 0.5))
-            .collect();
-        self.tensor(&actions, shape)
-    }
-
     fn noise(&mut self, rows: usize, ports: usize) -> Tensor<2> {
         let noise: Vec<f32> = (0..rows * ports)
             .map(|_| standard_normal(&mut self.rng))
             .collect();
         self.tensor(&noise, [rows, ports])
+    }
+}
+
+/// What one step of the critic measured, over the batch.
+struct CriticStep {
+    loss: f32,
+    mean: f32,
+    error: f32,
+    /// Value minus target of every row, as means over ports.
+    errors: Vec<f32>,
+}
+
+impl Learner {
+    /// One step towards the target, by the mean squared error.
+    fn step(
+        &mut self,
+        input: &CriticInput,
+        actions: &Tensor<2>,
+        target: &Tensor<2>,
+        step_size: f64,
+    ) -> CriticStep {
+        let input = differentiable(input);
+        let value = self.critic.estimate(&input, actions.clone().autodiff());
+        let mean = scalar(value.clone().inner().mean());
+        let error = value - target.clone().autodiff();
+        let absolute = scalar(error.clone().inner().abs().mean());
+        let errors = host_values(error.clone().inner().mean_dim(1));
+        let loss = error.square().mean();
+
+        let mut gradients = loss.backward();
+        let gradients = GradientsParams::from_module(&mut gradients, &self.critic);
+        self.critic = self
+            .optimizer
+            .step(step_size, self.critic.clone(), gradients);
+        CriticStep {
+            loss: scalar(loss),
+            mean,
+            error: absolute,
+            errors,
+        }
+    }
+}
+
+/// What a step of the actor needs beside the batch's observations.
+struct Climb {
+    /// `[rows, ports]`
+    noise: Tensor<2>,
+    /// `[rows, 1]`
+    entropy_weights: Tensor<2>,
+    targets: [Critic; 2],
+    temperature: f64,
+    decay: f64,
+}
+
+impl Policy {
+    /// One step of the actor. Loss and entropy per port.
+    ///
+    /// The loss is `temperature · c · log π - Q`, both as means over ports; every port's value
+    /// depends on all actions, so the gradient has the cross terms. Q is that of the targets: the
+    /// value of one decision among hundreds is small against the noise in a critic's newest
+    /// weights, which the targets average out.
+    fn step(&mut self, input: &CriticInput, climb: Climb, config: &SacConfig) -> (f32, f32) {
+        let input = differentiable(input);
+        let rows = climb.noise.dims()[0];
+        let output = self.actor.forward(input.windows.clone(), rows);
+        let spread = output.mean.clone().square().mean() * config.mean_penalty;
+        let (actions, log_prob) = sample(output, climb.noise.autodiff());
+        let values = climb.targets.map(|target| {
+            let target = target.train().no_grad();
+            target.preference(&input, actions.clone())
+        });
+        let value = match config.actor_value {
+            ActorValue::Mean => (values[0].clone() + values[1].clone()) * 0.5,
+            ActorValue::Minimum => smaller(values, config.twin_minimum),
+        };
+        let entropy = -scalar(log_prob.clone().inner().mean());
+        let cost = log_prob * climb.entropy_weights.autodiff() * climb.temperature;
+        let loss = (cost - value).mean() + spread;
+
+        let gradients = GradientsParams::from_grads(loss.backward(), &self.actor);
+        let step_size = config.actor_lr * climb.decay;
+        self.actor = self
+            .optimizer
+            .step(step_size, self.actor.clone(), gradients);
+        let averaged = self.averaged.clone();
+        self.averaged = polyak(averaged, &self.actor, config.actor_average);
+        (scalar(loss), entropy)
+    }
+}
+
+fn differentiable(input: &CriticInput) -> CriticInput {
+    CriticInput {
+        windows: input.windows.clone().autodiff(),
+        state: input.state.clone().autodiff(),
     }
 }
 
@@ -501,6 +417,9 @@ impl Temperature {
         self.log -= rate * unbiased(*first, 0.9) / deviation;
     }
 }
+
+/// Updates between two solutions of the advantage's least squares.
+const ADVANTAGE_EVERY: u64 = 50;
 
 /// Identifiers of the networks' parameters, fixed so that an optimiser's record finds them again.
 const ACTOR_IDS: u64 = 1_000;

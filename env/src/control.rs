@@ -7,6 +7,7 @@
 
 mod action;
 mod driver;
+mod ideal;
 mod meter;
 mod objective;
 mod observation;
@@ -14,13 +15,13 @@ mod privileged;
 
 pub use action::{ALPHAS, INITIAL_INDEX, action_index, cell_centre};
 pub use driver::{
-    ControlEnv, ControlOptions, Controller, FixedAlpha, IntervalReward, Pause, RunOptions,
-    run_controlled,
+    ControlEnv, ControlOptions, Controller, FixedAlpha, IntervalReward, Pause, RewardBaseline,
+    RunOptions, run_controlled,
 };
-pub(crate) use meter::FlowMeter;
+pub(crate) use meter::{FlowMeter, PortTotals};
 pub use objective::{Objective, ObjectiveError};
 pub use observation::{FEATURE_NAMES, FEATURES, HISTORY, Observation};
-pub use privileged::{PRIVILEGED, PRIVILEGED_NAMES};
+pub use privileged::{OCCUPANCY_FEATURE, PRIVILEGED, PRIVILEGED_NAMES, SENDER_FEATURES};
 
 use serde::{Deserialize, Serialize};
 

@@ -15,7 +15,7 @@ use burn::tensor::{Device, Tensor};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-pub use privileged::{FRAMES, PrivilegedCritic, STATE};
+pub use privileged::{ADVANTAGE, FRAMES, PrivilegedCritic, STATE, advantage_features};
 pub use trunk::TrunkCritic;
 
 /// Which network estimates action values.
@@ -97,6 +97,34 @@ impl Critic {
         match self {
             Critic::Privileged(critic) => critic.forward(input.state.clone(), actions),
             Critic::Trunk(critic) => critic.forward(input.windows.clone(), actions),
+        }
+    }
+
+    /// What the network itself estimates, `[batch, ports]`: the value of the state where the
+    /// critic keeps the advantage of the actions apart, else that of the actions.
+    pub fn estimate(&self, input: &CriticInput, actions: Tensor<2>) -> Tensor<2> {
+        match self {
+            Critic::Privileged(critic) => critic.value(input.state.clone(), actions.dims()[0]),
+            Critic::Trunk(_) => self.forward(input, actions),
+        }
+    }
+
+    /// Sets the advantage's weights where the critic keeps it apart.
+    ///
+    /// # Panics
+    /// As [`PrivilegedCritic::set_advantage`].
+    pub fn set_advantage(&mut self, weights: &[f32]) {
+        if let Critic::Privileged(critic) = self {
+            critic.set_advantage(weights);
+        }
+    }
+
+    /// As [`forward`](Critic::forward) up to a term that does not depend on the actions: enough
+    /// for climbing, and cheaper where the network keeps that term apart.
+    pub fn preference(&self, input: &CriticInput, actions: Tensor<2>) -> Tensor<2> {
+        match self {
+            Critic::Privileged(critic) => critic.advantage(input.state.clone(), actions),
+            Critic::Trunk(_) => self.forward(input, actions),
         }
     }
 }

@@ -10,6 +10,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use bufgym_env::control::{Controller, FEATURES, HISTORY};
 
+use crate::chances::{Chances, chances};
 use crate::noise::standard_normal;
 use crate::weights::{
     ActorWeights, CHANNELS, CONVOLVED, EMBEDDING, FILTERS, HIDDEN, soft_clamp, step_major, tensor,
@@ -111,6 +112,14 @@ impl FastActor {
         for ((action, &mean), &log_std) in action.iter_mut().zip(mean).zip(log_std) {
             *action = libm::tanhf(mean + libm::expf(log_std) * standard_normal(rng));
         }
+    }
+
+    /// How likely each choice was in the last [`sample`](FastActor::sample), by port.
+    pub fn chances(&self) -> impl Iterator<Item = Chances> + '_ {
+        let [mean, log_std] = &self.outputs;
+        mean.iter()
+            .zip(log_std)
+            .map(|(&mean, &log_std)| chances(mean, log_std))
     }
 
     // Everything below is inlined into one function per vector width.

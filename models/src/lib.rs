@@ -9,6 +9,7 @@
 //! Shapes are written `[batch, ports, ..]`; a `row` is one port of one sample.
 
 pub mod actor;
+pub mod chances;
 pub mod checkpoint;
 pub mod critic;
 pub mod fast;

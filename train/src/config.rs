@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bufgym_agents::SacConfig;
-use bufgym_env::control::Objective;
+use bufgym_env::control::{Objective, RewardBaseline};
 use bufgym_env::scenario::Scenario;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -74,7 +74,7 @@ pub struct Budget {
 impl Default for Budget {
     fn default() -> Self {
         Self {
-            steps: Some(240_000),
+            steps: Some(600_000),
             minutes: None,
         }
     }
@@ -99,6 +99,12 @@ pub struct RolloutConfig {
     pub traces: u64,
     /// Time constant τ of the discount `e^{-Δt/τ}`, seconds.
     pub tau_s: f64,
+    /// What the flow time is counted from. The learned policy's aim is the same with each.
+    pub baseline: RewardBaseline,
+    /// Pays for delays as soon as they are certain and looks ahead by this time constant, seconds;
+    /// absent: delays are paid as they pass, and τ is the horizon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub horizon_s: Option<f64>,
 }
 
 impl Default for RolloutConfig {
@@ -106,10 +112,12 @@ impl Default for RolloutConfig {
         Self {
             workers: 32,
             threads: 0,
-            decisions_per_round: 4,
+            decisions_per_round: 16,
             learning_starts: 10_000,
             traces: 0,
-            tau_s: 0.4,
+            tau_s: 1.0,
+            baseline: RewardBaseline::UnlimitedBuffer,
+            horizon_s: Some(0.1),
         }
     }
 }
@@ -130,9 +138,9 @@ pub struct LearnerConfig {
 impl Default for LearnerConfig {
     fn default() -> Self {
         Self {
-            updates_per_round: 16,
-            replay_capacity: 200_000,
-            n_step: 1,
+            updates_per_round: 32,
+            replay_capacity: 300_000,
+            n_step: 8,
         }
     }
 }
@@ -156,7 +164,7 @@ pub struct ValidationConfig {
 impl Default for ValidationConfig {
     fn default() -> Self {
         Self {
-            every_decisions: 16_000,
+            every_decisions: 25_000,
             traces: 32,
             final_traces: 64,
             seed: 0,

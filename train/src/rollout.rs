@@ -10,6 +10,7 @@ use bufgym_env::gym::{
 };
 use bufgym_env::rng::{Split, stream, uniform};
 use bufgym_models::FastActor;
+use bufgym_models::chances::{Chances, UNIFORM};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
@@ -37,14 +38,16 @@ struct Collected {
     /// `[decisions, ports]`
     actions: Vec<u8>,
     /// `[decisions, ports]`
+    chances: Vec<Chances>,
+    /// `[decisions, ports]`
     port_rewards: Vec<f32>,
     /// `[decisions, ports, 8, 5]`
     next_observations: Vec<f32>,
-    /// `[decisions, ports, 12]`
+    /// `[decisions, ports, 22]`
     next_privileged: Vec<f32>,
     /// First observation of every episode begun, `[episodes, ports, 8, 5]`.
     first_observations: Vec<f32>,
-    /// `[episodes, ports, 12]`
+    /// `[episodes, ports, 22]`
     first_privileged: Vec<f32>,
     episodes: Vec<EpisodeStats>,
     busy: Duration,
@@ -62,6 +65,7 @@ impl Collected {
     fn clear(&mut self) {
         self.rows.clear();
         self.actions.clear();
+        self.chances.clear();
         self.port_rewards.clear();
         self.next_observations.clear();
         self.next_privileged.clear();
@@ -108,6 +112,8 @@ impl Worker {
             control: ControlOptions {
                 objective: config.objective,
                 tau_s: config.rollout.tau_s,
+                baseline: config.rollout.baseline,
+                horizon_s: config.rollout.horizon_s,
                 ..ControlOptions::default()
             },
         })?;
@@ -153,16 +159,18 @@ impl Worker {
         self.collected.clear();
         for _ in 0..decisions {
             let ports = self.action.len();
+            let chances = &mut self.collected.chances;
             match &mut actor {
-                Some(actor) => actor.sample(
-                    self.env.observation(),
-                    ports,
-                    &mut self.rng,
-                    &mut self.action,
-                ),
-                None => self
-                    .action
-                    .fill_with(|| (2.0 * uniform(&mut self.rng) - 1.0) as f32),
+                Some(actor) => {
+                    let observation = self.env.observation();
+                    actor.sample(observation, ports, &mut self.rng, &mut self.action);
+                    chances.extend(actor.chances());
+                }
+                None => {
+                    self.action
+                        .fill_with(|| (2.0 * uniform(&mut self.rng) - 1.0) as f32);
+                    chances.extend(std::iter::repeat_n(UNIFORM, ports));
+                }
             }
             let step = self.env.step(&self.action)?;
             self.collected.record(&self.action, &step);
@@ -183,6 +191,7 @@ impl Worker {
                 stream,
                 &Transition {
                     actions: &collected.actions[i * ports..][..ports],
+                    chances: &collected.chances[i * ports..][..ports],
                     port_rewards: &collected.port_rewards[i * ports..][..ports],
                     discount: row.discount,
                     entropy_weight: row.entropy_weight,

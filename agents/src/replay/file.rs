@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use bufgym_env::control::{FEATURES, PRIVILEGED};
+use bufgym_env::control::{ALPHAS, FEATURES, PRIVILEGED};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::{DECIDED, Outcome, Replay, Stream};
 
 const MAGIC: &[u8; 8] = b"BUFGYMRB";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const DIGEST: usize = 32;
 
 /// Why a replay could not be saved or loaded.
@@ -122,7 +122,7 @@ fn parse(bytes: &[u8]) -> Result<Replay, &'static str> {
         .ok_or("it does not begin as a replay file does")?;
     let (version, body) = body.split_at_checked(4).ok_or("it is too short")?;
     if version != VERSION.to_le_bytes() {
-        return Err("it has another version than 1");
+        return Err("it has another version than 2");
     }
     if Sha256::digest(&bytes[..bytes.len() - DIGEST]).as_slice() != digest {
         return Err("its checksum does not match: it is truncated or altered");
@@ -180,7 +180,7 @@ fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
 
 /// Bytes of one frame and its decision.
 fn record_size(ports: usize) -> usize {
-    ports * (4 * (FEATURES + PRIVILEGED + 1) + 1) + 13
+    ports * (4 * (FEATURES + PRIVILEGED + 1) + 1 + ALPHAS.len()) + 13
 }
 
 impl Stream {
@@ -199,12 +199,13 @@ impl Stream {
         out.extend_from_slice(&outcome.position.to_le_bytes());
         out.push(outcome.flags);
         out.extend_from_slice(&self.actions[slot * ports..][..ports]);
+        out.extend_from_slice(self.chances[slot * ports..][..ports].as_flattened());
     }
 
     /// # Panics
     /// When the record is shorter than [`record_size`].
     fn decode(&mut self, slot: usize, ports: usize, record: &[u8]) {
-        let (words, bytes) = record.split_at(record.len() - ports - 1);
+        let (words, bytes) = record.split_at(record.len() - ports * (1 + ALPHAS.len()) - 1);
         let mut words = words.as_chunks::<4>().0.iter();
         let mut scalars = [0.0; 2];
         let parts = [
@@ -224,7 +225,11 @@ impl Stream {
             position,
             flags: bytes[0],
         };
-        self.actions[slot * ports..][..ports].copy_from_slice(&bytes[1..]);
+        let (actions, chances) = bytes[1..].split_at(ports);
+        self.actions[slot * ports..][..ports].copy_from_slice(actions);
+        self.chances[slot * ports..][..ports]
+            .as_flattened_mut()
+            .copy_from_slice(chances);
     }
 }
 

@@ -12,6 +12,7 @@ struct Naive {
     observation: Vec<f32>,
     privileged: Vec<f32>,
     actions: Vec<u8>,
+    chances: Vec<Chances>,
     rewards: Vec<f32>,
     discount: f32,
     entropy_weight: f32,
@@ -49,6 +50,9 @@ fn record(replay: &mut Replay, stream: usize, episodes: &[(usize, bool)], seed: 
                 observation,
                 privileged,
                 actions: (0..PORTS).map(|_| (rng.next_u64() % 8) as u8).collect(),
+                chances: (0..PORTS)
+                    .map(|_| std::array::from_fn(|_| 1 + (rng.next_u64() % 200) as u8))
+                    .collect(),
                 rewards: numbers(PORTS, &mut rng),
                 discount: uniform(&mut rng),
                 // Unique, so that a drawn transition can be found again.
@@ -69,6 +73,7 @@ fn record(replay: &mut Replay, stream: usize, episodes: &[(usize, bool)], seed: 
 fn as_transition(naive: &Naive) -> Transition<'_> {
     Transition {
         actions: &naive.actions,
+        chances: &naive.chances,
         port_rewards: &naive.rewards,
         discount: naive.discount,
         entropy_weight: naive.entropy_weight,

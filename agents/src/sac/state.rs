@@ -13,12 +13,15 @@ use burn::tensor::Bytes;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-use super::{Sac, SacConfig, Temperature};
+use super::advantage::LeastSquares;
+use super::{Policy, Sac, SacConfig, Temperature};
 
-const FORMAT_VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 2;
 const STATE: &str = "sac.json";
 const NETWORKS: &str = "networks.safetensors";
 const OPTIMIZERS: [&str; 3] = ["actor.adam.bpk", "critic-0.adam.bpk", "critic-1.adam.bpk"];
+/// The sums of the least squares, little-endian 64-bit floats.
+const ADVANTAGE: &str = "advantage.f64";
 const ACTOR: &str = "actor";
 const AVERAGED: &str = "averaged";
 const CRITICS: [&str; 4] = ["critics.0", "critics.1", "targets.0", "targets.1"];
@@ -78,19 +81,20 @@ impl Sac {
             reason,
         };
         let mut tensors = Vec::new();
-        tensors.extend(prefixed(ACTOR, collect(&self.actor)));
-        tensors.extend(prefixed(AVERAGED, collect(&self.averaged)));
-        let critics = self.critics.iter().chain(&self.targets);
-        for (prefix, critic) in CRITICS.iter().zip(critics) {
+        tensors.extend(prefixed(ACTOR, collect(&self.policy.actor)));
+        tensors.extend(prefixed(AVERAGED, collect(&self.policy.averaged)));
+        let critics = self.critics.iter().map(|learner| &learner.critic);
+        let targets = self.critics.iter().map(|learner| &learner.target);
+        for (prefix, critic) in CRITICS.iter().zip(critics.chain(targets)) {
             tensors.extend(prefixed(prefix, collect(critic)));
         }
         let networks =
             encode_tensors(&tensors).map_err(|error| corrupt(NETWORKS, error.to_string()))?;
         let mut files = vec![(NETWORKS, networks)];
-        let [first, second] = &self.critic_optimizers;
+        let [first, second] = self.critics.each_ref().map(|learner| &learner.optimizer);
         for (name, optimizer) in OPTIMIZERS
             .into_iter()
-            .zip([&self.actor_optimizer, first, second])
+            .zip([&self.policy.optimizer, first, second])
         {
             let bytes = optimizer.to_record().into_bytes();
             files.push((
@@ -100,6 +104,8 @@ impl Sac {
                     .to_vec(),
             ));
         }
+        let sums = self.advantage.sums().flat_map(f64::to_le_bytes);
+        files.push((ADVANTAGE, sums.collect()));
         for (name, bytes) in &files {
             write(&dir.join(name), bytes)?;
         }
@@ -150,17 +156,40 @@ impl Sac {
             reason,
         };
         let tensors = decode_tensors(&bytes).map_err(|error| wrong(error.to_string()))?;
-        sac.actor = restore(sac.actor, ACTOR, &tensors).map_err(wrong)?;
-        sac.averaged = restore(sac.averaged, AVERAGED, &tensors).map_err(wrong)?;
-        for (prefix, critic) in CRITICS
-            .iter()
-            .zip(sac.critics.iter_mut().chain(&mut sac.targets))
-        {
+        let Policy {
+            actor, averaged, ..
+        } = &mut sac.policy;
+        *actor = restore(actor.clone(), ACTOR, &tensors).map_err(wrong)?;
+        *averaged = restore(averaged.clone(), AVERAGED, &tensors).map_err(wrong)?;
+        let [first, second] = &mut sac.critics;
+        let networks = [
+            &mut first.critic,
+            &mut second.critic,
+            &mut first.target,
+            &mut second.target,
+        ];
+        for (prefix, critic) in CRITICS.iter().zip(networks) {
             *critic = restore(critic.clone(), prefix, &tensors).map_err(wrong)?;
         }
 
-        let [first, second] = &mut sac.critic_optimizers;
-        let optimizers = [&mut sac.actor_optimizer, first, second];
+        let sums = read_checked(dir, ADVANTAGE, &record)?;
+        let sums: Vec<f64> = sums
+            .as_chunks()
+            .0
+            .iter()
+            .map(|bytes| f64::from_le_bytes(*bytes))
+            .collect();
+        sac.advantage = LeastSquares::from_sums(&sums).ok_or_else(|| SacError::Corrupt {
+            path: dir.join(ADVANTAGE),
+            reason: "it has another number of sums than this program keeps".into(),
+        })?;
+
+        let [first, second] = &mut sac.critics;
+        let optimizers = [
+            &mut sac.policy.optimizer,
+            &mut first.optimizer,
+            &mut second.optimizer,
+        ];
         for (name, optimizer) in OPTIMIZERS.into_iter().zip(optimizers) {
             let bytes = read_checked(dir, name, &record)?;
             let adam =

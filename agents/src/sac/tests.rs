@@ -1,6 +1,8 @@
 use super::*;
 use crate::replay::{Replay, Transition};
 use bufgym_env::control::{ALPHAS, Observation, PRIVILEGED, action_index};
+use bufgym_models::CriticKind;
+use bufgym_models::chances::{Chances, UNIFORM};
 use bufgym_models::noise::uniform;
 use bufgym_models::parameters::collect;
 use bufgym_models::windows::OBSERVATION;
@@ -16,6 +18,8 @@ fn small(critic: CriticKind) -> SacConfig {
         temperature_lr: 2e-3,
         polyak: 0.02,
         policy_delay: 1,
+        advantage_ridge: 1.0,
+        advantage_samples: 5_000,
         ..SacConfig::default()
     }
 }
@@ -28,18 +32,21 @@ fn observation(signals: &[f32]) -> Vec<f32> {
     history.as_slice().to_vec()
 }
 
-fn act(actor: &mut FastActor, observation: &[f32], rng: &mut Xoshiro256PlusPlus) -> Vec<u8> {
+/// Indices of the chosen cells, and how likely each was.
+fn act(
+    actor: &mut FastActor,
+    observation: &[f32],
+    rng: &mut Xoshiro256PlusPlus,
+) -> (Vec<u8>, Vec<Chances>) {
     let ports = observation.len() / OBSERVATION;
     let mut action = vec![0.0; ports];
     actor.sample(observation, ports, rng, &mut action);
-    action
-        .iter()
-        .map(|&action| action_index(action) as u8)
-        .collect()
+    let indices = action.iter().map(|&action| action_index(action) as u8);
+    (indices.collect(), actor.chances().collect())
 }
 
 fn transition<'a>(
-    actions: &'a [u8],
+    (actions, chances): (&'a [u8], &'a [Chances]),
     rewards: &'a [f32],
     next: &'a [f32],
     privileged: &'a [f32],
@@ -47,6 +54,7 @@ fn transition<'a>(
 ) -> Transition<'a> {
     Transition {
         actions,
+        chances,
         port_rewards: rewards,
         discount: 0.8,
         entropy_weight: 1.0,
@@ -79,7 +87,7 @@ fn a_bandit_with_a_known_best_alpha_is_learned() {
                 let signals: [f32; PORTS] =
                     std::array::from_fn(|_| f32::from(uniform(&mut rng) < 0.5));
                 let seen = observation(&signals);
-                let actions = act(&mut actor, &seen, &mut rng);
+                let (actions, chances) = act(&mut actor, &seen, &mut rng);
                 let rewards: Vec<f32> = actions
                     .iter()
                     .zip(signals)
@@ -88,7 +96,10 @@ fn a_bandit_with_a_known_best_alpha_is_learned() {
                     })
                     .collect();
                 replay.start(0, &seen, &privileged);
-                replay.push(0, &transition(&actions, &rewards, &seen, &privileged, true));
+                replay.push(
+                    0,
+                    &transition((&actions, &chances), &rewards, &seen, &privileged, true),
+                );
             }
             for _ in 0..if round == 0 { 0 } else { 10 } {
                 replay.sample(32, 1, &mut batch);
@@ -126,25 +137,25 @@ fn an_integrator_is_steered_to_its_optimum() {
     };
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
     let config = SacConfig {
-        target_entropy: -1.5,
+        target_entropy: -0.5,
         ..small(CriticKind::Privileged)
     };
     let mut sac = Sac::new(config, 3, &cpu()).unwrap();
     let mut replay = Replay::new(8000, 1, 1, 4);
     let mut batch = Batch::default();
     let privileged = [0.0; PRIVILEGED];
-    for round in 0..80 {
+    for round in 0..300 {
         let mut actor = FastActor::new(&sac.actor_weights());
         let mut history = Observation::new(1);
         let mut x = 2.0 * uniform(&mut rng) - 1.0;
         let mut seen = see(&mut history, x);
         replay.start(0, &seen, &privileged);
         for k in 0..16 {
-            let actions = act(&mut actor, &seen, &mut rng);
+            let (actions, chances) = act(&mut actor, &seen, &mut rng);
             x = step(x, actions[0]);
             seen = see(&mut history, x);
             let reward = [-10.0 * x * x];
-            let given = transition(&actions, &reward, &seen, &privileged, false);
+            let given = transition((&actions, &chances), &reward, &seen, &privileged, false);
             replay.push(
                 0,
                 &Transition {
@@ -193,7 +204,13 @@ fn random_batch(rows: usize, ports: usize, seed: u64) -> Batch {
         let rewards = numbers(ports);
         replay.push(
             0,
-            &transition(&vec![k % 8; ports], &rewards, &next, &privileged, false),
+            &transition(
+                (&vec![k % 8; ports], &vec![UNIFORM; ports]),
+                &rewards,
+                &next,
+                &privileged,
+                false,
+            ),
         );
     }
     let mut batch = Batch::default();
@@ -226,14 +243,11 @@ fn a_saved_learner_continues_bit_for_bit() {
             sac.temperature.log.to_bits(),
             loaded.temperature.log.to_bits()
         );
-        for (a, b) in sac
-            .critics
-            .iter()
-            .chain(&sac.targets)
-            .zip(loaded.critics.iter().chain(&loaded.targets))
-        {
-            assert_eq!(collect(a), collect(b));
+        for (a, b) in sac.critics.iter().zip(&loaded.critics) {
+            assert_eq!(collect(&a.critic), collect(&b.critic));
+            assert_eq!(collect(&a.target), collect(&b.target));
         }
+        assert_eq!(sac.advantage, loaded.advantage);
     }
 }
 

@@ -1,11 +1,24 @@
-//! What a critic may see in training and a switch cannot: the state of the senders.
+//! What a critic may see in training and a switch cannot: the state of the senders, and the traffic
+//! that is yet to come.
+//!
+//! Future arrivals do not depend on the actions, so a critic that knows them leads the policy,
+//! which does not, to the same optimum, with less noise (Mao et al., ICLR 2019).
 
+use super::ideal::{Arrivals, IdealRun, Lag};
 use super::observation::log_scaled;
 use crate::network::{FlowView, Simulator};
 use crate::switch::Policy;
+use crate::units::Time;
+
+/// The first of the privileged features: the state of the senders and the buffer. The rest tell
+/// what is yet to come.
+pub const SENDER_FEATURES: usize = 12;
+
+/// The feature that is the buffer's occupancy, Q/B, the same for every port.
+pub const OCCUPANCY_FEATURE: usize = 10;
 
 /// Privileged features per port.
-pub const PRIVILEGED: usize = 12;
+pub const PRIVILEGED: usize = 22;
 
 /// The privileged features, in order. Every one is scaled to about [0, 1].
 pub const PRIVILEGED_NAMES: [&str; PRIVILEGED] = [
@@ -21,6 +34,16 @@ pub const PRIVILEGED_NAMES: [&str; PRIVILEGED] = [
     "distinct senders",
     "buffer occupancy / B",
     "flows with at most 100 kB left",
+    "flows that an unlimited buffer would have completed",
+    "time left to active flows until it would, in units of the minimum RTO / 4",
+    "the same for flows that are complete already",
+    "flows that start within a quarter of the buffer's drain time, 8 B / C",
+    "flows that start within the drain time",
+    "flows that start within 4 drain times",
+    "bytes of the flows that start within the drain time, in eighths of what fits through",
+    "bytes of the flows that start within 4 drain times, likewise",
+    "bytes of the flows that start within 16 drain times, likewise",
+    "bytes of the flows that start within 64 drain times, likewise",
 ];
 
 #[derive(Clone, Copy, Default)]
@@ -57,8 +80,22 @@ impl Sums {
 /// Largest port count for which distinct senders are counted exactly.
 const MAX_SOURCES: usize = 1024;
 
+/// What is known beyond the present of the simulation.
+#[derive(Clone, Copy)]
+pub(super) struct Foresight<'a> {
+    /// The same trace without drops, where the reward is counted from it.
+    pub(super) ideal: Option<&'a IdealRun>,
+    /// Future flows.
+    pub(super) arrivals: &'a Arrivals,
+}
+
 /// Writes `[ports, PRIVILEGED]`.
-pub(super) fn write<P: Policy>(simulator: &Simulator<P>, scale: Scale, out: &mut [f32]) {
+pub(super) fn write<P: Policy>(
+    simulator: &Simulator<P>,
+    foresight: Foresight<'_>,
+    scale: Scale,
+    out: &mut [f32],
+) {
     let ports = simulator.buffer().ports();
     let mut sums = vec![Sums::default(); ports];
     let mut senders = vec![[0u64; MAX_SOURCES / 64]; ports];
@@ -68,12 +105,25 @@ pub(super) fn write<P: Policy>(simulator: &Simulator<P>, scale: Scale, out: &mut
         let source = usize::from(flow.src) % MAX_SOURCES;
         senders[port][source / 64] |= 1 << (source % 64);
     }
+    let now = simulator.now();
+    let mut lags = vec![Lag::default(); ports];
+    if let Some(ideal) = foresight.ideal {
+        ideal.compare(now, simulator.active_flows(), &mut lags);
+    }
     let occupancy = simulator.buffer().occupancy() as f64 / scale.buffer;
-    for ((sums, senders), row) in sums
-        .iter()
-        .zip(&senders)
-        .zip(out.chunks_exact_mut(PRIVILEGED))
-    {
+    let rows = out.chunks_exact_mut(PRIVILEGED);
+    for (port, row) in (0..ports).zip(rows) {
+        let (sums, senders, lag) = (&sums[port], &senders[port], lags[port]);
+        let upcoming = |quarters: u64| {
+            let span = Time(scale.drain.as_ps() / 4 * quarters);
+            foresight.arrivals.within(port, now, span)
+        };
+        let flows_within = |quarters| log_scaled(upcoming(quarters).0 as f64);
+        let bytes_within = |quarters: u64| {
+            let room = scale.buffer * quarters as f64 / 4.0;
+            log_scaled(8.0 * upcoming(quarters).1 as f64 / room)
+        };
+        let ideal_unit = 4.0 / scale.min_rto_s;
         let distinct: u32 = senders.iter().map(|word| word.count_ones()).sum();
         row.copy_from_slice(&[
             log_scaled(sums.flows),
@@ -88,6 +138,16 @@ pub(super) fn write<P: Policy>(simulator: &Simulator<P>, scale: Scale, out: &mut
             log_scaled(f64::from(distinct)),
             occupancy.min(1.0) as f32,
             log_scaled(sums.short),
+            log_scaled(lag.overdue),
+            log_scaled(lag.slack_s * ideal_unit),
+            log_scaled(lag.early_s * ideal_unit),
+            flows_within(1),
+            flows_within(4),
+            flows_within(16),
+            bytes_within(4),
+            bytes_within(16),
+            bytes_within(64),
+            bytes_within(256),
         ]);
     }
 }
@@ -101,4 +161,6 @@ pub(super) struct Scale {
     pub(super) packet: f64,
     /// Minimum RTO, seconds.
     pub(super) min_rto_s: f64,
+    /// 8 B / C: the time to send a full buffer through one port.
+    pub(super) drain: Time,
 }

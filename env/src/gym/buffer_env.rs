@@ -30,7 +30,7 @@ pub struct BufferEnvOptions {
 /// |---|---|---|
 /// | action | `[ports]` in [-1, 1] | eight equal cells: `α ∈ {2^-2, …, 2^5}` |
 /// | observation | `[ports, 8, 5]` in [-1, 1] | the last 8 decisions, newest last, of [`FEATURE_NAMES`](crate::control::FEATURE_NAMES) |
-/// | `info.privileged` | `[ports, 12]` | [`PRIVILEGED_NAMES`](crate::control::PRIVILEGED_NAMES) |
+/// | `info.privileged` | `[ports, 22]` | [`PRIVILEGED_NAMES`](crate::control::PRIVILEGED_NAMES) |
 /// | reward | | by the [`Objective`](crate::control::Objective); by port in `info.port_rewards` |
 ///
 /// A step runs to the next trigger (Eq. 5), so steps differ in length; `info.discount` is

@@ -98,6 +98,8 @@ struct Flow {
     /// Data packets in its queue at the host.
     waiting: PacketQueue,
     timer_pending: bool,
+    /// Only the timer can repair what was lost; kept for looking at, not for the protocol.
+    doomed: bool,
     start: Time,
     established_at: Time,
     finish: Time,
@@ -434,6 +436,7 @@ fn flows_in_start_order(trace: &Trace, settings: &Settings) -> Vec<Flow> {
                 established: false,
                 waiting: PacketQueue::default(),
                 timer_pending: false,
+                doomed: false,
                 start: spec.start,
                 established_at: Time::MAX,
                 finish: Time::MAX,

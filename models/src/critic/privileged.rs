@@ -1,8 +1,8 @@
-//! A small critic that sees more than the switch.
+//! A critic that sees more than the switch.
 //!
 //! A critic is needed in training only, where the simulator's state is at hand: flows waiting for
-//! a timeout, bytes still to send. With these the value of a situation can be read off instead of
-//! being inferred from a history (asymmetric actor-critic, Pinto et al. 2018).
+//! a timeout, bytes still to send, flows yet to start. With these the value of a situation can be
+//! read off instead of being inferred from a history (asymmetric actor-critic, Pinto et al. 2018).
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -10,7 +10,7 @@ use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor, TensorData};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use bufgym_env::control::{ALPHAS, FEATURES, PRIVILEGED, cell_centre};
+use bufgym_env::control::{ALPHAS, FEATURES, PRIVILEGED, SENDER_FEATURES, cell_centre};
 
 use crate::layers::{add_to_each_port, linear, matrix, max_over_ports, mean_over_ports};
 
@@ -19,23 +19,47 @@ pub const FRAMES: usize = 3;
 /// Inputs per port beside the action: the newest frames, newest last, then the privileged
 /// features.
 pub const STATE: usize = FRAMES * FEATURES + PRIVILEGED;
-/// One radial basis function per α.
-const BASES: usize = ALPHAS.len();
-/// Standard deviation of a basis function: the distance between neighbours, so that their sum is
-/// nearly constant and the derivative nowhere vanishes.
-const BASIS_WIDTH: f64 = 0.25;
+/// Of these, the ones that the effect of an action may depend on: all but the future.
+const PRESENT: usize = FRAMES * FEATURES + SENDER_FEATURES;
+/// Newest queue, q/B, among the inputs.
+const QUEUE: usize = (FRAMES - 1) * FEATURES;
+/// Occupancy, Q/B, among the inputs.
+const OCCUPANCY: usize = FRAMES * FEATURES + bufgym_env::control::OCCUPANCY_FEATURE;
+/// What an action's effect is linear in: a constant and the present.
+const PRODUCTS: usize = 1 + PRESENT;
+/// Standard deviations of the present under random and learned policies in `ndt-16x1g`, rounded:
+/// with them Adam's steps suit rare and frequent features alike. They need not fit exactly.
+const DEVIATIONS: [f32; PRESENT] = [
+    0.15, 0.16, 0.03, 0.54, 0.21, // the frame before the last two
+    0.15, 0.16, 0.03, 0.54, 0.21, //
+    0.15, 0.16, 0.03, 0.54, 0.21, // the newest frame
+    0.18, 0.13, 0.10, 0.13, 0.08, 0.30, 0.24, 0.11, 0.13, 0.15, 0.24, 0.08,
+];
+/// Weights of the advantage.
+pub const ADVANTAGE: usize = PRODUCTS * ACTION;
+/// See `action_features`.
+const ACTION: usize = 3;
 
-/// Per-port layers around a mean and a maximum over ports.
+/// `Q_i = V_i(s) + A_i(s, a)` (dueling architecture, Wang et al. 2016), all ports' `V` and `A` with
+/// the same weights.
 ///
-/// `h_i = relu(A [s_i, a_i, φ(a_i)])`, `e_i = relu(B h_i)`,
-/// `z_i = relu(norm(C e_i + D mean(e) + E max(e)))`, `Q_i = w z_i + u_i`, with φ eight radial basis
-/// functions: α enters the dataplane as one of eight levels, so the value is a step-like function
-/// of the action that a plain linear input would smooth away. Layer norm without scale and shift
-/// bounds the value's growth outside the data (Ball et al. 2023, RLPD §4.2).
+/// One decision among hundreds moves the value by a thousandth of what chance does: a network with
+/// room for the noise of its samples shows the actor slopes that are nothing but that noise. So
+/// `V` is a network, and `A_i = Σ_k ψ_k(a_i) W_k · y_i` is linear in its weights, which are fitted
+/// by least squares apart from the network ([`set_advantage`](PrivilegedCritic::set_advantage)). y
+/// is 1 and the present part of the state; ψ are three features of the action.
 #[derive(Module, Debug)]
 pub struct PrivilegedCritic {
+    value: Value,
+    advantage: Param<Tensor<2>>,
+}
+
+/// `h_i = relu(A s_i)`, `e_i = relu(B h_i)`, `z_i = relu(norm(C e_i + D mean(e) + E max(e)))`,
+/// `V_i = w z_i + u`. Layer norm without scale and shift bounds the growth outside the data
+/// (Ball et al. 2023, RLPD §4.2).
+#[derive(Module, Debug)]
+struct Value {
     state: Linear,
-    action: Param<Tensor<2>>,
     embed: Linear,
     mix_own: Linear,
     mix_mean: Param<Tensor<2>>,
@@ -44,44 +68,153 @@ pub struct PrivilegedCritic {
 }
 
 impl PrivilegedCritic {
-    /// A critic with PyTorch's default initialisation and layers of this width.
+    /// A critic with PyTorch's default initialisation; `width` is that of the value's layers.
     pub fn random(width: usize, rng: &mut Xoshiro256PlusPlus, device: &Device) -> PrivilegedCritic {
         PrivilegedCritic {
-            state: linear(STATE, width, rng, device),
-            action: matrix([1 + BASES, width], 1 + BASES, rng, device),
-            embed: linear(width, width, rng, device),
-            mix_own: linear(width, width, rng, device),
-            mix_mean: matrix([width, width], width, rng, device),
-            mix_max: matrix([width, width], width, rng, device),
-            out: linear(width, 1, rng, device),
+            value: Value {
+                state: linear(STATE, width, rng, device),
+                embed: linear(width, width, rng, device),
+                mix_own: linear(width, width, rng, device),
+                mix_mean: matrix([width, width], width, rng, device),
+                mix_max: matrix([width, width], width, rng, device),
+                out: linear(width, 1, rng, device),
+            },
+            advantage: Param::from_data(
+                TensorData::new(vec![0.0f32; ADVANTAGE], [PRODUCTS, ACTION]),
+                device,
+            ),
         }
     }
 
-    /// `[batch * ports, STATE]` and `[batch, ports]` to `[batch, ports]`.
-    pub fn forward(&self, state: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
+    /// Sets the weights W of the advantage, `[PRODUCTS, ACTION]` in row-major order.
+    ///
+    /// # Panics
+    /// When there are not [`ADVANTAGE`] of them.
+    pub fn set_advantage(&mut self, weights: &[f32]) {
+        assert_eq!(
+            weights.len(),
+            ADVANTAGE,
+            "one weight per product and action feature"
+        );
+        let data = TensorData::new(weights.to_vec(), [PRODUCTS, ACTION]);
+        self.advantage = self
+            .advantage
+            .clone()
+            .map(|old| like(&old, Tensor::from_data(data, &old.device().inner())));
+    }
+
+    /// `V`, `[batch * ports, STATE]` to `[batch, ports]`.
+    pub fn value(&self, state: Tensor<2>, batch: usize) -> Tensor<2> {
+        self.value.forward(state, batch)
+    }
+
+    /// `A`, `[batch * ports, STATE]` and `[batch, ports]` to `[batch, ports]`.
+    pub fn advantage(&self, state: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
         let [batch, ports] = actions.dims();
-        let acted = action_features(actions.reshape([batch * ports, 1]));
-        let hidden = relu(self.state.forward(state) + acted.matmul(self.action.val()));
-        let embedding = relu(self.embed.forward(hidden));
+        let acted = action_features(&state, actions.reshape([batch * ports, 1]));
+        let coefficients = products(state).matmul(self.advantage.val());
+        (coefficients * acted).sum_dim(1).reshape([batch, ports])
+    }
+
+    /// `V + A`, shapes as in [`advantage`](PrivilegedCritic::advantage).
+    pub fn forward(&self, state: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
+        let [batch, _] = actions.dims();
+        self.value(state.clone(), batch) + self.advantage(state, actions)
+    }
+}
+
+impl Value {
+    fn forward(&self, state: Tensor<2>, batch: usize) -> Tensor<2> {
+        let [rows, _] = state.dims();
+        let embedding = relu(self.embed.forward(relu(self.state.forward(state))));
         let mean = mean_over_ports(embedding.clone(), batch).matmul(self.mix_mean.val());
         let max = max_over_ports(embedding.clone(), batch).matmul(self.mix_max.val());
         let mixed = add_to_each_port(self.mix_own.forward(embedding), mean + max);
         self.out
             .forward(relu(normalise(mixed)))
-            .reshape([batch, ports])
+            .reshape([batch, rows / batch])
     }
 }
 
-/// `[rows, 1]` to `[rows, 9]`: the action itself and its basis functions.
-fn action_features(actions: Tensor<2>) -> Tensor<2> {
-    let centres: Vec<f32> = (0..BASES).map(cell_centre).collect();
-    let centres = Tensor::<2>::from_data(
-        TensorData::new(centres, [1, BASES]),
-        &actions.device().inner(),
+/// `[rows, STATE]` to `[rows, PRODUCTS]`: 1 and the present in typical deviations.
+fn products(state: Tensor<2>) -> Tensor<2> {
+    let present = state.narrow(1, 0, PRESENT);
+    let ones = present.clone().narrow(1, 0, 1) * 0.0 + 1.0;
+    let deviations = TensorData::new(DEVIATIONS.to_vec(), [1, PRESENT]);
+    let deviations = like(
+        &present,
+        Tensor::from_data(deviations, &present.device().inner()),
     );
-    let distance = actions.clone() - centres;
-    let bases = (distance.square() * (-0.5 / (BASIS_WIDTH * BASIS_WIDTH))).exp();
-    Tensor::cat(vec![actions, bases], 1)
+    Tensor::cat(vec![ones, present / deviations], 1)
+}
+
+/// `constant` on the device of `tensor`.
+fn like(tensor: &Tensor<2>, constant: Tensor<2>) -> Tensor<2> {
+    if tensor.is_autodiff() {
+        constant.autodiff()
+    } else {
+        constant
+    }
+}
+
+/// `[rows, 1]` to `[rows, 3]`: the action, its square, and how far the queue may yet grow.
+fn action_features(state: &Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
+    // Cell k, of α = 2^(k-2), has its centre at -1 + (k + 1/2)/4.
+    let alpha = ((actions.clone() * 4.0 + 1.5) * std::f64::consts::LN_2).exp();
+    Tensor::cat(
+        vec![actions.clone(), actions.square(), room(state, alpha)],
+        1,
+    )
+}
+
+/// What the advantage of one decision is linear in: the mean over ports of `(ψ_k(a) - E ψ_k) y_f`,
+/// `[PRODUCTS, ACTION]`, added to `out`.
+///
+/// A policy is nearly a function of the state, so wherever `V` is wrong, an advantage could explain
+/// the error by the actions that are usual there. Only by how much the features of the action
+/// were other than expected, given the `chances` of each cell when it was chosen, has nothing to do
+/// with the state. (Partialling out: Robinson 1988; for effects that differ: Nie and Wager 2021.)
+///
+/// `state` is `[ports, STATE]`, `actions` `[ports]`, `chances` `[ports, 8]`.
+pub fn advantage_features(state: &[f32], actions: &[f32], chances: &[f32], out: &mut [f64]) {
+    let share = 1.0 / actions.len() as f64;
+    let rows = state.as_chunks::<STATE>().0;
+    let chances = chances.as_chunks::<{ ALPHAS.len() }>().0;
+    for ((row, &action), chances) in rows.iter().zip(actions).zip(chances) {
+        let occupancy = f64::from(row[OCCUPANCY]);
+        let features = |action: f32| {
+            let alpha = (f64::from(action) * 4.0 + 1.5).exp2();
+            let room = alpha * (1.0 - occupancy) - f64::from(row[QUEUE]);
+            let room = (16.0 * room.max(0.0)).ln_1p() / 65f64.ln();
+            [f64::from(action), f64::from(action * action), room]
+        };
+        let mut beyond = features(action).map(|feature| feature * share);
+        for (cell, &chance) in chances.iter().enumerate() {
+            let usual = features(cell_centre(cell));
+            for (beyond, usual) in beyond.iter_mut().zip(usual) {
+                *beyond -= share * f64::from(chance) * usual;
+            }
+        }
+        let (constant, present) = out.split_at_mut(ACTION);
+        let products = present.as_chunks_mut::<ACTION>().0;
+        for k in 0..ACTION {
+            constant[k] += beyond[k];
+        }
+        for (product, (&value, deviation)) in products.iter_mut().zip(row.iter().zip(DEVIATIONS)) {
+            let value = f64::from(value / deviation);
+            for k in 0..ACTION {
+                product[k] += beyond[k] * value;
+            }
+        }
+    }
+}
+
+/// The threshold `α (B - Q)` beyond `q`, as `log(1 + 16 x / B) / log 65`.
+fn room(state: &Tensor<2>, alpha: Tensor<2>) -> Tensor<2> {
+    let queue = state.clone().narrow(1, QUEUE, 1);
+    let occupancy = state.clone().narrow(1, OCCUPANCY, 1);
+    let room = relu(alpha * (-occupancy + 1.0) - queue);
+    (room * 16.0 + 1.0).log() * (1.0 / 65f64.ln())
 }
 
 /// Each row with mean 0 and variance 1.

@@ -94,6 +94,12 @@ impl RewardScale {
         self.flow_time_s
     }
 
+    /// Flow times in seconds become costs in units of the reward.
+    pub(super) fn value_flow_time(&self, seconds: &mut [f64]) {
+        let price = self.objective.fct / self.flow_time_s;
+        seconds.iter_mut().for_each(|value| *value *= price);
+    }
+
     /// Pays for an interval: `terms` has per port what the meter counted and the area under its
     /// queue in byte seconds.
     pub(super) fn weigh(&mut self, terms: &[(PortTotals, f64)], reward: &mut IntervalReward) {

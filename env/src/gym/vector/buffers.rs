@@ -11,7 +11,7 @@ pub struct Layout {
     pub observation: Vec<usize>,
     /// Shape of one action, such as `[ports]`.
     pub action: Vec<usize>,
-    /// Shape of one privileged observation, such as `[ports, 12]`; empty when there is none.
+    /// Shape of one privileged observation, such as `[ports, 22]`; empty when there is none.
     pub privileged: Vec<usize>,
     /// Components of the reward, such as `ports`.
     pub components: usize,
@@ -57,7 +57,7 @@ impl Layout {
 pub struct StepBuffers {
     /// `[envs, observation…]`, such as `[envs, ports, 8, 5]`: what to act on next.
     pub observations: Vec<f32>,
-    /// `[envs, privileged…]`, such as `[envs, ports, 12]`; belongs to `observations`.
+    /// `[envs, privileged…]`, such as `[envs, ports, 22]`; belongs to `observations`.
     pub privileged: Vec<f32>,
     /// `[envs]`: the rewards of the step.
     pub rewards: Vec<f64>,

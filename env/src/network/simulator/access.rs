@@ -11,6 +11,8 @@ use crate::units::Time;
 /// One active flow, as only the simulator can see it.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowView {
+    /// Its place in the trace.
+    pub index: u32,
     /// Sending host.
     pub src: u16,
     /// Receiving host and switch port.
@@ -27,7 +29,7 @@ pub struct FlowView {
     pub recovering: bool,
     /// The window still doubles.
     pub slow_start: bool,
-    /// Nothing is on its way and nothing can be sent: only the timer helps, after this long.
+    /// Only the timer helps, after this long: nothing is on its way, or a loss will go unnoticed.
     pub stalled_for: Option<Time>,
 }
 
@@ -79,8 +81,9 @@ impl<P: Policy> Simulator<P> {
     pub fn active_flows(&self) -> impl Iterator<Item = FlowView> + '_ {
         self.active.iter().map(|&index| {
             let flow = &self.flows[index as usize];
-            let stalled = flow.established && flow.in_network == 0;
+            let stalled = flow.established && (flow.in_network == 0 || flow.doomed);
             FlowView {
+                index,
                 src: flow.src,
                 dst: flow.dst,
                 remaining_bytes: flow.sender.unacknowledged_bytes(&self.settings),

@@ -53,6 +53,7 @@ impl<P: Policy> Simulator<P> {
         let deadline = state.sender.deadline();
         if deadline <= self.now {
             state.sender.on_timeout(self.now, &self.settings);
+            state.doomed = false;
             self.counters.timeouts += 1;
             self.pump(flow);
         }

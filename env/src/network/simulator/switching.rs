@@ -43,6 +43,7 @@ impl<P: Policy> Simulator<P> {
             if let Some(meter) = &mut self.meter {
                 meter.lost(port);
             }
+            self.note_hopeless_loss(packet);
         }
         self.sacks.take(packet.sack);
         self.flows[packet.flow as usize].in_network -= 1;
@@ -52,6 +53,14 @@ impl<P: Policy> Simulator<P> {
             rate: self.rate,
         };
         self.policy.on_drop(view, port, bytes, full);
+    }
+
+    /// A lost retransmission is not noticed before the timer expires (RFC 6675 §5.1), nor is the
+    /// loss of one of a flow's last segments, behind which too few duplicates follow.
+    fn note_hopeless_loss(&mut self, packet: Packet) {
+        let flow = &mut self.flows[packet.flow as usize];
+        let few_follow = packet.sequence + 3 >= flow.segments && !flow.sender.is_recovering();
+        flow.doomed |= packet.retransmission || few_follow;
     }
 
     /// The port begins to send the packet at the head of its queue.

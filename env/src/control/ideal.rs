@@ -1,0 +1,257 @@
+//! The same trace with a buffer that never fills: what no policy has a hand in.
+
+use super::{FlowMeter, PortTotals};
+use crate::network::{FlowView, SimError};
+use crate::scenario::Scenario;
+use crate::switch::PolicySpec;
+use crate::traffic::Trace;
+use crate::units::Time;
+
+/// Starts and completions of a trace's flows where nothing is ever dropped, followed in step with
+/// the run that is controlled.
+#[derive(Clone, Debug)]
+pub(super) struct IdealRun {
+    /// Completion of every flow.
+    finish: Vec<Time>,
+    /// In order of time; at equal times in order of flows.
+    events: Vec<Event>,
+    next: usize,
+    active: Vec<Event>,
+    meter: FlowMeter,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Event {
+    at: Time,
+    flow: u32,
+    port: u32,
+    starts: bool,
+}
+
+/// How far the flows to one port are from the ideal, seconds.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Lag {
+    /// Active flows that would be complete.
+    pub(super) overdue: f64,
+    /// Time left to the active flows until they would be complete.
+    pub(super) slack_s: f64,
+    /// The same for flows that are complete already.
+    pub(super) early_s: f64,
+}
+
+impl IdealRun {
+    /// Simulates the trace once.
+    pub(super) fn new(
+        scenario: &Scenario,
+        trace: &Trace,
+        tau_s: f64,
+    ) -> Result<IdealRun, SimError> {
+        let outcome = PolicySpec::Unlimited.simulator(scenario, trace)?.run();
+        let end = outcome.records.iter().filter_map(|record| record.finish);
+        let end = end.max().unwrap_or(Time::ZERO);
+        let finish: Vec<Time> = outcome
+            .records
+            .iter()
+            .map(|record| record.finish.unwrap_or(end))
+            .collect();
+        let mut events = Vec::with_capacity(2 * finish.len());
+        for ((spec, &finish), flow) in trace.flows.iter().zip(&finish).zip(0..) {
+            let start = spec.start;
+            for (at, starts) in [(start, true), (finish.max(start), false)] {
+                events.push(Event {
+                    at,
+                    flow,
+                    port: spec.dst,
+                    starts,
+                });
+            }
+        }
+        events.sort_unstable();
+        Ok(IdealRun {
+            finish,
+            events,
+            next: 0,
+            active: Vec::new(),
+            meter: FlowMeter::new(scenario.port_count(), tau_s),
+        })
+    }
+
+    /// Ends the interval at `now` and reports every port's totals.
+    pub(super) fn close_interval(&mut self, now: Time, report: impl FnMut(usize, PortTotals)) {
+        while let Some(&event) = self.events.get(self.next).filter(|event| event.at <= now) {
+            self.next += 1;
+            let port = event.port as usize;
+            if event.starts {
+                self.meter.flow_started(port, event.at);
+                self.active.push(event);
+            } else {
+                self.meter.flow_finished(port, event.at);
+                self.active.retain(|active| active.flow != event.flow);
+            }
+        }
+        self.meter.close_interval(now, report);
+    }
+
+    /// Time until a flow would be complete, seconds.
+    fn left(&self, flow: u32, now: Time) -> f64 {
+        let finish = self.finish[flow as usize];
+        finish.saturating_since(now).as_secs_f64()
+    }
+
+    /// When the last flow completes.
+    pub(super) fn end(&self) -> Time {
+        self.events.last().map_or(Time::ZERO, |event| event.at)
+    }
+
+    /// Adds the active flows of the controlled run to `lags`, one element per port, as of the end
+    /// of the last interval.
+    pub(super) fn compare(
+        &self,
+        now: Time,
+        flows: impl Iterator<Item = FlowView>,
+        lags: &mut [Lag],
+    ) {
+        let left = |flow: u32| self.left(flow, now);
+        for active in &self.active {
+            lags[active.port as usize].early_s += left(active.flow);
+        }
+        for flow in flows {
+            let lag = &mut lags[usize::from(flow.dst)];
+            let left = left(flow.index);
+            lag.slack_s += left;
+            lag.early_s -= left;
+            lag.overdue += f64::from(u8::from(left == 0.0));
+        }
+    }
+}
+
+/// How long flows will yet be active, as far as one can tell now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outlook {
+    /// Time constant τ of the discount, seconds.
+    pub(super) tau_s: f64,
+    /// Rate of a port, bit/s.
+    pub(super) rate_bps: f64,
+}
+
+impl Outlook {
+    /// `τ(1 - e^{-t/τ})`: what `seconds` of activity weigh from now on.
+    fn weigh(self, seconds: f64) -> f64 {
+        -self.tau_s * libm::expm1(-seconds / self.tau_s)
+    }
+
+    /// Adds to `excess`, one element per port, the flow time ahead that is beyond the ideal,
+    /// discounted, in seconds.
+    ///
+    /// An active flow needs at least what it would with the ideal buffer. One that waits for its
+    /// timer needs that wait and its bytes at line rate; any other shares the port's line equally
+    /// with those that do not wait. O(n log n) for n active flows.
+    pub(super) fn excess(
+        self,
+        now: Time,
+        ideal: &IdealRun,
+        flows: impl Iterator<Item = FlowView>,
+        excess: &mut [f64],
+    ) {
+        for active in &ideal.active {
+            excess[active.port as usize] -= self.weigh(ideal.left(active.flow, now));
+        }
+        let mut flows: Vec<FlowView> = flows.collect();
+        flows.sort_unstable_by_key(|flow| (flow.dst, flow.remaining_bytes, flow.index));
+        for port in flows.chunk_by(|a, b| a.dst == b.dst) {
+            let mut sharing = port.iter().filter(|f| f.stalled_for.is_none()).count() as u64;
+            let mut smaller = 0;
+            for flow in port {
+                let (wait, bytes) = match flow.stalled_for {
+                    Some(wait) => (wait.as_secs_f64(), flow.remaining_bytes),
+                    None => (0.0, smaller + sharing * flow.remaining_bytes),
+                };
+                if flow.stalled_for.is_none() {
+                    sharing -= 1;
+                    smaller += flow.remaining_bytes;
+                }
+                let needed = wait + 8.0 * bytes as f64 / self.rate_bps;
+                let left = needed.max(ideal.left(flow.index, now));
+                excess[usize::from(flow.dst)] += self.weigh(left);
+            }
+        }
+    }
+}
+
+/// Starts of a trace's flows by port, for looking ahead.
+#[derive(Clone, Debug)]
+pub(super) struct Arrivals {
+    /// Start and bytes up to and with this flow, in order, by port.
+    ports: Vec<Vec<(Time, u64)>>,
+}
+
+impl Arrivals {
+    pub(super) fn new(ports: usize, trace: &Trace) -> Arrivals {
+        let mut by_port = vec![Vec::new(); ports];
+        for flow in &trace.flows {
+            by_port[flow.dst as usize].push((flow.start, flow.size));
+        }
+        for flows in &mut by_port {
+            flows.sort_unstable();
+            let mut bytes = 0u64;
+            for (_, size) in flows {
+                bytes = bytes.saturating_add(*size);
+                *size = bytes;
+            }
+        }
+        Arrivals { ports: by_port }
+    }
+
+    /// Flows that start at a port within `span` after `now`, and their bytes.
+    pub(super) fn within(&self, port: usize, now: Time, span: Time) -> (u64, u64) {
+        let flows = &self.ports[port];
+        let first = flows.partition_point(|&(start, _)| start <= now);
+        let last = flows.partition_point(|&(start, _)| start <= now + span);
+        let bytes = |end: usize| end.checked_sub(1).map_or(0, |index| flows[index].1);
+        ((last - first) as u64, bytes(last) - bytes(first))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Split, trace_seed};
+    use crate::traffic::generate;
+
+    #[test]
+    fn the_areas_add_up_to_the_flow_times_without_drops() {
+        let mut scenario = Scenario::default();
+        scenario.set("flows=100").unwrap();
+        let trace = generate(&scenario, trace_seed(Split::Train, 0, 3));
+        let records = PolicySpec::Unlimited
+            .simulator(&scenario, &trace)
+            .unwrap()
+            .run()
+            .records;
+        let expected: f64 = records.iter().map(|r| r.fct.unwrap().as_secs_f64()).sum();
+        let mut ideal = IdealRun::new(&scenario, &trace, 1e12).unwrap();
+        let mut sum = 0.0;
+        let end = ideal.end();
+        for cut in [Time(end.as_ps() / 3), Time(end.as_ps() / 2), end] {
+            ideal.close_interval(cut, |_, totals| sum += totals.discounted_flow_time);
+        }
+        assert!((sum / expected - 1.0).abs() < 1e-6, "{sum} {expected}");
+        assert!(ideal.active.is_empty());
+    }
+
+    #[test]
+    fn arrivals_are_counted_in_a_half_open_window() {
+        let mut scenario = Scenario::default();
+        scenario.set("flows=100").unwrap();
+        let trace = generate(&scenario, trace_seed(Split::Train, 0, 4));
+        let arrivals = Arrivals::new(16, &trace);
+        let flow = trace.flows[50];
+        let now = flow.start;
+        let expected = trace.flows.iter().filter(|other| {
+            other.dst == flow.dst && other.start > now && other.start <= now + Time::from_ms(20)
+        });
+        let sizes: Vec<u64> = expected.map(|other| other.size).collect();
+        let (flows, bytes) = arrivals.within(flow.dst as usize, now, Time::from_ms(20));
+        assert_eq!((flows, bytes), (sizes.len() as u64, sizes.iter().sum()));
+    }
+}
