@@ -5,6 +5,8 @@
 //!
 //! - Decisions come at irregular times, so every transition has its own discount, and the entropy
 //!   of decision k is paid with weight c_k, proportional to the time it is in force.
+//! - The privileged critic's advantage is fitted by least squares (`sac/advantage.rs`); Adam
+//!   teaches the state's value.
 //! - Rewards and values are per port, `[batch, ports]`; the joint value is their mean. The twin
 //!   minimum is taken on the joint value, so that one twin judges all ports of a sample.
 //! - The entropy target is per port, and so does not depend on the number of ports.

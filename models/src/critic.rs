@@ -1,8 +1,8 @@
 //! Action-value networks with one value per port.
 //!
 //! The reward is a sum over ports, and so is the value: with one output per port each transition
-//! teaches `ports` numbers instead of one. Every port's value depends on the actions of all ports,
-//! and permuting the ports permutes the values.
+//! teaches `ports` numbers instead of one. Every port's value depends on the state of all ports,
+//! the joint value on the actions of all, and permuting the ports permutes the values.
 
 pub mod privileged;
 pub mod trunk;

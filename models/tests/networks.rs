@@ -1,7 +1,7 @@
 //! The networks' symmetries, and the two forward passes of the actor against each other.
 
-use bufgym_env::control::{Controller, FEATURES, HISTORY};
-use bufgym_models::critic::STATE;
+use bufgym_env::control::{Controller, FEATURES, HISTORY, cell_centre};
+use bufgym_models::critic::{ADVANTAGE, STATE, advantage_features};
 use bufgym_models::noise::uniform;
 use bufgym_models::parameters::{collect, host_values};
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, WINDOW, fill};
@@ -82,7 +82,8 @@ fn permuting_the_ports_permutes_the_actor_s_outputs() {
 fn permuting_the_ports_permutes_the_critics_values() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
     for kind in [CriticKind::Privileged, CriticKind::Trunk] {
-        let critic = Critic::random(kind, 96, &mut rng, &cpu());
+        let mut critic = Critic::random(kind, 96, &mut rng, &cpu());
+        critic.set_advantage(&numbers(ADVANTAGE, &mut rng));
         for ports in [1, 4, 16, 96] {
             let observations = numbers(BATCH * ports * OBSERVATION, &mut rng);
             let state = numbers(BATCH * ports * STATE, &mut rng);
@@ -104,24 +105,62 @@ fn permuting_the_ports_permutes_the_critics_values() {
 }
 
 #[test]
-fn every_port_s_value_depends_on_every_port_s_action() {
+fn every_port_s_value_in_the_trunk_depends_on_every_port_s_action() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-    for kind in [CriticKind::Privileged, CriticKind::Trunk] {
-        let critic = Critic::random(kind, 64, &mut rng, &cpu());
-        let ports = 5;
-        let input = CriticInput {
-            windows: unfold(&numbers(ports * OBSERVATION, &mut rng)),
-            state: matrix(&numbers(ports * STATE, &mut rng), STATE),
-        };
-        let mut actions = numbers(ports, &mut rng);
-        let before = host_values(critic.forward(&input, matrix(&actions, ports)));
-        actions[2] = -actions[2];
-        let after = host_values(critic.forward(&input, matrix(&actions, ports)));
-        assert!(
-            before.iter().zip(&after).all(|(a, b)| a != b),
-            "{before:?} and {after:?}"
-        );
+    let critic = Critic::random(CriticKind::Trunk, 64, &mut rng, &cpu());
+    let ports = 5;
+    let input = CriticInput {
+        windows: unfold(&numbers(ports * OBSERVATION, &mut rng)),
+        state: matrix(&numbers(ports * STATE, &mut rng), STATE),
+    };
+    let mut actions = numbers(ports, &mut rng);
+    let before = host_values(critic.forward(&input, matrix(&actions, ports)));
+    actions[2] = -actions[2];
+    let after = host_values(critic.forward(&input, matrix(&actions, ports)));
+    assert!(
+        before.iter().zip(&after).all(|(a, b)| a != b),
+        "{before:?} and {after:?}"
+    );
+}
+
+/// The least squares see what the network computes: weights times features is by how much the
+/// advantage of an action, as a mean over ports, exceeds that of the action that was certain.
+#[test]
+fn the_advantage_is_its_weights_times_its_features() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(6);
+    let ports = 7;
+    let mut critic = Critic::random(CriticKind::Privileged, 8, &mut rng, &cpu());
+    let weights = numbers(ADVANTAGE, &mut rng);
+    critic.set_advantage(&weights);
+    let state: Vec<f32> = numbers(ports * STATE, &mut rng)
+        .iter()
+        .map(|value| value.abs())
+        .collect();
+    let input = CriticInput {
+        windows: unfold(&numbers(ports * OBSERVATION, &mut rng)),
+        state: matrix(&state, STATE),
+    };
+    let chosen: Vec<f32> = (0..ports).map(|port| cell_centre(port % 8)).collect();
+    let certain: Vec<usize> = (0..ports).map(|port| (3 * port + 1) % 8).collect();
+    let mut chances = vec![0.0; ports * 8];
+    for (port, &cell) in certain.iter().enumerate() {
+        chances[port * 8 + cell] = 1.0;
     }
+    let usual: Vec<f32> = certain.iter().map(|&cell| cell_centre(cell)).collect();
+    let mean = |actions: &[f32]| {
+        let advantage = host_values(critic.preference(&input, matrix(actions, ports)));
+        advantage.iter().sum::<f32>() / ports as f32
+    };
+    let mut features = vec![0.0; ADVANTAGE];
+    advantage_features(&state, &chosen, &chances, &mut features);
+    let product: f64 = features
+        .iter()
+        .zip(&weights)
+        .map(|(feature, &weight)| feature * f64::from(weight))
+        .sum();
+    let difference = mean(&chosen) - mean(&usual);
+    assert!(difference.abs() > 0.1);
+    assert_close(&[product as f32], &[difference], 1e-4);
 }
 
 #[test]

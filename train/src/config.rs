@@ -102,9 +102,8 @@ pub struct RolloutConfig {
     /// What the flow time is counted from. The learned policy's aim is the same with each.
     pub baseline: RewardBaseline,
     /// Pays for delays as soon as they are certain and looks ahead by this time constant, seconds;
-    /// absent: delays are paid as they pass, and τ is the horizon.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub horizon_s: Option<f64>,
+    /// 0: delays are paid as they pass, and τ is the horizon.
+    pub horizon_s: f64,
 }
 
 impl Default for RolloutConfig {
@@ -117,7 +116,7 @@ impl Default for RolloutConfig {
             traces: 0,
             tau_s: 1.0,
             baseline: RewardBaseline::UnlimitedBuffer,
-            horizon_s: Some(0.1),
+            horizon_s: 0.1,
         }
     }
 }
@@ -264,6 +263,17 @@ impl TrainConfig {
             let problem = format!("must be a positive number, not {value}");
             require(value.is_finite() && value > 0.0, setting, &problem)?;
         }
+        let horizon = rollout.horizon_s;
+        require(
+            horizon.is_finite() && horizon >= 0.0,
+            "rollout.horizon_s",
+            &format!("must be a positive number, or 0 for none, not {horizon}"),
+        )?;
+        require(
+            horizon == 0.0 || rollout.baseline == RewardBaseline::UnlimitedBuffer,
+            "rollout.horizon_s",
+            "must be 0 where rollout.baseline is not \"unlimited-buffer\"",
+        )?;
         require(
             self.budget.steps.is_some() || self.budget.minutes.is_some(),
             "budget",
@@ -441,6 +451,8 @@ mod tests {
         assert!(refused(|c| c.budget.steps = Some(0)).contains("budget.steps"));
         assert!(refused(|c| c.budget.minutes = Some(f64::NAN)).contains("budget.minutes"));
         assert!(refused(|c| c.budget.steps = None).contains("never ends"));
+        assert!(refused(|c| c.rollout.horizon_s = -1.0).contains("rollout.horizon_s"));
+        assert!(refused(|c| c.rollout.baseline = RewardBaseline::Zero).contains("horizon_s"));
         assert!(refused(|c| c.learner.replay_capacity = 1).contains("replay_capacity"));
         assert!(TrainConfig::default().validate().is_ok());
     }

@@ -113,7 +113,7 @@ impl Worker {
                 objective: config.objective,
                 tau_s: config.rollout.tau_s,
                 baseline: config.rollout.baseline,
-                horizon_s: config.rollout.horizon_s,
+                horizon_s: Some(config.rollout.horizon_s).filter(|&horizon| horizon > 0.0),
                 ..ControlOptions::default()
             },
         })?;

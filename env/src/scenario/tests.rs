@@ -292,6 +292,10 @@ fn values_that_make_no_scenario_are_refused() {
             "ack_bytes = 0: must be from 1 to 1000",
         ),
         (
+            refused(|s| s.sack = false),
+            "sack = false: loss recovery without SACK is not implemented; must be true",
+        ),
+        (
             refused(|s| s.init_cwnd = 0),
             "init_cwnd = 0: must be from 1 to 10000",
         ),
@@ -416,7 +420,7 @@ prop_compose! {
             decision_latency_us: latency,
             max_decisions: decisions,
             max_simulated_ms: limit,
-            sack: flags[0],
+            sack: true,
             timestamps: flags[1],
             handshake: flags[2],
             count_in_service: flags[3],

@@ -126,6 +126,10 @@ impl Scenario {
     }
 
     fn validate_transport(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        if !self.sack {
+            let problem = "loss recovery without SACK is not implemented; must be true";
+            return check.invalid("sack", false, problem);
+        }
         check.within("init_cwnd", u64::from(self.init_cwnd), 1, 10_000)?;
         if self.max_cwnd_bytes != 0 && self.max_cwnd_bytes < u64::from(self.mss) {
             return check.invalid(

@@ -108,7 +108,8 @@ impl PrivilegedCritic {
         self.value.forward(state, batch)
     }
 
-    /// `A`, `[batch * ports, STATE]` and `[batch, ports]` to `[batch, ports]`.
+    /// `A`: what each port's action does for all ports together, over the number of ports, booked to
+    /// the port that acts. `[batch * ports, STATE]` and `[batch, ports]` to `[batch, ports]`.
     pub fn advantage(&self, state: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
         let [batch, ports] = actions.dims();
         let acted = action_features(&state, actions.reshape([batch * ports, 1]));

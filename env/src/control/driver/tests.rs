@@ -190,3 +190,49 @@ fn the_other_objectives_pay_for_what_they_say() {
     // decision.
     assert!(total.is_finite() && total <= 1e-6);
 }
+
+/// Discounted return from the first decision on, with the same α everywhere.
+fn discounted_return(options: &ControlOptions, alpha: usize) -> f64 {
+    let mut scenario = Scenario::default();
+    scenario.set("flows=150").unwrap();
+    let trace = generate(&scenario, 5);
+    let mut env = ControlEnv::new(&scenario, &trace, options).unwrap();
+    let (mut sum, mut discount) = (0.0, 1.0);
+    let mut pause = env.advance();
+    while pause == Pause::Decision {
+        env.act(&[cell_centre(alpha); 16]);
+        pause = env.advance();
+        sum += discount * env.reward().total;
+        discount *= f64::from(env.reward().discount);
+    }
+    assert_eq!(pause, Pause::Finished);
+    sum
+}
+
+/// Neither the baseline nor the potential prefers one policy to another: up to the first decision
+/// nothing differs, and both only move the return by what is known there.
+#[test]
+fn baseline_and_potential_shift_every_policy_s_return_alike() {
+    let plain = ControlOptions {
+        tau_s: 0.4,
+        ..ControlOptions::default()
+    };
+    let relative = ControlOptions {
+        baseline: RewardBaseline::UnlimitedBuffer,
+        ..plain.clone()
+    };
+    let shaped = ControlOptions {
+        horizon_s: Some(plain.tau_s),
+        ..relative.clone()
+    };
+    let returns =
+        |alpha| [&plain, &relative, &shaped].map(|options| discounted_return(options, alpha));
+    let (low, high) = (returns(1), returns(5));
+    assert!((low[0] - high[0]).abs() > 0.1, "{low:?} {high:?}");
+    for kind in 1..3 {
+        let shift = |returns: [f64; 3]| returns[kind] - returns[0];
+        let difference = shift(low) - shift(high);
+        assert!(difference.abs() < 1e-3, "{kind}: {low:?} {high:?}");
+    }
+    assert!(low[1] > low[0]);
+}
