@@ -61,6 +61,8 @@ pub struct Settings {
     pub min_rto: Time,
     /// RTT assumed before the first sample.
     pub initial_rtt: Time,
+    /// Whether acknowledgements carry SACK blocks; without them loss recovery is RFC 6582's.
+    pub sack: bool,
     /// Which proportional rate reduction.
     pub recovery: Recovery,
 }
@@ -77,6 +79,7 @@ impl Settings {
             window_cap: u32::try_from(cap).unwrap_or(u32::MAX / 2),
             min_rto: Time::from_us(scenario.min_rto_us),
             initial_rtt: Time::from_us(scenario.initial_rtt_us),
+            sack: scenario.sack,
             recovery: scenario.recovery,
         }
     }

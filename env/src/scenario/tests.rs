@@ -292,8 +292,11 @@ fn values_that_make_no_scenario_are_refused() {
             "ack_bytes = 0: must be from 1 to 1000",
         ),
         (
-            refused(|s| s.sack = false),
-            "sack = false: loss recovery without SACK is not implemented; must be true",
+            refused(|s| {
+                s.sack = false;
+                s.recovery = Recovery::Ns3;
+            }),
+            "recovery = ns3: ns3 is a recovery with SACK; must be rfc where sack is false",
         ),
         (
             refused(|s| s.init_cwnd = 0),
@@ -420,7 +423,7 @@ prop_compose! {
             decision_latency_us: latency,
             max_decisions: decisions,
             max_simulated_ms: limit,
-            sack: true,
+            sack: flags[0] || recovery == Recovery::Ns3,
             timestamps: flags[1],
             handshake: flags[2],
             count_in_service: flags[3],

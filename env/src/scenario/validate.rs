@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::{RangeU32, Scenario, ScenarioError};
+use super::{RangeU32, Recovery, Scenario, ScenarioError};
 
 /// Longest time that a setting in microseconds may hold: 100 s. With it no sum of a few delays
 /// comes near the 213 days of a `Time`.
@@ -126,9 +126,9 @@ impl Scenario {
     }
 
     fn validate_transport(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
-        if !self.sack {
-            let problem = "loss recovery without SACK is not implemented; must be true";
-            return check.invalid("sack", false, problem);
+        if !self.sack && self.recovery == Recovery::Ns3 {
+            let problem = "ns3 is a recovery with SACK; must be rfc where sack is false";
+            return check.invalid("recovery", self.recovery, problem);
         }
         check.within("init_cwnd", u64::from(self.init_cwnd), 1, 10_000)?;
         if self.max_cwnd_bytes != 0 && self.max_cwnd_bytes < u64::from(self.mss) {

@@ -1,5 +1,7 @@
 //! The sending end: window, loss detection, retransmission and its timer.
 
+mod plain;
+
 use super::recovery::{Progress, RateReduction};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
@@ -7,6 +9,8 @@ use super::{CongestionControl, NewReno, Settings, Window};
 use crate::network::SackBlocks;
 use crate::scenario::Recovery;
 use crate::units::Time;
+
+use plain::Duplicates;
 
 /// A segment handed to the host's network interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +40,8 @@ pub(crate) struct Sender {
     rtt: RttEstimator,
     phase: Phase,
     rescued: bool,
+    /// In use where there is no SACK.
+    duplicates: Duplicates,
     segments: u32,
     last_payload: u32,
     deadline: Time,
@@ -57,6 +63,7 @@ impl Sender {
             rtt: RttEstimator::new(settings),
             phase: Phase::Open,
             rescued: false,
+            duplicates: Duplicates::default(),
             segments: segments as u32,
             last_payload: (bytes - (segments - 1) * mss) as u32,
             deadline: Time::MAX,
@@ -75,11 +82,14 @@ impl Sender {
         let (index, origin) = self.candidate(settings)?;
         match origin {
             Origin::New => self.board.next += 1,
+            Origin::Hole if self.duplicates.resend => self.duplicates.resend = false,
             Origin::Hole => self.board.retransmitted(index),
             Origin::Rescue => self.rescued = true,
         }
         let payload = self.payload(index, settings);
-        if let Phase::Recovery { .. } = self.phase {
+        if let Phase::Recovery { .. } = self.phase
+            && settings.sack
+        {
             self.prr.sent(payload);
         }
         if self.deadline == Time::MAX {
@@ -107,7 +117,7 @@ impl Sender {
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt);
         }
-        if advanced > 0 {
+        if advanced > 0 && !self.keeps_timer() {
             self.rtt.reset_backoff();
             self.deadline = if self.board.outstanding() == 0 {
                 Time::MAX
@@ -115,7 +125,11 @@ impl Sender {
                 now + self.rtt.timeout(settings)
             };
         }
-        self.adapt(advanced, delivered, settings);
+        if settings.sack {
+            self.adapt(advanced, delivered, settings);
+        } else {
+            self.adapt_to_plain_ack(advanced, settings);
+        }
     }
 
     fn adapt(&mut self, advanced: u32, delivered: u32, settings: &Settings) {
@@ -179,6 +193,7 @@ impl Sender {
         }
         self.window.cwnd = settings.mss;
         self.board.mark_all_lost();
+        self.forget_duplicates();
         self.phase = Phase::Loss {
             until: self.board.next,
         };
@@ -208,6 +223,9 @@ impl Sender {
 
     #[inline]
     fn candidate(&self, settings: &Settings) -> Option<(u32, Origin)> {
+        if !settings.sack && !matches!(self.phase, Phase::Loss { .. }) {
+            return self.plain_candidate(settings);
+        }
         let (index, origin) = self.next_segment()?;
         let in_flight = u64::from(self.board.pipe()) * u64::from(settings.mss);
         let wanted = in_flight + u64::from(self.payload(index, settings));

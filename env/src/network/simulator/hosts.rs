@@ -248,7 +248,11 @@ impl<P: Policy> Simulator<P> {
         let state = &mut self.flows[packet.flow as usize];
         let delivered = state.receiver.receive(packet.sequence);
         let acknowledgement = state.receiver.next_expected();
-        let blocks = state.receiver.sack_blocks();
+        let blocks = if self.settings.sack {
+            state.receiver.sack_blocks()
+        } else {
+            None
+        };
         let (src, dst) = (state.src, usize::from(state.dst));
         state.in_network += 1;
         if delivered > 0 {

@@ -296,12 +296,14 @@ proptest! {
         fifo in any::<bool>(),
         handshake in any::<bool>(),
         count_in_service in any::<bool>(),
+        sack in any::<bool>(),
     ) {
         let scenario = Scenario {
             ports,
             buffer_bytes,
             handshake,
             count_in_service,
+            sack,
             host_queue: if fifo { HostQueue::Fifo } else { HostQueue::Fair },
             active_ports: RangeU32::new(1, ports),
             incast_degree: RangeU32::new(1, ports - 1),

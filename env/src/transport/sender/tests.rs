@@ -109,3 +109,62 @@ fn a_lost_tail_is_retransmitted_once_when_nothing_else_can_be_sent() {
     sender.on_ack(0, Some(&block(1, 9)), None, Time::ZERO, &settings);
     assert_eq!(send_all(&mut sender, Time::ZERO, &settings), [0, 9]);
 }
+
+fn flow_without_sack(segments: u32) -> (Sender, Settings) {
+    let settings = Settings {
+        sack: false,
+        ..settings()
+    };
+    let bytes = u64::from(segments * settings.mss);
+    (Sender::new(bytes, &settings), settings)
+}
+
+/// RFC 6582 §3.2: the third duplicate sends the hole again with half the window plus three
+/// segments; each further one inflates; a partial acknowledgement sends the next hole; a full one
+/// ends at ssthresh or at what is outstanding plus one segment.
+#[test]
+fn without_sack_fast_recovery_goes_from_hole_to_hole() {
+    let (mut sender, settings) = flow_without_sack(100);
+    let now = Time::ZERO;
+    let duplicate = |sender: &mut Sender| {
+        sender.on_ack(0, None, None, now, &settings);
+        send_all(sender, now, &settings)
+    };
+    assert_eq!(send_all(&mut sender, now, &settings).len(), 10);
+    assert_eq!(duplicate(&mut sender), [10]);
+    assert_eq!(duplicate(&mut sender), [11]);
+    assert_eq!(duplicate(&mut sender), [0]);
+    assert!(sender.is_recovering());
+    assert_eq!(sender.window.ssthresh, 6 * settings.mss);
+    assert_eq!(sender.cwnd(), 9 * settings.mss);
+    for _ in 0..3 {
+        assert!(duplicate(&mut sender).is_empty());
+    }
+    assert_eq!(duplicate(&mut sender), [12]);
+    // Segment 4 was lost too.
+    sender.on_ack(4, None, None, now, &settings);
+    assert!(sender.is_recovering());
+    assert_eq!(sender.cwnd(), 10 * settings.mss);
+    assert_eq!(send_all(&mut sender, now, &settings), [4, 13]);
+    sender.on_ack(12, None, None, now, &settings);
+    assert!(!sender.is_recovering());
+    assert_eq!(sender.cwnd(), 3 * settings.mss);
+}
+
+/// RFC 6582 §3.2, step 1: duplicates of segments sent before the last loss show nothing new.
+#[test]
+fn without_sack_a_timeout_sends_everything_again_in_order() {
+    let (mut sender, settings) = flow_without_sack(100);
+    send_all(&mut sender, Time::ZERO, &settings);
+    let later = sender.deadline();
+    sender.on_timeout(later, &settings);
+    assert_eq!(send_all(&mut sender, later, &settings), [0]);
+    for _ in 0..5 {
+        sender.on_ack(0, None, None, later, &settings);
+        assert!(send_all(&mut sender, later, &settings).is_empty());
+    }
+    sender.on_ack(1, None, None, later, &settings);
+    assert_eq!(send_all(&mut sender, later, &settings), [1, 2]);
+    sender.on_ack(10, None, None, later, &settings);
+    assert!(!sender.is_recovering());
+}

@@ -1,0 +1,119 @@
+//! Loss recovery without SACK: NewReno's fast recovery (RFC 6582).
+
+use super::{Origin, Phase, Sender};
+use crate::transport::{CongestionControl, Settings};
+
+/// RFC 5681 §3.2: duplicates that show a loss.
+const DUP_THRESH: u32 = 3;
+
+/// What is known from counting acknowledgements alone.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Duplicates {
+    /// In a row, for the oldest outstanding segment.
+    count: u32,
+    /// First segment not sent when the last loss was found: duplicates for what lies before are
+    /// no news (RFC 6582 §3.2, step 1).
+    recover: u32,
+    /// The oldest outstanding segment is to be sent again at once.
+    pub(super) resend: bool,
+    /// The first partial acknowledgement of this recovery has been taken.
+    partial: bool,
+}
+
+impl Sender {
+    /// Takes an acknowledgement of `advanced` segments; with none it is a duplicate.
+    pub(super) fn adapt_to_plain_ack(&mut self, advanced: u32, settings: &Settings) {
+        match self.phase {
+            Phase::Recovery { until } | Phase::Loss { until } if self.board.una >= until => {
+                self.leave_plain(settings);
+            }
+            Phase::Recovery { .. } if advanced > 0 => {
+                self.take_partial_ack(advanced, settings);
+            }
+            // Another segment has left the network: the window is inflated (§3.2, step 3).
+            Phase::Recovery { .. } => self.window.cwnd += settings.mss,
+            Phase::Loss { .. } | Phase::Open if advanced > 0 => {
+                self.duplicates.count = 0;
+                self.congestion.on_ack(&mut self.window, settings);
+            }
+            Phase::Loss { .. } => {}
+            Phase::Open => self.count_duplicate(settings),
+        }
+    }
+
+    fn count_duplicate(&mut self, settings: &Settings) {
+        if self.board.outstanding() == 0 {
+            return;
+        }
+        self.duplicates.count += 1;
+        if self.duplicates.count != DUP_THRESH || self.board.una < self.duplicates.recover {
+            return;
+        }
+        let flight = self.flight(settings);
+        self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
+        self.window.cwnd = self.window.ssthresh + DUP_THRESH * settings.mss;
+        self.phase = Phase::Recovery {
+            until: self.board.next,
+        };
+        self.duplicates = Duplicates {
+            recover: self.board.next,
+            resend: true,
+            ..Duplicates::default()
+        };
+    }
+
+    /// The next hole, too, was lost: it is sent again, and the window deflated by what has left
+    /// the network, less the segment that takes its place (§3.2, step 3, partial acknowledgements).
+    fn take_partial_ack(&mut self, advanced: u32, settings: &Settings) {
+        let acknowledged = advanced * settings.mss;
+        self.window.cwnd = self.window.cwnd.saturating_sub(acknowledged) + settings.mss;
+        self.duplicates.resend = true;
+        self.duplicates.partial = true;
+    }
+
+    /// Everything that was outstanding at the loss is acknowledged (§3.2, step 3, full
+    /// acknowledgements, the first option, which avoids a burst).
+    fn leave_plain(&mut self, settings: &Settings) {
+        if let Phase::Recovery { .. } = self.phase {
+            let flight = self.flight(settings).max(settings.mss) + settings.mss;
+            self.window.cwnd = self.window.ssthresh.min(flight);
+        }
+        self.phase = Phase::Open;
+        self.duplicates.count = 0;
+        self.duplicates.resend = false;
+        self.duplicates.partial = false;
+    }
+
+    /// Whether an acknowledgement of new data leaves the timer alone: only the first partial one of
+    /// a recovery resets it, so that many losses end in a timeout soon (§4, the impatient variant).
+    #[inline]
+    pub(super) fn keeps_timer(&self) -> bool {
+        match self.phase {
+            Phase::Recovery { until } => self.duplicates.partial && self.board.una < until,
+            _ => false,
+        }
+    }
+
+    /// After a timeout all that is outstanding is sent again, in order (§3.2, step 4).
+    pub(super) fn forget_duplicates(&mut self) {
+        self.duplicates = Duplicates {
+            recover: self.board.next,
+            ..Duplicates::default()
+        };
+    }
+
+    /// What may be sent outside the recovery from a timeout: the lost segment at once, else new
+    /// data. Each of the first two duplicates lets one more out (limited transmit, RFC 3042).
+    pub(super) fn plain_candidate(&self, settings: &Settings) -> Option<(u32, Origin)> {
+        if self.duplicates.resend {
+            return Some((self.board.una, Origin::Hole));
+        }
+        let index = (self.board.next < self.segments).then_some(self.board.next)?;
+        let extra = match self.phase {
+            Phase::Open => self.duplicates.count.min(DUP_THRESH - 1) * settings.mss,
+            _ => 0,
+        };
+        let wanted = self.flight(settings) + self.payload(index, settings);
+        (wanted <= self.window.cwnd.saturating_add(extra)).then_some((index, Origin::New))
+    }
+}
