@@ -16,7 +16,8 @@ pub struct IntervalReward {
     pub port_rewards: Vec<f32>,
     /// Sum over ports.
     pub total: f64,
-    /// `e^{-Δt/τ}`: what the value of the state at the end is worth at the start.
+    /// What the value of the state at the end is worth at the start: `e^{-Δt/τ}`, or with
+    /// [`horizon_s`](ControlOptions::horizon_s) `e^{-Δt/horizon}`.
     pub discount: f32,
     /// Weight of the entropy of the decision at the start, `τ(1 - e^{-Δt/τ})/Δt_ref`: entropy is
     /// paid by time, because the agent influences how often decisions come.

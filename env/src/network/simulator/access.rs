@@ -83,7 +83,7 @@ impl<P: Policy> Simulator<P> {
             let flow = &self.flows[index as usize];
             let stalled = flow.established && (flow.in_network == 0 || flow.doomed);
             FlowView {
-                index,
+                index: flow.place,
                 src: flow.src,
                 dst: flow.dst,
                 remaining_bytes: flow.sender.unacknowledged_bytes(&self.settings),
