@@ -63,10 +63,16 @@ pub struct Scenario {
     pub overhead_bytes: u32,
     /// Congestion control (`newreno`).
     pub transport: TransportKind,
+    /// Whether CUBIC leaves slow start when delay grows (HyStart++, RFC 9406) (false).
+    pub hystart: bool,
     /// Selective acknowledgements (true).
     pub sack: bool,
-    /// Rate reduction in SACK loss recovery (`rfc`).
+    /// Bytes that each SACK block adds to an ACK of `ack_bytes` (0).
+    pub sack_block_bytes: u32,
+    /// Loss recovery with SACK (`rfc`).
     pub recovery: Recovery,
+    /// In-order segments that one acknowledgement covers; 1 is an acknowledgement each (1).
+    pub delayed_ack: u32,
     /// TCP timestamps: 12 bytes more on every data packet, ACK and SYN (false).
     pub timestamps: bool,
     /// Initial window, segments (10).
@@ -86,6 +92,13 @@ pub struct Scenario {
     pub host_queue: HostQueue,
     /// Whether the packet being serialised still counts in its queue and in the buffer (true).
     pub count_in_service: bool,
+    /// Queue length at which the switch marks data (ECN), bytes; 0 is off, but for `dctcp`, which
+    /// then has its own: see [`mark_threshold_bytes`](Scenario::mark_threshold_bytes) (0).
+    pub ecn_threshold_bytes: u64,
+    /// Packets at the head of a queue that count neither in it nor in the buffer, the one being
+    /// serialised among them: ns-3's device queue below a marking queue discipline. Needs
+    /// `count_in_service` to be false (0).
+    pub ecn_uncounted_packets: u32,
     /// Offered load of each active port as a fraction of its rate (0.5).
     pub load: f64,
     /// Distribution of the flow sizes (`web_search`).
@@ -188,6 +201,32 @@ impl Scenario {
     /// Mean time between the flows towards one active port, seconds: `8 · E[S] / (load · C)`.
     pub fn flow_gap_seconds(&self) -> f64 {
         8.0 * self.workload.distribution().mean() / (self.load * self.rate_bps as f64)
+    }
+
+    /// Queue length at which the switch marks data, bytes; `None` without ECN.
+    ///
+    /// DCTCP without a setting has K of 20 full packets up to 1 Gbit/s, of 65 at 10 Gbit/s
+    /// (DCTCP, SIGCOMM 2010, §3.4), in between and beyond in proportion.
+    pub fn mark_threshold_bytes(&self) -> Option<u64> {
+        match self.ecn_threshold_bytes {
+            0 if self.transport == TransportKind::Dctcp => {
+                let gbps = self.rate_bps as f64 / 1e9;
+                let packets =
+                    (20.0 + 5.0 * (gbps - 1.0)).clamp(20.0, 65.0) * (gbps / 10.0).max(1.0);
+                Some(packets.round() as u64 * self.full_packet_bytes())
+            }
+            0 => None,
+            bytes => Some(bytes),
+        }
+    }
+
+    /// Packets at the head of a queue that count neither in it nor in the buffer.
+    pub fn uncounted_packets(&self) -> usize {
+        if self.count_in_service {
+            0
+        } else {
+            self.ecn_uncounted_packets.max(1) as usize
+        }
     }
 
     /// Bytes that timestamps add to a packet: 12 (RFC 7323 §3.2, padded) or 0.

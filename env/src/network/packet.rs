@@ -36,6 +36,9 @@ pub struct Packet {
     pub kind: PacketKind,
     /// Sent before (an echo of its stamp is no valid RTT sample: Karn's rule, RFC 6298 §3).
     pub retransmission: bool,
+    /// Data: marked by the switch, Congestion Experienced. Acknowledgement: echoes such a mark
+    /// (RFC 3168 §5, §6.1).
+    pub marked: bool,
 }
 
 impl Packet {

@@ -69,8 +69,14 @@ enum Timer {
     /// A retransmission timer may have expired; it is read when the event falls due, so that
     /// restarting a timer costs nothing.
     Retransmission(u32),
+    /// A flow sends its first data.
+    Begin(u32),
     /// A SYN may have been lost; the number of SYNs sent before.
     Syn(u32, u8),
+    /// A SYN-ACK may have been lost.
+    SynAck(u32),
+    /// An acknowledgement may have waited long enough.
+    DelayedAck(u32),
     /// The control loop asked to be woken; its tag.
     Alarm(u64),
 }
@@ -97,7 +103,8 @@ struct Flow {
     established: bool,
     /// Data packets in its queue at the host.
     waiting: PacketQueue,
-    timer_pending: bool,
+    /// When its timer event falls due.
+    timer_at: Time,
     /// Only the timer can repair what was lost; kept for looking at, not for the protocol.
     doomed: bool,
     start: Time,
@@ -108,6 +115,8 @@ struct Flow {
 #[derive(Clone, Default, Debug)]
 struct Port {
     packets: VecDeque<Packet>,
+    /// When the delivery of the packet in service was scheduled, for ns-3.
+    order: u64,
 }
 
 /// Counts over a run.
@@ -119,6 +128,7 @@ struct Counters {
     drops: u64,
     drops_data: u64,
     dropped_bytes: u64,
+    marks: u64,
     timeouts: u64,
 }
 
@@ -137,12 +147,16 @@ pub struct Simulator<P = AnyPolicy> {
     propagation: Time,
     header_bytes: u32,
     ack_bytes: u16,
+    sack_block_bytes: u16,
     syn_bytes: u16,
     overhead_bytes: u64,
     syn_timeout: Time,
     fair_hosts: bool,
     handshake: bool,
-    count_in_service: bool,
+    /// Packets at the head of a queue that do not count in it.
+    uncounted: usize,
+    /// Queue length at which data is marked, bytes.
+    mark_threshold: Option<u64>,
     time_limit: Time,
     common: [CommonSize; 2],
     isolated: IsolatedFlow,
@@ -225,12 +239,14 @@ impl<P: Policy> Simulator<P> {
             propagation: scenario.propagation(),
             header_bytes,
             ack_bytes,
+            sack_block_bytes: scenario.sack_block_bytes as u16,
             syn_bytes,
             overhead_bytes,
             syn_timeout: scenario.syn_timeout(),
             fair_hosts: scenario.host_queue == HostQueue::Fair,
             handshake: scenario.handshake,
-            count_in_service: scenario.count_in_service,
+            uncounted: scenario.uncounted_packets(),
+            mark_threshold: scenario.mark_threshold_bytes(),
             time_limit: match scenario.max_simulated_ms {
                 0 => Time::MAX,
                 ms => Time::from_ms(ms),
@@ -369,7 +385,10 @@ impl<P: Policy> Simulator<P> {
             Timer::HostFree(host) => self.host_is_free(usize::from(host)),
             Timer::PortFree(port) => self.port_is_free(usize::from(port)),
             Timer::Retransmission(flow) => self.on_retransmission_timer(flow),
+            Timer::Begin(flow) => self.pump(flow),
             Timer::Syn(flow, sent) => self.on_syn_timer(flow, sent),
+            Timer::SynAck(flow) => self.on_syn_ack_timer(flow),
+            Timer::DelayedAck(flow) => self.on_ack_timer(flow),
             Timer::Alarm(tag) => self.rung = Some(tag),
         }
     }
@@ -427,7 +446,7 @@ fn flows_in_start_order(trace: &Trace, settings: &Settings) -> Vec<Flow> {
             let spec = &trace.flows[place];
             Flow {
                 sender: Sender::new(spec.size, settings),
-                receiver: Receiver::default(),
+                receiver: Receiver::new(settings),
                 in_network: 0,
                 segments: spec.size.div_ceil(u64::from(settings.mss)) as u32,
                 place: place as u32,
@@ -435,7 +454,7 @@ fn flows_in_start_order(trace: &Trace, settings: &Settings) -> Vec<Flow> {
                 dst: spec.dst as u16,
                 established: false,
                 waiting: PacketQueue::default(),
-                timer_pending: false,
+                timer_at: Time::MAX,
                 doomed: false,
                 start: spec.start,
                 established_at: Time::MAX,

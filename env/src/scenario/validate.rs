@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::{RangeU32, Recovery, Scenario, ScenarioError};
+use super::{RangeU32, Recovery, Scenario, ScenarioError, TransportKind};
 
 /// Longest time that a setting in microseconds may hold: 100 s. With it no sum of a few delays
 /// comes near the 213 days of a `Time`.
@@ -122,13 +122,36 @@ impl Scenario {
             self.buffer_bytes,
             largest,
             1_000_000_000_000,
-        )
+        )?;
+        let uncounted = u64::from(self.ecn_uncounted_packets);
+        check.within("ecn_uncounted_packets", uncounted, 0, 1_000)?;
+        if uncounted > 0 && self.count_in_service {
+            let problem = "must be 0 where count_in_service is true";
+            return check.invalid("ecn_uncounted_packets", uncounted, problem);
+        }
+        let threshold = self.ecn_threshold_bytes;
+        check.within("ecn_threshold_bytes", threshold, 0, 1_000_000_000_000)
     }
 
     fn validate_transport(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         if !self.sack && self.recovery == Recovery::Ns3 {
             let problem = "ns3 is a recovery with SACK; must be rfc where sack is false";
             return check.invalid("recovery", self.recovery, problem);
+        }
+        check.within(
+            "sack_block_bytes",
+            u64::from(self.sack_block_bytes),
+            0,
+            1_000,
+        )?;
+        check.within("delayed_ack", u64::from(self.delayed_ack), 1, 1_000)?;
+        if self.delayed_ack > 1 && self.recovery == Recovery::Ns3 {
+            let problem = "must be 1 where recovery is ns3";
+            return check.invalid("delayed_ack", self.delayed_ack, problem);
+        }
+        if self.transport == TransportKind::CubicNs3 && self.recovery != Recovery::Ns3 {
+            let problem = "cubic-ns3 belongs to recovery ns3; must be cubic otherwise";
+            return check.invalid("transport", self.transport, problem);
         }
         check.within("init_cwnd", u64::from(self.init_cwnd), 1, 10_000)?;
         if self.max_cwnd_bytes != 0 && self.max_cwnd_bytes < u64::from(self.mss) {

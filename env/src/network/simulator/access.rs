@@ -159,6 +159,7 @@ impl<P: Policy> Simulator<P> {
             drops: self.counters.drops,
             drops_data: self.counters.drops_data,
             dropped_bytes: self.counters.dropped_bytes,
+            marks: self.counters.marks,
             timeouts: self.counters.timeouts,
             packets_forwarded: self.counters.forwarded,
             simulated_s: self.last_finish.as_secs_f64(),

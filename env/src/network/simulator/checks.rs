@@ -81,11 +81,10 @@ impl<P: Policy> Simulator<P> {
 
     fn check_queues(&self) -> Result<(), Violation> {
         for (port, queue) in self.ports.iter().enumerate() {
-            let in_service = usize::from(!self.count_in_service);
             let held = queue
                 .packets
                 .iter()
-                .skip(in_service)
+                .skip(self.uncounted)
                 .map(|p| u64::from(p.wire_bytes))
                 .sum();
             let counted = self.buffer.queue(port);

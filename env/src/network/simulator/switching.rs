@@ -1,13 +1,14 @@
 //! What happens at the switch: admission, queueing, departure.
 
 use super::{Simulator, Timer};
+use crate::network::event::Due;
 use crate::network::packet::{Packet, PacketKind};
 use crate::switch::{Policy, Verdict, View};
 
 impl<P: Policy> Simulator<P> {
     /// The last bit of a packet has arrived: admit it or drop it.
     #[inline]
-    pub(super) fn arrive_at_switch(&mut self, packet: Packet) {
+    pub(super) fn arrive_at_switch(&mut self, mut packet: Packet) {
         let port = usize::from(packet.port);
         let bytes = u64::from(packet.wire_bytes);
         let full = !self.buffer.fits(bytes);
@@ -20,6 +21,9 @@ impl<P: Policy> Simulator<P> {
             self.drop_packet(packet, full);
             return;
         }
+        if self.mark_threshold.is_some() {
+            self.mark(&mut packet);
+        }
         self.buffer.store(port, bytes, self.now);
         let view = View {
             buffer: &self.buffer,
@@ -27,9 +31,25 @@ impl<P: Policy> Simulator<P> {
             rate: self.rate,
         };
         self.policy.on_enqueue(view, port, bytes);
-        self.ports[port].packets.push_back(packet);
-        if self.ports[port].packets.len() == 1 {
+        let queue = &mut self.ports[port].packets;
+        queue.push_back(packet);
+        let length = queue.len();
+        if length <= self.uncounted {
+            self.buffer.release(port, bytes, self.now);
+        }
+        if length == 1 {
             self.serve(port, packet);
+        }
+    }
+
+    /// Marks data that finds a long queue: on the instantaneous length, before the arrival (RFC 8257
+    /// §3.1).
+    fn mark(&mut self, packet: &mut Packet) {
+        let port = usize::from(packet.port);
+        let length = self.buffer.queue(port);
+        if packet.kind == PacketKind::Data && self.mark_threshold.is_some_and(|k| length >= k) {
+            packet.marked = true;
+            self.counters.marks += 1;
         }
     }
 
@@ -66,10 +86,6 @@ impl<P: Policy> Simulator<P> {
     /// The port begins to send the packet at the head of its queue.
     #[inline]
     fn serve(&mut self, port: usize, packet: Packet) {
-        if !self.count_in_service {
-            self.buffer
-                .release(port, u64::from(packet.wire_bytes), self.now);
-        }
         match self.common_size(packet.wire_bytes) {
             Some(size) => {
                 let due = self.due_in(self.common[size].transmission);
@@ -80,6 +96,10 @@ impl<P: Policy> Simulator<P> {
                 self.agenda.push(due, Timer::PortFree(port as u16));
             }
         }
+        if self.settings.is_ns3() {
+            self.sequence += 1;
+            self.ports[port].order = self.sequence;
+        }
     }
 
     /// The last bit of the packet in service has left the port.
@@ -89,7 +109,7 @@ impl<P: Policy> Simulator<P> {
             return;
         };
         let bytes = u64::from(packet.wire_bytes);
-        if self.count_in_service {
+        if self.uncounted == 0 {
             self.buffer.release(port, bytes, self.now);
         }
         self.counters.forwarded += 1;
@@ -99,8 +119,20 @@ impl<P: Policy> Simulator<P> {
             rate: self.rate,
         };
         self.policy.on_departure(view, port, bytes);
-        let due = self.due_in(self.propagation);
+        // ns-3 schedules the delivery when the transmission begins, which decides among
+        // simultaneous events.
+        let due = if self.settings.is_ns3() {
+            Due::new(self.now + self.propagation, self.ports[port].order)
+        } else {
+            self.due_in(self.propagation)
+        };
         self.deliveries.push(due, packet);
+        if self.uncounted > 0
+            && let Some(next) = self.ports[port].packets.get(self.uncounted - 1)
+        {
+            let bytes = u64::from(next.wire_bytes);
+            self.buffer.release(port, bytes, self.now);
+        }
         if let Some(&next) = self.ports[port].packets.front() {
             self.serve(port, next);
         }
