@@ -39,6 +39,8 @@ pub struct Packet {
     /// Data: marked by the switch, Congestion Experienced. Acknowledgement: echoes such a mark
     /// (RFC 3168 §5, §6.1).
     pub marked: bool,
+    /// A packet without data that the switch has marked, which only ns-3 allows.
+    pub congested: bool,
 }
 
 impl Packet {

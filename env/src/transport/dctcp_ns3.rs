@@ -30,6 +30,7 @@ impl Default for DctcpNs3 {
 }
 
 impl DctcpNs3 {
+    /// What was counted before may be enough for a step, even where nothing is acknowledged.
     fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
         let segments = (window.cwnd / settings.mss).max(1);
         if self.count >= segments {
@@ -66,9 +67,6 @@ impl CongestionControl for DctcpNs3 {
     }
 
     fn on_ack(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
-        if acked.segments == 0 {
-            return;
-        }
         if window.in_slow_start() {
             let room = window.ssthresh - window.cwnd;
             let growth = (acked.segments * settings.mss).min(room);

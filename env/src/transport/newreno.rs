@@ -24,6 +24,9 @@ pub(super) fn half(flight: u32, settings: &Settings) -> u32 {
 /// Grows a window as Reno does.
 #[inline]
 pub(super) fn grow(window: &mut Window, acked: &Acked, settings: &Settings) {
+    if acked.segments == 0 {
+        return;
+    }
     if !window.in_slow_start() {
         return window.grow(avoidance_step(window, settings), settings);
     }

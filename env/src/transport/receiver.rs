@@ -139,7 +139,9 @@ impl Receiver {
 
     /// Whether ns-3 echoes the mark of segment `index`.
     pub(crate) fn takes_mark(&mut self, index: u32) -> bool {
-        self.ns3.as_mut().is_none_or(|reports| reports.takes_mark(index))
+        self.ns3
+            .as_mut()
+            .is_none_or(|reports| reports.takes_mark(index))
     }
 
     /// The time stamp that ns-3 echoes: that of the last segment that was next in order, or of the

@@ -34,6 +34,8 @@ pub(crate) struct Ack<'a> {
     pub(crate) retransmission: bool,
     /// It echoes a mark (RFC 3168 §6.1).
     pub(crate) marked: bool,
+    /// It was marked itself, which only ns-3 allows.
+    pub(crate) congested: bool,
     /// Now.
     pub(crate) now: Time,
 }

@@ -227,6 +227,7 @@ impl<P: Policy> Simulator<P> {
             kind: PacketKind::Data,
             retransmission: segment.retransmission,
             marked: false,
+            congested: false,
         }
     }
 
@@ -254,6 +255,7 @@ impl<P: Policy> Simulator<P> {
             kind,
             retransmission,
             marked: false,
+            congested: false,
         };
         self.send_packet(usize::from(from), packet);
     }
@@ -281,14 +283,21 @@ impl<P: Policy> Simulator<P> {
             PacketKind::SynAck => {
                 let ack = arrived(&packet, None, self.now);
                 let state = &mut self.flows[packet.flow as usize];
-                state.sender.on_handshake(&ack, state.established, &self.settings);
+                state
+                    .sender
+                    .on_handshake(&ack, state.established, &self.settings);
                 if !state.established {
                     self.send_control(packet.flow, PacketKind::HandshakeAck, self.now, false);
                     self.establish(packet.flow);
                 }
             }
             PacketKind::HandshakeAck => {
-                self.flows[packet.flow as usize].receiver.accepted = true;
+                let receiver = &mut self.flows[packet.flow as usize].receiver;
+                receiver.accepted = true;
+                if packet.congested {
+                    // It has the sequence number of the first byte.
+                    receiver.takes_mark(0);
+                }
             }
         }
     }
@@ -388,6 +397,7 @@ impl<P: Policy> Simulator<P> {
             kind: PacketKind::Ack,
             retransmission: answer.retransmission,
             marked: answer.marked,
+            congested: false,
         };
         self.send_packet(usize::from(dst), packet);
     }
@@ -461,6 +471,7 @@ fn arrived<'a>(packet: &Packet, blocks: Option<&'a SackBlocks>, now: Time) -> Ac
         stamp: packet.stamp,
         retransmission: packet.retransmission,
         marked: packet.marked,
+        congested: packet.congested,
         now,
     }
 }

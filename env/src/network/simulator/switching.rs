@@ -47,10 +47,19 @@ impl<P: Policy> Simulator<P> {
     fn mark(&mut self, packet: &mut Packet) {
         let port = usize::from(packet.port);
         let length = self.buffer.queue(port);
-        if packet.kind == PacketKind::Data && self.mark_threshold.is_some_and(|k| length >= k) {
-            packet.marked = true;
-            self.counters.marks += 1;
+        if self
+            .mark_threshold
+            .is_none_or(|threshold| length < threshold)
+        {
+            return;
         }
+        match packet.kind {
+            PacketKind::Data => packet.marked = true,
+            // With DCTCP, ns-3's acknowledgements and SYNs claim to understand marks too.
+            _ if self.settings.is_ns3() => packet.congested = true,
+            _ => return,
+        }
+        self.counters.marks += 1;
     }
 
     fn drop_packet(&mut self, packet: Packet, full: bool) {

@@ -43,6 +43,8 @@ pub(super) struct Ns3 {
     forced: bool,
     /// The last echo has not been answered by new data yet.
     echoed: bool,
+    /// An acknowledgement came marked.
+    congested: bool,
     /// Acknowledgement of the last valid echo.
     echo_seen: u32,
     /// Segment that told the receiver so.
@@ -112,6 +114,11 @@ impl Sender {
             return;
         };
         self.measure(&ns3, ack);
+        // All have one sequence number, so that only the first counts, as if data had come marked.
+        if ack.congested && !ns3.congested {
+            ns3.congested = true;
+            ns3.echoed = false;
+        }
         if ack.next_expected >= self.board.una {
             self.take_ack(&mut ns3, ack, settings);
         }
@@ -163,7 +170,11 @@ impl Sender {
         });
         delivered += sacked;
         let short = !short && self.board.has_delivered(self.segments - 1);
-        let missing = if short { settings.mss - self.last_payload } else { 0 };
+        let missing = if short {
+            settings.mss - self.last_payload
+        } else {
+            0
+        };
         let progress = Progress {
             advanced,
             sacked,
@@ -278,6 +289,11 @@ impl Sender {
         let head = self.board.una;
         let is_short = self.payload(head, settings) < settings.mss;
         ns3.forced |= is_short || !self.board.is_retransmitted(head);
+        if ns3.forced
+            && let Some((index, _)) = self.forced_segment()
+        {
+            ns3.next_sent = index;
+        }
         self.observe_as_ns3(ns3, 1, progress, settings);
         if !ns3.partial {
             self.restart_timer(ns3, progress.now, settings);
@@ -353,7 +369,7 @@ impl Sender {
             segments,
             una: self.board.una,
             next: match self.congestion {
-                Congestion::DctcpNs3(_) => ns3.next_sent.max(self.board.una),
+                Congestion::DctcpNs3(_) => ns3.next_sent,
                 _ => self.board.next,
             },
             now: progress.now,
@@ -377,10 +393,8 @@ impl Sender {
 
     /// `IncreaseWindow`.
     fn grow_as_ns3(&mut self, ns3: &Ns3, segments: u32, progress: &Progress, settings: &Settings) {
-        if segments > 0 {
-            let acked = self.acked(ns3, segments, progress);
-            self.congestion.on_ack(&mut self.window, &acked, settings);
-        }
+        let acked = self.acked(ns3, segments, progress);
+        self.congestion.on_ack(&mut self.window, &acked, settings);
     }
 
     fn begin_reduction(&mut self, ns3: &mut Ns3, progress: &Progress, settings: &Settings) {
@@ -450,8 +464,9 @@ impl Sender {
         let payload = self.payload(index, settings);
         let retransmission = origin != Origin::New;
         if let Some(ns3) = &mut self.ns3 {
+            // `DoRetransmit` does not count what it sends.
+            ns3.next_sent = index + u32::from(!ns3.forced);
             ns3.forced = false;
-            ns3.next_sent = index + 1;
             // `ECN_CWR_SENT`
             if ns3.echoed && !retransmission && ns3.echo_seen > ns3.echo_answered {
                 ns3.echoed = false;
@@ -473,18 +488,27 @@ impl Sender {
 
     fn candidate_as_ns3(&self, settings: &Settings) -> Option<(u32, Origin)> {
         let ns3 = self.ns3.as_deref()?;
-        let lost = self.board.next_lost().map(|index| (index, Origin::Hole));
-        let new = (self.board.next < self.segments).then_some((self.board.next, Origin::New));
         if ns3.forced {
-            return lost.or(new).or_else(|| self.head_again());
+            return self.forced_segment();
         }
         let pending = || match ns3.state {
             State::Recovery => self.board.next_pending().map(|index| (index, Origin::Hole)),
             _ => None,
         };
-        let (index, origin) = lost.or(new).or_else(pending)?;
+        let (index, origin) = self.lost_or_new().or_else(pending)?;
         let wanted = self.pipe_bytes(ns3, settings) + self.payload(index, settings);
         (wanted <= self.window.cwnd).then_some((index, origin))
+    }
+
+    fn lost_or_new(&self) -> Option<(u32, Origin)> {
+        let lost = self.board.next_lost().map(|index| (index, Origin::Hole));
+        let new = (self.board.next < self.segments).then_some((self.board.next, Origin::New));
+        lost.or(new)
+    }
+
+    /// `DoRetransmit`.
+    fn forced_segment(&self) -> Option<(u32, Origin)> {
+        self.lost_or_new().or_else(|| self.head_again())
     }
 
     fn head_again(&self) -> Option<(u32, Origin)> {

@@ -34,6 +34,7 @@ fn acknowledge(
         stamp: now - rtt.unwrap_or(Time::ZERO),
         retransmission: rtt.is_none(),
         marked: false,
+        congested: false,
         now,
     };
     sender.on_ack(&ack, settings);
