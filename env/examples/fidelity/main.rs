@@ -1,6 +1,6 @@
 //! Compares this simulator with ns-3 3.37 on the same flows.
 //!
-//! `cargo run --release -p bufgym-env --example fidelity -- [jittered runs]`
+//! `cargo run --release -p bufgym-env --example fidelity`
 
 #[path = "../../tests/fidelity/cases.rs"]
 mod cases;
@@ -17,15 +17,9 @@ use std::error::Error;
 
 use cases::{COMPETING, Case, ISOLATED};
 use comparison::{Comparison, Row};
-
-/// Jittered runs where the command line names no number.
-const JITTERED_RUNS: u64 = 32;
+use metrics::Metric;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let runs = match std::env::args().nth(1) {
-        Some(text) => text.parse()?,
-        None => JITTERED_RUNS,
-    };
     for case in ISOLATED.iter().filter(|case| exists(case)) {
         let (ns3, ours) = (reference::run(case)?, simulation::run(case)?);
         println!("{case}");
@@ -38,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     for case in COMPETING.iter().filter(|case| exists(case)) {
-        let comparison = Comparison::of(case, runs)?;
+        let comparison = Comparison::of(case)?;
         println!(
             "{case}\n  {:<30} {:>10} {:>17} {:>10} {:>19} {:>7} {:>9}",
             "", "ns-3", "ns-3 jittered", "ours", "ours jittered", "ratio", "target"
@@ -51,16 +45,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn print_row(row: &Row) {
-    let digits = if row.metric.is_count() { 0 } else { 3 };
+    let digits = if is_count(row.metric) { 0 } else { 3 };
     let number = |value: f64| format!("{value:.digits$}");
     let spread = |mean: f64, deviation: f64| format!("{mean:.digits$} ± {deviation:.digits$}");
-    let target = match (row.tolerance, row.met()) {
-        (Some(tolerance), Some(met)) => {
-            format!(
-                "{:.1} % {}",
-                tolerance * 100.0,
-                if met { "met" } else { "MISSED" }
-            )
+    let target = match (row.tolerance, row.verdict()) {
+        (Some(tolerance), Some(verdict)) => {
+            format!("{:.1} % {verdict:?}", tolerance * 100.0)
         }
         _ => String::new(),
     };
@@ -81,4 +71,8 @@ fn exists(case: &Case) -> bool {
     case.scenario()
         .inspect_err(|error| println!("{case}: skipped: {error}"))
         .is_ok()
+}
+
+fn is_count(metric: Metric) -> bool {
+    matches!(metric, Metric::Forwarded | Metric::Drops | Metric::Marks)
 }

@@ -6,6 +6,12 @@ use crate::cases::Case;
 use crate::metrics::{METRICS, Metric, Run, deviation, mean};
 use crate::{reference, simulation};
 
+/// Jittered runs of a comparison.
+pub const JITTERED_RUNS: u64 = 16;
+
+/// ns-3's jittered means are over so many runs.
+const NS3_JITTERED_RUNS: f64 = 6.0;
+
 /// Both simulators on one case.
 pub struct Comparison {
     /// What was run.
@@ -33,34 +39,61 @@ pub struct Row {
     pub mean: f64,
     /// Its standard deviation over the jittered runs.
     pub deviation: f64,
+    /// Of the difference between the two: that of the mean over the jittered runs, and that of
+    /// ns-3's figure. One run of ns-3 is taken to spread as much as one of ours.
+    pub standard_error: f64,
     /// The largest relative difference allowed.
     pub tolerance: Option<f64>,
 }
 
+/// How a metric stands to its target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Within the tolerance.
+    Met,
+    /// Beyond it, by less than two standard errors of the difference between the simulators: one
+    /// run of ns-3 cannot tell.
+    WithinChance,
+    /// Beyond it.
+    Missed,
+}
+
 impl Row {
-    /// This simulator's mean relative to ns-3's jittered mean or, where there is none, its one run.
-    pub fn ratio(&self) -> f64 {
-        self.mean / self.ns3_jittered.map_or(self.ns3, |(mean, _)| mean)
+    /// ns-3's jittered mean or, where there is none, its one run.
+    fn reference(&self) -> f64 {
+        self.ns3_jittered.map_or(self.ns3, |(mean, _)| mean)
     }
 
-    /// Whether the target is met; `None` without a target.
-    pub fn met(&self) -> Option<bool> {
-        self.tolerance
-            .map(|tolerance| (self.ratio() - 1.0).abs() <= tolerance)
+    /// This simulator's mean relative to ns-3's jittered mean or, where there is none, its one run.
+    pub fn ratio(&self) -> f64 {
+        self.mean / self.reference()
+    }
+
+    /// `None` without a target.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let difference = (self.mean - self.reference()).abs();
+        let allowed = self.tolerance? * self.reference();
+        Some(if difference <= allowed {
+            Verdict::Met
+        } else if difference <= allowed + 2.0 * self.standard_error {
+            Verdict::WithinChance
+        } else {
+            Verdict::Missed
+        })
     }
 }
 
 impl Comparison {
-    /// Runs a case once as it is and `jittered` times with jittered start times.
+    /// Runs a case once as it is and [`JITTERED_RUNS`] times with jittered start times.
     ///
     /// # Errors
     /// When a file cannot be read, a setting does not exist or a flow does not finish.
-    pub fn of(case: &Case, jittered: u64) -> Result<Comparison, Box<dyn Error>> {
+    pub fn of(case: &Case) -> Result<Comparison, Box<dyn Error>> {
         Ok(Comparison {
             case: *case,
             ns3: reference::run(case)?,
             plain: simulation::run(case)?,
-            jittered: simulation::jittered_runs(case, jittered)?,
+            jittered: simulation::jittered_runs(case, JITTERED_RUNS)?,
         })
     }
 
@@ -83,12 +116,17 @@ impl Comparison {
             .iter()
             .filter_map(|run| run.metric(metric))
             .collect();
+        let spread = deviation(&values)?;
+        let ns3_jittered = self.case.jittered_reference(metric);
+        let ns3_error =
+            ns3_jittered.map_or(spread, |(_, spread)| spread / NS3_JITTERED_RUNS.sqrt());
         Some(Row {
             metric,
             ns3,
-            ns3_jittered: self.case.jittered_reference(metric),
+            ns3_jittered,
             plain,
-            deviation: deviation(&values)?,
+            deviation: spread,
+            standard_error: ns3_error.hypot(spread / (values.len() as f64).sqrt()),
             mean: mean(values)?,
             tolerance: self.case.tolerance(metric),
         })

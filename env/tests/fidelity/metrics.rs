@@ -43,18 +43,13 @@ impl Metric {
             Metric::Mean => "mean FCT, ms",
             Metric::P50 => "p50 FCT, ms",
             Metric::P99 => "p99 FCT, ms",
-            Metric::ShortWeb => "web search ≤ 100 kB, mean, ms",
-            Metric::LongWeb => "web search > 1 MB, mean, ms",
-            Metric::InCast => "in-cast, mean, ms",
+            Metric::ShortWeb => "web search ≤ 100 kB, mean FCT, ms",
+            Metric::LongWeb => "web search > 1 MB, mean FCT, ms",
+            Metric::InCast => "in-cast, mean FCT, ms",
             Metric::Forwarded => "packets forwarded",
             Metric::Drops => "drops",
             Metric::Marks => "ECN marks",
         }
-    }
-
-    /// Counts are shown without decimals.
-    pub const fn is_count(self) -> bool {
-        matches!(self, Metric::Forwarded | Metric::Drops | Metric::Marks)
     }
 }
 
