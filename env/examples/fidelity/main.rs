@@ -1,4 +1,5 @@
-//! Compares this simulator with ns-3 3.37 on the same flows.
+//! Compares this simulator with ns-3 3.37 on the same flows and writes `docs/fidelity.md` with its
+//! figures.
 //!
 //! `cargo run --release -p bufgym-env --example fidelity`
 
@@ -6,64 +7,75 @@
 mod cases;
 #[path = "../../tests/fidelity/comparison.rs"]
 mod comparison;
+mod document;
+mod figure;
+#[path = "../../tests/fidelity/known_differences.rs"]
+mod known_differences;
 #[path = "../../tests/fidelity/metrics.rs"]
 mod metrics;
 #[path = "../../tests/fidelity/reference.rs"]
 mod reference;
 #[path = "../../tests/fidelity/simulation.rs"]
 mod simulation;
+mod table;
 
 use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use cases::{COMPETING, Case, ISOLATED};
-use comparison::{Comparison, Row};
-use metrics::Metric;
+use comparison::Comparison;
+use document::{Drawing, Isolated};
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let mut isolated = Vec::new();
     for case in ISOLATED.iter().filter(|case| exists(case)) {
-        let (ns3, ours) = (reference::run(case)?, simulation::run(case)?);
-        println!("{case}");
-        for (theirs, our) in ns3.flows.iter().zip(&ours.flows) {
-            let verdict = if our == theirs { "equal" } else { "DIFFERENT" };
-            println!(
-                "  {:>9} B  ns-3 {:>11} ns  ours {:>11} ns  {verdict}",
-                theirs.size, theirs.fct_ns, our.fct_ns
-            );
-        }
+        isolated.push(Isolated::of(case)?);
     }
+    let mut comparisons = Vec::new();
     for case in COMPETING.iter().filter(|case| exists(case)) {
         let comparison = Comparison::of(case)?;
-        println!(
-            "{case}\n  {:<30} {:>10} {:>17} {:>10} {:>19} {:>7} {:>9}",
-            "", "ns-3", "ns-3 jittered", "ours", "ours jittered", "ratio", "target"
-        );
-        for row in comparison.rows() {
-            print_row(&row);
-        }
+        println!("{case}\n{}", table::of(&comparison));
+        comparisons.push(comparison);
     }
-    Ok(())
+    let drawings = draw(&comparisons)?;
+    let differences = docs().join("fidelity-differences.md");
+    let text = document::text(
+        &isolated,
+        &comparisons,
+        &drawings,
+        &fs::read_to_string(&differences)
+            .map_err(|error| format!("{}: {error}", differences.display()))?,
+    );
+    write("fidelity.md", &text)
 }
 
-fn print_row(row: &Row) {
-    let digits = if is_count(row.metric) { 0 } else { 3 };
-    let number = |value: f64| format!("{value:.digits$}");
-    let spread = |mean: f64, deviation: f64| format!("{mean:.digits$} ± {deviation:.digits$}");
-    let target = match (row.tolerance, row.verdict()) {
-        (Some(tolerance), Some(verdict)) => {
-            format!("{:.1} % {verdict:?}", tolerance * 100.0)
-        }
-        _ => String::new(),
-    };
-    println!(
-        "  {:<30} {:>10} {:>17} {:>10} {:>19} {:>7.3} {target:>14}",
-        row.metric.name(),
-        number(row.ns3),
-        row.ns3_jittered
-            .map_or(String::new(), |(mean, deviation)| spread(mean, deviation)),
-        number(row.plain),
-        spread(row.mean, row.deviation),
-        row.ratio(),
-    );
+/// One figure for each minimum RTO: what a drop costs depends on nothing as much.
+fn draw(comparisons: &[Comparison]) -> Result<Vec<Drawing>, Box<dyn Error>> {
+    let mut drawings = Vec::new();
+    for min_rto_ms in [10, 200] {
+        let panels: Vec<&Comparison> = comparisons
+            .iter()
+            .filter(|comparison| {
+                comparison.case.list == cases::List::Mixed
+                    && comparison.case.min_rto_ms == min_rto_ms
+            })
+            .collect();
+        let file = format!("fidelity-rto{min_rto_ms}.svg");
+        write(&file, &figure::svg(&panels)?)?;
+        drawings.push(Drawing { file, min_rto_ms });
+    }
+    Ok(drawings)
+}
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs")
+}
+
+fn write(file: &str, text: &str) -> Result<(), Box<dyn Error>> {
+    fs::write(docs().join(file), text).map_err(|error| format!("docs/{file}: {error}"))?;
+    println!("docs/{file} written");
+    Ok(())
 }
 
 /// TEMPORARY: some transports do not exist yet.
@@ -71,8 +83,4 @@ fn exists(case: &Case) -> bool {
     case.scenario()
         .inspect_err(|error| println!("{case}: skipped: {error}"))
         .is_ok()
-}
-
-fn is_count(metric: Metric) -> bool {
-    matches!(metric, Metric::Forwarded | Metric::Drops | Metric::Marks)
 }

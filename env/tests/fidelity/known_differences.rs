@@ -6,9 +6,6 @@ use crate::metrics::Metric;
 /// ns-3's, and why.
 pub type KnownDifference = (&'static str, Metric, f64, &'static str);
 
-/// The recorded ratio may be off by this much.
-pub const RATIO_ROUNDING: f64 = 0.02;
-
 /// Every target that is missed, and no other: a test fails when one is met again, too.
 pub const KNOWN_DIFFERENCES: &[KnownDifference] = &[
     ("2to1_st_newreno", Metric::Mean, 0.89, "not explained yet"),
