@@ -23,6 +23,9 @@ pub fn config() -> ProptestConfig {
 /// More events than any of these simulations needs.
 pub const MANY_EVENTS: u64 = 20_000_000;
 
+/// A flow that never completes ends its simulation here, after few events: timers back off.
+const FOR_EVER_MS: u64 = 1_000_000_000;
+
 /// Something to simulate.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -165,6 +168,7 @@ prop_compose! {
             initial_rtt_us,
             timestamps,
             handshake,
+            max_simulated_ms: FOR_EVER_MS,
             ..Scenario::default()
         };
         for setting in [
