@@ -23,17 +23,17 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cases::{COMPETING, Case, ISOLATED};
+use cases::{COMPETING, ISOLATED};
 use comparison::Comparison;
 use document::{Drawing, Isolated};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut isolated = Vec::new();
-    for case in ISOLATED.iter().filter(|case| exists(case)) {
+    for case in &ISOLATED {
         isolated.push(Isolated::of(case)?);
     }
     let mut comparisons = Vec::new();
-    for case in COMPETING.iter().filter(|case| exists(case)) {
+    for case in &COMPETING {
         let comparison = Comparison::of(case)?;
         println!("{case}\n{}", table::of(&comparison));
         comparisons.push(comparison);
@@ -76,11 +76,4 @@ fn write(file: &str, text: &str) -> Result<(), Box<dyn Error>> {
     fs::write(docs().join(file), text).map_err(|error| format!("docs/{file}: {error}"))?;
     println!("docs/{file} written");
     Ok(())
-}
-
-/// TEMPORARY: some transports do not exist yet.
-fn exists(case: &Case) -> bool {
-    case.scenario()
-        .inspect_err(|error| println!("{case}: skipped: {error}"))
-        .is_ok()
 }

@@ -176,8 +176,7 @@ prop_compose! {
             format!("delayed_ack={}", if ns3 { 1 } else { delayed_ack }),
             format!("ecn_threshold_bytes={ecn_threshold_bytes}"),
         ] {
-            // TEMPORARY: some settings do not exist yet.
-            let _ = scenario.set(&setting);
+            scenario.set(&setting).expect("a setting that exists");
         }
         scenario
     }

@@ -24,19 +24,9 @@ fn named(cases: &[Case], name: &str) -> Case {
         .unwrap_or_else(|| panic!("there is no case {name}"))
 }
 
-/// TEMPORARY: some transports do not exist yet.
-fn exists(case: &Case) -> bool {
-    case.scenario()
-        .inspect_err(|error| println!("{case}: skipped: {error}"))
-        .is_ok()
-}
-
 /// Establishment and completion of every flow are equal to the nanosecond.
 fn agrees_exactly(name: &str) {
     let case = named(&ISOLATED, name);
-    if !exists(&case) {
-        return;
-    }
     let (ns3, ours) = (
         reference::run(&case).unwrap(),
         simulation::run(&case).unwrap(),
@@ -48,9 +38,6 @@ fn agrees_exactly(name: &str) {
 /// Every target is met or its difference is known, and no difference is known that is none.
 fn agrees_on_average(name: &str) {
     let case = named(&COMPETING, name);
-    if !exists(&case) {
-        return;
-    }
     let mut problems = Vec::new();
     let mut targets = 0;
     for row in Comparison::of(&case).unwrap().rows() {
