@@ -77,7 +77,9 @@ impl Sender {
     fn leave_plain(&mut self, settings: &Settings) {
         if let Phase::Recovery { .. } = self.phase {
             let flight = self.flight(settings).max(settings.mss) + settings.mss;
-            self.window.cwnd = self.window.ssthresh.min(flight);
+            // Inflation lets out more than the cap; the threshold is half of what is out.
+            let window = self.window.ssthresh.min(flight);
+            self.window.cwnd = window.min(settings.window_cap);
         }
         self.phase = Phase::Open;
         self.duplicates.count = 0;
