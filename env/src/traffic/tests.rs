@@ -1,3 +1,4 @@
 mod csv;
 mod generator;
+mod queries;
 mod sizes;
