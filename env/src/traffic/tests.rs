@@ -1,4 +1,5 @@
 mod csv;
 mod generator;
+mod pcap;
 mod queries;
 mod sizes;
