@@ -107,6 +107,20 @@ named! {
 }
 
 named! {
+    /// Which flows a trace is made of.
+    Traffic {
+        /// Flows of a workload towards every active port, as `arrivals` says (NDT §VI-A).
+        Poisson = "poisson",
+        /// Queries to one port, which many hosts answer at once, while other ports receive
+        /// elephants (NDT §VI-B, Fig. 8(d)).
+        IncastElephants = "incast_elephants",
+        /// Elephants to a few ports from hosts that also send them bursts together (NDT §VI-D,
+        /// Fig. 10).
+        BurstsOverElephants = "bursts_over_elephants",
+    }
+}
+
+named! {
     /// How the flows towards one port are spread in time (NDT §VI-A).
     Arrivals {
         /// Each trace is `spread` or `synchronised` with probability 1/2.

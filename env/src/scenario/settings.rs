@@ -1,7 +1,10 @@
 //! Settings by name: one table serves `--set`, TOML in and TOML out.
 
 use super::error::SettingProblem;
-use super::{Arrivals, HostQueue, RangeU32, Recovery, Scenario, TransportKind, Workload};
+use super::{
+    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Traffic, TransportKind, Workload,
+    Workloads,
+};
 
 /// A value as it was written, before it is known which setting it is for.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,22 +97,24 @@ macro_rules! unsigned_field {
 }
 unsigned_field!(u32, u64);
 
-impl Field for f64 {
-    fn from_written(written: &Written) -> Result<f64, String> {
+impl Field for RangeF64 {
+    fn from_written(written: &Written) -> Result<RangeF64, String> {
         let value = match written {
-            Written::Float(value) => Some(*value),
-            Written::Integer(value) => Some(*value as f64),
-            Written::Bare(text) => text.parse().ok(),
+            Written::Float(value) => Some(RangeF64::from(*value)),
+            Written::Integer(value) => Some(RangeF64::from(*value as f64)),
+            Written::Bare(text) | Written::Text(text) => text.parse().ok(),
             _ => None,
         };
-        value.ok_or_else(|| written.is_not("a number"))
+        value.ok_or_else(|| written.is_not("a number or a range such as 0.1..0.9"))
     }
 
     fn to_toml(&self) -> String {
-        if self.is_nan() {
+        if self.min.is_nan() {
             "nan".to_owned()
+        } else if self.is_single() {
+            format!("{:?}", self.min)
         } else {
-            format!("{self:?}")
+            format!("\"{self}\"")
         }
     }
 }
@@ -193,7 +198,21 @@ macro_rules! named_field {
         }
     )+};
 }
-named_field!(TransportKind, Recovery, HostQueue, Arrivals, Workload);
+named_field!(TransportKind, Recovery, HostQueue, Traffic, Arrivals);
+
+impl Field for Workloads {
+    fn from_written(written: &Written) -> Result<Workloads, String> {
+        let names: Vec<_> = Workload::ALL.iter().map(|value| value.name()).collect();
+        let expected = format!("one or several of {}", names.join(","));
+        let text = written.words().ok_or_else(|| written.is_not(&expected))?;
+        text.parse()
+            .map_err(|error: super::UnknownName| error.to_string())
+    }
+
+    fn to_toml(&self) -> String {
+        format!("\"{self}\"")
+    }
+}
 
 /// Name and meaning of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,12 +283,16 @@ settings! {
     count_in_service: "the packet being serialised counts in its queue",
     ecn_threshold_bytes: "queue length at which data is marked; 0: off, dctcp's own",
     ecn_uncounted_packets: "packets at the head of a queue that count nowhere",
-    load: "offered load of an active port, fraction of its rate",
-    workload: "flow sizes: web_search | data_mining | fb_hadoop | ali_storage",
+    traffic: "poisson | incast_elephants | bursts_over_elephants",
+    load: "offered load of an active port, fraction of its rate; uniform per trace",
+    workload: "web_search, data_mining, fb_hadoop, ali_storage; one per trace",
     arrivals: "flows in time: mixed | spread | synchronised",
     incast_degree: "sources of an active port, uniform per port",
     active_ports: "ports that receive flows, uniform per trace",
     flows: "flows of a trace, log-uniform per trace",
+    query_gap_us: "mean time between queries or bursts to a port, us",
+    response_bytes: "what each host answers to a query, or adds to a burst, bytes",
+    elephant_bytes: "size of a background flow, bytes",
     decision_latency_us: "from a trigger to its decision taking effect, us",
     max_interval_us: "longest time between decisions, us; 0: off",
     max_decisions: "an episode is truncated after so many decisions; 0: off",

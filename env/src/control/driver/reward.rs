@@ -65,10 +65,8 @@ impl RewardScale {
         options: &ControlOptions,
     ) -> Result<RewardScale, SimError> {
         let isolated = IsolatedFlow::new(scenario);
-        let mean_fct_s = scenario
-            .workload
-            .distribution()
-            .expected(|size| isolated.completion(size.max(1)).as_secs_f64());
+        let mean_fct_s =
+            scenario.mean_over_sizes(|size| isolated.completion(size.max(1)).as_secs_f64());
         let mean_ports = scenario.active_ports.mean();
         let beta = scenario.buffer_bytes as f64 / f64::from(scenario.ports);
         let fairness = if options.objective.fairness > 0.0 {
