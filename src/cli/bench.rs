@@ -3,14 +3,17 @@
 mod learn;
 mod simulate;
 
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::Common;
-use super::error::CliResult;
+use super::error::{CliResult, ResultExt as _};
 use super::scenario::ScenarioArgs;
+use bufgym::env::scenario::Scenario;
+use simulate::Load;
 
 /// Measure simulator, environments, learner and inference
 #[derive(Args)]
@@ -36,6 +39,8 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The scenario that the simulator is measured on besides.
+const LARGE: &str = "ndt-96x10g-incast";
 /// Numbers of environments of the step measurement.
 const ENVIRONMENTS: [usize; 2] = [1, 32];
 /// Batch sizes of the update measurement.
@@ -54,7 +59,8 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
         if common.json {
             common.note(line)
         } else {
-            println!("{line}")
+            // A reader that has seen enough closes the pipe; what is measured goes on.
+            let _ = writeln!(std::io::stdout(), "{line}");
         }
     };
     line(
@@ -62,15 +68,22 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
         format!("{threads} threads, {} s each", args.seconds),
     );
 
-    let mut packets = Map::new();
-    for policy in simulate::POLICIES {
-        let rate = simulate::packets_per_second(&scenario, policy, seed, budget)?;
-        line(
-            format!("simulator, {policy}, 1 thread"),
-            format!("{:.2} M packets/s", rate / 1e6),
-        );
-        packets.insert(policy.to_owned(), json!(rate));
-    }
+    let measure = |load: Load| -> CliResult<Value> {
+        let mut rates = Map::new();
+        for policy in simulate::POLICIES {
+            let rate = load.packets_per_second(policy, seed, budget)?;
+            line(
+                format!("simulator, {}, {policy}", load.name),
+                format!("{:.2} M packets/s", rate / 1e6),
+            );
+            rates.insert(policy.to_owned(), json!(rate));
+        }
+        Ok(Value::Object(rates))
+    };
+    let large = Scenario::preset(LARGE).or_failure()?;
+    let packets = measure(Load::generated("scenario", &scenario, seed))?;
+    let mixed = measure(Load::mixed()?)?;
+    let large = measure(Load::generated("96 ports", &large, seed))?;
     let mut steps = Map::new();
     for envs in ENVIRONMENTS {
         let rate = simulate::steps_per_second(&scenario, envs, seed, budget)?;
@@ -102,7 +115,9 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
     let value = json!({
         "scenario": scenario.name,
         "threads": threads,
-        "packets_per_s": Value::Object(packets),
+        "packets_per_s": packets,
+        "packets_per_s_mixed_list": mixed,
+        "packets_per_s_96_ports": large,
         "env_steps_per_s": Value::Object(steps),
         "sac_updates_per_s": Value::Object(updates),
         "inference_us": Value::Object(inference),

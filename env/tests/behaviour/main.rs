@@ -7,4 +7,5 @@ mod golden;
 mod probe;
 mod queues;
 mod setup;
+mod transports;
 mod windows;

@@ -21,34 +21,63 @@ pub const POLICIES: [&str; 5] = ["st", "cs", "dt", "edt", "ndt"];
 /// Traces of one pass: enough that a long one does not decide the figure.
 const TRACES: u64 = 8;
 
-/// Packets forwarded per second of wall time on one thread.
-pub fn packets_per_second(
-    scenario: &Scenario,
-    policy: &str,
-    seed: u64,
-    budget: Duration,
-) -> CliResult<f64> {
-    let traces: Vec<Trace> = (0..TRACES)
-        .map(|index| traffic::generate(scenario, trace_seed(Split::Train, seed, index)))
-        .collect();
-    let mut next = traces.iter().cycle();
-    let mut agent = RandomAgent::new(seed);
-    let spec: Option<PolicySpec> = match policy {
-        "ndt" => None,
-        name => Some(name.parse().or_bad_input()?),
-    };
-    let (packets, seconds) = repeat(budget, || {
-        let Some(trace) = next.next() else {
-            return Ok(0);
+/// Flows for which ns-3's results are known: web search at half load and in-cast queries.
+const MIXED_LIST: &str = include_str!("../../../env/tests/fidelity/data/flows_mixed.csv");
+
+/// What the simulator is measured on.
+pub struct Load {
+    /// In the output.
+    pub name: &'static str,
+    scenario: Scenario,
+    traces: Vec<Trace>,
+}
+
+impl Load {
+    /// The mixed list with ns-3's settings, on which ns-3 itself was timed.
+    pub fn mixed() -> CliResult<Load> {
+        let mut scenario = Scenario::preset("ns3-16x1g").or_failure()?;
+        scenario.set("min_rto_us=10000").or_failure()?;
+        let list = Trace::from_reader(MIXED_LIST.as_bytes(), "flows_mixed.csv").or_failure()?;
+        Ok(Load {
+            name: "mixed list, 16 ports",
+            scenario,
+            traces: vec![list],
+        })
+    }
+
+    /// Generated traces of a scenario.
+    pub fn generated(name: &'static str, scenario: &Scenario, seed: u64) -> Load {
+        Load {
+            name,
+            scenario: scenario.clone(),
+            traces: (0..TRACES)
+                .map(|index| traffic::generate(scenario, trace_seed(Split::Train, seed, index)))
+                .collect(),
+        }
+    }
+
+    /// Packets that left the switch, data and acknowledgements, per second of wall time on one
+    /// thread.
+    pub fn packets_per_second(&self, policy: &str, seed: u64, budget: Duration) -> CliResult<f64> {
+        let mut next = self.traces.iter().cycle();
+        let mut agent = RandomAgent::new(seed);
+        let spec: Option<PolicySpec> = match policy {
+            "ndt" => None,
+            name => Some(name.parse().or_bad_input()?),
         };
-        let outcome = match &spec {
-            Some(spec) => spec.simulator(scenario, trace)?.run(),
-            None => run_controlled(scenario, trace, &mut agent, &RunOptions::default())?,
-        };
-        Ok::<_, bufgym::env::network::SimError>(outcome.summary.packets_forwarded)
-    })
-    .or_failure()?;
-    Ok(packets as f64 / seconds)
+        let (packets, seconds) = repeat(budget, || {
+            let Some(trace) = next.next() else {
+                return Ok(0);
+            };
+            let outcome = match &spec {
+                Some(spec) => spec.simulator(&self.scenario, trace)?.run(),
+                None => run_controlled(&self.scenario, trace, &mut agent, &RunOptions::default())?,
+            };
+            Ok::<_, bufgym::env::network::SimError>(outcome.summary.packets_forwarded)
+        })
+        .or_failure()?;
+        Ok(packets as f64 / seconds)
+    }
 }
 
 /// `envs` environments on different training traces, reset.
