@@ -1,15 +1,28 @@
 //! The completion time of a flow that has the network to itself.
 
-use crate::scenario::Scenario;
+use super::Simulator;
+use crate::scenario::{Scenario, TransportKind};
+use crate::switch::{AnyPolicy, PolicySpec};
+use crate::traffic::{FlowSpec, Trace};
 use crate::units::{Rate, Time};
 
 /// Completion times of isolated flows, by size.
 ///
 /// Alone in the network a flow never loses a packet and never queues behind another flow, so it
 /// stays in slow start until its host or its window cap limits it. Its send times follow by
-/// arithmetic and repeat from then on; a test holds them against the simulator.
+/// arithmetic and repeat from then on; a test holds them against the simulator. Where slow start
+/// depends on more than that, a flow of the size is simulated.
 #[derive(Clone, Debug)]
-pub struct IsolatedFlow {
+pub struct IsolatedFlow(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    Arithmetic(SlowStart),
+    Simulation(Box<Scenario>),
+}
+
+#[derive(Clone, Debug)]
+struct SlowStart {
     mss: u64,
     header_bytes: u64,
     overhead_bytes: u64,
@@ -26,6 +39,58 @@ pub struct IsolatedFlow {
 impl IsolatedFlow {
     /// For flows of `scenario`. Complexity: O(bandwidth-delay product in segments).
     pub fn new(scenario: &Scenario) -> IsolatedFlow {
+        let simulated = scenario.delayed_ack > 1
+            || scenario.mark_threshold_bytes().is_some()
+            || scenario.transport == TransportKind::CubicNs3
+            || scenario.transport == TransportKind::Cubic && scenario.hystart;
+        IsolatedFlow(if simulated {
+            Source::Simulation(Box::new(Scenario {
+                max_simulated_ms: 0,
+                ..scenario.clone()
+            }))
+        } else {
+            Source::Arithmetic(SlowStart::new(scenario))
+        })
+    }
+
+    /// From the start to the delivery of the last of `bytes` bytes. Complexity: O(1), or a
+    /// simulation of that flow with delayed acknowledgements, marks or HyStart.
+    ///
+    /// # Panics
+    /// When `bytes` is zero.
+    pub fn completion(&self, bytes: u64) -> Time {
+        match &self.0 {
+            Source::Arithmetic(slow_start) => slow_start.completion(bytes),
+            Source::Simulation(scenario) => simulate(scenario, bytes),
+        }
+    }
+}
+
+/// The completion time of a flow in a network of its own.
+fn simulate(scenario: &Scenario, bytes: u64) -> Time {
+    let trace = Trace {
+        flows: vec![FlowSpec {
+            id: 0,
+            src: 1,
+            dst: 0,
+            start: Time::ZERO,
+            size: bytes,
+            kind: 0,
+            query: -1,
+            priority: 0,
+        }],
+        ..Trace::default()
+    };
+    let policy: AnyPolicy = PolicySpec::Unlimited.build(scenario);
+    let capacity = PolicySpec::Unlimited.capacity(scenario);
+    let mut simulator = Simulator::with_capacity(scenario, &trace, policy, capacity)
+        .expect("a scenario that is being simulated is valid, and so is a flow between its hosts");
+    simulator.advance();
+    simulator.last_finish()
+}
+
+impl SlowStart {
+    fn new(scenario: &Scenario) -> SlowStart {
         let rate = scenario.rate();
         let propagation = scenario.propagation();
         let on_wire = |bytes: u32| {
@@ -45,7 +110,7 @@ impl IsolatedFlow {
         };
         let round_trip = hop_and_back(full, ack);
         let (sends, period) = send_times(scenario, first, full, round_trip);
-        IsolatedFlow {
+        SlowStart {
             mss: u64::from(scenario.mss),
             header_bytes: u64::from(scenario.header_bytes + scenario.timestamp_bytes()),
             overhead_bytes: u64::from(scenario.overhead_bytes),
@@ -58,11 +123,7 @@ impl IsolatedFlow {
         }
     }
 
-    /// From the start to the delivery of the last of `bytes` bytes.
-    ///
-    /// # Panics
-    /// When `bytes` is zero.
-    pub fn completion(&self, bytes: u64) -> Time {
+    fn completion(&self, bytes: u64) -> Time {
         let last = ((bytes - 1) / self.mss) as usize;
         let payload = bytes - last as u64 * self.mss;
         let wire = payload + self.header_bytes + self.overhead_bytes;
@@ -139,8 +200,42 @@ mod tests {
 
     #[test]
     fn long_flows_take_the_line_rate() {
-        let isolated = IsolatedFlow::new(&Scenario::default());
+        let scenario = Scenario::default();
+        let isolated = IsolatedFlow::new(&scenario);
         let difference = isolated.completion(2_000 * 1460) - isolated.completion(1_000 * 1460);
-        assert_eq!(difference, Time(1_000 * isolated.full.0));
+        let full = scenario
+            .rate()
+            .transmission_time(scenario.full_packet_bytes());
+        assert_eq!(difference, Time(1_000 * full.0));
+    }
+
+    #[test]
+    fn arithmetic_and_simulation_agree() {
+        let scenario = Scenario {
+            propagation_ns: 200_000,
+            ..Scenario::default()
+        };
+        let isolated = IsolatedFlow::new(&scenario);
+        for bytes in [1, 1_460, 20_000, 100_001, 3_000_000] {
+            assert_eq!(
+                isolated.completion(bytes),
+                simulate(&scenario, bytes),
+                "{bytes} B"
+            );
+        }
+    }
+
+    #[test]
+    fn delayed_acknowledgements_slow_a_flow_s_start_down() {
+        let scenario = Scenario {
+            propagation_ns: 200_000,
+            ..Scenario::default()
+        };
+        let delayed = Scenario {
+            delayed_ack: 2,
+            ..scenario.clone()
+        };
+        let times = [&scenario, &delayed].map(|s| IsolatedFlow::new(s).completion(100_000));
+        assert!(times[1] > times[0], "{times:?}");
     }
 }

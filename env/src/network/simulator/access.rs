@@ -72,6 +72,11 @@ impl<P: Policy> Simulator<P> {
         self.counters.forwarded
     }
 
+    /// When the last flow so far was complete.
+    pub(crate) fn last_finish(&self) -> Time {
+        self.last_finish
+    }
+
     /// Wall time spent in the event loop.
     pub fn wall_time(&self) -> Duration {
         self.wall
