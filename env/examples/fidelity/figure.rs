@@ -1,4 +1,4 @@
-//! Distributions of the FCT, ns-3's over this simulator's, one panel for each case.
+//! Distributions of the FCT, this simulator's on top of ns-3's, one panel for each case.
 
 use std::error::Error;
 
@@ -6,7 +6,8 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::comparison::Comparison;
-use crate::metrics::{Completion, Run};
+use crate::metrics::milliseconds;
+use crate::run::Run;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -19,8 +20,10 @@ const TIMES: std::ops::Range<f64> = 0.02..2_000.0;
 /// Points of a curve, at equal steps of the share.
 const POINTS: usize = 250;
 
-const NS3: RGBColor = RGBColor(0x30, 0x33, 0x38);
-const HERE: RGBColor = RGBColor(0x2f, 0x7d, 0xd1);
+const INK: RGBColor = RGBColor(0x30, 0x33, 0x38);
+/// Wide, so that it shows under the other curve.
+const NS3: (RGBColor, u32) = (RGBColor(0xb9, 0xbe, 0xc6), 9);
+const HERE: (RGBColor, u32) = (RGBColor(0x1f, 0x6f, 0xc9), 2);
 const GRID: RGBColor = RGBColor(0xe3, 0xe5, 0xe8);
 
 /// The panels side by side under a common legend.
@@ -50,19 +53,15 @@ pub fn svg(comparisons: &[&Comparison]) -> Result<String, Box<dyn Error>> {
 
 fn legend(area: &Area<'_>) -> Result<(), Box<dyn Error>> {
     let middle = LEGEND as i32 / 2 + 2;
-    let ink = ("sans-serif", TYPE).into_font().color(&NS3);
-    let sample = |left| [(left, middle), (left + 30, middle)];
-    area.draw(&PathElement::new(sample(20), HERE.stroke_width(3)))?;
-    area.draw(&Text::new(
-        "this simulator, all jittered runs together",
-        (58, middle - 8),
-        ink.clone(),
-    ))?;
-    for dash in [400, 410, 420] {
-        let ends = [(dash, middle), (dash + 6, middle)];
-        area.draw(&PathElement::new(ends, NS3.stroke_width(2)))?;
+    let ink = ("sans-serif", TYPE).into_font().color(&INK);
+    for (left, (colour, width), text) in [
+        (20, NS3, "ns-3 3.37"),
+        (160, HERE, "this simulator, on top of it"),
+    ] {
+        let sample = [(left, middle), (left + 30, middle)];
+        area.draw(&PathElement::new(sample, colour.stroke_width(width)))?;
+        area.draw(&Text::new(text, (left + 38, middle - 8), ink.clone()))?;
     }
-    area.draw(&Text::new("ns-3 3.37, one run", (438, middle - 8), ink))?;
     Ok(())
 }
 
@@ -93,25 +92,16 @@ fn panel(area: &Area<'_>, comparison: &Comparison) -> Result<(), Box<dyn Error>>
         .x_label_formatter(&|ms| ms.to_string())
         .y_labels(6)
         .draw()?;
-    chart.draw_series(LineSeries::new(
-        distribution(&comparison.jittered),
-        HERE.stroke_width(3),
-    ))?;
-    chart.draw_series(DashedLineSeries::new(
-        distribution(std::slice::from_ref(&comparison.ns3)),
-        6,
-        4,
-        NS3.stroke_width(2),
-    ))?;
+    for ((colour, width), run) in [(NS3, &comparison.ns3), (HERE, &comparison.here)] {
+        let style = colour.stroke_width(width);
+        chart.draw_series(LineSeries::new(distribution(run), style))?;
+    }
     Ok(())
 }
 
-/// The share of flows, over all runs, that takes at most so many milliseconds.
-fn distribution(runs: &[Run]) -> Vec<(f64, f64)> {
-    let mut times: Vec<f64> = runs
-        .iter()
-        .flat_map(|run| run.flows.iter().map(Completion::ms))
-        .collect();
+/// The share of flows that takes at most so many milliseconds.
+fn distribution(run: &Run) -> Vec<(f64, f64)> {
+    let mut times: Vec<f64> = run.flows.iter().map(milliseconds).collect();
     times.sort_by(f64::total_cmp);
     (0..=POINTS)
         .map(|point| {

@@ -5,16 +5,16 @@
 
 #[path = "../../tests/fidelity/cases.rs"]
 mod cases;
-#[path = "../../tests/fidelity/comparison.rs"]
 mod comparison;
 mod document;
 mod figure;
-#[path = "../../tests/fidelity/known_differences.rs"]
-mod known_differences;
-#[path = "../../tests/fidelity/metrics.rs"]
+mod jittered_reference;
 mod metrics;
 #[path = "../../tests/fidelity/reference.rs"]
 mod reference;
+mod rfc;
+#[path = "../../tests/fidelity/run.rs"]
+mod run;
 #[path = "../../tests/fidelity/simulation.rs"]
 mod simulation;
 mod table;
@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
 
 use cases::{COMPETING, ISOLATED};
 use comparison::Comparison;
-use document::{Drawing, Isolated};
+use document::{Drawing, Isolated, Material};
+use rfc::Deviation;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut isolated = Vec::new();
@@ -38,15 +39,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{case}\n{}", table::of(&comparison));
         comparisons.push(comparison);
     }
-    let drawings = draw(&comparisons)?;
+    let deviations = Deviation::all(&comparisons)?;
     let differences = docs().join("fidelity-differences.md");
-    let text = document::text(
-        &isolated,
-        &comparisons,
-        &drawings,
-        &fs::read_to_string(&differences)
-            .map_err(|error| format!("{}: {error}", differences.display()))?,
-    );
+    let differences = fs::read_to_string(&differences)
+        .map_err(|error| format!("{}: {error}", differences.display()))?;
+    let text = document::text(&Material {
+        isolated: &isolated,
+        comparisons: &comparisons,
+        drawings: &draw(&comparisons)?,
+        deviations: &deviations,
+        differences: &differences,
+    });
     write("fidelity.md", &text)
 }
 

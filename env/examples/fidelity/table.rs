@@ -2,63 +2,60 @@
 
 use std::fmt::Write as _;
 
-use crate::comparison::{Comparison, Row, Verdict};
-use crate::metrics::Metric;
-
-const HEADER: &str = "\
-| | ns-3, one run | ns-3, jittered | here, one run | here, jittered | here / ns-3 | target |
-|---|--:|--:|--:|--:|--:|---|
-";
+use crate::comparison::Comparison;
+use crate::metrics::{Metric, Spread};
 
 /// Every metric of a comparison, in Markdown.
 pub fn of(comparison: &Comparison) -> String {
-    let mut text = HEADER.to_owned();
-    for row in comparison.rows() {
+    let rows = comparison.rows();
+    let jittered_in_both = rows.iter().any(|row| row.ns3_jittered.is_some());
+    let (header, rule) = if jittered_in_both {
+        (" ns-3, jittered | here / ns-3 |", "--:|--:|")
+    } else {
+        ("", "")
+    };
+    let mut text = format!("| | ns-3 | here | here, jittered |{header}\n|---|--:|--:|--:|{rule}\n");
+    for row in rows {
         // Writing to a String cannot fail.
-        let _ = writeln!(
+        let _ = write!(
             text,
-            "| {} | {} | {} | {} | {} | {:.3} | {} |",
+            "| {} | {} | {} | {} |",
             row.metric.name(),
             number(row.metric, row.ns3),
-            row.ns3_jittered.map_or(String::new(), |(mean, deviation)| {
-                spread(row.metric, mean, deviation)
-            }),
-            number(row.metric, row.plain),
-            spread(row.metric, row.mean, row.deviation),
-            row.ratio(),
-            target(&row),
+            number(row.metric, row.here),
+            spread(row.metric, &row.jittered),
         );
+        match row.ns3_jittered {
+            Some(ns3) => {
+                let ratio = row.jittered.relative_to(&ns3);
+                let _ = write!(
+                    text,
+                    " {} | {} |",
+                    spread(row.metric, &ns3),
+                    relative(ratio)
+                );
+            }
+            None if jittered_in_both => text.push_str(" | |"),
+            None => {}
+        }
+        text.push('\n');
     }
     text
 }
 
-/// A tolerance in per cent.
-pub fn tolerance(tolerance: f64) -> String {
-    format!("{} %", tolerance * 100.0)
+/// A ratio with its standard error.
+pub fn relative((ratio, error): (f64, f64)) -> String {
+    format!("{ratio:.3} ± {error:.3}")
 }
 
-/// A verdict in words.
-pub const fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Met => "met",
-        Verdict::WithinChance => "undecided",
-        Verdict::Missed => "**missed**",
-    }
-}
-
-fn target(row: &Row) -> String {
-    match (row.tolerance, row.verdict()) {
-        (Some(limit), Some(reached)) => format!("{}: {}", tolerance(limit), verdict(reached)),
-        _ => String::new(),
-    }
-}
-
-fn spread(metric: Metric, mean: f64, deviation: f64) -> String {
-    if is_count(metric) {
-        format!("{} ± {deviation:.0}", number(metric, mean))
+fn spread(metric: Metric, spread: &Spread) -> String {
+    let mean = number(metric, spread.mean);
+    let digits = if is_count(metric) {
+        0
     } else {
-        format!("{} ± {deviation:.*}", number(metric, mean), decimals(mean))
-    }
+        decimals(spread.mean)
+    };
+    format!("{mean} ± {:.digits$}", spread.deviation)
 }
 
 fn number(metric: Metric, value: f64) -> String {

@@ -100,19 +100,43 @@ fn traces_are_what_they_always_were() {
 fn results_are_what_they_were() {
     for (run, expected) in [
         ("cs", "aa9cb13e24918959"),
-        ("st", "a4837aee4a0f298f"),
-        ("dt", "9fedb5f2f93a2406"),
-        ("dt:alpha=8", "41c36efa636ee100"),
-        ("edt", "8ec80aa284d0a6df"),
+        ("st", "63f135f5ab2505f9"),
+        ("dt", "64a628fbfd61530e"),
+        ("dt:alpha=8", "30714c39ba277d4f"),
+        ("edt", "991ea5064cb57300"),
         ("unlimited", "82400630dd72ef5b"),
-        ("dt sack=false", "538db02e3ae4db38"),
+        ("dt sack=false", "d46b67b0c243735a"),
         (
             "dt host_queue=fifo count_in_service=false",
-            "dcafdf4d448e1108",
+            "19523dd1db635906",
         ),
         (
             "dt handshake=true timestamps=true max_cwnd_bytes=130320",
-            "ecc63b6f195130e3",
+            "e9daeb9e69913d6e",
+        ),
+        ("dt transport=cubic", "55812a1bf497a049"),
+        (
+            "unlimited transport=cubic workload=web_search",
+            "597dea98c0fff1d6",
+        ),
+        (
+            "unlimited transport=cubic workload=web_search hystart=true",
+            "840cc76f19109c46",
+        ),
+        (
+            "dt transport=dctcp ecn_threshold_bytes=10000",
+            "1736ef60fdbf4e32",
+        ),
+        ("dt delayed_ack=2", "d9c02e6a9b6d106b"),
+        (
+            "dt transport=dctcp ecn_threshold_bytes=20000 delayed_ack=2",
+            "78b33ce3b7cc06d1",
+        ),
+        ("st recovery=ns3", "76d5f2be294332a6"),
+        ("st recovery=ns3 transport=cubic-ns3", "cbc9d83e5b51bf54"),
+        (
+            "st recovery=ns3 transport=dctcp ecn_threshold_bytes=10000",
+            "a4e3fb18ae409fcd",
         ),
     ] {
         let (policy, settings) = run.split_once(' ').unwrap_or((run, ""));

@@ -7,7 +7,7 @@ use bufgym_env::traffic::Trace;
 use serde::Deserialize;
 
 use crate::cases::{Case, List};
-use crate::metrics::{Completion, Run};
+use crate::run::{Completion, Run};
 
 /// The files of ns-3's results.
 pub fn folder() -> PathBuf {
@@ -50,12 +50,13 @@ pub fn run(case: &Case) -> Result<Run, Box<dyn Error>> {
 type Line = (u64, u32, u32, u64, u64, String, i64, u64, u64, u64);
 
 fn completion(line: Line) -> Completion {
-    let (_, _, _, start_ns, size, kind, _, established_ns, _, fct_ns) = line;
+    let (_, _, _, start_ns, size, kind, _, established_ns, finish_ns, _) = line;
     Completion {
         kind,
         size,
-        established_ns: established_ns - start_ns,
-        fct_ns,
+        start_ns,
+        established_ns,
+        finish_ns,
     }
 }
 

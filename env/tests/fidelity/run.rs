@@ -1,0 +1,29 @@
+//! What is known of a run, whichever simulator did it.
+
+/// One completed flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// `ws`, `incast`, `iso` or `long`.
+    pub kind: String,
+    /// Payload bytes.
+    pub size: u64,
+    /// When the sender had its data, nanoseconds.
+    pub start_ns: u64,
+    /// When the SYN-ACK arrived at the sender, nanoseconds.
+    pub established_ns: u64,
+    /// When the last byte was delivered, nanoseconds.
+    pub finish_ns: u64,
+}
+
+/// A run of a flow list.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// In the order of the list.
+    pub flows: Vec<Completion>,
+    /// Packets that left the switch ports.
+    pub forwarded: u64,
+    /// Packets dropped at the switch.
+    pub drops: u64,
+    /// ECN marks.
+    pub marks: u64,
+}
