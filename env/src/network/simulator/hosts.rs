@@ -1,7 +1,8 @@
 //! What happens at the hosts: flows start, segments go out, packets come in.
 
-use super::{Simulator, Timer};
-use crate::network::packet::{Packet, PacketKind, SackHandle};
+use super::Simulator;
+use crate::network::event::Timer;
+use crate::network::packet::{NO_PACKET, Packet, PacketId, PacketKind, SackHandle};
 use crate::switch::Policy;
 use crate::transport::Segment;
 use crate::units::Time;
@@ -14,8 +15,11 @@ impl<P: Policy> Simulator<P> {
     pub(super) fn start_next_flow(&mut self) {
         let flow = self.next_start as u32;
         self.next_start += 1;
+        self.schedule_next_start();
+        let state = &mut self.flows[flow as usize];
+        state.active_at = self.active.len() as u32;
         self.active.push(flow);
-        let dst = usize::from(self.flows[flow as usize].dst);
+        let dst = usize::from(state.dst);
         if let Some(meter) = &mut self.meter {
             meter.flow_started(dst, self.now);
         }
@@ -29,8 +33,8 @@ impl<P: Policy> Simulator<P> {
     fn send_syn(&mut self, flow: u32, sent_before: u8) {
         self.send_control(flow, PacketKind::Syn);
         let timeout = Time(self.syn_timeout.0 << sent_before.min(MAX_SYN_BACKOFF));
-        let due = self.due_in(timeout);
-        self.agenda.push(due, Timer::Syn(flow, sent_before));
+        self.events
+            .set_timer(self.now, timeout, Timer::Syn(flow, sent_before));
     }
 
     pub(super) fn on_syn_timer(&mut self, flow: u32, sent_before: u8) {
@@ -67,8 +71,9 @@ impl<P: Policy> Simulator<P> {
         let deadline = state.sender.deadline();
         if deadline != Time::MAX && !state.timer_pending {
             state.timer_pending = true;
-            let due = self.due_in(deadline.saturating_since(self.now));
-            self.agenda.push(due, Timer::Retransmission(flow));
+            let delay = deadline.saturating_since(self.now);
+            self.events
+                .set_timer(self.now, delay, Timer::Retransmission(flow));
         }
     }
 
@@ -76,8 +81,10 @@ impl<P: Policy> Simulator<P> {
         let state = &mut self.flows[flow as usize];
         state.finish = self.now;
         let dst = usize::from(state.dst);
-        if let Some(at) = self.active.iter().position(|&active| active == flow) {
-            self.active.swap_remove(at);
+        let at = state.active_at as usize;
+        self.active.swap_remove(at);
+        if let Some(&moved) = self.active.get(at) {
+            self.flows[moved as usize].active_at = at as u32;
         }
         self.completed += 1;
         self.last_finish = self.now;
@@ -92,42 +99,39 @@ impl<P: Policy> Simulator<P> {
     /// Lets a flow send what its window allows, into the queue of its host.
     #[inline]
     fn pump(&mut self, flow: u32) {
-        let Some(first) = self.flows[flow as usize]
+        let src = usize::from(self.flows[flow as usize].src);
+        let mut sent = false;
+        while let Some(segment) = self.flows[flow as usize]
             .sender
             .emit(self.now, &self.settings)
-        else {
-            return;
-        };
-        let src = usize::from(self.flows[flow as usize].src);
-        let mut next = Some(first);
-        while let Some(segment) = next {
+        {
+            sent = true;
             let packet = self.data_packet(flow, segment);
             if self.fair_hosts {
                 self.enqueue_fairly(flow, src, packet);
             } else {
-                self.hosts[src].packets.push_back(packet);
+                self.hosts[src].packets.push_back(&mut self.packets, packet);
             }
-            next = self.flows[flow as usize]
-                .sender
-                .emit(self.now, &self.settings);
         }
-        self.arm_timer(flow);
-        if !self.hosts[src].sending {
-            self.host_is_free(src);
+        if sent {
+            self.arm_timer(flow);
+            if !self.hosts[src].sending {
+                self.host_is_free(src);
+            }
         }
     }
 
     #[inline]
-    fn enqueue_fairly(&mut self, flow: u32, host: usize, packet: Packet) {
+    fn enqueue_fairly(&mut self, flow: u32, host: usize, packet: PacketId) {
         let waiting = &mut self.flows[flow as usize].waiting;
         if waiting.is_empty() {
             self.hosts[host].ready.push_back(flow);
         }
-        self.backlog.push_back(waiting, packet);
+        waiting.push_back(&mut self.packets, packet);
     }
 
     /// The host puts its next packet onto the wire, if it has one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn host_is_free(&mut self, host: usize) {
         match self.next_packet(host) {
             Some(packet) => self.transmit_from_host(host, packet),
@@ -135,56 +139,49 @@ impl<P: Policy> Simulator<P> {
         }
     }
 
-    #[inline]
-    fn next_packet(&mut self, host: usize) -> Option<Packet> {
-        if let Some(packet) = self.hosts[host].packets.pop_front() {
+    #[inline(always)]
+    fn next_packet(&mut self, host: usize) -> Option<PacketId> {
+        if let Some(packet) = self.hosts[host].packets.pop_front(&self.packets) {
             return Some(packet);
         }
         let flow = self.hosts[host].ready.pop_front()?;
         let waiting = &mut self.flows[flow as usize].waiting;
-        let packet = self.backlog.pop_front(waiting);
+        let packet = waiting.pop_front(&self.packets);
         if !waiting.is_empty() {
             self.hosts[host].ready.push_back(flow);
         }
         packet
     }
 
-    #[inline]
-    fn transmit_from_host(&mut self, host: usize, packet: Packet) {
+    #[inline(always)]
+    fn transmit_from_host(&mut self, host: usize, id: PacketId) {
         self.hosts[host].sending = true;
-        match self.common_size(packet.wire_bytes) {
-            Some(size) => {
-                let transmission = self.common[size].transmission;
-                let arrival = self.due_in(transmission + self.propagation);
-                self.arrivals[size].push(arrival, packet);
-                let free = self.due_in(transmission);
-                self.host_free[size].push(free, host as u16);
-            }
-            None => {
-                let transmission = self.transmission(packet.wire_bytes);
-                let arrival = self.due_in(transmission + self.propagation);
-                self.agenda.push(arrival, Timer::Arrival(packet));
-                let free = self.due_in(transmission);
-                self.agenda.push(free, Timer::HostFree(host as u16));
-            }
-        }
+        let packet = &self.packets[id];
+        let (class, transmission) = (packet.class, self.transmission(packet));
+        let delay = transmission + self.propagation;
+        self.events.arrive(self.now, delay, class, id);
+        self.events.free_host(self.now, transmission, class, host);
     }
 
     #[inline]
-    fn data_packet(&mut self, flow: u32, segment: Segment) -> Packet {
+    fn data_packet(&mut self, flow: u32, segment: Segment) -> PacketId {
+        let wire_bytes = (segment.payload + self.header_bytes) as u16;
+        let class = self.size_class(wire_bytes);
         let state = &mut self.flows[flow as usize];
         state.in_network += 1;
         self.counters.created += 1;
-        Packet {
+        self.packets.insert(Packet {
             stamp: self.now,
             flow,
             sequence: segment.index,
             sack: SackHandle::NONE,
-            wire_bytes: (segment.payload + self.header_bytes) as u16,
+            next: NO_PACKET,
+            wire_bytes,
             port: state.dst,
             kind: PacketKind::Data,
+            class,
             retransmission: segment.retransmission,
-        }
+        })
     }
 
     fn send_control(&mut self, flow: u32, kind: PacketKind) {
@@ -200,23 +197,27 @@ impl<P: Policy> Simulator<P> {
         };
         state.in_network += 1;
         self.counters.created += 1;
-        let packet = Packet {
+        let packet = self.packets.insert(Packet {
             stamp: self.now,
             flow,
             sequence: 0,
             sack: SackHandle::NONE,
+            next: NO_PACKET,
             wire_bytes,
             port: to,
             kind,
+            class: self.size_class(wire_bytes),
             retransmission: false,
-        };
+        });
         self.send_packet(usize::from(from), packet);
     }
 
-    #[inline]
-    fn send_packet(&mut self, host: usize, packet: Packet) {
+    #[inline(always)]
+    fn send_packet(&mut self, host: usize, packet: PacketId) {
         if self.hosts[host].sending {
-            self.hosts[host].packets.push_back(packet);
+            self.hosts[host]
+                .packets
+                .push_back(&mut self.packets, packet);
         } else {
             self.transmit_from_host(host, packet);
         }
@@ -225,28 +226,41 @@ impl<P: Policy> Simulator<P> {
 
 /// The receive side of a host.
 impl<P: Policy> Simulator<P> {
-    #[inline]
-    pub(super) fn deliver(&mut self, packet: Packet) {
+    #[inline(always)]
+    pub(super) fn deliver(&mut self, id: PacketId) {
+        let packet = &self.packets[id];
+        let flow = packet.flow;
         self.counters.delivered += 1;
-        self.flows[packet.flow as usize].in_network -= 1;
+        self.flows[flow as usize].in_network -= 1;
         match packet.kind {
-            PacketKind::Data => self.receive_data(packet),
-            PacketKind::Ack => self.receive_ack(packet),
-            PacketKind::Syn => self.send_control(packet.flow, PacketKind::SynAck),
-            PacketKind::SynAck => {
-                if !self.flows[packet.flow as usize].established {
-                    self.send_control(packet.flow, PacketKind::HandshakeAck);
-                    self.establish(packet.flow);
-                }
+            PacketKind::Data => self.receive_data(id),
+            PacketKind::Ack => self.receive_ack(id),
+            kind => {
+                self.packets.remove(id);
+                self.receive_control(flow, kind);
             }
-            PacketKind::HandshakeAck => {}
         }
     }
 
-    #[inline]
-    fn receive_data(&mut self, packet: Packet) {
-        let state = &mut self.flows[packet.flow as usize];
-        let delivered = state.receiver.receive(packet.sequence);
+    #[cold]
+    fn receive_control(&mut self, flow: u32, kind: PacketKind) {
+        match kind {
+            PacketKind::Syn => self.send_control(flow, PacketKind::SynAck),
+            PacketKind::SynAck if !self.flows[flow as usize].established => {
+                self.send_control(flow, PacketKind::HandshakeAck);
+                self.establish(flow);
+            }
+            _ => {}
+        }
+    }
+
+    /// The acknowledgement takes the place of the segment, with its stamp.
+    #[inline(always)]
+    fn receive_data(&mut self, id: PacketId) {
+        let packet = &self.packets[id];
+        let (flow, sequence) = (packet.flow, packet.sequence);
+        let state = &mut self.flows[flow as usize];
+        let delivered = state.receiver.receive(sequence);
         let acknowledgement = state.receiver.next_expected();
         let blocks = if self.settings.sack {
             state.receiver.sack_blocks()
@@ -261,7 +275,7 @@ impl<P: Policy> Simulator<P> {
                 meter.delivered(dst, u64::from(delivered) * u64::from(self.settings.mss));
             }
             if done {
-                self.complete(packet.flow);
+                self.complete(flow);
             }
         }
         let sack = match blocks {
@@ -269,21 +283,21 @@ impl<P: Policy> Simulator<P> {
             None => SackHandle::NONE,
         };
         self.counters.created += 1;
-        let answer = Packet {
-            stamp: packet.stamp,
-            flow: packet.flow,
-            sequence: acknowledgement,
-            sack,
-            wire_bytes: self.ack_bytes,
-            port: src,
-            kind: PacketKind::Ack,
-            retransmission: packet.retransmission,
-        };
-        self.send_packet(dst, answer);
+        let class = self.size_class(self.ack_bytes);
+        let answer = &mut self.packets[id];
+        answer.sequence = acknowledgement;
+        answer.sack = sack;
+        answer.wire_bytes = self.ack_bytes;
+        answer.port = src;
+        answer.kind = PacketKind::Ack;
+        answer.class = class;
+        self.send_packet(dst, id);
     }
 
-    #[inline]
-    fn receive_ack(&mut self, packet: Packet) {
+    #[inline(always)]
+    fn receive_ack(&mut self, id: PacketId) {
+        let packet = self.packets[id];
+        self.packets.remove(id);
         let blocks = self.sacks.take(packet.sack);
         // Karn's rule (RFC 6298 §3): the echo of a retransmission is ambiguous.
         let rtt = (!packet.retransmission).then(|| self.now - packet.stamp);

@@ -1,13 +1,14 @@
 //! What happens at the switch: admission, queueing, departure.
 
-use super::{Simulator, Timer};
-use crate::network::packet::{Packet, PacketKind};
+use super::Simulator;
+use crate::network::packet::{Packet, PacketId, PacketKind};
 use crate::switch::{Policy, Verdict, View};
 
 impl<P: Policy> Simulator<P> {
     /// The last bit of a packet has arrived: admit it or drop it.
-    #[inline]
-    pub(super) fn arrive_at_switch(&mut self, packet: Packet) {
+    #[inline(always)]
+    pub(super) fn arrive_at_switch(&mut self, id: PacketId) {
+        let packet = &self.packets[id];
         let port = usize::from(packet.port);
         let bytes = u64::from(packet.wire_bytes);
         let full = !self.buffer.fits(bytes);
@@ -17,7 +18,7 @@ impl<P: Policy> Simulator<P> {
             rate: self.rate,
         };
         if full || self.policy.on_arrival(view, port, bytes) == Verdict::Drop {
-            self.drop_packet(packet, full);
+            self.drop_packet(id, full);
             return;
         }
         self.buffer.store(port, bytes, self.now);
@@ -27,13 +28,18 @@ impl<P: Policy> Simulator<P> {
             rate: self.rate,
         };
         self.policy.on_enqueue(view, port, bytes);
-        self.ports[port].packets.push_back(packet);
-        if self.ports[port].packets.len() == 1 {
-            self.serve(port, packet);
+        let line = &mut self.ports[port];
+        if line.sending {
+            line.waiting.push_back(&mut self.packets, id);
+        } else {
+            line.sending = true;
+            self.serve(id);
         }
     }
 
-    fn drop_packet(&mut self, packet: Packet, full: bool) {
+    #[inline(never)]
+    fn drop_packet(&mut self, id: PacketId, full: bool) {
+        let packet = self.packets[id];
         let port = usize::from(packet.port);
         let bytes = u64::from(packet.wire_bytes);
         self.counters.drops += 1;
@@ -43,9 +49,10 @@ impl<P: Policy> Simulator<P> {
             if let Some(meter) = &mut self.meter {
                 meter.lost(port);
             }
-            self.note_hopeless_loss(packet);
+            self.note_hopeless_loss(&packet);
         }
         self.sacks.take(packet.sack);
+        self.packets.remove(id);
         self.flows[packet.flow as usize].in_network -= 1;
         let view = View {
             buffer: &self.buffer,
@@ -57,37 +64,30 @@ impl<P: Policy> Simulator<P> {
 
     /// A lost retransmission is not noticed before the timer expires (RFC 6675 §5.1), nor is the
     /// loss of one of a flow's last segments, behind which too few duplicates follow.
-    fn note_hopeless_loss(&mut self, packet: Packet) {
+    fn note_hopeless_loss(&mut self, packet: &Packet) {
         let flow = &mut self.flows[packet.flow as usize];
         let few_follow = packet.sequence + 3 >= flow.segments && !flow.sender.is_recovering();
         flow.doomed |= packet.retransmission || few_follow;
     }
 
-    /// The port begins to send the packet at the head of its queue.
-    #[inline]
-    fn serve(&mut self, port: usize, packet: Packet) {
+    /// The packet's port begins to send it.
+    #[inline(always)]
+    fn serve(&mut self, id: PacketId) {
+        let packet = &self.packets[id];
         if !self.count_in_service {
-            self.buffer
-                .release(port, u64::from(packet.wire_bytes), self.now);
+            let (port, bytes) = (usize::from(packet.port), u64::from(packet.wire_bytes));
+            self.buffer.release(port, bytes, self.now);
         }
-        match self.common_size(packet.wire_bytes) {
-            Some(size) => {
-                let due = self.due_in(self.common[size].transmission);
-                self.port_free[size].push(due, port as u16);
-            }
-            None => {
-                let due = self.due_in(self.transmission(packet.wire_bytes));
-                self.agenda.push(due, Timer::PortFree(port as u16));
-            }
-        }
+        let transmission = self.transmission(packet);
+        self.events
+            .free_port(self.now, transmission, packet.class, id);
     }
 
-    /// The last bit of the packet in service has left the port.
-    #[inline]
-    pub(super) fn port_is_free(&mut self, port: usize) {
-        let Some(packet) = self.ports[port].packets.pop_front() else {
-            return;
-        };
+    /// The last bit of the packet has left its port.
+    #[inline(always)]
+    pub(super) fn port_is_free(&mut self, id: PacketId) {
+        let packet = &self.packets[id];
+        let port = usize::from(packet.port);
         let bytes = u64::from(packet.wire_bytes);
         if self.count_in_service {
             self.buffer.release(port, bytes, self.now);
@@ -99,10 +99,10 @@ impl<P: Policy> Simulator<P> {
             rate: self.rate,
         };
         self.policy.on_departure(view, port, bytes);
-        let due = self.due_in(self.propagation);
-        self.deliveries.push(due, packet);
-        if let Some(&next) = self.ports[port].packets.front() {
-            self.serve(port, next);
+        self.events.deliver(self.now, self.propagation, id);
+        match self.ports[port].waiting.pop_front(&self.packets) {
+            Some(next) => self.serve(next),
+            None => self.ports[port].sending = false,
         }
     }
 }
