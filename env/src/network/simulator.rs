@@ -63,27 +63,28 @@ struct CommonSize {
     transmission: Time,
 }
 
-/// One flow: both ends of it.
+/// One flow: both ends of it. What the delivery of data touches comes first and fills one cache
+/// line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 struct Flow {
-    sender: Sender,
-    receiver: Receiver,
     /// Packets of this flow on their way, data and acknowledgements.
     in_network: u32,
     segments: u32,
+    src: u16,
+    dst: u16,
+    established: bool,
+    timer_pending: bool,
+    /// Only the timer can repair what was lost; kept for looking at, not for the protocol.
+    doomed: bool,
+    receiver: Receiver,
+    /// Data packets in its queue at the host.
+    waiting: PacketQueue,
+    sender: Sender,
     /// Position in the trace.
     place: u32,
     /// Position among the active flows.
     active_at: u32,
-    src: u16,
-    dst: u16,
-    established: bool,
-    /// Data packets in its queue at the host.
-    waiting: PacketQueue,
-    timer_pending: bool,
-    /// Only the timer can repair what was lost; kept for looking at, not for the protocol.
-    doomed: bool,
-    start: Time,
     established_at: Time,
     finish: Time,
 }
@@ -360,7 +361,10 @@ impl<P: Policy> Simulator<P> {
     /// Tells the event queue which flow starts next.
     fn schedule_next_start(&mut self) {
         let place = self.next_start;
-        let next = self.flows.get(place).map(|flow| (flow.start, place as u64));
+        let next = self.flows.get(place).map(|flow| {
+            let start = self.specs[flow.place as usize].start;
+            (start, place as u64)
+        });
         self.events.set_start(next);
     }
 
@@ -394,7 +398,6 @@ fn flows_in_start_order(trace: &Trace, settings: &Settings) -> Vec<Flow> {
                 waiting: PacketQueue::default(),
                 timer_pending: false,
                 doomed: false,
-                start: spec.start,
                 established_at: Time::MAX,
                 finish: Time::MAX,
             }
