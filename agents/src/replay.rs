@@ -31,7 +31,7 @@ pub struct Transition<'a> {
     pub chances: &'a [Chances],
     /// Reward of each port over the interval, `[ports]`.
     pub port_rewards: &'a [f32],
-    /// `e^{-Δt/τ}`, also where the episode ended.
+    /// Worth at the decision of the value that follows, also where the episode ended.
     pub discount: f32,
     /// c_k, the weight of this decision's entropy.
     pub entropy_weight: f32,

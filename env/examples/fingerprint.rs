@@ -24,7 +24,7 @@ const POLICIES: [&str; 8] = [
 ];
 
 /// Preset and settings.
-const SCENARIOS: [&[&str]; 12] = [
+const SCENARIOS: [&[&str]; 17] = [
     &["ndt-16x1g"],
     &["ndt-16x1g", "host_queue=fifo"],
     &["ndt-16x1g", "handshake=true", "min_rto_us=10000"],
@@ -37,6 +37,16 @@ const SCENARIOS: [&[&str]; 12] = [
     &["ndt-16x1g", "ports=96", "active_ports=8..96"],
     &["ns3-16x1g", "min_rto_us=10000"],
     &["ns3-16x1g", "buffer_bytes=100000", "host_queue=fair"],
+    &["ns3-16x1g", "transport=dctcp", "min_rto_us=10000"],
+    &["ns3-16x1g", "transport=cubic", "ecn_uncounted_packets=3"],
+    &["ndt-16x1g", "transport=dctcp", "delayed_ack=2"],
+    &["ndt-16x1g", "transport=cubic", "ecn_threshold_bytes=30000"],
+    &[
+        "ndt-16x1g",
+        "sack_block_bytes=8",
+        "handshake=true",
+        "delayed_ack=2",
+    ],
 ];
 
 const SEEDS: u64 = 3;

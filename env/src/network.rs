@@ -10,5 +10,5 @@ mod simulator;
 
 pub use isolated::IsolatedFlow;
 pub use outcome::{FlowRecord, Outcome, Summary, TimelineRow};
-pub(crate) use packet::{MAX_SACK_BLOCKS, SackBlocks};
+pub(crate) use packet::{MAX_SACK_BLOCKS, SackBlock, SackBlocks};
 pub use simulator::{FlowView, Pause, SimError, Simulator, Violation};

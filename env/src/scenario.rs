@@ -19,6 +19,7 @@ mod presets;
 mod range;
 mod settings;
 mod validate;
+mod workloads;
 
 use std::path::Path;
 
@@ -28,10 +29,11 @@ use crate::units::{Rate, Time};
 
 pub(crate) use error::suggestion;
 pub use error::{ScenarioError, SettingProblem};
-pub use kinds::{Arrivals, HostQueue, Recovery, TransportKind, UnknownName, Workload};
+pub use kinds::{Arrivals, HostQueue, Recovery, Traffic, TransportKind, UnknownName, Workload};
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
-pub use range::{RangeParseError, RangeU32};
+pub use range::{RangeF64, RangeParseError, RangeU32};
 pub use settings::Setting;
+pub use workloads::Workloads;
 
 /// The switch, the hosts, the transport, the traffic and the control loop of an experiment.
 ///
@@ -63,10 +65,16 @@ pub struct Scenario {
     pub overhead_bytes: u32,
     /// Congestion control (`newreno`).
     pub transport: TransportKind,
+    /// Whether CUBIC leaves slow start when delay grows (HyStart++, RFC 9406) (false).
+    pub hystart: bool,
     /// Selective acknowledgements (true).
     pub sack: bool,
-    /// Rate reduction in SACK loss recovery (`rfc`).
+    /// Bytes that each SACK block adds to an ACK of `ack_bytes` (0).
+    pub sack_block_bytes: u32,
+    /// Loss recovery with SACK (`rfc`).
     pub recovery: Recovery,
+    /// In-order segments that one acknowledgement covers; 1 is an acknowledgement each (1).
+    pub delayed_ack: u32,
     /// TCP timestamps: 12 bytes more on every data packet, ACK and SYN (false).
     pub timestamps: bool,
     /// Initial window, segments (10).
@@ -86,18 +94,35 @@ pub struct Scenario {
     pub host_queue: HostQueue,
     /// Whether the packet being serialised still counts in its queue and in the buffer (true).
     pub count_in_service: bool,
-    /// Offered load of each active port as a fraction of its rate (0.5).
-    pub load: f64,
-    /// Distribution of the flow sizes (`web_search`).
-    pub workload: Workload,
+    /// Queue length at which the switch marks data (ECN), bytes; 0 is off, but for `dctcp`, which
+    /// then has its own: see [`mark_threshold_bytes`](Scenario::mark_threshold_bytes) (0).
+    pub ecn_threshold_bytes: u64,
+    /// Packets at the head of a queue that count neither in it nor in the buffer, the one being
+    /// serialised among them: ns-3's device queue below a marking queue discipline. Needs
+    /// `count_in_service` to be false (0).
+    pub ecn_uncounted_packets: u32,
+    /// Which flows a trace is made of (`poisson`).
+    pub traffic: Traffic,
+    /// Offered load of each active port as a fraction of its rate, drawn uniformly per trace; of
+    /// each port with elephants, elephants alone, where there are such (0.5).
+    pub load: RangeF64,
+    /// Distribution of the flow sizes; of several, each trace draws one (`web_search`).
+    pub workload: Workloads,
     /// How flows towards one port are spread in time (`mixed`).
     pub arrivals: Arrivals,
-    /// Number of distinct sources of an active port, drawn uniformly per port (1..15).
+    /// Number of distinct sources of an active port, drawn uniformly per port; of a query or
+    /// burst, drawn for each, where there are such (1..15).
     pub incast_degree: RangeU32,
     /// Number of ports that receive flows, drawn uniformly per trace (1..16).
     pub active_ports: RangeU32,
     /// Number of flows of a trace, drawn log-uniformly per trace (100..1000).
     pub flows: RangeU32,
+    /// Mean time between the queries, or between the bursts to one port, microseconds (10,000).
+    pub query_gap_us: u64,
+    /// What each host answers to a query, or adds to a burst, bytes (64,000).
+    pub response_bytes: u64,
+    /// Size of an elephant, bytes (30,000,000).
+    pub elephant_bytes: u64,
     /// From a trigger to the moment its decision takes effect, microseconds (0).
     pub decision_latency_us: u64,
     /// A decision comes at the latest this long after the one before, microseconds; 0 is off (0).
@@ -185,9 +210,64 @@ impl Scenario {
         Time::from_us(self.syn_timeout_us.unwrap_or(self.min_rto_us))
     }
 
-    /// Mean time between the flows towards one active port, seconds: `8 · E[S] / (load · C)`.
-    pub fn flow_gap_seconds(&self) -> f64 {
-        8.0 * self.workload.distribution().mean() / (self.load * self.rate_bps as f64)
+    /// Mean time between the flows of `workload` towards one active port at `load`, seconds:
+    /// `8 · E[S] / (load · C)`.
+    pub fn flow_gap_seconds(&self, workload: Workload, load: f64) -> f64 {
+        8.0 * workload.distribution().mean() / (load * self.rate_bps as f64)
+    }
+
+    /// Time between the elephants towards one port at `load`, seconds: `8 · S / (load · C)`.
+    pub fn elephant_gap_seconds(&self, load: f64) -> f64 {
+        8.0 * self.elephant_bytes as f64 / (load * self.rate_bps as f64)
+    }
+
+    /// The mean of `value(size)` over the flows of all traces, sizes in bytes.
+    pub fn mean_over_sizes(&self, mut value: impl FnMut(u64) -> f64) -> f64 {
+        let elephant_ports = match self.traffic {
+            Traffic::Poisson => {
+                let workloads = self.workload.iter();
+                let sum: f64 = workloads
+                    .map(|workload| workload.distribution().expected(&mut value))
+                    .sum();
+                return sum / f64::from(self.workload.count());
+            }
+            Traffic::IncastElephants => self.active_ports.mean() - 1.0,
+            Traffic::BurstsOverElephants => self.active_ports.mean(),
+        };
+        let query_ports = match self.traffic {
+            Traffic::IncastElephants => 1.0,
+            _ => elephant_ports,
+        };
+        let elephants = elephant_ports / self.elephant_gap_seconds(self.load.mean());
+        let responses = query_ports * self.incast_degree.mean() / (self.query_gap_us as f64 * 1e-6);
+        (responses * value(self.response_bytes) + elephants * value(self.elephant_bytes))
+            / (responses + elephants)
+    }
+
+    /// Queue length at which the switch marks data, bytes; `None` without ECN.
+    ///
+    /// DCTCP without a setting has K of 20 full packets up to 1 Gbit/s, of 65 at 10 Gbit/s
+    /// (DCTCP, SIGCOMM 2010, §3.4), in between and beyond in proportion.
+    pub fn mark_threshold_bytes(&self) -> Option<u64> {
+        match self.ecn_threshold_bytes {
+            0 if self.transport == TransportKind::Dctcp => {
+                let gbps = self.rate_bps as f64 / 1e9;
+                let packets =
+                    (20.0 + 5.0 * (gbps - 1.0)).clamp(20.0, 65.0) * (gbps / 10.0).max(1.0);
+                Some(packets.round() as u64 * self.full_packet_bytes())
+            }
+            0 => None,
+            bytes => Some(bytes),
+        }
+    }
+
+    /// Packets at the head of a queue that count neither in it nor in the buffer.
+    pub fn uncounted_packets(&self) -> usize {
+        if self.count_in_service {
+            0
+        } else {
+            self.ecn_uncounted_packets.max(1) as usize
+        }
     }
 
     /// Bytes that timestamps add to a packet: 12 (RFC 7323 §3.2, padded) or 0.

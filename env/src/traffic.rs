@@ -1,7 +1,9 @@
-//! Flow traces: what they are, CSV in and out, size distributions and the generator.
+//! Flow traces: what they are, CSV in and out, size distributions, the generator, and traces from
+//! packet captures.
 
 mod flows_csv;
 mod generate;
+mod pcap;
 mod sizes;
 mod workload;
 
@@ -12,6 +14,7 @@ use crate::units::Time;
 pub use crate::scenario::Workload;
 pub use flows_csv::TraceError;
 pub use generate::generate;
+pub use pcap::{Capture, CaptureError, CaptureOptions, Skipped};
 pub use sizes::{SizeDistribution, SizeError};
 
 /// One flow: so many bytes from one host to another.

@@ -1,10 +1,16 @@
 //! End-host transport: window-based congestion control and loss recovery over real ACK packets.
 //!
 //! One file per congestion control behind the [`CongestionControl`] trait; loss recovery
-//! (`scoreboard`, `recovery`) and retransmission timing (`rtt`) are apart from it, so that
-//! every congestion control recovers in the same way. Sequence numbers count segments: every
+//! (`scoreboard`, `recovery`, `sender/`) and retransmission timing (`rtt`) are apart from it, so
+//! that every congestion control recovers in the same way. Sequence numbers count segments: every
 //! segment but a flow's last carries one MSS.
 
+mod congestion;
+mod cubic;
+mod cubic_ns3;
+mod dctcp;
+mod dctcp_ns3;
+mod hystart;
 mod newreno;
 mod ranges;
 mod receiver;
@@ -12,10 +18,17 @@ mod recovery;
 mod rtt;
 mod scoreboard;
 mod sender;
+#[cfg(test)]
+mod testing;
 
+pub(crate) use congestion::Congestion;
+pub use cubic::Cubic;
+pub use cubic_ns3::CubicNs3;
+pub use dctcp::Dctcp;
+pub use dctcp_ns3::DctcpNs3;
 pub use newreno::NewReno;
-pub(crate) use receiver::Receiver;
-pub(crate) use sender::{Segment, Sender};
+pub(crate) use receiver::{Answer, Receiver};
+pub(crate) use sender::{Ack, Segment, Sender};
 
 pub use crate::scenario::TransportKind;
 
@@ -37,15 +50,54 @@ impl Window {
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
+
+    /// Grows by `bytes`, up to the cap.
+    #[inline]
+    fn grow(&mut self, bytes: u32, settings: &Settings) {
+        self.cwnd = self.cwnd.saturating_add(bytes).min(settings.window_cap);
+    }
+}
+
+/// An acknowledgement, as congestion control sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Acked {
+    /// Segments that it acknowledged for the first time, cumulatively.
+    pub segments: u32,
+    /// First segment not acknowledged.
+    pub una: u32,
+    /// First segment never sent.
+    pub next: u32,
+    /// When it arrived.
+    pub now: Time,
+    /// Round-trip time measured by it.
+    pub rtt: Option<Time>,
+    /// Smoothed round-trip time; zero before the first measurement.
+    pub smoothed_rtt: Time,
+    /// It echoes a mark of the switch (ECN-Echo, RFC 3168 §6.1).
+    pub marked: bool,
 }
 
 /// How a window grows and shrinks. Loss detection and retransmission are not its business.
 pub trait CongestionControl {
-    /// New data was acknowledged outside loss recovery: grow the window.
-    fn on_ack(&mut self, window: &mut Window, settings: &Settings);
+    /// Takes note of an acknowledgement, before anything else is done with it. It is called in
+    /// every state, also in loss recovery.
+    fn observe(&mut self, _window: &mut Window, _acked: &Acked, _settings: &Settings) {}
+
+    /// New data was acknowledged outside fast recovery: grow the window.
+    fn on_ack(&mut self, window: &mut Window, acked: &Acked, settings: &Settings);
 
     /// The slow-start threshold after a loss, bytes; `flight` is the outstanding data, bytes.
-    fn ssthresh(&self, window: &Window, flight: u32, settings: &Settings) -> u32;
+    fn ssthresh(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32;
+
+    /// The window after a mark, bytes; asked at most once per window of data. A mark weighs as much
+    /// as a loss unless the congestion control says otherwise (RFC 3168 §5).
+    fn window_after_mark(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32 {
+        self.ssthresh(window, flight, settings)
+    }
+
+    /// The retransmission timer expired, after [`ssthresh`](CongestionControl::ssthresh) was asked;
+    /// `now` and the first segment never sent.
+    fn on_timeout(&mut self, _now: Time, _next: u32) {}
 }
 
 /// What all senders of a simulation share.
@@ -61,11 +113,23 @@ pub struct Settings {
     pub min_rto: Time,
     /// RTT assumed before the first sample.
     pub initial_rtt: Time,
+    /// Which congestion control.
+    pub transport: TransportKind,
+    /// Whether CUBIC leaves slow start when delay grows.
+    pub hystart: bool,
     /// Whether acknowledgements carry SACK blocks; without them loss recovery is RFC 6582's.
     pub sack: bool,
-    /// Which proportional rate reduction.
+    /// Which loss recovery.
     pub recovery: Recovery,
+    /// In-order segments that one acknowledgement covers.
+    pub delayed_ack: u32,
+    /// Longest delay of an acknowledgement.
+    pub ack_delay: Time,
 }
+
+/// Longest delay of an acknowledgement: Linux's least one, well within the half second of
+/// RFC 5681 §4.2.
+const ACK_DELAY: Time = Time::from_ms(40);
 
 impl Settings {
     pub(crate) fn from_scenario(scenario: &Scenario) -> Settings {
@@ -73,14 +137,26 @@ impl Settings {
             0 => u64::from(u32::MAX / 2),
             bytes => bytes,
         };
+        let min_rto = Time::from_us(scenario.min_rto_us);
         Settings {
             mss: scenario.mss,
             initial_window: scenario.init_cwnd,
             window_cap: u32::try_from(cap).unwrap_or(u32::MAX / 2),
-            min_rto: Time::from_us(scenario.min_rto_us),
+            min_rto,
             initial_rtt: Time::from_us(scenario.initial_rtt_us),
+            transport: scenario.transport,
+            hystart: scenario.hystart,
             sack: scenario.sack,
             recovery: scenario.recovery,
+            delayed_ack: scenario.delayed_ack,
+            // A delay as long as the timeout would make every odd segment time out.
+            ack_delay: ACK_DELAY.min(Time(min_rto.0 / 2)),
         }
+    }
+
+    /// Whether the senders are ns-3's.
+    #[inline]
+    pub(crate) fn is_ns3(&self) -> bool {
+        self.recovery == Recovery::Ns3
     }
 }

@@ -102,7 +102,7 @@ fn a_flow_takes_little_memory() {
     };
     let per_flow = (bytes(20_000) - bytes(10_000)) / 10_000.0;
     println!("{per_flow:.0} bytes per flow");
-    assert!(per_flow <= 310.0, "{per_flow} bytes per flow");
+    assert!(per_flow <= 380.0, "{per_flow} bytes per flow");
 }
 
 /// 32 environments in training, their traces, queues and histories included.

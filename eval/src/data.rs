@@ -1,6 +1,6 @@
 //! What an evaluation holds: the contents of `report.json`.
 
-use bufgym_env::scenario::Scenario;
+use bufgym_env::scenario::{Scenario, Traffic};
 use serde::{Deserialize, Serialize};
 
 use crate::format;
@@ -70,6 +70,12 @@ pub struct TraceResult {
     pub short_p99_fct_ms: Option<f64>,
     /// Mean FCT of the flows of at least 1 MB.
     pub long_mean_fct_ms: Option<f64>,
+    /// Mean FCT of the in-cast flows: those of a group that starts together.
+    #[serde(default)]
+    pub incast_mean_fct_ms: Option<f64>,
+    /// 99th percentile of the FCTs of the in-cast flows.
+    #[serde(default)]
+    pub incast_p99_fct_ms: Option<f64>,
     /// Mean slowdown of the flows of at most 100 KB.
     pub short_mean_slowdown: Option<f64>,
     /// Mean slowdown of the flows of at least 1 MB.
@@ -127,6 +133,12 @@ pub struct PolicySummary {
     pub short_p99_fct_ms: Option<f64>,
     /// Mean over traces of the mean FCT of flows of at least 1 MB.
     pub long_mean_fct_ms: Option<f64>,
+    /// Mean over traces with in-cast flows of the mean FCT of these.
+    #[serde(default)]
+    pub incast_mean_fct_ms: Option<f64>,
+    /// Mean over traces with in-cast flows of the 99th percentile of the FCTs of these.
+    #[serde(default)]
+    pub incast_p99_fct_ms: Option<f64>,
     /// Mean over traces of mean FCT / mean FCT of DT (α = 1).
     pub ratio_to_dt: Option<Interval>,
     /// Mean over traces of p99 FCT / p99 FCT of DT (α = 1).
@@ -231,15 +243,37 @@ fn hosts(scenario: &Scenario) -> String {
 }
 
 fn traffic(scenario: &Scenario) -> String {
-    format!(
-        "{}, load {} per active port, {} arrivals, {} active ports, in-cast degree {}, {} flows per trace",
-        scenario.workload,
-        format::percent(Some(scenario.load)),
-        scenario.arrivals,
-        scenario.active_ports,
-        scenario.incast_degree,
-        scenario.flows,
-    )
+    let load = scenario.load;
+    let load = if load.is_single() {
+        format::percent(Some(load.min))
+    } else {
+        let ends = [load.min, load.max].map(|end| format::percent(Some(end)));
+        ends.join(" to ")
+    };
+    let shape = format!(
+        "{} active ports, in-cast degree {}, {} flows per trace",
+        scenario.active_ports, scenario.incast_degree, scenario.flows,
+    );
+    let queries = format!(
+        "{} bytes from each host every {} µs on average",
+        scenario.response_bytes, scenario.query_gap_us
+    );
+    let elephants = format!(
+        "elephants of {} bytes, load {load} per port with elephants",
+        scenario.elephant_bytes
+    );
+    match scenario.traffic {
+        Traffic::Poisson => format!(
+            "{}, load {load} per active port, {} arrivals, {shape}",
+            scenario.workload, scenario.arrivals,
+        ),
+        Traffic::IncastElephants => {
+            format!("in-cast to one port, {queries}; {elephants}; {shape}")
+        }
+        Traffic::BurstsOverElephants => {
+            format!("bursts to every active port, {queries}; {elephants}; {shape}")
+        }
+    }
 }
 
 /// Queue length against threshold on one trace, binned in time (Fig. 10 of the NDT paper).

@@ -325,6 +325,8 @@ fn trace_result(
         short_mean_fct_ms: number(s.short_mean_fct_ms),
         short_p99_fct_ms: number(s.short_p99_fct_ms),
         long_mean_fct_ms: number(s.long_mean_fct_ms),
+        incast_mean_fct_ms: number(s.incast_mean_fct_ms),
+        incast_p99_fct_ms: number(s.incast_p99_fct_ms),
         short_mean_slowdown: number(s.short_mean_slowdown),
         long_mean_slowdown: number(s.long_mean_slowdown),
         drops: s.drops,

@@ -158,7 +158,7 @@ fn json(evaluation: &Evaluation) -> Result<Vec<u8>, OutputError> {
 }
 
 /// The columns of `per_trace.csv`, in order.
-pub const PER_TRACE_COLUMNS: [&str; 17] = [
+pub const PER_TRACE_COLUMNS: [&str; 19] = [
     "policy",
     "trace",
     "seed",
@@ -176,6 +176,8 @@ pub const PER_TRACE_COLUMNS: [&str; 17] = [
     "p99_occupancy",
     "decisions",
     "ratio_to_dt",
+    "incast_mean_fct_ms",
+    "incast_p99_fct_ms",
 ];
 
 /// `per_trace.csv`: one row per policy and trace; a field without a number is empty.
@@ -216,6 +218,8 @@ fn csv_row(result: &TraceResult) -> [String; PER_TRACE_COLUMNS.len()] {
         number(result.p99_occupancy),
         result.decisions.to_string(),
         number(result.ratio_to_dt),
+        number(result.incast_mean_fct_ms),
+        number(result.incast_p99_fct_ms),
     ]
 }
 
@@ -281,12 +285,12 @@ mod tests {
             Some(
                 "policy,trace,seed,flows,mean_fct_ms,p50_fct_ms,p95_fct_ms,p99_fct_ms,mean_slowdown,\
                  short_mean_fct_ms,short_p99_fct_ms,long_mean_fct_ms,drops,timeouts,p99_occupancy,\
-                 decisions,ratio_to_dt"
+                 decisions,ratio_to_dt,incast_mean_fct_ms,incast_p99_fct_ms"
             )
         );
         assert_eq!(
             lines.next(),
-            Some("cs,0,2654435769,300,5,1,20,45,1,1.5,15,,50,5,0.8,0,0.5")
+            Some("cs,0,2654435769,300,5,1,20,45,1,1.5,15,,50,5,0.8,0,0.5,2,")
         );
         assert_eq!(lines.count(), 1);
     }

@@ -111,6 +111,8 @@ fn summarise_one(
         short_mean_fct_ms: mean(|r| r.short_mean_fct_ms),
         short_p99_fct_ms: mean(|r| r.short_p99_fct_ms),
         long_mean_fct_ms: mean(|r| r.long_mean_fct_ms),
+        incast_mean_fct_ms: mean(|r| r.incast_mean_fct_ms),
+        incast_p99_fct_ms: mean(|r| r.incast_p99_fct_ms),
         ratio_to_dt: stats::bootstrap_mean(&ratios, resamples, seed),
         p99_ratio_to_dt: stats::bootstrap_mean(&tail_ratios, resamples, seed),
         best_ratio: ratios.iter().copied().min_by(f64::total_cmp),

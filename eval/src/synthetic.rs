@@ -40,6 +40,8 @@ fn result(policy: &str, trace: u64, mean: f64) -> TraceResult {
         short_mean_fct_ms: some(mean * 0.3),
         short_p99_fct_ms: some(mean * 3.0),
         long_mean_fct_ms: None,
+        incast_mean_fct_ms: some(mean * 0.4),
+        incast_p99_fct_ms: None,
         short_mean_slowdown: some(mean / 4.0),
         long_mean_slowdown: None,
         drops: (mean * 10.0) as u64,

@@ -116,6 +116,17 @@ fn warn_unfinished(outcome: &Outcome, common: &Common) {
     }
 }
 
+/// A line about the in-cast flows, where there are any.
+fn in_cast(s: &Summary) -> String {
+    if !s.incast_mean_fct_ms.is_finite() {
+        return String::new();
+    }
+    format!(
+        "in-cast     mean {:.3}  p99 {:.3}   (flows that start as a group)\n",
+        s.incast_mean_fct_ms, s.incast_p99_fct_ms
+    )
+}
+
 fn describe(policy: &Contestant, scenario: &Scenario, s: &Summary) -> String {
     let or_dash = |value: f64| {
         if value.is_finite() {
@@ -129,6 +140,7 @@ fn describe(policy: &Contestant, scenario: &Scenario, s: &Summary) -> String {
          FCT ms      mean {mean}  p50 {p50}  p95 {p95}  p99 {p99}\n\
          short       mean {short}  p99 {short99}   (at most 100 kB)\n\
          long        mean {long}   (at least 1 MB)\n\
+         {incast}\
          slowdown    mean {slowdown}  short {short_slowdown}  long {long_slowdown}\n\
          drops       {drops} ({drops_data} data, {dropped} bytes), timeouts {timeouts}\n\
          buffer      at most {occupancy} bytes, 99 % of the time below {p99_occupancy:.1} %\n\
@@ -145,6 +157,7 @@ fn describe(policy: &Contestant, scenario: &Scenario, s: &Summary) -> String {
         short = or_dash(s.short_mean_fct_ms),
         short99 = or_dash(s.short_p99_fct_ms),
         long = or_dash(s.long_mean_fct_ms),
+        incast = in_cast(s),
         slowdown = or_dash(s.mean_slowdown),
         short_slowdown = or_dash(s.short_mean_slowdown),
         long_slowdown = or_dash(s.long_mean_slowdown),

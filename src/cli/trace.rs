@@ -1,26 +1,41 @@
-//! `bufgym trace`: a generated flow list as CSV.
+//! `bufgym trace`: a flow list as CSV, generated or from a packet capture.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use bufgym::env::traffic::{Capture, CaptureOptions, Trace};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Common;
-use super::error::{CliResult, ResultExt as _};
+use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::Output;
 use super::scenario::{ScenarioArgs, TraceChoice};
 
-/// Generate the flows of a scenario and write them as CSV
+/// Generate the flows of a scenario, or find those in a packet capture, and write them as CSV
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     bufgym trace --scenario ndt-16x1g --seed 3 --out flows.csv\n  \
     bufgym trace --set flows=200..200 --set arrivals=synchronised --out flows.csv\n  \
+    bufgym trace --from-pcap capture.pcapng --ports 16 --out flows.csv\n  \
     bufgym sim --policy dt --trace flows.csv")]
 pub struct TraceArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
     #[command(flatten)]
     choice: TraceChoice,
+    /// Packet capture (pcap or pcapng): every direction with payload becomes a flow
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["scenario", "set", "index", "split"])]
+    from_pcap: Option<PathBuf>,
+    /// A pause of a connection after which its payload is a new flow, milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 1_000, requires = "from_pcap",
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    idle_ms: u64,
+    /// Switch ports: the hosts of the capture are dealt out to them in turn [default: one port for
+    /// each host]
+    #[arg(long, value_name = "N", requires = "from_pcap",
+        value_parser = clap::value_parser!(u32).range(2..=4_096))]
+    ports: Option<u32>,
     /// File to write: id,src,dst,start_ns,size_bytes,kind,query,priority
     #[arg(long, value_name = "FLOWS.csv")]
     out: PathBuf,
@@ -31,30 +46,75 @@ pub struct TraceArgs {
 
 /// Runs the command.
 pub fn run(args: TraceArgs, common: &Common) -> CliResult {
-    let scenario = args.scenario.resolve()?;
-    let trace = args.choice.generate(&scenario, common.seed())?;
+    let (trace, mut value, text) = match &args.from_pcap {
+        None => generated(&args, common)?,
+        Some(path) => captured(path, &args, common)?,
+    };
     let output = Output::file(&args.out, args.force)?;
     output.write_file(|file| trace.to_writer(file).or_failure())?;
-    let bytes: u64 = trace.flows.iter().map(|flow| flow.size).sum();
+    if common.quiet && !common.json {
+        return Ok(());
+    }
+    let bytes = trace.total_bytes();
+    if let Value::Object(fields) = &mut value {
+        fields.insert("out".to_owned(), json!(args.out));
+        fields.insert("flows".to_owned(), json!(trace.flows.len()));
+        fields.insert("bytes".to_owned(), json!(bytes));
+    }
     let text = format!(
-        "{}: {} flows, {:.1} MB, trace seed {}",
+        "{}: {} flows, {:.1} MB, {text}",
         args.out.display(),
         trace.flows.len(),
-        bytes as f64 / 1e6,
-        trace.seed
+        bytes as f64 / 1e6
     );
+    common.print(&value, &text)
+}
+
+fn generated(args: &TraceArgs, common: &Common) -> CliResult<(Trace, Value, String)> {
+    let scenario = args.scenario.resolve()?;
+    let trace = args.choice.generate(&scenario, common.seed())?;
     let value = json!({
-        "out": args.out,
-        "flows": trace.flows.len(),
-        "bytes": bytes,
         "trace_seed": trace.seed,
         "scenario": scenario.name,
         "split": args.choice.split,
         "index": args.choice.index,
         "seed": common.seed(),
     });
-    if common.quiet && !common.json {
-        return Ok(());
+    let text = format!("trace seed {}", trace.seed);
+    Ok((trace, value, text))
+}
+
+fn captured(path: &Path, args: &TraceArgs, common: &Common) -> CliResult<(Trace, Value, String)> {
+    if common.seed.is_some() {
+        return Err(CliError::bad(
+            "--seed cannot be used with --from-pcap: nothing is random in a capture",
+        ));
     }
-    common.print(&value, &text)
+    // Before the work, which may take a while.
+    Output::file(&args.out, args.force)?;
+    let options = CaptureOptions {
+        idle: Duration::from_millis(args.idle_ms),
+        ports: args.ports,
+    };
+    let capture = Capture::read(path, &options).or_bad_input()?;
+    let skipped = &capture.skipped;
+    if skipped.total() > 0 && !common.json {
+        common.note(format!("packets in no flow: {skipped}"));
+    }
+    let text = format!(
+        "from {} packets of {} hosts; simulate it with --set ports={}",
+        capture.packets,
+        capture.hosts.len(),
+        capture.ports
+    );
+    let value = json!({
+        "capture": path,
+        "idle_ms": args.idle_ms,
+        "packets": capture.packets,
+        "hosts": capture.hosts.len(),
+        "addresses": capture.hosts,
+        "ports": capture.ports,
+        "skipped": skipped,
+    });
+    Ok((capture.trace, value, text))
 }

@@ -39,7 +39,7 @@ pub struct TrainArgs {
     /// Change one setting of the scenario; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Decisions of all workers together [default: 240000]
+    /// Decisions of all workers together [default: 600000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "minutes",
         value_parser = clap::value_parser!(u64).range(1..))]
     steps: Option<u64>,
@@ -140,10 +140,7 @@ impl TrainArgs {
     fn config(&self, common: &Common) -> CliResult<TrainConfig> {
         let mut config = match &self.config {
             Some(file) => TrainConfig::load(file).map_err(classify)?,
-            None => TrainConfig {
-                seed: common.seed(),
-                ..TrainConfig::default()
-            },
+            None => TrainConfig::default(),
         };
         config.seed = common.seed.unwrap_or(config.seed);
         config.rollout.workers = self.workers.map_or(config.rollout.workers, usize::from);
@@ -252,6 +249,15 @@ mod tests {
         assert_eq!(free_run(runs.path(), "a"), runs.path().join("a"));
         std::fs::write(runs.path().join("a/config.toml"), "x").unwrap();
         assert_eq!(free_run(runs.path(), "a"), runs.path().join("a-2"));
+    }
+
+    #[test]
+    fn the_help_tells_the_default_budget() {
+        let command = TrainArgs::augment_args(clap::Command::new("train"));
+        let steps = command.get_arguments().find(|arg| arg.get_id() == "steps");
+        let help = steps.and_then(clap::Arg::get_help).unwrap().to_string();
+        let default = TrainConfig::default().budget.steps.unwrap();
+        assert!(help.contains(&format!("[default: {default}]")), "{help}");
     }
 
     #[test]

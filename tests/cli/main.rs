@@ -1,6 +1,7 @@
 //! The binary as a user runs it: arguments in, exit code, stdout, stderr and files out.
 
 mod bad_input;
+mod captures;
 mod checkpoints;
 mod evaluation;
 mod harness;

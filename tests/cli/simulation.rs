@@ -71,6 +71,8 @@ fn the_files_have_the_documented_fields() {
         "packets_per_s",
         "max_occupancy_bytes",
         "decisions",
+        "incast_mean_fct_ms",
+        "incast_p99_fct_ms",
     ] {
         assert!(summary.get(field).is_some(), "no {field}");
         assert_eq!(run.json()[field], summary[field], "{field}");

@@ -28,7 +28,7 @@ use crate::TrainError;
 /// assert_eq!(config.rollout.workers, 8);
 /// # Ok::<(), bufgym_train::TrainError>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
     /// Where the run folder is made.
@@ -56,6 +56,24 @@ pub struct TrainConfig {
     pub validation: ValidationConfig,
     /// Stored states.
     pub checkpoint: CheckpointConfig,
+}
+
+impl Default for TrainConfig {
+    fn default() -> Self {
+        Self {
+            out: PathBuf::new(),
+            force: false,
+            scenario: Scenario::default(),
+            objective: Objective::default(),
+            seed: 1,
+            budget: Budget::default(),
+            rollout: RolloutConfig::default(),
+            learner: LearnerConfig::default(),
+            sac: SacConfig::default(),
+            validation: ValidationConfig::default(),
+            checkpoint: CheckpointConfig::default(),
+        }
+    }
 }
 
 /// When a training ends: at whichever limit comes first.

@@ -115,6 +115,14 @@ fn check_row(batch: &Batch, row: usize, stored: &[Naive], n_step: usize) {
         .map(|&a| cell_centre(a.into()))
         .collect();
     assert_eq!(of(&batch.actions, 1), centres);
+    let chances = first.chances.iter().flat_map(|chances| {
+        let sum: f32 = chances.iter().map(|&chance| f32::from(chance)).sum();
+        chances.map(|chance| f32::from(chance) / sum)
+    });
+    assert_eq!(
+        of(&batch.chances, ALPHAS.len()),
+        chances.collect::<Vec<_>>()
+    );
     assert_eq!(of(&batch.windows, UNFOLDED), unfold(&first.observation));
     assert_eq!(
         of(&batch.state, STATE),

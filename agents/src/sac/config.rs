@@ -48,7 +48,7 @@ pub struct SacConfig {
     /// Samples that the advantage's least squares remembers: a sample's weight falls by e after so
     /// many others. (M)
     pub advantage_samples: u64,
-    /// Ridge of these least squares, relative to one sample. (M)
+    /// Ridge of these least squares: as much as this many samples with features of size one. (M)
     pub advantage_ridge: f64,
     /// Updates after which the step sizes of actor and critics have halved; they fall as
     /// `1 / (1 + updates / halving)`. The value of one decision among hundreds is small against

@@ -49,9 +49,10 @@ pub struct ControlOptions {
     /// What the reward is counted from.
     pub baseline: RewardBaseline,
     /// Pays for delays as soon as they are certain, and looks no further ahead than this time
-    /// constant, seconds. Needs [`RewardBaseline::UnlimitedBuffer`].
+    /// constant, seconds. Without [`RewardBaseline::UnlimitedBuffer`], or where the objective has no
+    /// `fct`, there is nothing to tell delays from, and this has no effect.
     ///
-    /// A drop's cost arrives one minimum RTO later, hundreds of decisions. But once a flow waits
+    /// A drop's cost arrives one minimum RTO later, some 75 decisions. But once a flow waits
     /// for its timer, the wait is certain. With Φ(s) minus the flow time ahead beyond the
     /// baseline's, as far as it can be told from the state, the reward is `r + γΦ(s') - Φ(s)`,
     /// which alone would leave the best policy as it is (Ng, Harada and Russell 1999), and what
@@ -341,8 +342,8 @@ impl ControlEnv {
         self.observation.as_slice()
     }
 
-    /// Writes `[ports, PRIVILEGED]`: the state of the senders and what
-    /// is yet to come, for critics in training.
+    /// Writes `[ports, PRIVILEGED]`: the state of the senders and what is yet to come, for critics
+    /// in training. What compares with an unlimited buffer is zero where the reward does not.
     ///
     /// # Panics
     /// When `out` is shorter than that.

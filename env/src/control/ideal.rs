@@ -205,8 +205,9 @@ impl Arrivals {
     /// Flows that start at a port within `span` after `now`, and their bytes.
     pub(super) fn within(&self, port: usize, now: Time, span: Time) -> (u64, u64) {
         let flows = &self.ports[port];
+        let end = Time(now.as_ps().saturating_add(span.as_ps()));
         let first = flows.partition_point(|&(start, _)| start <= now);
-        let last = flows.partition_point(|&(start, _)| start <= now + span);
+        let last = flows.partition_point(|&(start, _)| start <= end);
         let bytes = |end: usize| end.checked_sub(1).map_or(0, |index| flows[index].1);
         ((last - first) as u64, bytes(last) - bytes(first))
     }
@@ -216,7 +217,7 @@ impl Arrivals {
 mod tests {
     use super::*;
     use crate::rng::{Split, trace_seed};
-    use crate::traffic::generate;
+    use crate::traffic::{FlowSpec, generate};
 
     #[test]
     fn the_areas_add_up_to_the_flow_times_without_drops() {
@@ -248,10 +249,14 @@ mod tests {
         let flow = trace.flows[50];
         let now = flow.start;
         let expected = trace.flows.iter().filter(|other| {
-            other.dst == flow.dst && other.start > now && other.start <= now + Time::from_ms(20)
+            other.dst == flow.dst && other.start > now && other.start <= now + Time::from_ms(500)
         });
         let sizes: Vec<u64> = expected.map(|other| other.size).collect();
-        let (flows, bytes) = arrivals.within(flow.dst as usize, now, Time::from_ms(20));
+        assert!(sizes.len() > 1);
+        let everything = arrivals.within(flow.dst as usize, Time::ZERO, Time::MAX).0;
+        let later = |other: &&FlowSpec| other.dst == flow.dst && other.start > Time::ZERO;
+        assert_eq!(everything, trace.flows.iter().filter(later).count() as u64);
+        let (flows, bytes) = arrivals.within(flow.dst as usize, now, Time::from_ms(500));
         assert_eq!((flows, bytes), (sizes.len() as u64, sizes.iter().sum()));
     }
 }

@@ -80,6 +80,9 @@ impl Sums {
 /// Largest port count for which distinct senders are counted exactly.
 const MAX_SOURCES: usize = 1024;
 
+/// How far ahead arrivals are counted, in quarters of the buffer's drain time.
+const WINDOWS: [u64; 5] = [1, 4, 16, 64, 256];
+
 /// What is known beyond the present of the simulation.
 #[derive(Clone, Copy)]
 pub(super) struct Foresight<'a> {
@@ -114,14 +117,14 @@ pub(super) fn write<P: Policy>(
     let rows = out.chunks_exact_mut(PRIVILEGED);
     for (port, row) in (0..ports).zip(rows) {
         let (sums, senders, lag) = (&sums[port], &senders[port], lags[port]);
-        let upcoming = |quarters: u64| {
-            let span = Time(scale.drain.as_ps() / 4 * quarters);
+        let upcoming = WINDOWS.map(|quarters| {
+            let span = Time((scale.drain.as_ps() / 4).saturating_mul(quarters));
             foresight.arrivals.within(port, now, span)
-        };
-        let flows_within = |quarters| log_scaled(upcoming(quarters).0 as f64);
-        let bytes_within = |quarters: u64| {
-            let room = scale.buffer * quarters as f64 / 4.0;
-            log_scaled(8.0 * upcoming(quarters).1 as f64 / room)
+        });
+        let flows_within = |window: usize| log_scaled(upcoming[window].0 as f64);
+        let bytes_within = |window: usize| {
+            let room = scale.buffer * WINDOWS[window] as f64 / 4.0;
+            log_scaled(8.0 * upcoming[window].1 as f64 / room)
         };
         let ideal_unit = 4.0 / scale.min_rto_s;
         let distinct: u32 = senders.iter().map(|word| word.count_ones()).sum();
@@ -141,13 +144,13 @@ pub(super) fn write<P: Policy>(
             log_scaled(lag.overdue),
             log_scaled(lag.slack_s * ideal_unit),
             log_scaled(lag.early_s * ideal_unit),
+            flows_within(0),
             flows_within(1),
-            flows_within(4),
-            flows_within(16),
+            flows_within(2),
+            bytes_within(1),
+            bytes_within(2),
+            bytes_within(3),
             bytes_within(4),
-            bytes_within(16),
-            bytes_within(64),
-            bytes_within(256),
         ]);
     }
 }

@@ -82,9 +82,12 @@ pub struct Registry {
 }
 
 /// Names of the environments of this crate and the presets they simulate.
-const STANDARD: [(&str, &str); 2] = [
+const STANDARD: [(&str, &str); 5] = [
     ("bufgym/NDT-16x1G-v0", "ndt-16x1g"),
     ("bufgym/NS3-16x1G-v0", "ns3-16x1g"),
+    ("bufgym/NDT-96x10G-Incast-v0", "ndt-96x10g-incast"),
+    ("bufgym/NDT-Testbed-4x1G-v0", "ndt-testbed-4x1g"),
+    ("bufgym/NDT-4to2-Incast-v0", "ndt-4to2-incast"),
 ];
 
 impl Registry {

@@ -103,8 +103,14 @@ pub(super) enum Timer {
     /// A retransmission timer may have expired; it is read when the event falls due, so that
     /// restarting a timer costs nothing.
     Retransmission(u32),
+    /// A flow sends its first data.
+    Begin(u32),
     /// A SYN may have been lost; the number of SYNs sent before.
     Syn(u32, u8),
+    /// A SYN-ACK may have been lost.
+    SynAck(u32),
+    /// An acknowledgement may have waited long enough.
+    DelayedAck(u32),
     /// The control loop asked to be woken; its tag.
     Alarm(u64),
 }
@@ -157,6 +163,7 @@ impl Default for Line {
 impl Line {
     #[inline(always)]
     fn push(&mut self, due: Due, subject: u32) {
+        debug_assert!(self.iter().last().is_none_or(|last| last.0 < due));
         // One slot more for the end.
         if self.tail + 1 - self.head == self.slots.len() {
             self.grow();
@@ -297,6 +304,22 @@ impl EventQueue {
     #[inline(always)]
     pub(super) fn deliver(&mut self, now: Time, delay: Time, packet: PacketId) {
         self.schedule(now, delay, DELIVERY, packet);
+    }
+
+    /// Takes a place in the order of simultaneous events.
+    #[inline]
+    pub(super) fn reserve(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// As [`deliver`](EventQueue::deliver), in a reserved place. Of two deliveries that are due at
+    /// the same time, the one scheduled first must have the earlier place.
+    #[inline]
+    pub(super) fn deliver_in(&mut self, place: u64, now: Time, delay: Time, packet: PacketId) {
+        let due = Due::new(now + delay, place, DELIVERY);
+        self.lines[usize::from(DELIVERY)].push(due, packet);
+        self.offer(DELIVERY, due);
     }
 
     /// The next flow to start, by its place in the order of starts.

@@ -79,6 +79,11 @@ pub struct Summary {
     pub short_p99_fct_ms: f64,
     /// Mean FCT of flows of at least 1 MB.
     pub long_mean_fct_ms: f64,
+    /// Mean FCT of in-cast flows: those of a group that starts together
+    /// ([`FlowSpec::query`] not -1).
+    pub incast_mean_fct_ms: f64,
+    /// 99th percentile of the same.
+    pub incast_p99_fct_ms: f64,
     /// Mean slowdown of flows of at most 100 kB.
     pub short_mean_slowdown: f64,
     /// Mean slowdown of flows of at least 1 MB.
@@ -129,10 +134,10 @@ fn mean(values: &[f64]) -> f64 {
 impl Summary {
     /// Fills in what follows from the flow records.
     pub(crate) fn with_records(mut self, records: &[FlowRecord]) -> Summary {
-        let class = |keep: &dyn Fn(u64) -> bool| -> (Vec<f64>, Vec<f64>) {
+        let class = |keep: &dyn Fn(&FlowSpec) -> bool| -> (Vec<f64>, Vec<f64>) {
             let mut fcts: Vec<f64> = Vec::new();
             let mut slowdowns = Vec::new();
-            for record in records.iter().filter(|record| keep(record.spec.size)) {
+            for record in records.iter().filter(|record| keep(&record.spec)) {
                 if let (Some(fct), Some(slowdown)) = (record.fct, record.slowdown) {
                     fcts.push(fct.as_ms_f64());
                     slowdowns.push(slowdown);
@@ -142,8 +147,9 @@ impl Summary {
             (fcts, slowdowns)
         };
         let (all, slowdowns) = class(&|_| true);
-        let (short, short_slowdowns) = class(&|size| size <= SHORT_BYTES);
-        let (long, long_slowdowns) = class(&|size| size >= LONG_BYTES);
+        let (short, short_slowdowns) = class(&|flow| flow.size <= SHORT_BYTES);
+        let (long, long_slowdowns) = class(&|flow| flow.size >= LONG_BYTES);
+        let (incast, _) = class(&|flow| flow.query >= 0);
         self.flows = records.len() as u64;
         self.completed = all.len() as u64;
         self.mean_fct_ms = mean(&all);
@@ -154,6 +160,8 @@ impl Summary {
         self.short_mean_fct_ms = mean(&short);
         self.short_p99_fct_ms = nearest_rank(&short, 99.0);
         self.long_mean_fct_ms = mean(&long);
+        self.incast_mean_fct_ms = mean(&incast);
+        self.incast_p99_fct_ms = nearest_rank(&incast, 99.0);
         self.short_mean_slowdown = mean(&short_slowdowns);
         self.long_mean_slowdown = mean(&long_slowdowns);
         self

@@ -66,6 +66,46 @@ pub(crate) struct Packet {
     pub(crate) class: SizeClass,
     /// Sent before (an echo of its stamp is no valid RTT sample: Karn's rule, RFC 6298 §3).
     pub(crate) retransmission: bool,
+    /// What the switch, or the receiver in an acknowledgement, says of congestion.
+    pub(crate) marks: Marks,
+}
+
+/// Explicit congestion notification: two independent marks in a byte.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Marks(u8);
+
+impl Marks {
+    const MARKED: u8 = 1;
+    const CONGESTED: u8 = 2;
+
+    /// An acknowledgement that echoes a mark, or not.
+    #[inline]
+    pub(crate) fn echo(marked: bool) -> Marks {
+        Marks(u8::from(marked) * Marks::MARKED)
+    }
+
+    /// The switch marks data.
+    pub(crate) fn mark(&mut self) {
+        self.0 |= Marks::MARKED;
+    }
+
+    /// The switch marks a packet without data.
+    pub(crate) fn congest(&mut self) {
+        self.0 |= Marks::CONGESTED;
+    }
+
+    /// Data: marked by the switch, Congestion Experienced. Acknowledgement: echoes such a mark
+    /// (RFC 3168 §5, §6.1).
+    #[inline]
+    pub(crate) fn marked(self) -> bool {
+        self.0 & Marks::MARKED != 0
+    }
+
+    /// A packet without data that the switch has marked, which only ns-3 allows.
+    #[inline]
+    pub(crate) fn congested(self) -> bool {
+        self.0 & Marks::CONGESTED != 0
+    }
 }
 
 impl Packet {
@@ -197,12 +237,15 @@ impl PacketQueue {
         Some(first)
     }
 
-    /// Wire bytes of all packets. Complexity: O(packets).
-    pub(crate) fn bytes(self, packets: &PacketStore) -> u64 {
+    /// Wire bytes of all packets but the first ones. Complexity: O(packets).
+    pub(crate) fn bytes(self, packets: &PacketStore, mut skipped: usize) -> u64 {
         let (mut bytes, mut at) = (0, self.head);
         while at != NO_PACKET {
             let packet = &packets[at];
-            bytes += u64::from(packet.wire_bytes);
+            if skipped == 0 {
+                bytes += u64::from(packet.wire_bytes);
+            }
+            skipped = skipped.saturating_sub(1);
             at = packet.next;
         }
         bytes
@@ -293,6 +336,7 @@ mod tests {
             kind: PacketKind::Ack,
             class: SizeClass::Ack,
             retransmission: false,
+            marks: Marks::default(),
         };
         let mut packets = PacketStore::default();
         let mut queues = [PacketQueue::default(); 2];
@@ -303,7 +347,8 @@ mod tests {
         assert_eq!(packets.live(), 10);
         for (parity, queue) in queues.iter_mut().enumerate() {
             assert_eq!(queue.iter(&packets).count(), 5);
-            assert_eq!(queue.bytes(&packets), 5 * 64);
+            assert_eq!(queue.bytes(&packets, 0), 5 * 64);
+            assert_eq!(queue.bytes(&packets, 2), 3 * 64);
             for step in 0..5 {
                 let id = queue.pop_front(&packets).unwrap();
                 assert_eq!(packets[id].sequence as usize, 2 * step + parity);

@@ -74,13 +74,14 @@ struct Flow {
     src: u16,
     dst: u16,
     established: bool,
-    timer_pending: bool,
     /// Only the timer can repair what was lost; kept for looking at, not for the protocol.
     doomed: bool,
     receiver: Receiver,
     /// Data packets in its queue at the host.
     waiting: PacketQueue,
     sender: Sender,
+    /// When its timer event falls due.
+    timer_at: Time,
     /// Position in the trace.
     place: u32,
     /// Position among the active flows.
@@ -96,6 +97,10 @@ struct Port {
     waiting: PacketQueue,
     /// A packet is being serialised.
     sending: bool,
+    /// Packets that wait.
+    length: u32,
+    /// When the delivery of the packet in service was scheduled, for ns-3.
+    order: u64,
 }
 
 /// Counts over a run.
@@ -107,6 +112,7 @@ struct Counters {
     drops: u64,
     drops_data: u64,
     dropped_bytes: u64,
+    marks: u64,
     timeouts: u64,
 }
 
@@ -125,12 +131,16 @@ pub struct Simulator<P = AnyPolicy> {
     propagation: Time,
     header_bytes: u32,
     ack_bytes: u16,
+    sack_block_bytes: u16,
     syn_bytes: u16,
     overhead_bytes: u64,
     syn_timeout: Time,
     fair_hosts: bool,
     handshake: bool,
-    count_in_service: bool,
+    /// Packets at the head of a queue that do not count in it.
+    uncounted: usize,
+    /// Queue length at which data is marked, bytes.
+    mark_threshold: Option<u64>,
     time_limit: Time,
     common: [CommonSize; 2],
     isolated: IsolatedFlow,
@@ -207,12 +217,14 @@ impl<P: Policy> Simulator<P> {
             propagation: scenario.propagation(),
             header_bytes,
             ack_bytes,
+            sack_block_bytes: scenario.sack_block_bytes as u16,
             syn_bytes,
             overhead_bytes,
             syn_timeout: scenario.syn_timeout(),
             fair_hosts: scenario.host_queue == HostQueue::Fair,
             handshake: scenario.handshake,
-            count_in_service: scenario.count_in_service,
+            uncounted: scenario.uncounted_packets(),
+            mark_threshold: scenario.mark_threshold_bytes(),
             time_limit: match scenario.max_simulated_ms {
                 // Without a limit only what is due never is later.
                 0 => Time(Time::MAX.0 - 1),
@@ -252,7 +264,7 @@ impl<P: Policy> Simulator<P> {
             if self.completed == self.flows.len() {
                 break Pause::Finished;
             }
-            if !self.step() {
+            if !self.run_event() {
                 break Pause::TimeLimit;
             }
             if self.policy.decision_due() {
@@ -269,8 +281,12 @@ impl<P: Policy> Simulator<P> {
     }
 
     /// Runs one event; `false` when none is left before the limit of simulated time.
-    #[inline]
     pub fn step(&mut self) -> bool {
+        self.run_event()
+    }
+
+    #[inline(always)]
+    fn run_event(&mut self) -> bool {
         let due = self.events.next();
         if due.time() > self.time_limit {
             return false;
@@ -331,7 +347,10 @@ impl<P: Policy> Simulator<P> {
             Timer::Free(Freed::Host(host)) => self.host_is_free(host),
             Timer::Free(Freed::PortOf(packet)) => self.port_is_free(packet),
             Timer::Retransmission(flow) => self.on_retransmission_timer(flow),
+            Timer::Begin(flow) => self.pump(flow),
             Timer::Syn(flow, sent) => self.on_syn_timer(flow, sent),
+            Timer::SynAck(flow) => self.on_syn_ack_timer(flow),
+            Timer::DelayedAck(flow) => self.on_ack_timer(flow),
             Timer::Alarm(tag) => self.rung = Some(tag),
         }
     }
@@ -387,7 +406,7 @@ fn flows_in_start_order(trace: &Trace, settings: &Settings) -> Vec<Flow> {
             let spec = &trace.flows[place];
             Flow {
                 sender: Sender::new(spec.size, settings),
-                receiver: Receiver::default(),
+                receiver: Receiver::new(settings),
                 in_network: 0,
                 segments: spec.size.div_ceil(u64::from(settings.mss)) as u32,
                 place: place as u32,
@@ -396,7 +415,7 @@ fn flows_in_start_order(trace: &Trace, settings: &Settings) -> Vec<Flow> {
                 dst: spec.dst as u16,
                 established: false,
                 waiting: PacketQueue::default(),
-                timer_pending: false,
+                timer_at: Time::MAX,
                 doomed: false,
                 established_at: Time::MAX,
                 finish: Time::MAX,

@@ -76,17 +76,22 @@ named! {
     TransportKind {
         /// NewReno; with SACK the recovery is that of RFC 6675 and RFC 6937.
         NewReno = "newreno",
+        /// CUBIC (RFC 9438).
+        Cubic = "cubic",
+        /// CUBIC as ns-3 3.37's TcpCubic has it, for comparing the simulators.
+        CubicNs3 = "cubic-ns3",
+        /// DCTCP (RFC 8257), with marks of the switch.
+        Dctcp = "dctcp",
     }
 }
 
 named! {
-    /// How the sending rate is reduced during loss recovery with SACK.
+    /// Loss recovery with SACK.
     Recovery {
-        /// Proportional rate reduction as in RFC 6937.
+        /// RFC 6675 with the proportional rate reduction of RFC 6937.
         Rfc = "rfc",
-        /// Proportional rate reduction as ns-3 3.37 has it: `RecoverFS` is what is unacknowledged
-        /// at entry, the slow-start bound applies only after an acknowledged retransmission, and
-        /// the window is not set to `ssthresh` at the end.
+        /// As ns-3 3.37's TcpSocketBase does it, with its time stamps in milliseconds, for comparing
+        /// the simulators.
         Ns3 = "ns3",
     }
 }
@@ -98,6 +103,20 @@ named! {
         Fair = "fair",
         /// One queue for all flows of the host.
         Fifo = "fifo",
+    }
+}
+
+named! {
+    /// Which flows a trace is made of.
+    Traffic {
+        /// Flows of a workload towards every active port, as `arrivals` says (NDT §VI-A).
+        Poisson = "poisson",
+        /// Queries to one port, which many hosts answer at once, while other ports receive
+        /// elephants (NDT §VI-B, Fig. 8(d)).
+        IncastElephants = "incast_elephants",
+        /// Elephants to a few ports from hosts that also send them bursts together (NDT §VI-D,
+        /// Fig. 10).
+        BurstsOverElephants = "bursts_over_elephants",
     }
 }
 

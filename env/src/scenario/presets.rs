@@ -1,6 +1,8 @@
 //! The scenarios that have a name. All of them are data in this file.
 
-use super::{Arrivals, HostQueue, RangeU32, Recovery, Scenario, TransportKind, Workload};
+use super::{
+    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Traffic, TransportKind, Workload,
+};
 
 /// A scenario with a name and one line that says what it is.
 pub struct Preset {
@@ -35,6 +37,25 @@ pub const PRESETS: &[Preset] = &[
                   loss recovery of ns-3 3.37, for comparing the simulators",
         build: ns3_16x1g,
     },
+    Preset {
+        name: "ndt-96x10g-incast",
+        summary: "96 ports at 10 Gbit/s with 6 MB of buffer: 95 hosts answer one port at once every \
+                  10 ms while 47 others receive elephants, NewReno, minRTO 200 ms (NDT §VI-B, \
+                  Fig. 8(d))",
+        build: ndt_96x10g_incast,
+    },
+    Preset {
+        name: "ndt-testbed-4x1g",
+        summary: "4 hosts at 1 Gbit/s with 256 kB of buffer, web search or data mining at 10 to 90 % \
+                  load, CUBIC, minRTO 200 ms (NDT §VI-C, Fig. 9)",
+        build: ndt_testbed_4x1g,
+    },
+    Preset {
+        name: "ndt-4to2-incast",
+        summary: "4 senders to two ports at 1 Gbit/s with 256 kB of buffer: overlapping bursts over \
+                  elephants, NewReno, minRTO 200 ms (NDT §VI-D, Fig. 10)",
+        build: ndt_4to2_incast,
+    },
 ];
 
 pub(super) fn ndt_16x1g() -> Scenario {
@@ -50,8 +71,11 @@ pub(super) fn ndt_16x1g() -> Scenario {
         syn_bytes: 64,
         overhead_bytes: 0,
         transport: TransportKind::NewReno,
+        hystart: false,
         sack: true,
+        sack_block_bytes: 0,
         recovery: Recovery::Rfc,
+        delayed_ack: 1,
         timestamps: false,
         init_cwnd: 10,
         max_cwnd_bytes: 0,
@@ -61,12 +85,18 @@ pub(super) fn ndt_16x1g() -> Scenario {
         syn_timeout_us: None,
         host_queue: HostQueue::Fair,
         count_in_service: true,
-        load: 0.5,
-        workload: Workload::WebSearch,
+        ecn_threshold_bytes: 0,
+        ecn_uncounted_packets: 0,
+        traffic: Traffic::Poisson,
+        load: RangeF64::new(0.5, 0.5),
+        workload: Workload::WebSearch.into(),
         arrivals: Arrivals::Mixed,
         incast_degree: RangeU32::new(1, 15),
         active_ports: RangeU32::new(1, 16),
         flows: RangeU32::new(100, 1_000),
+        query_gap_us: 10_000,
+        response_bytes: 64_000,
+        elephant_bytes: 30_000_000,
         decision_latency_us: 0,
         max_interval_us: 0,
         max_decisions: 0,
@@ -83,12 +113,69 @@ fn ns3_16x1g() -> Scenario {
         header_bytes: 54,
         ack_bytes: 54,
         syn_bytes: 58,
+        sack_block_bytes: 8,
         recovery: Recovery::Ns3,
         max_cwnd_bytes: 130_320,
         handshake: true,
         syn_timeout_us: Some(10_000),
         host_queue: HostQueue::Fifo,
         count_in_service: false,
+        ..ndt_16x1g()
+    }
+}
+
+/// The paper takes the traffic from DCTCP (SIGCOMM 2010, §4.2.3) and gives neither sizes nor rates.
+/// A new elephant starts at each of the 47 ports every 26.7 ms, where one alone takes 25.0 ms: the
+/// port nearly always has one, and two for a while when their sources were busy.
+fn ndt_96x10g_incast() -> Scenario {
+    Scenario {
+        name: "ndt-96x10g-incast".to_owned(),
+        ports: 96,
+        rate_bps: 10_000_000_000,
+        buffer_bytes: 6_000_000,
+        propagation_ns: 2_000,
+        traffic: Traffic::IncastElephants,
+        load: RangeF64::new(0.9, 0.9),
+        incast_degree: RangeU32::new(95, 95),
+        active_ports: RangeU32::new(48, 48),
+        flows: RangeU32::new(2_000, 2_000),
+        ..ndt_16x1g()
+    }
+}
+
+/// The traffic generator of the testbed is one of clients that each ask all servers, one at a
+/// time. Over 43,000 flows in 50 runs of each of nine loads are about 100 a run.
+fn ndt_testbed_4x1g() -> Scenario {
+    Scenario {
+        name: "ndt-testbed-4x1g".to_owned(),
+        ports: 4,
+        buffer_bytes: 256_000,
+        transport: TransportKind::Cubic,
+        load: RangeF64::new(0.1, 0.9),
+        workload: [Workload::WebSearch, Workload::DataMining].into(),
+        arrivals: Arrivals::Spread,
+        incast_degree: RangeU32::new(3, 3),
+        active_ports: RangeU32::new(4, 4),
+        flows: RangeU32::new(100, 100),
+        ..ndt_16x1g()
+    }
+}
+
+/// The paper gives the shape alone. A burst of four times 250 kB is four buffers and keeps its port
+/// busy for 8 ms; at each of two ports one comes every 40 ms, so every third meets one at the other
+/// port.
+fn ndt_4to2_incast() -> Scenario {
+    Scenario {
+        name: "ndt-4to2-incast".to_owned(),
+        ports: 6,
+        buffer_bytes: 256_000,
+        traffic: Traffic::BurstsOverElephants,
+        load: RangeF64::new(0.6, 0.6),
+        incast_degree: RangeU32::new(4, 4),
+        active_ports: RangeU32::new(2, 2),
+        flows: RangeU32::new(400, 400),
+        query_gap_us: 40_000,
+        response_bytes: 250_000,
         ..ndt_16x1g()
     }
 }

@@ -1,4 +1,4 @@
-//! Inclusive ranges of whole numbers, written `lo..hi` or as one number.
+//! Inclusive ranges of numbers, written `lo..hi` or as one number.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,7 +48,7 @@ impl fmt::Display for RangeU32 {
 
 /// A text that is not a range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is neither a whole number nor a range such as 1..16")]
+#[error("`{0}` is neither a number nor a range such as 1..16")]
 pub struct RangeParseError(pub String);
 
 impl FromStr for RangeU32 {
@@ -97,6 +97,105 @@ impl<'de> Deserialize<'de> for RangeU32 {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<RangeU32, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(RangeVisitor)
+    }
+}
+
+/// The numbers from `min` to `max`.
+///
+/// Written `"0.1..0.9"` in files and on the command line, or as a single number where both ends
+/// are equal. A range with `min > max` can be written down but is refused by
+/// [`Scenario::validate`](super::Scenario::validate).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RangeF64 {
+    /// The smallest value.
+    pub min: f64,
+    /// The largest value.
+    pub max: f64,
+}
+
+impl RangeF64 {
+    /// The range from `min` to `max`.
+    pub const fn new(min: f64, max: f64) -> RangeF64 {
+        RangeF64 { min, max }
+    }
+
+    /// The middle of the range.
+    pub fn mean(self) -> f64 {
+        (self.min + self.max) / 2.0
+    }
+
+    /// Whether there is one value only.
+    pub fn is_single(self) -> bool {
+        self.min.total_cmp(&self.max).is_eq()
+    }
+}
+
+impl From<f64> for RangeF64 {
+    fn from(value: f64) -> RangeF64 {
+        RangeF64::new(value, value)
+    }
+}
+
+impl fmt::Display for RangeF64 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_single() {
+            write!(f, "{}", self.min)
+        } else {
+            write!(f, "{}..{}", self.min, self.max)
+        }
+    }
+}
+
+impl FromStr for RangeF64 {
+    type Err = RangeParseError;
+
+    fn from_str(text: &str) -> Result<RangeF64, RangeParseError> {
+        let error = || RangeParseError(text.to_owned());
+        let number = |part: &str| part.trim().parse::<f64>().map_err(|_| error());
+        match text.split_once("..") {
+            Some((min, max)) => Ok(RangeF64::new(number(min)?, number(max)?)),
+            None => number(text).map(RangeF64::from),
+        }
+    }
+}
+
+impl Serialize for RangeF64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.is_single() {
+            serializer.serialize_f64(self.min)
+        } else {
+            serializer.collect_str(self)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RangeF64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RangeF64, D::Error> {
+        struct RangeVisitor;
+        impl Visitor<'_> for RangeVisitor {
+            type Value = RangeF64;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number or a range such as \"0.1..0.9\"")
+            }
+
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<RangeF64, E> {
+                Ok(RangeF64::from(value))
+            }
+
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<RangeF64, E> {
+                Ok(RangeF64::from(value as f64))
+            }
+
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<RangeF64, E> {
+                Ok(RangeF64::from(value as f64))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<RangeF64, E> {
                 text.parse().map_err(E::custom)
             }
         }

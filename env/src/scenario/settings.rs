@@ -1,7 +1,10 @@
 //! Settings by name: one table serves `--set`, TOML in and TOML out.
 
 use super::error::SettingProblem;
-use super::{Arrivals, HostQueue, RangeU32, Recovery, Scenario, TransportKind, Workload};
+use super::{
+    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Traffic, TransportKind, Workload,
+    Workloads,
+};
 
 /// A value as it was written, before it is known which setting it is for.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,22 +97,24 @@ macro_rules! unsigned_field {
 }
 unsigned_field!(u32, u64);
 
-impl Field for f64 {
-    fn from_written(written: &Written) -> Result<f64, String> {
+impl Field for RangeF64 {
+    fn from_written(written: &Written) -> Result<RangeF64, String> {
         let value = match written {
-            Written::Float(value) => Some(*value),
-            Written::Integer(value) => Some(*value as f64),
-            Written::Bare(text) => text.parse().ok(),
+            Written::Float(value) => Some(RangeF64::from(*value)),
+            Written::Integer(value) => Some(RangeF64::from(*value as f64)),
+            Written::Bare(text) | Written::Text(text) => text.parse().ok(),
             _ => None,
         };
-        value.ok_or_else(|| written.is_not("a number"))
+        value.ok_or_else(|| written.is_not("a number or a range such as 0.1..0.9"))
     }
 
     fn to_toml(&self) -> String {
-        if self.is_nan() {
+        if self.min.is_nan() {
             "nan".to_owned()
+        } else if self.is_single() {
+            format!("{:?}", self.min)
         } else {
-            format!("{self:?}")
+            format!("\"{self}\"")
         }
     }
 }
@@ -193,7 +198,21 @@ macro_rules! named_field {
         }
     )+};
 }
-named_field!(TransportKind, Recovery, HostQueue, Arrivals, Workload);
+named_field!(TransportKind, Recovery, HostQueue, Traffic, Arrivals);
+
+impl Field for Workloads {
+    fn from_written(written: &Written) -> Result<Workloads, String> {
+        let names: Vec<_> = Workload::ALL.iter().map(|value| value.name()).collect();
+        let expected = format!("one or several of {}", names.join(","));
+        let text = written.words().ok_or_else(|| written.is_not(&expected))?;
+        text.parse()
+            .map_err(|error: super::UnknownName| error.to_string())
+    }
+
+    fn to_toml(&self) -> String {
+        format!("\"{self}\"")
+    }
+}
 
 /// Name and meaning of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,9 +266,12 @@ settings! {
     ack_bytes: "bytes of an ACK on the wire",
     syn_bytes: "bytes of a SYN or SYN-ACK on the wire",
     overhead_bytes: "preamble and gap per packet, on the line only, bytes",
-    transport: "congestion control: newreno",
+    transport: "congestion control: newreno | cubic | dctcp | cubic-ns3",
+    hystart: "cubic leaves slow start when delay grows (HyStart++)",
     sack: "selective acknowledgements",
-    recovery: "rate reduction in loss recovery: rfc | ns3",
+    sack_block_bytes: "bytes of an ACK per SACK block, on top of ack_bytes",
+    recovery: "loss recovery: rfc | ns3",
+    delayed_ack: "in-order segments that one ACK covers; 1: an ACK each",
     timestamps: "TCP timestamps, 12 bytes more per packet",
     init_cwnd: "initial window, segments",
     max_cwnd_bytes: "largest congestion window, bytes; 0: not capped",
@@ -259,12 +281,18 @@ settings! {
     syn_timeout_us: "first timeout of a SYN, us, or min_rto",
     host_queue: "how the flows of a host share its interface: fair | fifo",
     count_in_service: "the packet being serialised counts in its queue",
-    load: "offered load of an active port, fraction of its rate",
-    workload: "flow sizes: web_search | data_mining | fb_hadoop | ali_storage",
+    ecn_threshold_bytes: "queue length at which data is marked; 0: off, dctcp's own",
+    ecn_uncounted_packets: "packets at the head of a queue that count nowhere",
+    traffic: "poisson | incast_elephants | bursts_over_elephants",
+    load: "offered load of an active port, fraction of its rate; uniform per trace",
+    workload: "web_search, data_mining, fb_hadoop, ali_storage; one per trace",
     arrivals: "flows in time: mixed | spread | synchronised",
     incast_degree: "sources of an active port, uniform per port",
     active_ports: "ports that receive flows, uniform per trace",
     flows: "flows of a trace, log-uniform per trace",
+    query_gap_us: "mean time between queries or bursts to a port, us",
+    response_bytes: "what each host answers to a query, or adds to a burst, bytes",
+    elephant_bytes: "size of a background flow, bytes",
     decision_latency_us: "from a trigger to its decision taking effect, us",
     max_interval_us: "longest time between decisions, us; 0: off",
     max_decisions: "an episode is truncated after so many decisions; 0: off",

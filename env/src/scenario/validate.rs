@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use super::{RangeU32, Recovery, Scenario, ScenarioError};
+use super::{RangeU32, Recovery, Scenario, ScenarioError, Traffic, TransportKind};
+use crate::traffic::Trace;
 
 /// Longest time that a setting in microseconds may hold: 100 s. With it no sum of a few delays
 /// comes near the 213 days of a `Time`.
@@ -122,13 +123,36 @@ impl Scenario {
             self.buffer_bytes,
             largest,
             1_000_000_000_000,
-        )
+        )?;
+        let uncounted = u64::from(self.ecn_uncounted_packets);
+        check.within("ecn_uncounted_packets", uncounted, 0, 1_000)?;
+        if uncounted > 0 && self.count_in_service {
+            let problem = "must be 0 where count_in_service is true";
+            return check.invalid("ecn_uncounted_packets", uncounted, problem);
+        }
+        let threshold = self.ecn_threshold_bytes;
+        check.within("ecn_threshold_bytes", threshold, 0, 1_000_000_000_000)
     }
 
     fn validate_transport(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         if !self.sack && self.recovery == Recovery::Ns3 {
             let problem = "ns3 is a recovery with SACK; must be rfc where sack is false";
             return check.invalid("recovery", self.recovery, problem);
+        }
+        check.within(
+            "sack_block_bytes",
+            u64::from(self.sack_block_bytes),
+            0,
+            1_000,
+        )?;
+        check.within("delayed_ack", u64::from(self.delayed_ack), 1, 1_000)?;
+        if self.delayed_ack > 1 && self.recovery == Recovery::Ns3 {
+            let problem = "must be 1 where recovery is ns3";
+            return check.invalid("delayed_ack", self.delayed_ack, problem);
+        }
+        if self.transport == TransportKind::CubicNs3 && self.recovery != Recovery::Ns3 {
+            let problem = "cubic-ns3 belongs to recovery ns3; must be cubic otherwise";
+            return check.invalid("transport", self.transport, problem);
         }
         check.within("init_cwnd", u64::from(self.init_cwnd), 1, 10_000)?;
         if self.max_cwnd_bytes != 0 && self.max_cwnd_bytes < u64::from(self.mss) {
@@ -154,8 +178,15 @@ impl Scenario {
 
     fn validate_traffic(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         // Written so that NaN fails too.
-        if !(self.load > 0.0 && self.load <= 1.5) {
+        if !(self.load.min > 0.0 && self.load.max <= 1.5) {
             return check.invalid("load", self.load, "must be above 0 and at most 1.5");
+        }
+        if self.load.min > self.load.max {
+            let problem = format!(
+                "the range is empty; the smaller number comes first, as in {}..{}",
+                self.load.max, self.load.min
+            );
+            return check.invalid("load", self.load, problem);
         }
         let others = self.ports - 1;
         check.range_within(
@@ -171,11 +202,26 @@ impl Scenario {
             " (there are no more ports)",
         )?;
         check.range_within("flows", self.flows, 10_000_000, "")?;
+        check.within("query_gap_us", self.query_gap_us, 1, MAX_US)?;
+        check.within("response_bytes", self.response_bytes, 1, Trace::MAX_SIZE)?;
+        check.within("elephant_bytes", self.elephant_bytes, 1, Trace::MAX_SIZE)?;
+        match self.traffic {
+            Traffic::Poisson => self.validate_poisson(check),
+            Traffic::IncastElephants | Traffic::BurstsOverElephants => self.validate_queries(check),
+        }
+    }
+
+    fn validate_poisson(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         // On average over the fewest active ports; the last term is for the wait for the first
         // group of flows.
         let gaps = f64::from(self.flows.max) / f64::from(self.active_ports.min)
             + f64::from(self.incast_degree.max);
-        let days = gaps * self.flow_gap_seconds() / 86_400.0;
+        let longest_gap = self
+            .workload
+            .iter()
+            .map(|workload| self.flow_gap_seconds(workload, self.load.min))
+            .fold(0.0, f64::max);
+        let days = gaps * longest_gap / 86_400.0;
         if days > MAX_DAYS {
             return check.invalid(
                 "load",
@@ -183,6 +229,47 @@ impl Scenario {
                 format!(
                     "with this workload, rate_bps and flows a trace would last {days:.0} days; \
                      must be at most {MAX_DAYS}: raise load or lower flows"
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    fn validate_queries(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        let degree = self.incast_degree;
+        let senders = self.ports.saturating_sub(self.active_ports.max);
+        if self.traffic == Traffic::BurstsOverElephants && degree.max > senders {
+            return check.invalid(
+                "incast_degree",
+                degree,
+                format!(
+                    "bursts come from hosts that receive nothing, and with {} ports and \
+                     active_ports = {} there may be only {senders} of them; lower one of the two \
+                     or raise ports",
+                    self.ports, self.active_ports
+                ),
+            );
+        }
+        if self.flows.min < degree.max {
+            return check.invalid(
+                "flows",
+                self.flows,
+                format!(
+                    "a query is never cut short; must be at least the in-cast degree, {}",
+                    degree.max
+                ),
+            );
+        }
+        // The wait for the first query, and the others by the smallest degree.
+        let queries = 1.0 + f64::from(self.flows.max) / f64::from(degree.min);
+        let days = queries * self.query_gap_us as f64 / 86_400e6;
+        if days > MAX_DAYS {
+            return check.invalid(
+                "query_gap_us",
+                self.query_gap_us,
+                format!(
+                    "with this incast_degree and flows a trace would last {days:.0} days; must be \
+                     at most {MAX_DAYS}: lower query_gap_us or flows"
                 ),
             );
         }

@@ -1,3 +1,5 @@
 mod csv;
 mod generator;
+mod pcap;
+mod queries;
 mod sizes;

@@ -1,27 +1,50 @@
 //! TCP NewReno's window (RFC 5681 §3.1, RFC 6582).
 
-use super::{CongestionControl, Settings, Window};
+use super::{Acked, CongestionControl, Settings, Window};
 
 /// Slow start adds one segment for every acknowledgement, congestion avoidance about one segment
 /// per round trip; a loss halves the outstanding data.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct NewReno;
 
+/// What congestion avoidance adds for an acknowledgement, bytes (RFC 5681 §3.1, equation 3); at
+/// least one, so that a huge window still grows.
+#[inline]
+fn avoidance_step(window: &Window, settings: &Settings) -> u32 {
+    let square = u64::from(settings.mss) * u64::from(settings.mss);
+    ((square / u64::from(window.cwnd)) as u32).max(1)
+}
+
+/// Half of what is outstanding, but two segments at least (RFC 5681 §3.1, equation 4).
+#[inline]
+pub(super) fn half(flight: u32, settings: &Settings) -> u32 {
+    (flight / 2).max(2 * settings.mss)
+}
+
+/// Grows a window as Reno does.
+#[inline]
+pub(super) fn grow(window: &mut Window, acked: &Acked, settings: &Settings) {
+    if acked.segments == 0 {
+        return;
+    }
+    if !window.in_slow_start() {
+        return window.grow(avoidance_step(window, settings), settings);
+    }
+    window.grow(settings.mss, settings);
+    // ns-3 counts what an acknowledgement covers beyond one segment as one of congestion avoidance.
+    if settings.is_ns3() && acked.segments > 1 && !window.in_slow_start() {
+        window.grow(avoidance_step(window, settings), settings);
+    }
+}
+
 impl CongestionControl for NewReno {
     #[inline]
-    fn on_ack(&mut self, window: &mut Window, settings: &Settings) {
-        let increase = if window.in_slow_start() {
-            settings.mss
-        } else {
-            // RFC 5681 §3.1, equation 3; at least one byte, so that a huge window still grows.
-            let square = u64::from(settings.mss) * u64::from(settings.mss);
-            ((square / u64::from(window.cwnd)) as u32).max(1)
-        };
-        window.cwnd = (window.cwnd + increase).min(settings.window_cap);
+    fn on_ack(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
+        grow(window, acked, settings);
     }
 
-    fn ssthresh(&self, _window: &Window, flight: u32, settings: &Settings) -> u32 {
-        (flight / 2).max(2 * settings.mss)
+    fn ssthresh(&mut self, _window: &Window, flight: u32, settings: &Settings) -> u32 {
+        half(flight, settings)
     }
 }
 
@@ -29,6 +52,7 @@ impl CongestionControl for NewReno {
 mod tests {
     use super::*;
     use crate::scenario::Scenario;
+    use crate::transport::testing::acked;
 
     #[test]
     fn doubles_in_slow_start_then_adds_about_a_segment_per_window() {
@@ -39,11 +63,11 @@ mod tests {
             ssthresh: 20 * mss,
         };
         for _ in 0..10 {
-            NewReno.on_ack(&mut window, &settings);
+            NewReno.on_ack(&mut window, &acked(1), &settings);
         }
         assert_eq!(window.cwnd, 20 * mss);
         for _ in 0..20 {
-            NewReno.on_ack(&mut window, &settings);
+            NewReno.on_ack(&mut window, &acked(1), &settings);
         }
         assert!(window.cwnd > 20 * mss + mss * 9 / 10 && window.cwnd <= 21 * mss);
     }

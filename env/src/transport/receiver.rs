@@ -1,18 +1,55 @@
 //! The receiving end: what has arrived, and what the acknowledgement says about it.
 
+mod ns3;
+
+use super::Settings;
 use super::ranges::RangeSet;
 use crate::network::{MAX_SACK_BLOCKS, SackBlocks};
+use crate::units::Time;
+
+use ns3::Reports;
+
+/// What an acknowledgement says besides its number.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Answer {
+    /// When the segment that it answers was sent.
+    pub(crate) stamp: Time,
+    /// That segment had been sent before.
+    pub(crate) retransmission: bool,
+    /// That segment was marked by the switch.
+    pub(crate) marked: bool,
+}
 
 /// Receive state of one flow.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Receiver {
     next: u32,
+    /// In-order segments that wait for their acknowledgement.
+    pending: u32,
+    /// The handshake is over.
+    pub(crate) accepted: bool,
+    /// SYN-ACKs sent.
+    syn_acks: u8,
     held: RangeSet,
+    /// The answer to the first of them; for ns-3 the time stamp to echo.
+    answer: Answer,
+    /// When they are acknowledged at the latest.
+    pub(crate) due: Time,
     /// A segment of each recently changed block, the latest first (RFC 2018 §4).
     recent: [u32; MAX_SACK_BLOCKS],
+    /// In use where the receiver is ns-3's.
+    ns3: Option<Box<Reports>>,
 }
 
 impl Receiver {
+    /// A receiver of a flow that has not started.
+    pub(crate) fn new(settings: &Settings) -> Receiver {
+        Receiver {
+            ns3: settings.is_ns3().then(Box::default),
+            ..Receiver::default()
+        }
+    }
+
     /// Takes segment `index` and returns how many segments became deliverable in order.
     #[inline]
     pub(crate) fn receive(&mut self, index: u32) -> u32 {
@@ -28,13 +65,21 @@ impl Receiver {
             return 0;
         }
         if index > self.next {
-            self.held.insert(index, index + 1, |_, _| {});
-            self.note_recent(index);
+            let mut is_new = false;
+            self.held.insert(index, index + 1, |_, _| is_new = true);
+            match &mut self.ns3 {
+                Some(reports) if is_new => reports.push(index),
+                Some(_) => {}
+                None => self.note_recent(index),
+            }
             return 0;
         }
         let before = self.next;
         self.next = self.held.next_hole(index + 1);
         self.held.remove_below(self.next, |_, _| {});
+        if let Some(reports) = &mut self.ns3 {
+            reports.clear_below(self.next);
+        }
         self.next - before
     }
 
@@ -49,6 +94,65 @@ impl Receiver {
         self.recent[0] = index;
     }
 
+    /// Whether every segment received so far has been delivered in order.
+    #[inline]
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Whether anything but SYNs has come.
+    pub(crate) fn has_accepted(&self) -> bool {
+        self.accepted || self.next > 0 || !self.held.is_empty()
+    }
+
+    /// Counts a SYN-ACK; returns how many were sent before.
+    pub(crate) fn count_syn_ack(&mut self) -> u8 {
+        let before = self.syn_acks;
+        self.syn_acks = before.saturating_add(1);
+        before
+    }
+
+    /// Segments that wait for their acknowledgement.
+    #[inline]
+    pub(crate) fn pending(&self) -> u32 {
+        self.pending
+    }
+
+    /// One more segment waits; the first one's time stamp is echoed (RFC 7323 §4.3).
+    pub(crate) fn postpone(&mut self, answer: Answer) {
+        if self.pending == 0 {
+            self.answer = answer;
+        }
+        self.pending += 1;
+    }
+
+    /// What waited is acknowledged now.
+    pub(crate) fn take_postponed(&mut self) -> Answer {
+        self.pending = 0;
+        self.answer
+    }
+
+    /// Whether a segment that is marked or not differs from those that wait (RFC 8257 §3.2).
+    pub(crate) fn differs_from_pending(&self, marked: bool) -> bool {
+        self.pending > 0 && self.answer.marked != marked
+    }
+
+    /// Whether ns-3 echoes the mark of segment `index`.
+    pub(crate) fn takes_mark(&mut self, index: u32) -> bool {
+        self.ns3
+            .as_mut()
+            .is_none_or(|reports| reports.takes_mark(index))
+    }
+
+    /// The time stamp that ns-3 echoes: that of the last segment that was next in order, or of the
+    /// SYN.
+    pub(crate) fn echo(&mut self, stamp: Time, in_order: bool) -> Time {
+        if in_order {
+            self.answer.stamp = stamp;
+        }
+        self.answer.stamp
+    }
+
     /// The next segment expected: the cumulative acknowledgement.
     #[inline]
     pub(crate) fn next_expected(&self) -> u32 {
@@ -58,10 +162,10 @@ impl Receiver {
     /// Blocks to report, the one that changed last first (RFC 2018 §4), if any.
     #[inline]
     pub(crate) fn sack_blocks(&self) -> Option<SackBlocks> {
-        if self.held.is_empty() {
-            None
-        } else {
-            Some(self.collect_blocks())
+        match &self.ns3 {
+            _ if self.held.is_empty() => None,
+            Some(reports) => reports.report(),
+            None => Some(self.collect_blocks()),
         }
     }
 

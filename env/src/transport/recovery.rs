@@ -1,8 +1,6 @@
 //! Proportional rate reduction: how much to send on each acknowledgement during fast recovery
 //! (RFC 6937).
 
-use crate::scenario::Recovery;
-
 /// One recovery episode; all quantities in bytes.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct RateReduction {
@@ -22,8 +20,6 @@ pub(crate) struct Progress {
     pub(crate) ssthresh: u32,
     /// Maximum segment size.
     pub(crate) mss: u32,
-    /// The acknowledgement moved the oldest outstanding segment.
-    pub(crate) advanced: bool,
 }
 
 impl RateReduction {
@@ -36,7 +32,7 @@ impl RateReduction {
     }
 
     /// The window after this acknowledgement: pipe plus what may be sent now.
-    pub(crate) fn window(&mut self, progress: Progress, recovery: Recovery) -> u32 {
+    pub(crate) fn window(&mut self, progress: Progress) -> u32 {
         self.delivered += u64::from(progress.delivered);
         let allowance = if progress.pipe > progress.ssthresh {
             (self.delivered * u64::from(progress.ssthresh))
@@ -47,13 +43,8 @@ impl RateReduction {
                 .delivered
                 .saturating_sub(self.out)
                 .max(u64::from(progress.delivered));
-            // RFC 6937 takes the slow-start bound always; ns-3 only after an acknowledged
-            // retransmission, and the conservative bound otherwise.
-            let bounded = match recovery {
-                Recovery::Rfc => conserving + u64::from(progress.mss),
-                Recovery::Ns3 if progress.advanced => conserving + u64::from(progress.mss),
-                Recovery::Ns3 => conserving,
-            };
+            // The slow-start reduction bound.
+            let bounded = conserving + u64::from(progress.mss);
             bounded.min(u64::from(progress.ssthresh - progress.pipe))
         };
         // The fast retransmit itself is always sent (RFC 6937 §3).
@@ -89,9 +80,8 @@ mod tests {
                 pipe: pipe * mss,
                 ssthresh: 10 * mss,
                 mss,
-                advanced: false,
             };
-            let window = prr.window(progress, Recovery::Rfc);
+            let window = prr.window(progress);
             while (pipe + 1) * mss <= window {
                 pipe += 1;
                 sent += 1;

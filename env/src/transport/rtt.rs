@@ -42,6 +42,35 @@ impl RttEstimator {
         }
     }
 
+    /// Takes a measurement as ns-3 does: time stamps are whole milliseconds, no time counts as a
+    /// microsecond, and the gains are shifts of whole nanoseconds.
+    pub(crate) fn sample_in_ms(&mut self, sent: Time, now: Time) {
+        let ms = |time: Time| (time.as_ns() / 1_000_000) as i64;
+        let rtt = ((ms(now) - ms(sent)) * 1_000_000).max(1_000);
+        if self.sampled {
+            let (smoothed, variation) = (self.smoothed_ns(), (self.variation / 1_000) as i64);
+            let error = rtt - smoothed;
+            self.smoothed = (((smoothed << 3) + error) >> 3) as u64 * 1_000;
+            let change = error.abs() - variation;
+            self.variation = (((variation << 2) + change) >> 2) as u64 * 1_000;
+        } else {
+            self.smoothed = rtt as u64 * 1_000;
+            self.variation = (rtt / 2) as u64 * 1_000;
+            self.sampled = true;
+        }
+        self.reset_backoff();
+    }
+
+    fn smoothed_ns(&self) -> i64 {
+        (self.smoothed / 1_000) as i64
+    }
+
+    /// The smoothed round-trip time; the initial one before the first measurement.
+    #[inline]
+    pub(crate) fn smoothed(&self) -> Time {
+        Time(self.smoothed)
+    }
+
     /// The timeout now in force.
     #[inline]
     pub(crate) fn timeout(&self, settings: &Settings) -> Time {

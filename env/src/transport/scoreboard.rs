@@ -64,12 +64,12 @@ impl Scoreboard {
         }
         let mut delivered = self.advance(self.una + advanced);
         if let Some(blocks) = blocks {
-            delivered += self.mark_sacked(blocks);
+            delivered += self.mark_sacked(blocks, |_, _| {});
         }
         (advanced, delivered)
     }
 
-    fn advance(&mut self, una: u32) -> u32 {
+    pub(super) fn advance(&mut self, una: u32) -> u32 {
         let old = self.una;
         let (lost_end, next_rtx) = (self.lost_end, self.next_rtx);
         let (mut sacked, mut sacked_lost, mut sacked_rtx) = (0, 0, 0);
@@ -87,7 +87,13 @@ impl Scoreboard {
         una - old - sacked
     }
 
-    fn mark_sacked(&mut self, blocks: &SackBlocks) -> u32 {
+    /// Takes SACK blocks; returns how many segments are new in them, and calls `resent` for those
+    /// sub-ranges that had been retransmitted.
+    pub(super) fn mark_sacked(
+        &mut self,
+        blocks: &SackBlocks,
+        mut resent: impl FnMut(u32, u32),
+    ) -> u32 {
         let (lost_end, next_rtx) = (self.lost_end, self.next_rtx);
         let (mut added, mut added_lost, mut added_rtx) = (0, 0, 0);
         for &(start, end) in blocks {
@@ -95,7 +101,11 @@ impl Scoreboard {
                 .insert(start.max(self.una), end.min(self.next), |s, e| {
                     added += e - s;
                     added_lost += overlap(s, e, lost_end);
-                    added_rtx += overlap(s, e, next_rtx);
+                    let again = overlap(s, e, next_rtx);
+                    added_rtx += again;
+                    if again > 0 {
+                        resent(s, s + again);
+                    }
                 });
         }
         self.sacked_count += added;
@@ -122,6 +132,46 @@ impl Scoreboard {
     pub(crate) fn begin_recovery(&mut self) {
         self.next_rtx = self.una;
         self.retransmitted_count = 0;
+    }
+
+    /// The first segment counts as lost, whatever is known of it.
+    pub(super) fn mark_head_lost(&mut self) {
+        if self.lost_end <= self.una {
+            self.lost_end = self.una + 1;
+            self.lost_count += 1;
+        }
+    }
+
+    /// Whether segment `index` counts as lost.
+    pub(super) fn is_lost(&self, index: u32) -> bool {
+        index < self.lost_end && self.sacked.containing(index).is_none()
+    }
+
+    /// Whether segment `index` was sent again and has not arrived.
+    pub(super) fn is_retransmitted(&self, index: u32) -> bool {
+        index < self.next_rtx && self.sacked.containing(index).is_none()
+    }
+
+    /// Segments sent again that have not arrived.
+    pub(super) fn retransmitted_out(&self) -> u32 {
+        self.retransmitted_count
+    }
+
+    /// The first segment that neither arrived nor was sent again.
+    pub(super) fn next_pending(&self) -> Option<u32> {
+        self.first_hole_below(self.next)
+    }
+
+    /// Whether segment `index` is known to have arrived.
+    pub(super) fn has_delivered(&self, index: u32) -> bool {
+        index < self.una || self.sacked.containing(index).is_some()
+    }
+
+    /// Whether segment `index` is believed to be in the network.
+    pub(super) fn is_in_pipe(&self, index: u32) -> bool {
+        (self.una..self.next).contains(&index)
+            && self.sacked.containing(index).is_none()
+            && (index >= self.lost_end || index < self.next_rtx)
     }
 
     /// After a timeout every unsacked segment counts as lost (RFC 6675 §5.1).

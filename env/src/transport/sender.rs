@@ -1,15 +1,16 @@
 //! The sending end: window, loss detection, retransmission and its timer.
 
+mod ns3;
 mod plain;
 
 use super::recovery::{Progress, RateReduction};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
-use super::{CongestionControl, NewReno, Settings, Window};
+use super::{Acked, Congestion, CongestionControl, Settings, Window};
 use crate::network::SackBlocks;
-use crate::scenario::Recovery;
 use crate::units::Time;
 
+use ns3::Ns3;
 use plain::Duplicates;
 
 /// A segment handed to the host's network interface.
@@ -18,6 +19,25 @@ pub(crate) struct Segment {
     pub(crate) index: u32,
     pub(crate) payload: u32,
     pub(crate) retransmission: bool,
+}
+
+/// An acknowledgement that has arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ack<'a> {
+    /// The next segment that the receiver expects.
+    pub(crate) next_expected: u32,
+    /// What it holds beyond.
+    pub(crate) blocks: Option<&'a SackBlocks>,
+    /// When the segment that it echoes was sent.
+    pub(crate) stamp: Time,
+    /// That segment had been sent before.
+    pub(crate) retransmission: bool,
+    /// It echoes a mark (RFC 3168 §6.1).
+    pub(crate) marked: bool,
+    /// It was marked itself, which only ns-3 allows.
+    pub(crate) congested: bool,
+    /// Now.
+    pub(crate) now: Time,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,16 +55,27 @@ enum Phase {
 pub(crate) struct Sender {
     board: Scoreboard,
     window: Window,
-    congestion: NewReno,
+    congestion: Congestion,
     prr: RateReduction,
     rtt: RttEstimator,
     phase: Phase,
     rescued: bool,
+    /// Marks of segments below this one have been answered.
+    mark_end: u32,
     /// In use where there is no SACK.
     duplicates: Duplicates,
+    /// In use where loss recovery is ns-3's.
+    ns3: Option<Box<Ns3>>,
     segments: u32,
     last_payload: u32,
     deadline: Time,
+}
+
+fn initial_window(settings: &Settings) -> Window {
+    Window {
+        cwnd: (settings.initial_window * settings.mss).min(settings.window_cap),
+        ssthresh: u32::MAX,
+    }
 }
 
 impl Sender {
@@ -54,16 +85,15 @@ impl Sender {
         let segments = bytes.div_ceil(mss);
         Sender {
             board: Scoreboard::default(),
-            window: Window {
-                cwnd: (settings.initial_window * settings.mss).min(settings.window_cap),
-                ssthresh: u32::MAX,
-            },
-            congestion: NewReno,
+            window: initial_window(settings),
+            congestion: Congestion::new(settings),
             prr: RateReduction::default(),
             rtt: RttEstimator::new(settings),
             phase: Phase::Open,
             rescued: false,
+            mark_end: 0,
             duplicates: Duplicates::default(),
+            ns3: settings.is_ns3().then(Box::default),
             segments: segments as u32,
             last_payload: (bytes - (segments - 1) * mss) as u32,
             deadline: Time::MAX,
@@ -79,6 +109,9 @@ impl Sender {
     /// The segment to send now, if the window allows one.
     #[inline]
     pub(crate) fn emit(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+        if settings.is_ns3() {
+            return self.emit_as_ns3(now, settings);
+        }
         let (index, origin) = self.candidate(settings)?;
         match origin {
             Origin::New => self.board.next += 1,
@@ -102,18 +135,24 @@ impl Sender {
         })
     }
 
-    /// Takes an acknowledgement; `rtt` is the age of the segment that caused it, if that segment
-    /// was sent only once.
+    /// Takes a SYN-ACK: the first one measures the round-trip time.
+    pub(crate) fn on_handshake(&mut self, ack: &Ack<'_>, again: bool, settings: &Settings) {
+        if settings.is_ns3() {
+            self.on_handshake_as_ns3(ack, again, settings);
+        } else if !again && !ack.retransmission {
+            self.rtt.sample(ack.now - ack.stamp);
+        }
+    }
+
+    /// Takes an acknowledgement.
     #[inline]
-    pub(crate) fn on_ack(
-        &mut self,
-        ack: u32,
-        blocks: Option<&SackBlocks>,
-        rtt: Option<Time>,
-        now: Time,
-        settings: &Settings,
-    ) {
-        let (advanced, delivered) = self.board.acknowledge(ack, blocks);
+    pub(crate) fn on_ack(&mut self, ack: &Ack<'_>, settings: &Settings) {
+        if settings.is_ns3() {
+            return self.on_ack_as_ns3(ack, settings);
+        }
+        let (advanced, delivered) = self.board.acknowledge(ack.next_expected, ack.blocks);
+        // Karn's rule (RFC 6298 §3): the echo of a retransmission is ambiguous.
+        let rtt = (!ack.retransmission).then(|| ack.now - ack.stamp);
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt);
         }
@@ -122,36 +161,70 @@ impl Sender {
             self.deadline = if self.board.outstanding() == 0 {
                 Time::MAX
             } else {
-                now + self.rtt.timeout(settings)
+                ack.now + self.rtt.timeout(settings)
             };
         }
+        let acked = Acked {
+            segments: advanced,
+            una: self.board.una,
+            next: self.board.next,
+            now: ack.now,
+            rtt,
+            smoothed_rtt: self.rtt.smoothed(),
+            marked: ack.marked,
+        };
+        self.congestion.observe(&mut self.window, &acked, settings);
+        if acked.marked {
+            self.answer_mark(settings);
+        }
         if settings.sack {
-            self.adapt(advanced, delivered, settings);
+            self.adapt(&acked, delivered, settings);
         } else {
-            self.adapt_to_plain_ack(advanced, settings);
+            self.adapt_to_plain_ack(&acked, settings);
         }
     }
 
-    fn adapt(&mut self, advanced: u32, delivered: u32, settings: &Settings) {
+    /// Cuts the window for a mark, once per window of data, unless a loss has cut it (RFC 3168
+    /// §6.1.2).
+    fn answer_mark(&mut self, settings: &Settings) {
+        if self.phase != Phase::Open || self.board.una <= self.mark_end {
+            return;
+        }
+        let flight = self.flight(settings);
+        let window = &self.window;
+        let cwnd = self.congestion.window_after_mark(window, flight, settings);
+        self.window = Window {
+            cwnd,
+            ssthresh: cwnd,
+        };
+        self.mark_end = self.board.next;
+    }
+
+    /// Grows the window, except by an acknowledgement that echoes a mark (RFC 3168 §6.1.2).
+    #[inline]
+    fn grow(&mut self, acked: &Acked, settings: &Settings) {
+        if !acked.marked {
+            self.congestion.on_ack(&mut self.window, acked, settings);
+        }
+    }
+
+    #[inline]
+    fn adapt(&mut self, acked: &Acked, delivered: u32, settings: &Settings) {
         match self.phase {
             Phase::Recovery { until } | Phase::Loss { until } if self.board.una >= until => {
                 self.leave(settings);
             }
-            Phase::Recovery { .. } => self.reduce(advanced > 0, delivered, settings),
-            Phase::Loss { .. } if advanced > 0 => {
-                self.congestion.on_ack(&mut self.window, settings);
-            }
+            Phase::Recovery { .. } => self.reduce(delivered, settings),
+            Phase::Loss { .. } if acked.segments > 0 => self.grow(acked, settings),
             Phase::Loss { .. } => {}
             Phase::Open if self.board.has_loss() => self.enter_recovery(delivered, settings),
-            Phase::Open if advanced > 0 => self.congestion.on_ack(&mut self.window, settings),
+            Phase::Open if acked.segments > 0 => self.grow(acked, settings),
             Phase::Open => {}
         }
     }
 
     fn leave(&mut self, settings: &Settings) {
-        if let Phase::Recovery { .. } = self.phase
-            && settings.recovery == Recovery::Rfc
-        {
+        if let Phase::Recovery { .. } = self.phase {
             self.window.cwnd = self.window.ssthresh;
         }
         self.phase = Phase::Open;
@@ -169,28 +242,31 @@ impl Sender {
         self.phase = Phase::Recovery {
             until: self.board.next,
         };
-        self.reduce(false, delivered, settings);
+        self.reduce(delivered, settings);
     }
 
-    fn reduce(&mut self, advanced: bool, delivered: u32, settings: &Settings) {
+    fn reduce(&mut self, delivered: u32, settings: &Settings) {
         let progress = Progress {
             delivered: delivered * settings.mss,
             pipe: self.board.pipe() * settings.mss,
             ssthresh: self.window.ssthresh,
             mss: settings.mss,
-            advanced,
         };
-        self.window.cwnd = self.prr.window(progress, settings.recovery);
+        self.window.cwnd = self.prr.window(progress);
     }
 
     /// The retransmission timer expired (RFC 5681 §3.1, RFC 6298 §5.4-5.6, RFC 6675 §5.1).
     pub(crate) fn on_timeout(&mut self, now: Time, settings: &Settings) {
+        if settings.is_ns3() {
+            return self.on_timeout_as_ns3(now, settings);
+        }
         // A timeout that follows another one is no news of congestion (RFC 5681 §3.1, note on
         // equation 4): the threshold stays.
         if !self.rtt.is_backed_off() {
             let flight = self.flight(settings);
             self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
         }
+        self.congestion.on_timeout(now, self.board.next);
         self.window.cwnd = settings.mss;
         self.board.mark_all_lost();
         self.forget_duplicates();

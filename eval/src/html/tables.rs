@@ -212,6 +212,16 @@ pub fn completion_times(evaluation: &Evaluation) -> Markup {
             cell: |p| plain(format::optional(p.long_mean_fct_ms)),
         },
         Column {
+            head: "In-cast mean",
+            unit: "ms",
+            cell: |p| plain(format::optional(p.incast_mean_fct_ms)),
+        },
+        Column {
+            head: "In-cast p99",
+            unit: "ms",
+            cell: |p| plain(format::optional(p.incast_p99_fct_ms)),
+        },
+        Column {
             head: "Slowdown",
             unit: "all flows",
             cell: |p| plain(format::optional(p.mean_slowdown)),
@@ -227,7 +237,7 @@ pub fn completion_times(evaluation: &Evaluation) -> Markup {
             cell: |p| plain(format::optional(p.long_mean_slowdown)),
         },
     ];
-    let caption = "Means over traces. Short: at most 100 KB; long: at least 1 MB.";
+    let caption = "Means over traces. Short: at most 100 KB; long: at least 1 MB; in-cast: flows that start as a group.";
     table(
         evaluation,
         "Completion times and slowdowns",

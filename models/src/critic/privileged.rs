@@ -10,7 +10,9 @@ use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor, TensorData};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use bufgym_env::control::{ALPHAS, FEATURES, PRIVILEGED, SENDER_FEATURES, cell_centre};
+use bufgym_env::control::{
+    ALPHAS, FEATURES, PRIVILEGED, SENDER_FEATURES, action_index, cell_centre,
+};
 
 use crate::layers::{add_to_each_port, linear, matrix, max_over_ports, mean_over_ports};
 
@@ -27,12 +29,12 @@ const QUEUE: usize = (FRAMES - 1) * FEATURES;
 const OCCUPANCY: usize = FRAMES * FEATURES + bufgym_env::control::OCCUPANCY_FEATURE;
 /// What an action's effect is linear in: a constant and the present.
 const PRODUCTS: usize = 1 + PRESENT;
-/// Standard deviations of the present under random and learned policies in `ndt-16x1g`, rounded:
-/// with them Adam's steps suit rare and frequent features alike. They need not fit exactly.
+/// Standard deviations of the present under a learned policy in `ndt-16x1g`, rounded: in these
+/// units one ridge suits rare and frequent features alike. They need not fit exactly.
 const DEVIATIONS: [f32; PRESENT] = [
-    0.15, 0.16, 0.03, 0.54, 0.21, // the frame before the last two
+    0.15, 0.16, 0.03, 0.54, 0.21, // the three frames
     0.15, 0.16, 0.03, 0.54, 0.21, //
-    0.15, 0.16, 0.03, 0.54, 0.21, // the newest frame
+    0.15, 0.16, 0.03, 0.54, 0.21, //
     0.18, 0.13, 0.10, 0.13, 0.08, 0.30, 0.24, 0.11, 0.13, 0.15, 0.24, 0.08,
 ];
 /// Weights of the advantage.
@@ -43,7 +45,7 @@ const ACTION: usize = 3;
 /// `Q_i = V_i(s) + A_i(s, a)` (dueling architecture, Wang et al. 2016), all ports' `V` and `A` with
 /// the same weights.
 ///
-/// One decision among hundreds moves the value by a thousandth of what chance does: a network with
+/// One decision among hundreds moves the value by a hundredth of what chance does: a network with
 /// room for the noise of its samples shows the actor slopes that are nothing but that noise. So
 /// `V` is a network, and `A_i = Σ_k ψ_k(a_i) W_k · y_i` is linear in its weights, which are fitted
 /// by least squares apart from the network ([`set_advantage`](PrivilegedCritic::set_advantage)). y
@@ -176,22 +178,26 @@ fn action_features(state: &Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
 /// were other than expected, given the `chances` of each cell when it was chosen, has nothing to do
 /// with the state. (Partialling out: Robinson 1988; for effects that differ: Nie and Wager 2021.)
 ///
-/// `state` is `[ports, STATE]`, `actions` `[ports]`, `chances` `[ports, 8]`.
+/// `state` is `[ports, STATE]`, `actions` `[ports]`, centres of cells, `chances` `[ports, 8]`.
 pub fn advantage_features(state: &[f32], actions: &[f32], chances: &[f32], out: &mut [f64]) {
     let share = 1.0 / actions.len() as f64;
     let rows = state.as_chunks::<STATE>().0;
     let chances = chances.as_chunks::<{ ALPHAS.len() }>().0;
     for ((row, &action), chances) in rows.iter().zip(actions).zip(chances) {
         let occupancy = f64::from(row[OCCUPANCY]);
-        let features = |action: f32| {
-            let alpha = (f64::from(action) * 4.0 + 1.5).exp2();
+        let features = |action: f32, alpha: f64| {
             let room = alpha * (1.0 - occupancy) - f64::from(row[QUEUE]);
             let room = (16.0 * room.max(0.0)).ln_1p() / 65f64.ln();
             [f64::from(action), f64::from(action * action), room]
         };
-        let mut beyond = features(action).map(|feature| feature * share);
-        for (cell, &chance) in chances.iter().enumerate() {
-            let usual = features(cell_centre(cell));
+        let alpha = ALPHAS[action_index(action)];
+        let mut beyond = features(action, alpha).map(|feature| feature * share);
+        let possible = chances
+            .iter()
+            .enumerate()
+            .filter(|(_, chance)| **chance > 0.0);
+        for (cell, &chance) in possible {
+            let usual = features(cell_centre(cell), ALPHAS[cell]);
             for (beyond, usual) in beyond.iter_mut().zip(usual) {
                 *beyond -= share * f64::from(chance) * usual;
             }

@@ -16,7 +16,8 @@ pub struct IntervalReward {
     pub port_rewards: Vec<f32>,
     /// Sum over ports.
     pub total: f64,
-    /// `e^{-Δt/τ}`: what the value of the state at the end is worth at the start.
+    /// What the value of the state at the end is worth at the start: `e^{-Δt/τ}`, or with
+    /// [`horizon_s`](ControlOptions::horizon_s) `e^{-Δt/horizon}`.
     pub discount: f32,
     /// Weight of the entropy of the decision at the start, `τ(1 - e^{-Δt/τ})/Δt_ref`: entropy is
     /// paid by time, because the agent influences how often decisions come.
@@ -64,10 +65,8 @@ impl RewardScale {
         options: &ControlOptions,
     ) -> Result<RewardScale, SimError> {
         let isolated = IsolatedFlow::new(scenario);
-        let mean_fct_s = scenario
-            .workload
-            .distribution()
-            .expected(|size| isolated.completion(size.max(1)).as_secs_f64());
+        let mean_fct_s =
+            scenario.mean_over_sizes(|size| isolated.completion(size.max(1)).as_secs_f64());
         let mean_ports = scenario.active_ports.mean();
         let beta = scenario.buffer_bytes as f64 / f64::from(scenario.ports);
         let fairness = if options.objective.fairness > 0.0 {

@@ -191,12 +191,20 @@ fn the_other_objectives_pay_for_what_they_say() {
     assert!(total.is_finite() && total <= 1e-6);
 }
 
-/// Discounted return from the first decision on, with the same α everywhere.
-fn discounted_return(options: &ControlOptions, alpha: usize) -> f64 {
+fn longer_trace() -> (Scenario, Trace) {
     let mut scenario = Scenario::default();
     scenario.set("flows=150").unwrap();
     let trace = generate(&scenario, 5);
-    let mut env = ControlEnv::new(&scenario, &trace, options).unwrap();
+    (scenario, trace)
+}
+
+/// Discounted return from the first decision on, with the same α everywhere.
+fn discounted_return(
+    (scenario, trace): &(Scenario, Trace),
+    options: &ControlOptions,
+    alpha: usize,
+) -> f64 {
+    let mut env = ControlEnv::new(scenario, trace, options).unwrap();
     let (mut sum, mut discount) = (0.0, 1.0);
     let mut pause = env.advance();
     while pause == Pause::Decision {
@@ -209,10 +217,8 @@ fn discounted_return(options: &ControlOptions, alpha: usize) -> f64 {
     sum
 }
 
-/// Neither the baseline nor the potential prefers one policy to another: up to the first decision
-/// nothing differs, and both only move the return by what is known there.
-#[test]
-fn baseline_and_potential_shift_every_policy_s_return_alike() {
+/// Without the baseline, with it, and with delays paid when they are certain.
+fn reward_options() -> [ControlOptions; 3] {
     let plain = ControlOptions {
         tau_s: 0.4,
         ..ControlOptions::default()
@@ -225,8 +231,15 @@ fn baseline_and_potential_shift_every_policy_s_return_alike() {
         horizon_s: Some(plain.tau_s),
         ..relative.clone()
     };
-    let returns =
-        |alpha| [&plain, &relative, &shaped].map(|options| discounted_return(options, alpha));
+    [plain, relative, shaped]
+}
+
+/// Neither the baseline nor the potential prefers one policy to another: up to the first decision
+/// nothing differs, and both only move the return by what is known there.
+#[test]
+fn baseline_and_potential_shift_every_policy_s_return_alike() {
+    let run = longer_trace();
+    let returns = |alpha| reward_options().map(|options| discounted_return(&run, &options, alpha));
     let (low, high) = (returns(1), returns(5));
     assert!((low[0] - high[0]).abs() > 0.1, "{low:?} {high:?}");
     for kind in 1..3 {
@@ -235,4 +248,19 @@ fn baseline_and_potential_shift_every_policy_s_return_alike() {
         assert!(difference.abs() < 1e-3, "{kind}: {low:?} {high:?}");
     }
     assert!(low[1] > low[0]);
+}
+
+#[test]
+fn the_order_of_the_file_does_not_change_the_rewards() {
+    let (scenario, sorted) = longer_trace();
+    let mut by_port = sorted.clone();
+    // Stable: flows that start together keep their order.
+    by_port.flows.sort_by_key(|flow| flow.dst);
+    assert_ne!(by_port.flows, sorted.flows);
+    let (sorted, by_port) = ((scenario.clone(), sorted), (scenario, by_port));
+    for options in reward_options() {
+        let returns = [&sorted, &by_port].map(|run| discounted_return(run, &options, 4));
+        let difference = returns[0] - returns[1];
+        assert!(difference.abs() < 1e-9, "{options:?}: {returns:?}");
+    }
 }

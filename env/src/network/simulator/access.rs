@@ -84,7 +84,7 @@ impl<P: Policy> Simulator<P> {
             let flow = &self.flows[index as usize];
             let stalled = flow.established && (flow.in_network == 0 || flow.doomed);
             FlowView {
-                index,
+                index: flow.place,
                 src: flow.src,
                 dst: flow.dst,
                 remaining_bytes: flow.sender.unacknowledged_bytes(&self.settings),
@@ -159,6 +159,7 @@ impl<P: Policy> Simulator<P> {
             drops: self.counters.drops,
             drops_data: self.counters.drops_data,
             dropped_bytes: self.counters.dropped_bytes,
+            marks: self.counters.marks,
             timeouts: self.counters.timeouts,
             packets_forwarded: self.counters.forwarded,
             simulated_s: self.last_finish.as_secs_f64(),

@@ -81,14 +81,15 @@ impl<P: Policy> Simulator<P> {
 
     fn check_queues(&self) -> Result<(), Violation> {
         let mut in_service = vec![0; self.ports.len()];
-        if self.count_in_service {
+        if self.uncounted == 0 {
             for id in self.events.in_service() {
                 let packet = &self.packets[id];
                 in_service[usize::from(packet.port)] += u64::from(packet.wire_bytes);
             }
         }
         for (port, queue) in self.ports.iter().enumerate() {
-            let held = in_service[port] + queue.waiting.bytes(&self.packets);
+            let skipped = self.uncounted.saturating_sub(1);
+            let held = in_service[port] + queue.waiting.bytes(&self.packets, skipped);
             let counted = self.buffer.queue(port);
             if counted != held {
                 return Err(Violation::Queue {

@@ -21,6 +21,9 @@ impl<P: Policy> Simulator<P> {
             self.drop_packet(id, full);
             return;
         }
+        if self.mark_threshold.is_some() {
+            self.mark(id);
+        }
         self.buffer.store(port, bytes, self.now);
         let view = View {
             buffer: &self.buffer,
@@ -31,10 +34,37 @@ impl<P: Policy> Simulator<P> {
         let line = &mut self.ports[port];
         if line.sending {
             line.waiting.push_back(&mut self.packets, id);
+            line.length += 1;
+            if (line.length as usize) < self.uncounted {
+                self.buffer.release(port, bytes, self.now);
+            }
         } else {
             line.sending = true;
+            if self.uncounted > 0 {
+                self.buffer.release(port, bytes, self.now);
+            }
             self.serve(id);
         }
+    }
+
+    /// Marks data that finds a long queue: on the instantaneous length, before the arrival (RFC 8257
+    /// §3.1).
+    fn mark(&mut self, id: PacketId) {
+        let packet = &mut self.packets[id];
+        let length = self.buffer.queue(usize::from(packet.port));
+        if self
+            .mark_threshold
+            .is_none_or(|threshold| length < threshold)
+        {
+            return;
+        }
+        match packet.kind {
+            PacketKind::Data => packet.marks.mark(),
+            // With DCTCP, ns-3's acknowledgements and SYNs claim to understand marks too.
+            _ if self.settings.is_ns3() => packet.marks.congest(),
+            _ => return,
+        }
+        self.counters.marks += 1;
     }
 
     #[inline(never)]
@@ -74,13 +104,12 @@ impl<P: Policy> Simulator<P> {
     #[inline(always)]
     fn serve(&mut self, id: PacketId) {
         let packet = &self.packets[id];
-        if !self.count_in_service {
-            let (port, bytes) = (usize::from(packet.port), u64::from(packet.wire_bytes));
-            self.buffer.release(port, bytes, self.now);
-        }
         let transmission = self.transmission(packet);
-        self.events
-            .free_port(self.now, transmission, packet.class, id);
+        let (port, class) = (usize::from(packet.port), packet.class);
+        self.events.free_port(self.now, transmission, class, id);
+        if self.settings.is_ns3() {
+            self.ports[port].order = self.events.reserve();
+        }
     }
 
     /// The last bit of the packet has left its port.
@@ -89,7 +118,7 @@ impl<P: Policy> Simulator<P> {
         let packet = &self.packets[id];
         let port = usize::from(packet.port);
         let bytes = u64::from(packet.wire_bytes);
-        if self.count_in_service {
+        if self.uncounted == 0 {
             self.buffer.release(port, bytes, self.now);
         }
         self.counters.forwarded += 1;
@@ -99,10 +128,39 @@ impl<P: Policy> Simulator<P> {
             rate: self.rate,
         };
         self.policy.on_departure(view, port, bytes);
-        self.events.deliver(self.now, self.propagation, id);
-        match self.ports[port].waiting.pop_front(&self.packets) {
-            Some(next) => self.serve(next),
-            None => self.ports[port].sending = false,
+        if self.settings.is_ns3() {
+            // ns-3 schedules the delivery when the transmission begins, which decides among
+            // simultaneous events.
+            let place = self.ports[port].order;
+            self.events
+                .deliver_in(place, self.now, self.propagation, id);
+        } else {
+            self.events.deliver(self.now, self.propagation, id);
+        }
+        if self.uncounted > 1 {
+            self.uncount(port);
+        }
+        let line = &mut self.ports[port];
+        match line.waiting.pop_front(&self.packets) {
+            Some(next) => {
+                line.length -= 1;
+                if self.uncounted == 1 {
+                    let bytes = u64::from(self.packets[next].wire_bytes);
+                    self.buffer.release(port, bytes, self.now);
+                }
+                self.serve(next);
+            }
+            None => line.sending = false,
+        }
+    }
+
+    /// A packet has left, and another one behind the next moves up among those that do not count.
+    #[cold]
+    fn uncount(&mut self, port: usize) {
+        let mut waiting = self.ports[port].waiting.iter(&self.packets);
+        if let Some(next) = waiting.nth(self.uncounted - 1) {
+            let bytes = u64::from(self.packets[next].wire_bytes);
+            self.buffer.release(port, bytes, self.now);
         }
     }
 }

@@ -57,7 +57,7 @@ fn reference_scenario() -> Scenario {
 fn isolated_flows_agree_with_ns3_to_the_nanosecond() {
     let scenario = reference_scenario();
     let isolated = IsolatedFlow::new(&scenario);
-    let reference = include_str!("../../../data/fidelity/fct_isolated_newreno.csv");
+    let reference = include_str!("../../../tests/fidelity/data/fct_isolated_newreno.csv");
     let mut checked = 0;
     for line in reference.lines().skip(1) {
         let fields: Vec<&str> = line.split(',').collect();

@@ -1,7 +1,7 @@
 //! Loss recovery without SACK: NewReno's fast recovery (RFC 6582).
 
 use super::{Origin, Phase, Sender};
-use crate::transport::{CongestionControl, Settings};
+use crate::transport::{Acked, CongestionControl, Settings};
 
 /// RFC 5681 §3.2: duplicates that show a loss.
 const DUP_THRESH: u32 = 3;
@@ -21,8 +21,9 @@ pub(super) struct Duplicates {
 }
 
 impl Sender {
-    /// Takes an acknowledgement of `advanced` segments; with none it is a duplicate.
-    pub(super) fn adapt_to_plain_ack(&mut self, advanced: u32, settings: &Settings) {
+    /// Takes an acknowledgement; of no segments it is a duplicate.
+    pub(super) fn adapt_to_plain_ack(&mut self, acked: &Acked, settings: &Settings) {
+        let advanced = acked.segments;
         match self.phase {
             Phase::Recovery { until } | Phase::Loss { until } if self.board.una >= until => {
                 self.leave_plain(settings);
@@ -34,7 +35,7 @@ impl Sender {
             Phase::Recovery { .. } => self.window.cwnd += settings.mss,
             Phase::Loss { .. } | Phase::Open if advanced > 0 => {
                 self.duplicates.count = 0;
-                self.congestion.on_ack(&mut self.window, settings);
+                self.grow(acked, settings);
             }
             Phase::Loss { .. } => {}
             Phase::Open => self.count_duplicate(settings),
@@ -76,7 +77,9 @@ impl Sender {
     fn leave_plain(&mut self, settings: &Settings) {
         if let Phase::Recovery { .. } = self.phase {
             let flight = self.flight(settings).max(settings.mss) + settings.mss;
-            self.window.cwnd = self.window.ssthresh.min(flight);
+            // Inflation lets out more than the cap; the threshold is half of what is out.
+            let window = self.window.ssthresh.min(flight);
+            self.window.cwnd = window.min(settings.window_cap);
         }
         self.phase = Phase::Open;
         self.duplicates.count = 0;

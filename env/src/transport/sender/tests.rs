@@ -19,6 +19,27 @@ fn send_all(sender: &mut Sender, now: Time, settings: &Settings) -> Vec<u32> {
         .collect()
 }
 
+/// An acknowledgement whose segment was sent a round-trip time before, or is no measure of it.
+fn acknowledge(
+    sender: &mut Sender,
+    next_expected: u32,
+    blocks: Option<&SackBlocks>,
+    rtt: Option<Time>,
+    now: Time,
+    settings: &Settings,
+) {
+    let ack = Ack {
+        next_expected,
+        blocks,
+        stamp: now - rtt.unwrap_or(Time::ZERO),
+        retransmission: rtt.is_none(),
+        marked: false,
+        congested: false,
+        now,
+    };
+    sender.on_ack(&ack, settings);
+}
+
 fn block(start: u32, end: u32) -> SackBlocks {
     [(start, end), (0, 0), (0, 0)]
 }
@@ -30,7 +51,8 @@ fn the_initial_window_then_two_segments_for_every_acknowledgement() {
         send_all(&mut sender, Time::ZERO, &settings),
         (0..10).collect::<Vec<_>>()
     );
-    sender.on_ack(
+    acknowledge(
+        &mut sender,
         1,
         None,
         Some(Time::from_us(60)),
@@ -52,7 +74,7 @@ fn the_last_segment_is_short_and_all_acknowledged_stops_the_timer() {
     let last = sender.emit(Time::ZERO, &settings).unwrap();
     assert_eq!((last.index, last.payload), (1, 1));
     assert_eq!(sender.deadline(), Time::from_ms(200));
-    sender.on_ack(2, None, None, Time::from_us(50), &settings);
+    acknowledge(&mut sender, 2, None, None, Time::from_us(50), &settings);
     assert_eq!(sender.deadline(), Time::MAX);
     assert!(sender.is_done());
 }
@@ -63,15 +85,29 @@ fn duplicate_acknowledgements_send_new_data_then_the_hole() {
     send_all(&mut sender, Time::ZERO, &settings);
     // Segment 0 is lost. The first two SACKs let new segments out (limited transmit, RFC 3042).
     for sacked in 1..3 {
-        sender.on_ack(0, Some(&block(1, sacked + 1)), None, Time::ZERO, &settings);
+        acknowledge(
+            &mut sender,
+            0,
+            Some(&block(1, sacked + 1)),
+            None,
+            Time::ZERO,
+            &settings,
+        );
         assert_eq!(send_all(&mut sender, Time::ZERO, &settings), [9 + sacked]);
     }
-    sender.on_ack(0, Some(&block(1, 4)), None, Time::ZERO, &settings);
+    acknowledge(
+        &mut sender,
+        0,
+        Some(&block(1, 4)),
+        None,
+        Time::ZERO,
+        &settings,
+    );
     assert!(sender.is_recovering());
     assert_eq!(send_all(&mut sender, Time::ZERO, &settings)[0], 0);
     // Half of the 12 segments outstanding.
     assert_eq!(sender.window.ssthresh, 6 * settings.mss);
-    sender.on_ack(12, None, None, Time::ZERO, &settings);
+    acknowledge(&mut sender, 12, None, None, Time::ZERO, &settings);
     assert!(!sender.is_recovering());
     assert_eq!(sender.cwnd(), 6 * settings.mss);
 }
@@ -80,13 +116,20 @@ fn duplicate_acknowledgements_send_new_data_then_the_hole() {
 fn a_timeout_goes_back_to_one_segment_and_skips_what_was_sacked() {
     let (mut sender, settings) = flow(10);
     send_all(&mut sender, Time::ZERO, &settings);
-    sender.on_ack(0, Some(&block(2, 4)), None, Time::ZERO, &settings);
+    acknowledge(
+        &mut sender,
+        0,
+        Some(&block(2, 4)),
+        None,
+        Time::ZERO,
+        &settings,
+    );
     let expiry = sender.deadline();
     sender.on_timeout(expiry, &settings);
     assert_eq!(sender.window.ssthresh, 5 * settings.mss);
     assert_eq!(sender.deadline(), expiry + Time::from_ms(400));
     assert_eq!(send_all(&mut sender, expiry, &settings), [0]);
-    sender.on_ack(1, None, None, expiry, &settings);
+    acknowledge(&mut sender, 1, None, None, expiry, &settings);
     assert_eq!(send_all(&mut sender, expiry, &settings), [1, 4]);
 }
 
@@ -106,7 +149,14 @@ fn a_lost_tail_is_retransmitted_once_when_nothing_else_can_be_sent() {
     let (mut sender, settings) = flow(10);
     send_all(&mut sender, Time::ZERO, &settings);
     // 0 and 9 are lost; 1..=8 arrive.
-    sender.on_ack(0, Some(&block(1, 9)), None, Time::ZERO, &settings);
+    acknowledge(
+        &mut sender,
+        0,
+        Some(&block(1, 9)),
+        None,
+        Time::ZERO,
+        &settings,
+    );
     assert_eq!(send_all(&mut sender, Time::ZERO, &settings), [0, 9]);
 }
 
@@ -127,7 +177,7 @@ fn without_sack_fast_recovery_goes_from_hole_to_hole() {
     let (mut sender, settings) = flow_without_sack(100);
     let now = Time::ZERO;
     let duplicate = |sender: &mut Sender| {
-        sender.on_ack(0, None, None, now, &settings);
+        acknowledge(sender, 0, None, None, now, &settings);
         send_all(sender, now, &settings)
     };
     assert_eq!(send_all(&mut sender, now, &settings).len(), 10);
@@ -142,11 +192,11 @@ fn without_sack_fast_recovery_goes_from_hole_to_hole() {
     }
     assert_eq!(duplicate(&mut sender), [12]);
     // Segment 4 was lost too.
-    sender.on_ack(4, None, None, now, &settings);
+    acknowledge(&mut sender, 4, None, None, now, &settings);
     assert!(sender.is_recovering());
     assert_eq!(sender.cwnd(), 10 * settings.mss);
     assert_eq!(send_all(&mut sender, now, &settings), [4, 13]);
-    sender.on_ack(12, None, None, now, &settings);
+    acknowledge(&mut sender, 12, None, None, now, &settings);
     assert!(!sender.is_recovering());
     assert_eq!(sender.cwnd(), 3 * settings.mss);
 }
@@ -160,11 +210,11 @@ fn without_sack_a_timeout_sends_everything_again_in_order() {
     sender.on_timeout(later, &settings);
     assert_eq!(send_all(&mut sender, later, &settings), [0]);
     for _ in 0..5 {
-        sender.on_ack(0, None, None, later, &settings);
+        acknowledge(&mut sender, 0, None, None, later, &settings);
         assert!(send_all(&mut sender, later, &settings).is_empty());
     }
-    sender.on_ack(1, None, None, later, &settings);
+    acknowledge(&mut sender, 1, None, None, later, &settings);
     assert_eq!(send_all(&mut sender, later, &settings), [1, 2]);
-    sender.on_ack(10, None, None, later, &settings);
+    acknowledge(&mut sender, 10, None, None, later, &settings);
     assert!(!sender.is_recovering());
 }

@@ -1,0 +1,91 @@
+use proptest::prelude::*;
+
+use super::parse;
+use crate::scenario::*;
+
+fn any_workloads() -> impl Strategy<Value = Workloads> {
+    prop::sample::subsequence(Workload::ALL, 1..=Workload::ALL.len()).prop_map(|chosen| {
+        let names: Vec<_> = chosen.iter().map(|workload| workload.name()).collect();
+        names.join(",").parse().unwrap()
+    })
+}
+
+prop_compose! {
+    fn any_scenario()(
+        name in "[^\\x00-\\x1f\\x7f-\\u{9f}\\s]\\PC{0,12}",
+        numbers in any::<[u16; 8]>(),
+        flags in any::<[bool; 4]>(),
+        syn_timeout_us in prop::option::of(1_u64..100_000_000),
+        recovery in prop::sample::select(Recovery::ALL),
+        host_queue in prop::sample::select(HostQueue::ALL),
+        arrivals in prop::sample::select(Arrivals::ALL),
+        traffic in prop::sample::select(Traffic::ALL),
+        workload in any_workloads(),
+        spread in prop::sample::select(vec![0.01, 0.3, 1.0]),
+        load in 0.1_f64..=1.5,
+        degree in 1_u32..=15,
+    ) -> Scenario {
+        let [rate, buffer, propagation, init, rto, latency, decisions, limit] = numbers.map(u64::from);
+        Scenario {
+            name,
+            rate_bps: 1_000_000_000 + rate,
+            buffer_bytes: 2_000 + buffer,
+            propagation_ns: propagation,
+            init_cwnd: 1 + init as u32 % 100,
+            min_rto_us: 1 + rto,
+            decision_latency_us: latency,
+            max_decisions: decisions,
+            max_simulated_ms: limit,
+            sack: flags[0] || recovery == Recovery::Ns3,
+            timestamps: flags[1],
+            handshake: flags[2],
+            count_in_service: flags[3],
+            syn_timeout_us,
+            recovery,
+            host_queue,
+            arrivals,
+            traffic,
+            workload,
+            load: RangeF64::new(load * spread, load),
+            query_gap_us: 1 + latency,
+            response_bytes: 1 + buffer,
+            elephant_bytes: 1 + decisions,
+            incast_degree: RangeU32::new(1, degree),
+            active_ports: RangeU32::new(1, 16 - degree),
+            ..Scenario::default()
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_scenario_reads_back_identically_from_toml(scenario in any_scenario()) {
+        prop_assert_eq!(parse(&scenario.to_toml()), Ok(scenario));
+    }
+
+    /// Numbers of up to 15 digits are exact in JSON whatever parser reads them.
+    #[test]
+    fn every_scenario_reads_back_from_json(scenario in any_scenario(), thousandths in 1_u32..=1_500) {
+        let scenario = Scenario { load: (f64::from(thousandths) / 1_000.0).into(), ..scenario };
+        let json = serde_json::to_string(&scenario).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Scenario>(&json).unwrap(), scenario);
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused_in_one_line(
+        text in "((ports|load|flows|name|sack|base|[a-z_]{1,6}) ?= ?(-?[0-9]{1,20}|[0-9]\\.[0-9]|\"\\PC{0,6}\"|true|\\PC{0,4})\n){0,6}|\\PC{0,60}",
+    ) {
+        if let Err(error) = parse(&text) {
+            prop_assert!(!error.contains('\n'), "{}", error);
+        }
+    }
+
+    #[test]
+    fn any_setting_is_taken_or_refused(assignment in "([a-z_]{1,12}|ports|load|flows|syn_timeout_us|name)=?\\PC{0,12}") {
+        let mut scenario = Scenario::default();
+        if scenario.set(&assignment).is_ok() {
+            let _ = scenario.validate();
+            let _ = scenario.to_toml();
+        }
+    }
+}

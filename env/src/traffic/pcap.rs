@@ -1,0 +1,343 @@
+//! Flow traces from packet captures.
+//!
+//! Every direction of a connection that carries payload becomes a flow: its source is the side
+//! that sends, its size the bytes that were delivered, its start the first packet with payload.
+
+mod container;
+mod coverage;
+mod flows;
+mod headers;
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{FlowSpec, Trace};
+use crate::units::Time;
+use container::Container;
+use flows::{Flow, FlowTable};
+use headers::{Headers, Network};
+
+/// What is made of a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CaptureOptions {
+    /// A direction of a connection that sends nothing for longer than this starts a new flow with
+    /// its next payload (1 s). Shorter than the pauses between requests on a connection that is
+    /// kept open, but long enough for two retransmission timeouts of Linux, 200 and 400 ms, so
+    /// that a loss does not cut a flow in two.
+    pub idle: Duration,
+    /// Number of switch ports; the hosts, numbered in the order in which they first appear in a
+    /// flow, are dealt out to them in turn. `None`: as many as hosts.
+    pub ports: Option<u32>,
+}
+
+impl Default for CaptureOptions {
+    fn default() -> CaptureOptions {
+        CaptureOptions {
+            idle: Duration::from_secs(1),
+            ports: None,
+        }
+    }
+}
+
+/// A capture read into a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The flows in order of their start, of kind `tcp` or `udp`. Starts are relative to the
+    /// earliest packet of the capture.
+    pub trace: Trace,
+    /// Packets in the capture.
+    pub packets: u64,
+    /// The hosts that have a flow, in the order in which they first appear in one. Host `i` is
+    /// port `i`, or the remainder of `i` by [`CaptureOptions::ports`].
+    pub hosts: Vec<IpAddr>,
+    /// Number of ports of the trace.
+    pub ports: u32,
+    /// Packets that belong to no flow of the trace.
+    pub skipped: Skipped,
+}
+
+/// Packets that belong to no flow, by the reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// On an interface of a link type that is not read.
+    pub link_type: u64,
+    /// Neither IPv4 nor IPv6.
+    pub not_ip: u64,
+    /// Neither TCP nor UDP.
+    pub not_tcp_or_udp: u64,
+    /// Cut off before the end of the headers that are needed.
+    pub cut_off: u64,
+    /// With a header that contradicts itself.
+    pub malformed: u64,
+    /// Fragments whose first one, which has the port numbers, was not captured before.
+    pub fragment: u64,
+    /// Without a time.
+    pub no_time: u64,
+    /// Without payload: handshakes, acknowledgements.
+    pub no_payload: u64,
+    /// With payload that was delivered before, after a pause.
+    pub repeated: u64,
+    /// In flows whose two ends are the same port.
+    pub same_port: u64,
+}
+
+impl Skipped {
+    /// How many in total.
+    pub fn total(&self) -> u64 {
+        self.reasons().iter().map(|(count, _)| count).sum()
+    }
+
+    fn reasons(&self) -> [(u64, &'static str); 10] {
+        [
+            (self.link_type, "on interfaces of an unknown link type"),
+            (self.not_ip, "not IP"),
+            (self.not_tcp_or_udp, "neither TCP nor UDP"),
+            (self.cut_off, "cut off within the headers"),
+            (self.malformed, "with headers that are wrong"),
+            (self.fragment, "fragments without their first"),
+            (self.no_time, "without a time"),
+            (self.no_payload, "without payload"),
+            (self.repeated, "repeated after a pause"),
+            (self.same_port, "with both ends at one port"),
+        ]
+    }
+}
+
+impl fmt::Display for Skipped {
+    /// The reasons that occurred and how often.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = self.reasons().into_iter().filter(|(count, _)| *count > 0);
+        let found: Vec<_> = found
+            .map(|(count, reason)| format!("{count} {reason}"))
+            .collect();
+        f.write_str(&found.join(", "))
+    }
+}
+
+/// A capture that cannot be used. Each message is one line: where, what is wrong, what would be
+/// right.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The file cannot be read.
+    #[error("{}: cannot read the capture: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is something else.
+    #[error("{origin}: not a packet capture: {problem}")]
+    NotACapture {
+        /// The file.
+        origin: String,
+        /// What it looks like, and what would be right.
+        problem: String,
+    },
+    /// A damaged place.
+    #[error("{origin}: byte {offset}, after {packets} packets: {problem}")]
+    Damaged {
+        /// The file.
+        origin: String,
+        /// Where the record starts that cannot be read, bytes from 0.
+        offset: u64,
+        /// Packets before it.
+        packets: u64,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// There is nothing to make a flow of.
+    #[error("{origin}: no flows: {problem}")]
+    Empty {
+        /// The file.
+        origin: String,
+        /// What there is instead.
+        problem: String,
+    },
+    /// A flow that no trace can hold.
+    #[error("{origin}: {problem}")]
+    Flow {
+        /// The file.
+        origin: String,
+        /// Which limit is exceeded.
+        problem: String,
+    },
+}
+
+impl Capture {
+    /// Reads a capture in the format of pcap (either byte order, microseconds or nanoseconds) or
+    /// pcapng. The file is read once from front to back; memory is needed for connections, not
+    /// for packets.
+    ///
+    /// Link types: Ethernet with or without VLAN tags, raw IP, Linux cooked (both versions),
+    /// BSD loopback. IPv4 with options and fragments, IPv6 with extension headers. Where packets
+    /// were cut off, the lengths in the IP headers count. TCP payload counts once however often
+    /// it was sent. A SYN, and a pause longer than [`CaptureOptions::idle`], start a new flow
+    /// between the same ports.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is no capture, is damaged or ends within a packet, and one
+    /// without payload between two ports.
+    ///
+    /// # Panics
+    /// When `options.ports` is zero.
+    pub fn read(path: impl AsRef<Path>, options: &CaptureOptions) -> Result<Capture, CaptureError> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|source| CaptureError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        let reader = BufReader::with_capacity(1 << 18, file);
+        Capture::from_reader(reader, &path.display().to_string(), options)
+    }
+
+    /// As [`read`](Capture::read), from any reader; `origin` stands for the file in errors.
+    ///
+    /// # Errors
+    /// As for `read`.
+    ///
+    /// # Panics
+    /// As for `read`.
+    pub fn from_reader(
+        reader: impl Read,
+        origin: &str,
+        options: &CaptureOptions,
+    ) -> Result<Capture, CaptureError> {
+        let mut container = Container::open(reader, origin)?;
+        let mut headers = Headers::default();
+        let mut table = FlowTable::new(options.idle);
+        let mut skipped = Skipped::default();
+        let mut earliest: Option<i128> = None;
+        while let Some(packet) = container.next_packet()? {
+            let Some(time_ns) = packet.time_ns else {
+                skipped.no_time += 1;
+                continue;
+            };
+            earliest = Some(earliest.map_or(time_ns, |earliest| earliest.min(time_ns)));
+            match headers.read(&packet) {
+                Network::Segment(segment) => {
+                    let belongs = table.add(time_ns, &segment);
+                    skipped.no_payload += u64::from(segment.payload == 0);
+                    skipped.repeated += u64::from(segment.payload > 0 && !belongs);
+                }
+                Network::LinkType => skipped.link_type += 1,
+                Network::NotIp => skipped.not_ip += 1,
+                Network::NotTcpOrUdp => skipped.not_tcp_or_udp += 1,
+                Network::CutOff => skipped.cut_off += 1,
+                Network::Malformed => skipped.malformed += 1,
+                Network::Fragment => skipped.fragment += 1,
+            }
+        }
+        let packets = container.packets();
+        let (flows, hosts) = table.finish();
+        let ports = options.ports.unwrap_or(hosts.len() as u32);
+        let finished = Finish {
+            origin,
+            ports,
+            earliest: earliest.unwrap_or(0),
+        };
+        let flows = finished.flows(flows, &mut skipped)?;
+        if flows.is_empty() {
+            let problem = if packets == 0 {
+                "the capture has no packets".to_owned()
+            } else {
+                format!(
+                    "of {packets} packets {skipped}; a flow needs TCP or UDP payload between two ports"
+                )
+            };
+            let origin = origin.to_owned();
+            return Err(CaptureError::Empty { origin, problem });
+        }
+        Ok(Capture {
+            trace: Trace {
+                flows,
+                kinds: KINDS.map(str::to_owned).to_vec(),
+                seed: 0,
+            },
+            packets,
+            hosts,
+            ports,
+            skipped,
+        })
+    }
+}
+
+/// By [`FlowSpec::kind`].
+const KINDS: [&str; 2] = ["tcp", "udp"];
+
+/// From what was counted to the flows of a trace.
+struct Finish<'a> {
+    origin: &'a str,
+    ports: u32,
+    earliest: i128,
+}
+
+impl Finish<'_> {
+    fn flows(
+        &self,
+        mut found: Vec<Flow>,
+        skipped: &mut Skipped,
+    ) -> Result<Vec<FlowSpec>, CaptureError> {
+        // Stable: flows that start at once stay in the order of their packets.
+        found.sort_by_key(|flow| flow.start_ns);
+        let mut flows = Vec::with_capacity(found.len());
+        for flow in found {
+            let (src, dst) = (flow.src % self.ports, flow.dst % self.ports);
+            if src == dst {
+                skipped.same_port += flow.packets;
+                continue;
+            }
+            flows.push(FlowSpec {
+                id: flows.len() as u64,
+                src,
+                dst,
+                start: self.start(&flow)?,
+                size: self.size(&flow)?,
+                kind: u16::from(flow.udp),
+                query: -1,
+                priority: 0,
+            });
+        }
+        Ok(flows)
+    }
+
+    fn start(&self, flow: &Flow) -> Result<Time, CaptureError> {
+        let start = flow.start_ns - self.earliest;
+        u64::try_from(start)
+            .ok()
+            .filter(|start| *start <= Trace::MAX_START_NS)
+            .map(Time::from_ns)
+            .ok_or_else(|| {
+                self.error(format!(
+                    "a flow starts {} s after the earliest packet; at most {} s are possible: \
+                     split the capture, or correct its clock",
+                    start / 1_000_000_000,
+                    Trace::MAX_START_NS / 1_000_000_000
+                ))
+            })
+    }
+
+    fn size(&self, flow: &Flow) -> Result<u64, CaptureError> {
+        if flow.size <= Trace::MAX_SIZE {
+            return Ok(flow.size);
+        }
+        Err(self.error(format!(
+            "a flow has {} bytes; at most {} are possible: split the capture",
+            flow.size,
+            Trace::MAX_SIZE
+        )))
+    }
+
+    fn error(&self, problem: String) -> CaptureError {
+        CaptureError::Flow {
+            origin: self.origin.to_owned(),
+            problem,
+        }
+    }
+}

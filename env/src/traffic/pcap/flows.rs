@@ -1,0 +1,128 @@
+//! From pieces of conversations to flows.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::coverage::Coverage;
+use super::headers::{Segment, Tuple};
+
+/// A flow as far as it was seen.
+pub(super) struct Flow {
+    /// Number of the sending host.
+    pub(super) src: u32,
+    /// Number of the receiving host.
+    pub(super) dst: u32,
+    pub(super) udp: bool,
+    /// Time of the first packet with payload.
+    pub(super) start_ns: i128,
+    /// Payload, each byte once.
+    pub(super) size: u64,
+    /// Packets with payload, retransmissions included.
+    pub(super) packets: u64,
+}
+
+/// One direction between two ports.
+#[derive(Default)]
+struct Direction {
+    seen: Coverage,
+    /// Sequence number behind the SYN.
+    opened_at: Option<u32>,
+    /// Index of the flow that is going on.
+    flow: Option<usize>,
+    /// Time of the last packet with payload.
+    last_ns: i128,
+}
+
+/// All conversations of a capture.
+pub(super) struct FlowTable {
+    idle_ns: i128,
+    directions: HashMap<Tuple, Direction>,
+    flows: Vec<Flow>,
+    numbers: HashMap<IpAddr, u32>,
+    hosts: Vec<IpAddr>,
+}
+
+impl FlowTable {
+    pub(super) fn new(idle: Duration) -> FlowTable {
+        FlowTable {
+            idle_ns: i128::try_from(idle.as_nanos()).unwrap_or(i128::MAX),
+            directions: HashMap::new(),
+            flows: Vec::new(),
+            numbers: HashMap::new(),
+            hosts: Vec::new(),
+        }
+    }
+
+    /// Takes the next packet of the capture; whether it belongs to a flow.
+    pub(super) fn add(&mut self, time_ns: i128, segment: &Segment) -> bool {
+        if segment.syn {
+            self.open(segment);
+        }
+        if segment.payload == 0 {
+            return false;
+        }
+        let direction = self.directions.entry(segment.tuple).or_default();
+        if time_ns - direction.last_ns > self.idle_ns {
+            direction.flow = None;
+        }
+        direction.last_ns = direction.last_ns.max(time_ns);
+        let new = if segment.tuple.udp {
+            segment.payload
+        } else {
+            direction.seen.add(segment.seq, segment.payload)
+        };
+        let open = match direction.flow {
+            Some(open) => open,
+            // What was delivered before makes no flow of its own.
+            None if new == 0 => return false,
+            None => {
+                direction.flow = Some(self.flows.len());
+                let flow = Flow {
+                    src: self.number(segment.tuple.src),
+                    dst: self.number(segment.tuple.dst),
+                    udp: segment.tuple.udp,
+                    start_ns: time_ns,
+                    size: 0,
+                    packets: 0,
+                };
+                self.flows.push(flow);
+                self.flows.len() - 1
+            }
+        };
+        let flow = &mut self.flows[open];
+        flow.size += new;
+        flow.packets += 1;
+        // Packets may be stored in another order than that of their times.
+        flow.start_ns = flow.start_ns.min(time_ns);
+        true
+    }
+
+    /// A SYN that is no retransmission starts a connection between the same ports anew, in both
+    /// directions; its answer only its own.
+    fn open(&mut self, segment: &Segment) {
+        let direction = self.directions.entry(segment.tuple).or_default();
+        if direction.opened_at == Some(segment.seq) {
+            return;
+        }
+        *direction = Direction {
+            opened_at: Some(segment.seq),
+            ..Direction::default()
+        };
+        if !segment.ack {
+            self.directions.remove(&segment.tuple.reversed());
+        }
+    }
+
+    fn number(&mut self, host: IpAddr) -> u32 {
+        *self.numbers.entry(host).or_insert_with(|| {
+            self.hosts.push(host);
+            self.hosts.len() as u32 - 1
+        })
+    }
+
+    /// The flows in the order of their first packets, and the hosts by number.
+    pub(super) fn finish(self) -> (Vec<Flow>, Vec<IpAddr>) {
+        (self.flows, self.hosts)
+    }
+}

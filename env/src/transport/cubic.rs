@@ -1,0 +1,243 @@
+//! CUBIC's window (RFC 9438).
+
+use super::hystart::{HyStart, Pace};
+use super::{Acked, CongestionControl, Settings, Window};
+use crate::units::Time;
+
+/// RFC 9438 §5: segments per cubic second.
+const C: f64 = 0.4;
+/// RFC 9438 §4.6: what is left of the window after a loss.
+const BETA: f64 = 0.7;
+/// RFC 9438 §4.3: with it the Reno-friendly region takes as much as Reno does.
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// Grows as `W(t) = C (t - K)³ + W_max`, t being the time since the last loss; never slower than
+/// Reno would. Windows are in segments, times in seconds.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    /// Window before the last loss, less under fast convergence.
+    w_max: f64,
+    /// Window that Reno would have.
+    w_est: f64,
+    /// Window just before the last loss.
+    prior: f64,
+    /// Seconds until the window is at `w_max` again.
+    k: f64,
+    /// Beginning of the present stage of congestion avoidance.
+    epoch: Option<Time>,
+    /// Bytes of growth that do not make a whole byte yet.
+    fraction: f64,
+    /// The last loss was seen by the timer.
+    timed_out: bool,
+    hystart: Option<HyStart>,
+}
+
+impl Cubic {
+    pub(super) fn new(settings: &Settings) -> Cubic {
+        Cubic {
+            w_max: 0.0,
+            w_est: 0.0,
+            prior: 0.0,
+            k: 0.0,
+            epoch: None,
+            fraction: 0.0,
+            timed_out: false,
+            hystart: settings.hystart.then(HyStart::default),
+        }
+    }
+
+    /// The time since the beginning of this stage, seconds.
+    fn elapsed(&mut self, cwnd: f64, now: Time) -> f64 {
+        let epoch = *self.epoch.get_or_insert_with(|| {
+            self.w_est = cwnd;
+            // §4.8 after a timeout; the same where slow start ended without a loss.
+            if self.timed_out || self.w_max <= cwnd {
+                self.w_max = cwnd;
+                self.k = 0.0;
+            } else {
+                self.k = libm::cbrt((self.w_max - cwnd) / C);
+            }
+            self.timed_out = false;
+            now
+        });
+        (now - epoch).as_secs_f64()
+    }
+
+    /// §4.2, figure 1.
+    fn target(&self, t: f64) -> f64 {
+        let offset = t - self.k;
+        C * offset * offset * offset + self.w_max
+    }
+
+    /// Segments to add for one acknowledgement.
+    fn step(&mut self, cwnd: f64, acked: &Acked) -> f64 {
+        let t = self.elapsed(cwnd, acked.now);
+        let alpha = if self.w_est < self.prior { ALPHA } else { 1.0 };
+        self.w_est += alpha * f64::from(acked.segments) / cwnd;
+        if self.target(t) < self.w_est {
+            return (self.w_est - cwnd).max(0.0);
+        }
+        let target = self.target(t + acked.smoothed_rtt.as_secs_f64());
+        (target.clamp(cwnd, 1.5 * cwnd) - cwnd) / cwnd
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn observe(&mut self, window: &mut Window, acked: &Acked, _settings: &Settings) {
+        if window.in_slow_start()
+            && let Some(hystart) = &mut self.hystart
+            && hystart.observe(acked) == Pace::Finished
+        {
+            window.ssthresh = window.cwnd;
+        }
+    }
+
+    fn on_ack(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
+        if window.in_slow_start() {
+            let divisor = self.hystart.as_ref().map_or(1, HyStart::growth_divisor);
+            return window.grow(settings.mss / divisor, settings);
+        }
+        let mss = f64::from(settings.mss);
+        let bytes = self.fraction + mss * self.step(f64::from(window.cwnd) / mss, acked);
+        self.fraction = bytes.fract();
+        window.grow(bytes as u32, settings);
+    }
+
+    fn ssthresh(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32 {
+        let cwnd = f64::from(window.cwnd) / f64::from(settings.mss);
+        // Fast convergence (§4.7): a flow that did not come up to its last window makes room.
+        self.w_max = if cwnd < self.w_max {
+            cwnd * (1.0 + BETA) / 2.0
+        } else {
+            cwnd
+        };
+        self.prior = cwnd;
+        self.epoch = None;
+        self.fraction = 0.0;
+        self.timed_out = false;
+        ((f64::from(flight) * BETA) as u32).max(2 * settings.mss)
+    }
+
+    fn on_timeout(&mut self, _now: Time, _next: u32) {
+        self.timed_out = true;
+        self.epoch = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Scenario, TransportKind};
+    use crate::transport::testing::acked;
+
+    fn settings() -> Settings {
+        Settings::from_scenario(&Scenario {
+            transport: TransportKind::Cubic,
+            mss: 1_000,
+            ..Scenario::default()
+        })
+    }
+
+    fn at(ms: u64, segments: u32) -> Acked {
+        Acked {
+            now: Time::from_ms(ms),
+            smoothed_rtt: Time::from_ms(100),
+            ..acked(segments)
+        }
+    }
+
+    /// A window of 1,000 segments, cut to 700: K = cbrt(300 / 0.4) = 9.086 s.
+    fn after_a_loss() -> (Cubic, Window, Settings) {
+        let settings = settings();
+        let mut cubic = Cubic::new(&settings);
+        let mut window = Window {
+            cwnd: 1_000_000,
+            ssthresh: 1,
+        };
+        window.ssthresh = cubic.ssthresh(&window, 1_000_000, &settings);
+        window.cwnd = window.ssthresh;
+        (cubic, window, settings)
+    }
+
+    #[test]
+    fn a_loss_leaves_seven_tenths() {
+        let (cubic, window, _) = after_a_loss();
+        assert_eq!(window.cwnd, 700_000);
+        assert_eq!(cubic.w_max, 1_000.0);
+    }
+
+    #[test]
+    fn follows_the_cubic_curve() {
+        let (mut cubic, mut window, settings) = after_a_loss();
+        let k = (300.0f64 / 0.4).cbrt();
+        // One round trip of 100 ms after another, an acknowledgement for every segment.
+        for round in 0..120u64 {
+            let flight = window.cwnd / 1_000;
+            for index in 0..u64::from(flight) {
+                let ms = round * 100 + index * 100 / u64::from(flight);
+                cubic.on_ack(&mut window, &at(ms, 1), &settings);
+            }
+            let expected = 0.4 * ((round + 1) as f64 * 0.1 - k).powi(3) + 1_000.0;
+            let found = f64::from(window.cwnd) / 1_000.0;
+            assert!(
+                (found - expected).abs() < 0.015 * expected,
+                "round {round}: {found} instead of {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn two_steps_by_hand() {
+        let (mut cubic, mut window, settings) = after_a_loss();
+        // W(0) = 700 is below what Reno would have, 700 + 0.53/700: a fraction of a byte.
+        cubic.on_ack(&mut window, &at(5_000, 1), &settings);
+        assert_eq!(window.cwnd, 700_000);
+        assert_eq!(cubic.epoch, Some(Time::from_ms(5_000)));
+        // t = 0.1 s, and the target is that of the next round trip: 0.4 (0.2 - 9.0856)³ + 1000 =
+        // 719.38 segments, so that 19.38/700 of a segment is added.
+        cubic.on_ack(&mut window, &at(5_100, 1), &settings);
+        assert_eq!(window.cwnd, 700_028);
+    }
+
+    #[test]
+    fn a_small_window_grows_as_renos_does() {
+        let settings = settings();
+        let mut cubic = Cubic::new(&settings);
+        let mut window = Window {
+            cwnd: 10_000,
+            ssthresh: 1,
+        };
+        window.cwnd = cubic.ssthresh(&window, 10_000, &settings);
+        // Ten round trips of 100 µs: the cubic curve has not moved. From 7 segments to the former 10
+        // it is α = 0.53 per trip, from there on a whole segment.
+        for round in 0..10 {
+            for _ in 0..window.cwnd / 1_000 {
+                let ack = Acked {
+                    now: Time::from_us(100 * round),
+                    smoothed_rtt: Time::from_us(100),
+                    ..acked(1)
+                };
+                cubic.on_ack(&mut window, &ack, &settings);
+            }
+        }
+        let grown = f64::from(window.cwnd) / 1_000.0;
+        assert!((13.0..=14.0).contains(&grown), "{grown}");
+    }
+
+    #[test]
+    fn a_flow_that_did_not_regain_its_window_makes_room() {
+        let (mut cubic, window, settings) = after_a_loss();
+        cubic.ssthresh(&window, 700_000, &settings);
+        assert_eq!(cubic.w_max, 700.0 * 1.7 / 2.0);
+    }
+
+    #[test]
+    fn after_a_timeout_the_curve_starts_at_the_present_window() {
+        let (mut cubic, mut window, settings) = after_a_loss();
+        cubic.on_timeout(Time::ZERO, 0);
+        window.cwnd = 300_000;
+        window.ssthresh = 300_000;
+        cubic.on_ack(&mut window, &at(100, 1), &settings);
+        assert_eq!((cubic.w_max, cubic.k), (300.0, 0.0));
+    }
+}

@@ -1,0 +1,125 @@
+//! DCTCP's window (RFC 8257).
+
+use super::newreno::{grow, half};
+use super::{Acked, CongestionControl, Settings, Window};
+
+/// RFC 8257 §4.2: gain of the estimate.
+const GAIN: f64 = 1.0 / 16.0;
+
+/// Cuts the window in proportion to the fraction of marked data, once per window of data; otherwise
+/// as NewReno.
+#[derive(Clone, Debug)]
+pub struct Dctcp {
+    /// Estimate of the fraction of marked data.
+    alpha: f64,
+    /// Segments acknowledged in this observation window, and those with an echo.
+    acknowledged: u32,
+    marked: u32,
+    /// Segment whose acknowledgement ends the observation window.
+    window_end: u32,
+}
+
+impl Default for Dctcp {
+    fn default() -> Dctcp {
+        Dctcp {
+            // §4.2: as if all had been marked, so that the first cut is no smaller than Reno's.
+            alpha: 1.0,
+            acknowledged: 0,
+            marked: 0,
+            window_end: 0,
+        }
+    }
+}
+
+impl CongestionControl for Dctcp {
+    /// §3.3, steps 1 to 8.
+    fn observe(&mut self, _window: &mut Window, acked: &Acked, _settings: &Settings) {
+        self.acknowledged += acked.segments;
+        if acked.marked {
+            self.marked += acked.segments;
+        }
+        if acked.una <= self.window_end {
+            return;
+        }
+        if self.acknowledged > 0 {
+            let fraction = f64::from(self.marked) / f64::from(self.acknowledged);
+            self.alpha = (1.0 - GAIN) * self.alpha + GAIN * fraction;
+        }
+        self.window_end = acked.next;
+        (self.acknowledged, self.marked) = (0, 0);
+    }
+
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
+        grow(window, acked, settings);
+    }
+
+    /// §3.5: a loss is answered as without ECN.
+    fn ssthresh(&mut self, _window: &Window, flight: u32, settings: &Settings) -> u32 {
+        half(flight, settings)
+    }
+
+    /// §3.3, step 9: `cwnd (1 - α/2)`; two segments at least, so that acknowledgements keep coming.
+    fn window_after_mark(&mut self, window: &Window, _flight: u32, settings: &Settings) -> u32 {
+        let left = f64::from(window.cwnd) * (1.0 - self.alpha / 2.0);
+        (left as u32).max(2 * settings.mss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::transport::testing::acked;
+
+    /// Windows of ten segments, so many of each marked; α after each.
+    fn alphas(marks: &[u32]) -> Vec<f64> {
+        let settings = Settings::from_scenario(&Scenario::default());
+        let mut dctcp = Dctcp {
+            window_end: 9,
+            ..Dctcp::default()
+        };
+        let mut window = Window {
+            cwnd: 10 * settings.mss,
+            ssthresh: settings.mss,
+        };
+        let mut una = 0;
+        let mut alphas = Vec::new();
+        for &marked in marks {
+            for index in 0..10 {
+                una += 1;
+                let ack = Acked {
+                    una,
+                    next: una + 9,
+                    marked: index < marked,
+                    ..acked(1)
+                };
+                dctcp.observe(&mut window, &ack, &settings);
+            }
+            alphas.push(dctcp.alpha);
+        }
+        alphas
+    }
+
+    #[test]
+    fn alpha_follows_the_marked_fraction() {
+        let found = alphas(&[10, 5, 0]);
+        let second = 15.0 / 16.0 + 0.5 / 16.0;
+        assert_eq!(found, [1.0, second, second * 15.0 / 16.0]);
+    }
+
+    #[test]
+    fn a_window_is_cut_by_half_of_alpha_but_by_half_on_loss() {
+        let settings = Settings::from_scenario(&Scenario::default());
+        let mut dctcp = Dctcp {
+            alpha: 0.25,
+            ..Dctcp::default()
+        };
+        let window = Window {
+            cwnd: 80_000,
+            ssthresh: 1,
+        };
+        assert_eq!(dctcp.window_after_mark(&window, 60_000, &settings), 70_000);
+        assert_eq!(dctcp.ssthresh(&window, 60_000, &settings), 30_000);
+    }
+}

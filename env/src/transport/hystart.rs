@@ -1,0 +1,145 @@
+//! HyStart++: leaving slow start before it overfills the buffer (RFC 9406).
+
+use super::Acked;
+use crate::units::Time;
+
+/// Round-trip times that a round needs before it is judged (RFC 9406 §4.3, N_RTT_SAMPLE).
+const SAMPLES: u32 = 8;
+/// Bounds of the growth that counts (MIN_RTT_THRESH, MAX_RTT_THRESH).
+const LEAST_GROWTH: Time = Time::from_ms(4);
+const MOST_GROWTH: Time = Time::from_ms(16);
+/// What growth is a fraction of (MIN_RTT_DIVISOR).
+const GROWTH_DIVISOR: u64 = 8;
+/// Rounds of conservative slow start before it is left (CSS_ROUNDS).
+const CONSERVATIVE_ROUNDS: u32 = 5;
+/// How much slower the window grows in it (CSS_GROWTH_DIVISOR).
+const CONSERVATIVE_DIVISOR: u32 = 4;
+
+/// How slow start goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pace {
+    /// It does.
+    Continued,
+    /// Congestion avoidance follows.
+    Finished,
+}
+
+/// Slow start of one flow. A round ends with the acknowledgement of what was the newest segment at
+/// its beginning.
+#[derive(Clone, Debug)]
+pub(super) struct HyStart {
+    round_end: u32,
+    last_round: Time,
+    this_round: Time,
+    samples: u32,
+    /// In conservative slow start: the delay that led into it, and its rounds.
+    conservative: Option<(Time, u32)>,
+}
+
+impl Default for HyStart {
+    fn default() -> HyStart {
+        HyStart {
+            round_end: 0,
+            last_round: Time::MAX,
+            this_round: Time::MAX,
+            samples: 0,
+            conservative: None,
+        }
+    }
+}
+
+impl HyStart {
+    /// Takes an acknowledgement in slow start (RFC 9406 §4.2).
+    pub(super) fn observe(&mut self, acked: &Acked) -> Pace {
+        if let Some(rtt) = acked.rtt {
+            self.this_round = self.this_round.min(rtt);
+            self.samples += 1;
+            self.judge();
+        }
+        if acked.una <= self.round_end {
+            return Pace::Continued;
+        }
+        self.round_end = acked.next;
+        self.last_round = std::mem::replace(&mut self.this_round, Time::MAX);
+        self.samples = 0;
+        match &mut self.conservative {
+            Some((_, rounds)) if *rounds + 1 >= CONSERVATIVE_ROUNDS => Pace::Finished,
+            Some((_, rounds)) => {
+                *rounds += 1;
+                Pace::Continued
+            }
+            None => Pace::Continued,
+        }
+    }
+
+    fn judge(&mut self) {
+        if self.samples < SAMPLES {
+            return;
+        }
+        match self.conservative {
+            Some((baseline, _)) if self.this_round < baseline => self.conservative = None,
+            None if self.last_round < Time::MAX => {
+                let growth = Time(self.last_round.0 / GROWTH_DIVISOR);
+                let growth = growth.clamp(LEAST_GROWTH, MOST_GROWTH);
+                if self.this_round >= self.last_round + growth {
+                    self.conservative = Some((self.this_round, 0));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What the growth of slow start is divided by.
+    pub(super) fn growth_divisor(&self) -> u32 {
+        match self.conservative {
+            Some(_) => CONSERVATIVE_DIVISOR,
+            None => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::testing::acked;
+
+    /// Rounds of ten acknowledgements, with the round trip of each round in milliseconds; returns
+    /// after how many rounds slow start was left.
+    fn left_after(rounds: &[u64]) -> Option<usize> {
+        let mut hystart = HyStart::default();
+        let mut una = 0;
+        for (round, &ms) in rounds.iter().enumerate() {
+            for _ in 0..10 {
+                una += 1;
+                let ack = Acked {
+                    una,
+                    next: una + 9,
+                    rtt: Some(Time::from_ms(ms)),
+                    ..acked(1)
+                };
+                if hystart.observe(&ack) == Pace::Finished {
+                    return Some(round);
+                }
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn steady_delay_does_not_end_slow_start() {
+        assert_eq!(left_after(&[40; 20]), None);
+        // An eighth of 40 ms is 5 ms.
+        assert_eq!(left_after(&[40, 44, 44, 44, 44, 44, 44, 44, 44, 44]), None);
+    }
+
+    #[test]
+    fn growing_delay_ends_it_five_rounds_later() {
+        let left = left_after(&[40, 40, 46, 46, 46, 46, 46, 46, 46, 46, 46, 46]);
+        assert!(matches!(left, Some(6..=8)), "{left:?}");
+    }
+
+    #[test]
+    fn delay_that_falls_again_was_a_false_alarm() {
+        assert_eq!(left_after(&[40, 40, 46, 40, 40, 40, 40, 40, 40, 40]), None);
+    }
+}

@@ -1,0 +1,96 @@
+//! What ns-3 3.37's receiver reports, for comparing the simulators. Of SACK blocks beyond the fourth
+//! it forgets that they arrived, and what arrives next to them later is reported without them
+//! (TcpRxBuffer). A mark counts only on a segment behind all that were marked (TcpSocketBase).
+
+use crate::network::{MAX_SACK_BLOCKS, SackBlock, SackBlocks};
+
+const KEPT: usize = 4;
+
+/// Blocks, the most recent first, and marks.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Reports {
+    blocks: [SackBlock; KEPT + 1],
+    length: usize,
+    /// One behind the last segment whose mark counted.
+    mark_end: u32,
+}
+
+impl Reports {
+    /// Segment `index` has arrived out of order.
+    pub(super) fn push(&mut self, index: u32) {
+        let mut newest = (index, index + 1);
+        let mut kept = 0;
+        for at in 0..self.length {
+            let block = self.blocks[at];
+            if newest.0 == block.1 {
+                newest.0 = block.0;
+            } else if newest.1 == block.0 {
+                newest.1 = block.1;
+            } else {
+                self.blocks[kept] = block;
+                kept += 1;
+            }
+        }
+        self.length = (kept + 1).min(KEPT);
+        self.blocks.copy_within(0..KEPT, 1);
+        self.blocks[0] = newest;
+    }
+
+    /// Everything below `next` has been delivered.
+    pub(super) fn clear_below(&mut self, next: u32) {
+        let mut kept = 0;
+        for at in 0..self.length {
+            if self.blocks[at].1 > next {
+                self.blocks[kept] = self.blocks[at];
+                kept += 1;
+            }
+        }
+        self.length = kept;
+    }
+
+    /// Whether the mark of segment `index` is echoed.
+    pub(super) fn takes_mark(&mut self, index: u32) -> bool {
+        let takes = index >= self.mark_end;
+        if takes {
+            self.mark_end = index + 1;
+        }
+        takes
+    }
+
+    /// What an acknowledgement reports, if anything.
+    pub(super) fn report(&self) -> Option<SackBlocks> {
+        let filled = self.length.min(MAX_SACK_BLOCKS);
+        let mut blocks = SackBlocks::default();
+        blocks[..filled].copy_from_slice(&self.blocks[..filled]);
+        (filled > 0).then_some(blocks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_join_at_the_front() {
+        let mut reports = Reports::default();
+        for index in [3, 7, 5, 4] {
+            reports.push(index);
+        }
+        assert_eq!(reports.report(), Some([(3, 6), (7, 8), (0, 0)]));
+        reports.push(6);
+        assert_eq!(reports.report(), Some([(3, 8), (0, 0), (0, 0)]));
+        reports.clear_below(8);
+        assert_eq!(reports.report(), None);
+    }
+
+    #[test]
+    fn the_fifth_block_is_forgotten() {
+        let mut reports = Reports::default();
+        for index in [10, 20, 30, 40, 50] {
+            reports.push(index);
+        }
+        // 10 is gone: its neighbour is reported alone.
+        reports.push(11);
+        assert_eq!(reports.report(), Some([(11, 12), (50, 51), (40, 41)]));
+    }
+}

@@ -1,0 +1,10 @@
+//! What the simulator does, whatever the network, the traffic, the policy and the transport:
+//! properties over random set-ups, one file for each behaviour, and hashes of known results.
+
+mod accounting;
+mod completion;
+mod golden;
+mod probe;
+mod queues;
+mod setup;
+mod windows;

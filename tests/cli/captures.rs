@@ -1,0 +1,143 @@
+//! `trace --from-pcap`: a capture becomes a flow list, or one line says why not.
+
+use crate::harness::Sandbox;
+
+/// A segment of TCP over IPv4 with so many zero bytes of payload from 10.0.0.`src` to 10.0.0.`dst`.
+fn segment(src: u8, dst: u8, seq: u32, payload: usize) -> Vec<u8> {
+    let mut bytes = vec![0x45, 0];
+    bytes.extend((40 + payload as u16).to_be_bytes());
+    bytes.extend([0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, src, 10, 0, 0, dst]);
+    bytes.extend([0x10, 0, 0x20, 0]);
+    bytes.extend(seq.to_be_bytes());
+    bytes.extend([0, 0, 0, 0, 5 << 4, 0x10, 1, 0, 0, 0, 0, 0]);
+    bytes.resize(40 + payload, 0);
+    bytes
+}
+
+/// A pcap file of raw IP packets, a millisecond apart.
+fn capture(packets: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::from(0xa1b2_c3d4_u32.to_le_bytes());
+    bytes.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0]);
+    for (time_ms, packet) in packets.iter().enumerate() {
+        let length = packet.len() as u32;
+        for value in [1_700_000_000, time_ms as u32 * 1_000, length, length] {
+            bytes.extend(value.to_le_bytes());
+        }
+        bytes.extend(packet);
+    }
+    bytes
+}
+
+fn good() -> Vec<u8> {
+    capture(&[
+        segment(1, 2, 0, 0),
+        segment(1, 2, 0, 1_000),
+        segment(3, 2, 0, 500),
+        segment(1, 2, 0, 1_000),
+        segment(1, 2, 1_000, 200),
+    ])
+}
+
+#[test]
+fn a_capture_becomes_a_flow_list_that_simulates() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("good.pcap"), good()).unwrap();
+    let run = sandbox.ok("trace --from-pcap good.pcap --out flows.csv");
+    assert!(run.stdout.contains("2 flows"), "{}", run.stdout);
+    assert!(run.stdout.contains("--set ports=3"), "{}", run.stdout);
+    assert!(run.stderr.contains("1 without payload"), "{}", run.stderr);
+    assert_eq!(
+        sandbox.read("flows.csv"),
+        "id,src,dst,start_ns,size_bytes,kind,query,priority\n\
+         0,0,1,1000000,1200,tcp,-1,0\n\
+         1,2,1,2000000,500,tcp,-1,0\n"
+    );
+    let summary = sandbox
+        .ok("sim --policy dt --trace flows.csv --set ports=3 --set active_ports=1..3 --set incast_degree=1..2 --json")
+        .json();
+    assert_eq!(summary["completed"], 2);
+}
+
+#[test]
+fn json_tells_what_was_in_the_capture() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("good.pcap"), good()).unwrap();
+    let value = sandbox
+        .ok("trace --from-pcap good.pcap --ports 2 --idle-ms 500 --out flows.csv --json")
+        .json();
+    for (field, expected) in [
+        ("packets", 5),
+        ("flows", 2),
+        ("bytes", 1_700),
+        ("hosts", 3),
+        ("ports", 2),
+        ("idle_ms", 500),
+    ] {
+        assert_eq!(value[field], expected, "{field}");
+    }
+    assert_eq!(value["addresses"][2], "10.0.0.3");
+    assert_eq!(value["skipped"]["no_payload"], 1);
+    // The third host shares a port with the first.
+    let flows = sandbox.read("flows.csv");
+    let rows: Vec<_> = flows.lines().skip(1).collect();
+    assert!(
+        rows.iter().all(|row| row[1..].starts_with(",0,1,")),
+        "{flows}"
+    );
+}
+
+#[test]
+fn a_capture_that_cannot_be_read_is_refused() {
+    let sandbox = Sandbox::new();
+    let out = "--out flows.csv";
+    sandbox.refused(
+        &format!("trace --from-pcap no.pcap {out}"),
+        &["no.pcap", "cannot read"],
+    );
+    sandbox.write("bad.pcap", "neither one thing nor the other");
+    sandbox.refused(
+        &format!("trace --from-pcap bad.pcap {out}"),
+        &["bad.pcap", "not a packet capture", "pcapng"],
+    );
+    std::fs::write(sandbox.path("cut.pcap"), &good()[..200]).unwrap();
+    sandbox.refused(
+        &format!("trace --from-pcap cut.pcap {out}"),
+        &["cut.pcap", "byte 80", "after 1 packets", "ends within"],
+    );
+    std::fs::write(sandbox.path("idle.pcap"), capture(&[segment(1, 2, 0, 0)])).unwrap();
+    sandbox.refused(
+        &format!("trace --from-pcap idle.pcap {out}"),
+        &["idle.pcap", "no flows", "1 without payload"],
+    );
+    sandbox.refused(&format!("trace --from-pcap . {out}"), &["cannot read"]);
+}
+
+#[test]
+fn options_that_do_not_belong_together_are_refused() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("good.pcap"), good()).unwrap();
+    for other in [
+        "--scenario ndt-16x1g",
+        "--set load=0.5",
+        "--index 3",
+        "--split test",
+        "--seed 3",
+    ] {
+        let flag = other.split(' ').next().unwrap();
+        sandbox.refused(
+            &format!("trace --from-pcap good.pcap --out flows.csv {other}"),
+            &["--from-pcap", flag],
+        );
+    }
+    sandbox.refused("trace --ports 4 --out flows.csv", &["--from-pcap"]);
+    sandbox.refused("trace --idle-ms 4 --out flows.csv", &["--from-pcap"]);
+    sandbox.refused(
+        "trace --from-pcap good.pcap --ports 1 --out flows.csv",
+        &["--ports", "1"],
+    );
+    sandbox.write("flows.csv", "mine");
+    sandbox.refused(
+        "trace --from-pcap good.pcap --out flows.csv",
+        &["flows.csv", "exists", "--force"],
+    );
+}
