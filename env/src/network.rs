@@ -5,10 +5,10 @@ mod host;
 mod isolated;
 mod outcome;
 mod packet;
+mod ring;
 mod simulator;
 
 pub use isolated::IsolatedFlow;
 pub use outcome::{FlowRecord, Outcome, Summary, TimelineRow};
 pub(crate) use packet::{MAX_SACK_BLOCKS, SackBlock, SackBlocks};
-pub use packet::{Packet, PacketKind};
 pub use simulator::{FlowView, Pause, SimError, Simulator, Violation};

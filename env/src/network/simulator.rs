@@ -5,7 +5,6 @@ mod checks;
 mod hosts;
 mod switching;
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
@@ -13,11 +12,11 @@ use thiserror::Error;
 pub use access::FlowView;
 pub use checks::Violation;
 
-use super::event::{Agenda, Due, Line};
-use super::host::{Backlog, Host, PacketQueue};
+use super::event::{EventQueue, Freed, Timer, source};
+use super::host::Host;
 use super::isolated::IsolatedFlow;
 use super::outcome::TimelineRow;
-use super::packet::{Packet, SackStore};
+use super::packet::{Packet, PacketQueue, PacketStore, SackStore, SizeClass};
 use crate::control::FlowMeter;
 use crate::scenario::{HostQueue, Scenario, ScenarioError};
 use crate::switch::{AnyPolicy, Policy, SharedBuffer, View};
@@ -57,30 +56,6 @@ pub enum Pause {
     Alarm(u64),
 }
 
-/// Events at irregular times.
-#[derive(Clone, Copy, Debug)]
-enum Timer {
-    /// A packet of unusual size reaches the switch.
-    Arrival(Packet),
-    /// A packet of unusual size has left a host.
-    HostFree(u16),
-    /// A packet of unusual size has left a port.
-    PortFree(u16),
-    /// A retransmission timer may have expired; it is read when the event falls due, so that
-    /// restarting a timer costs nothing.
-    Retransmission(u32),
-    /// A flow sends its first data.
-    Begin(u32),
-    /// A SYN may have been lost; the number of SYNs sent before.
-    Syn(u32, u8),
-    /// A SYN-ACK may have been lost.
-    SynAck(u32),
-    /// An acknowledgement may have waited long enough.
-    DelayedAck(u32),
-    /// The control loop asked to be woken; its tag.
-    Alarm(u64),
-}
-
 /// Transmission time of the sizes that nearly all packets have.
 #[derive(Clone, Copy, Debug)]
 struct CommonSize {
@@ -88,33 +63,42 @@ struct CommonSize {
     transmission: Time,
 }
 
-/// One flow: both ends of it.
+/// One flow: both ends of it. What the delivery of data touches comes first and fills one cache
+/// line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 struct Flow {
-    sender: Sender,
-    receiver: Receiver,
     /// Packets of this flow on their way, data and acknowledgements.
     in_network: u32,
     segments: u32,
-    /// Position in the trace.
-    place: u32,
     src: u16,
     dst: u16,
     established: bool,
-    /// Data packets in its queue at the host.
-    waiting: PacketQueue,
-    /// When its timer event falls due.
-    timer_at: Time,
     /// Only the timer can repair what was lost; kept for looking at, not for the protocol.
     doomed: bool,
-    start: Time,
+    receiver: Receiver,
+    /// Data packets in its queue at the host.
+    waiting: PacketQueue,
+    sender: Sender,
+    /// When its timer event falls due.
+    timer_at: Time,
+    /// Position in the trace.
+    place: u32,
+    /// Position among the active flows.
+    active_at: u32,
     established_at: Time,
     finish: Time,
 }
 
+/// One output port of the switch.
 #[derive(Clone, Default, Debug)]
 struct Port {
-    packets: VecDeque<Packet>,
+    /// Packets that wait, without the one being serialised.
+    waiting: PacketQueue,
+    /// A packet is being serialised.
+    sending: bool,
+    /// Packets that wait.
+    length: u32,
     /// When the delivery of the packet in service was scheduled, for ns-3.
     order: u64,
 }
@@ -162,12 +146,8 @@ pub struct Simulator<P = AnyPolicy> {
     isolated: IsolatedFlow,
 
     now: Time,
-    sequence: u64,
-    arrivals: [Line<Packet>; 2],
-    host_free: [Line<u16>; 2],
-    port_free: [Line<u16>; 2],
-    deliveries: Line<Packet>,
-    agenda: Agenda<Timer>,
+    events: EventQueue,
+    packets: PacketStore,
     next_start: usize,
 
     specs: Vec<FlowSpec>,
@@ -175,8 +155,6 @@ pub struct Simulator<P = AnyPolicy> {
     /// Flows that have started and are not complete, in no particular order.
     active: Vec<u32>,
     hosts: Vec<Host>,
-    /// Packets that wait in per-flow queues at fair hosts.
-    backlog: Backlog,
     ports: Vec<Port>,
     buffer: SharedBuffer,
     policy: P,
@@ -233,7 +211,7 @@ impl<P: Policy> Simulator<P> {
             }
         });
         let ports = scenario.port_count();
-        Ok(Simulator {
+        let mut simulator = Simulator {
             settings,
             rate,
             propagation: scenario.propagation(),
@@ -248,24 +226,20 @@ impl<P: Policy> Simulator<P> {
             uncounted: scenario.uncounted_packets(),
             mark_threshold: scenario.mark_threshold_bytes(),
             time_limit: match scenario.max_simulated_ms {
-                0 => Time::MAX,
+                // Without a limit only what is due never is later.
+                0 => Time(Time::MAX.0 - 1),
                 ms => Time::from_ms(ms),
             },
             common,
             isolated: IsolatedFlow::new(scenario),
             now: Time::ZERO,
-            sequence: trace.flows.len() as u64,
-            arrivals: Default::default(),
-            host_free: Default::default(),
-            port_free: Default::default(),
-            deliveries: Line::default(),
-            agenda: Agenda::default(),
+            events: EventQueue::new(trace.flows.len() as u64),
+            packets: PacketStore::default(),
             next_start: 0,
             flows: flows_in_start_order(trace, &settings),
             specs: trace.flows.clone(),
             active: Vec::new(),
             hosts: vec![Host::default(); ports],
-            backlog: Backlog::default(),
             ports: vec![Port::default(); ports],
             buffer: SharedBuffer::new(capacity, scenario.buffer_bytes, ports),
             policy,
@@ -277,7 +251,9 @@ impl<P: Policy> Simulator<P> {
             meter: None,
             rung: None,
             timeline: None,
-        })
+        };
+        simulator.schedule_next_start();
+        Ok(simulator)
     }
 
     /// Runs to the next decision, to the completion of the last flow or to the limit of simulated
@@ -288,13 +264,15 @@ impl<P: Policy> Simulator<P> {
             if self.completed == self.flows.len() {
                 break Pause::Finished;
             }
-            if !self.step() {
+            if !self.run_event() {
                 break Pause::TimeLimit;
             }
             if self.policy.decision_due() {
                 break Pause::Decision;
             }
-            if let Some(tag) = self.rung.take() {
+            if self.rung.is_some()
+                && let Some(tag) = self.rung.take()
+            {
                 break Pause::Alarm(tag);
             }
         };
@@ -304,8 +282,13 @@ impl<P: Policy> Simulator<P> {
 
     /// Runs one event; `false` when none is left before the limit of simulated time.
     pub fn step(&mut self) -> bool {
-        let (due, source) = self.next_event();
-        if due.time() > self.time_limit || due == Due::NEVER {
+        self.run_event()
+    }
+
+    #[inline(always)]
+    fn run_event(&mut self) -> bool {
+        let due = self.events.next();
+        if due.time() > self.time_limit {
             return false;
         }
         debug_assert!(due.time() >= self.now, "time goes back");
@@ -313,7 +296,7 @@ impl<P: Policy> Simulator<P> {
         if self.timeline.is_some() {
             self.record_timeline_until(self.now);
         }
-        self.dispatch(source);
+        self.dispatch(due.source());
         debug_assert!(
             self.check_invariants().is_ok(),
             "{:?}",
@@ -322,68 +305,47 @@ impl<P: Policy> Simulator<P> {
         true
     }
 
-    #[inline]
-    fn next_event(&self) -> (Due, Source) {
-        let start = match self.flows.get(self.next_start) {
-            Some(flow) => Due::new(flow.start, self.next_start as u64),
-            None => Due::NEVER,
+    /// The two sizes have code of their own, where the line is a constant.
+    #[inline(always)]
+    fn dispatch(&mut self, at: u8) {
+        match at {
+            source::FREE => self.sender_is_free(source::FREE),
+            source::FREE_OF_ACK => self.sender_is_free(source::FREE_OF_ACK),
+            source::ARRIVAL => self.packet_arrives(source::ARRIVAL),
+            source::ARRIVAL_OF_ACK => self.packet_arrives(source::ARRIVAL_OF_ACK),
+            source::DELIVERY => {
+                let packet = self.events.take(source::DELIVERY);
+                self.deliver(packet);
+            }
+            source::START => self.start_next_flow(),
+            _ => self.on_timer(),
+        }
+    }
+
+    #[inline(always)]
+    fn sender_is_free(&mut self, line: u8) {
+        match self.events.take_freed(line) {
+            Freed::Host(host) => self.host_is_free(host),
+            Freed::PortOf(packet) => self.port_is_free(packet),
+        }
+    }
+
+    #[inline(always)]
+    fn packet_arrives(&mut self, line: u8) {
+        let packet = self.events.take(line);
+        self.arrive_at_switch(packet);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_timer(&mut self) {
+        let Some(timer) = self.events.take_timer() else {
+            return;
         };
-        let mut best = (start, Source::Start);
-        let heads = [
-            (self.arrivals[0].head(), Source::Arrival(0)),
-            (self.arrivals[1].head(), Source::Arrival(1)),
-            (self.host_free[0].head(), Source::HostFree(0)),
-            (self.host_free[1].head(), Source::HostFree(1)),
-            (self.port_free[0].head(), Source::PortFree(0)),
-            (self.port_free[1].head(), Source::PortFree(1)),
-            (self.deliveries.head(), Source::Delivery),
-            (self.agenda.head(), Source::Agenda),
-        ];
-        for head in heads {
-            if head.0 < best.0 {
-                best = head;
-            }
-        }
-        best
-    }
-
-    #[inline]
-    fn dispatch(&mut self, source: Source) {
-        match source {
-            Source::Start => self.start_next_flow(),
-            Source::Arrival(size) => {
-                if let Some((_, packet)) = self.arrivals[size].pop() {
-                    self.arrive_at_switch(packet);
-                }
-            }
-            Source::HostFree(size) => {
-                if let Some((_, host)) = self.host_free[size].pop() {
-                    self.host_is_free(usize::from(host));
-                }
-            }
-            Source::PortFree(size) => {
-                if let Some((_, port)) = self.port_free[size].pop() {
-                    self.port_is_free(usize::from(port));
-                }
-            }
-            Source::Delivery => {
-                if let Some((_, packet)) = self.deliveries.pop() {
-                    self.deliver(packet);
-                }
-            }
-            Source::Agenda => {
-                if let Some((_, timer)) = self.agenda.pop() {
-                    self.on_timer(timer);
-                }
-            }
-        }
-    }
-
-    fn on_timer(&mut self, timer: Timer) {
         match timer {
             Timer::Arrival(packet) => self.arrive_at_switch(packet),
-            Timer::HostFree(host) => self.host_is_free(usize::from(host)),
-            Timer::PortFree(port) => self.port_is_free(usize::from(port)),
+            Timer::Free(Freed::Host(host)) => self.host_is_free(host),
+            Timer::Free(Freed::PortOf(packet)) => self.port_is_free(packet),
             Timer::Retransmission(flow) => self.on_retransmission_timer(flow),
             Timer::Begin(flow) => self.pump(flow),
             Timer::Syn(flow, sent) => self.on_syn_timer(flow, sent),
@@ -393,27 +355,36 @@ impl<P: Policy> Simulator<P> {
         }
     }
 
-    /// The due time `delay` from now; every call is later in the order of simultaneous events.
+    /// Whether the packet takes one of the two common transmission times.
     #[inline]
-    fn due_in(&mut self, delay: Time) -> Due {
-        self.sequence += 1;
-        Due::new(self.now + delay, self.sequence)
-    }
-
-    #[inline]
-    fn common_size(&self, wire_bytes: u16) -> Option<usize> {
+    fn size_class(&self, wire_bytes: u16) -> SizeClass {
         if wire_bytes == self.common[0].wire_bytes {
-            Some(0)
+            SizeClass::Full
         } else if wire_bytes == self.common[1].wire_bytes {
-            Some(1)
+            SizeClass::Ack
         } else {
-            None
+            SizeClass::Odd
         }
     }
 
-    fn transmission(&self, wire_bytes: u16) -> Time {
-        self.rate
-            .transmission_time(u64::from(wire_bytes) + self.overhead_bytes)
+    #[inline]
+    fn transmission(&self, packet: &Packet) -> Time {
+        match packet.class.common() {
+            Some(class) => self.common[usize::from(class)].transmission,
+            None => self
+                .rate
+                .transmission_time(u64::from(packet.wire_bytes) + self.overhead_bytes),
+        }
+    }
+
+    /// Tells the event queue which flow starts next.
+    fn schedule_next_start(&mut self) {
+        let place = self.next_start;
+        let next = self.flows.get(place).map(|flow| {
+            let start = self.specs[flow.place as usize].start;
+            (start, place as u64)
+        });
+        self.events.set_start(next);
     }
 
     #[inline]
@@ -424,17 +395,6 @@ impl<P: Policy> Simulator<P> {
             rate: self.rate,
         }
     }
-}
-
-/// Where the next event waits.
-#[derive(Clone, Copy, Debug)]
-enum Source {
-    Start,
-    Arrival(usize),
-    HostFree(usize),
-    PortFree(usize),
-    Delivery,
-    Agenda,
 }
 
 fn flows_in_start_order(trace: &Trace, settings: &Settings) -> Vec<Flow> {
@@ -450,13 +410,13 @@ fn flows_in_start_order(trace: &Trace, settings: &Settings) -> Vec<Flow> {
                 in_network: 0,
                 segments: spec.size.div_ceil(u64::from(settings.mss)) as u32,
                 place: place as u32,
+                active_at: 0,
                 src: spec.src as u16,
                 dst: spec.dst as u16,
                 established: false,
                 waiting: PacketQueue::default(),
                 timer_at: Time::MAX,
                 doomed: false,
-                start: spec.start,
                 established_at: Time::MAX,
                 finish: Time::MAX,
             }

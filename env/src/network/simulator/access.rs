@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{Pause, Simulator, TimelineRecorder};
 use crate::control::FlowMeter;
+use crate::network::event::Timer;
 use crate::network::outcome::{FlowRecord, Outcome, Summary, TimelineRow};
 use crate::switch::{Policy, SharedBuffer};
 use crate::units::Time;
@@ -104,8 +105,7 @@ impl<P: Policy> Simulator<P> {
 
     /// Makes [`advance`](Simulator::advance) return with `tag` after `delay`.
     pub(crate) fn set_alarm(&mut self, delay: Time, tag: u64) {
-        let due = self.due_in(delay);
-        self.agenda.push(due, super::Timer::Alarm(tag));
+        self.events.set_timer(self.now, delay, Timer::Alarm(tag));
     }
 
     pub(crate) fn set_meter(&mut self, meter: FlowMeter) {

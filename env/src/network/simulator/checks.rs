@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-use super::{Simulator, Timer};
-use crate::network::packet::PacketKind;
+use super::Simulator;
+use crate::network::packet::{PacketId, PacketKind};
 use crate::switch::Policy;
 use crate::units::Time;
 
@@ -80,13 +80,16 @@ impl<P: Policy> Simulator<P> {
     }
 
     fn check_queues(&self) -> Result<(), Violation> {
+        let mut in_service = vec![0; self.ports.len()];
+        if self.uncounted == 0 {
+            for id in self.events.in_service() {
+                let packet = &self.packets[id];
+                in_service[usize::from(packet.port)] += u64::from(packet.wire_bytes);
+            }
+        }
         for (port, queue) in self.ports.iter().enumerate() {
-            let held = queue
-                .packets
-                .iter()
-                .skip(self.uncounted)
-                .map(|p| u64::from(p.wire_bytes))
-                .sum();
+            let skipped = self.uncounted.saturating_sub(1);
+            let held = in_service[port] + queue.waiting.bytes(&self.packets, skipped);
             let counted = self.buffer.queue(port);
             if counted != held {
                 return Err(Violation::Queue {
@@ -101,25 +104,7 @@ impl<P: Policy> Simulator<P> {
     }
 
     fn check_conservation(&self) -> Result<(), Violation> {
-        let timed = self
-            .agenda
-            .iter()
-            .filter(|timer| matches!(timer, Timer::Arrival(_)))
-            .count();
-        let lines = self
-            .arrivals
-            .iter()
-            .map(|line| line.iter().count())
-            .sum::<usize>()
-            + self.deliveries.iter().count();
-        let hosts: usize = self
-            .hosts
-            .iter()
-            .map(|host| host.packets.len())
-            .sum::<usize>()
-            + self.backlog.len();
-        let queues: usize = self.ports.iter().map(|port| port.packets.len()).sum();
-        let in_flight = (timed + lines + hosts + queues) as u64;
+        let in_flight = self.packets.live() as u64;
         let counters = &self.counters;
         if counters.created == counters.delivered + counters.drops + in_flight {
             return Ok(());
@@ -133,20 +118,34 @@ impl<P: Policy> Simulator<P> {
         })
     }
 
+    /// Every packet of the store is in exactly one queue or on its way between two.
+    ///
+    /// Complexity: O(packets in flight), those at the hosts included.
+    pub fn packets_are_placed_once(&self) -> bool {
+        let mut places: Vec<PacketId> = self.in_flight().collect();
+        places.sort_unstable();
+        let once = places.windows(2).all(|pair| pair[0] != pair[1]);
+        once && places.len() == self.packets.live()
+    }
+
+    /// Packets in host queues, on links and in switch queues.
+    fn in_flight(&self) -> impl Iterator<Item = PacketId> {
+        let ready = self.hosts.iter().flat_map(|host| host.ready.iter());
+        let of_flows = ready.map(|&flow| self.flows[flow as usize].waiting);
+        let of_hosts = self.hosts.iter().map(|host| host.packets);
+        let of_ports = self.ports.iter().map(|port| port.waiting);
+        of_flows
+            .chain(of_hosts)
+            .chain(of_ports)
+            .flat_map(|queue| queue.iter(&self.packets))
+            .chain(self.events.packets())
+    }
+
     /// Acknowledgements on their way that carry SACK blocks; equal to the entries in use.
     pub fn sack_entries_are_balanced(&self) -> bool {
-        let on_links = self.arrivals.iter().flat_map(|line| line.iter());
-        let queued = self.ports.iter().flat_map(|port| &port.packets);
-        let at_hosts = self.hosts.iter().flat_map(|host| &host.packets);
-        let timed = self.agenda.iter().filter_map(|timer| match timer {
-            Timer::Arrival(packet) => Some(packet),
-            _ => None,
-        });
-        let carrying = on_links
-            .chain(self.deliveries.iter())
-            .chain(queued)
-            .chain(at_hosts)
-            .chain(timed)
+        let carrying = self
+            .in_flight()
+            .map(|id| &self.packets[id])
             .filter(|packet| packet.kind == PacketKind::Ack && packet.has_sack())
             .count();
         carrying == self.sacks.live()

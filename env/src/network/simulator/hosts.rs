@@ -1,7 +1,10 @@
 //! What happens at the hosts: flows start, segments go out, packets come in.
 
-use super::{Simulator, Timer};
-use crate::network::packet::{Packet, PacketKind, SackBlocks, SackHandle};
+use super::Simulator;
+use crate::network::event::Timer;
+use crate::network::packet::{
+    Marks, NO_PACKET, Packet, PacketId, PacketKind, SackBlocks, SackHandle,
+};
 use crate::switch::Policy;
 use crate::transport::{Ack, Answer, Segment};
 use crate::units::Time;
@@ -14,8 +17,11 @@ impl<P: Policy> Simulator<P> {
     pub(super) fn start_next_flow(&mut self) {
         let flow = self.next_start as u32;
         self.next_start += 1;
+        self.schedule_next_start();
+        let state = &mut self.flows[flow as usize];
+        state.active_at = self.active.len() as u32;
         self.active.push(flow);
-        let dst = usize::from(self.flows[flow as usize].dst);
+        let dst = usize::from(state.dst);
         if let Some(meter) = &mut self.meter {
             meter.flow_started(dst, self.now);
         }
@@ -29,8 +35,8 @@ impl<P: Policy> Simulator<P> {
     fn send_syn(&mut self, flow: u32, sent_before: u8) {
         self.send_control(flow, PacketKind::Syn, self.now, sent_before > 0);
         let timeout = Time(self.syn_timeout.0 << sent_before.min(MAX_SYN_BACKOFF));
-        let due = self.due_in(timeout);
-        self.agenda.push(due, Timer::Syn(flow, sent_before));
+        self.events
+            .set_timer(self.now, timeout, Timer::Syn(flow, sent_before));
     }
 
     pub(super) fn on_syn_timer(&mut self, flow: u32, sent_before: u8) {
@@ -56,8 +62,8 @@ impl<P: Policy> Simulator<P> {
 
     fn arm_syn_ack_timer(&mut self, flow: u32, sent_before: u8) {
         let timeout = Time(self.syn_timeout.0 << sent_before.min(MAX_SYN_BACKOFF));
-        let due = self.due_in(timeout);
-        self.agenda.push(due, Timer::SynAck(flow));
+        self.events
+            .set_timer(self.now, timeout, Timer::SynAck(flow));
     }
 
     pub(super) fn on_syn_ack_timer(&mut self, flow: u32) {
@@ -78,8 +84,8 @@ impl<P: Policy> Simulator<P> {
         state.established_at = self.now;
         if self.settings.is_ns3() {
             // ns-3's socket sends one unit of its time after it was told to.
-            let due = self.due_in(Time::from_ns(1));
-            self.agenda.push(due, Timer::Begin(flow));
+            self.events
+                .set_timer(self.now, Time::from_ns(1), Timer::Begin(flow));
         } else {
             self.pump(flow);
         }
@@ -109,8 +115,11 @@ impl<P: Policy> Simulator<P> {
         let deadline = state.sender.deadline();
         if deadline < state.timer_at {
             state.timer_at = deadline.max(self.now);
-            let due = self.due_in(deadline.saturating_since(self.now));
-            self.agenda.push(due, Timer::Retransmission(flow));
+            self.events.set_timer(
+                self.now,
+                deadline.saturating_since(self.now),
+                Timer::Retransmission(flow),
+            );
         }
     }
 
@@ -118,8 +127,10 @@ impl<P: Policy> Simulator<P> {
         let state = &mut self.flows[flow as usize];
         state.finish = self.now;
         let dst = usize::from(state.dst);
-        if let Some(at) = self.active.iter().position(|&active| active == flow) {
-            self.active.swap_remove(at);
+        let at = state.active_at as usize;
+        self.active.swap_remove(at);
+        if let Some(&moved) = self.active.get(at) {
+            self.flows[moved as usize].active_at = at as u32;
         }
         self.completed += 1;
         self.last_finish = self.now;
@@ -134,42 +145,39 @@ impl<P: Policy> Simulator<P> {
     /// Lets a flow send what its window allows, into the queue of its host.
     #[inline]
     pub(super) fn pump(&mut self, flow: u32) {
-        let Some(first) = self.flows[flow as usize]
+        let src = usize::from(self.flows[flow as usize].src);
+        let mut sent = false;
+        while let Some(segment) = self.flows[flow as usize]
             .sender
             .emit(self.now, &self.settings)
-        else {
-            return;
-        };
-        let src = usize::from(self.flows[flow as usize].src);
-        let mut next = Some(first);
-        while let Some(segment) = next {
+        {
+            sent = true;
             let packet = self.data_packet(flow, segment);
             if self.fair_hosts {
                 self.enqueue_fairly(flow, src, packet);
             } else {
-                self.hosts[src].packets.push_back(packet);
+                self.hosts[src].packets.push_back(&mut self.packets, packet);
             }
-            next = self.flows[flow as usize]
-                .sender
-                .emit(self.now, &self.settings);
         }
-        self.arm_timer(flow);
-        if !self.hosts[src].sending {
-            self.host_is_free(src);
+        if sent {
+            self.arm_timer(flow);
+            if !self.hosts[src].sending {
+                self.host_is_free(src);
+            }
         }
     }
 
     #[inline]
-    fn enqueue_fairly(&mut self, flow: u32, host: usize, packet: Packet) {
+    fn enqueue_fairly(&mut self, flow: u32, host: usize, packet: PacketId) {
         let waiting = &mut self.flows[flow as usize].waiting;
         if waiting.is_empty() {
             self.hosts[host].ready.push_back(flow);
         }
-        self.backlog.push_back(waiting, packet);
+        waiting.push_back(&mut self.packets, packet);
     }
 
     /// The host puts its next packet onto the wire, if it has one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn host_is_free(&mut self, host: usize) {
         match self.next_packet(host) {
             Some(packet) => self.transmit_from_host(host, packet),
@@ -177,58 +185,50 @@ impl<P: Policy> Simulator<P> {
         }
     }
 
-    #[inline]
-    fn next_packet(&mut self, host: usize) -> Option<Packet> {
-        if let Some(packet) = self.hosts[host].packets.pop_front() {
+    #[inline(always)]
+    fn next_packet(&mut self, host: usize) -> Option<PacketId> {
+        if let Some(packet) = self.hosts[host].packets.pop_front(&self.packets) {
             return Some(packet);
         }
         let flow = self.hosts[host].ready.pop_front()?;
         let waiting = &mut self.flows[flow as usize].waiting;
-        let packet = self.backlog.pop_front(waiting);
+        let packet = waiting.pop_front(&self.packets);
         if !waiting.is_empty() {
             self.hosts[host].ready.push_back(flow);
         }
         packet
     }
 
-    #[inline]
-    fn transmit_from_host(&mut self, host: usize, packet: Packet) {
+    #[inline(always)]
+    fn transmit_from_host(&mut self, host: usize, id: PacketId) {
         self.hosts[host].sending = true;
-        match self.common_size(packet.wire_bytes) {
-            Some(size) => {
-                let transmission = self.common[size].transmission;
-                let arrival = self.due_in(transmission + self.propagation);
-                self.arrivals[size].push(arrival, packet);
-                let free = self.due_in(transmission);
-                self.host_free[size].push(free, host as u16);
-            }
-            None => {
-                let transmission = self.transmission(packet.wire_bytes);
-                let arrival = self.due_in(transmission + self.propagation);
-                self.agenda.push(arrival, Timer::Arrival(packet));
-                let free = self.due_in(transmission);
-                self.agenda.push(free, Timer::HostFree(host as u16));
-            }
-        }
+        let packet = &self.packets[id];
+        let (class, transmission) = (packet.class, self.transmission(packet));
+        let delay = transmission + self.propagation;
+        self.events.arrive(self.now, delay, class, id);
+        self.events.free_host(self.now, transmission, class, host);
     }
 
     #[inline]
-    fn data_packet(&mut self, flow: u32, segment: Segment) -> Packet {
+    fn data_packet(&mut self, flow: u32, segment: Segment) -> PacketId {
+        let wire_bytes = (segment.payload + self.header_bytes) as u16;
+        let class = self.size_class(wire_bytes);
         let state = &mut self.flows[flow as usize];
         state.in_network += 1;
         self.counters.created += 1;
-        Packet {
+        self.packets.insert(Packet {
             stamp: self.now,
             flow,
             sequence: segment.index,
             sack: SackHandle::NONE,
-            wire_bytes: (segment.payload + self.header_bytes) as u16,
+            next: NO_PACKET,
+            wire_bytes,
             port: state.dst,
             kind: PacketKind::Data,
+            class,
             retransmission: segment.retransmission,
-            marked: false,
-            congested: false,
-        }
+            marks: Marks::default(),
+        })
     }
 
     /// A packet of the handshake; `stamp` and `retransmission` are those of the SYN.
@@ -245,25 +245,28 @@ impl<P: Policy> Simulator<P> {
         };
         state.in_network += 1;
         self.counters.created += 1;
-        let packet = Packet {
+        let packet = self.packets.insert(Packet {
             stamp,
             flow,
             sequence: 0,
             sack: SackHandle::NONE,
+            next: NO_PACKET,
             wire_bytes,
             port: to,
             kind,
+            class: self.size_class(wire_bytes),
             retransmission,
-            marked: false,
-            congested: false,
-        };
+            marks: Marks::default(),
+        });
         self.send_packet(usize::from(from), packet);
     }
 
-    #[inline]
-    fn send_packet(&mut self, host: usize, packet: Packet) {
+    #[inline(always)]
+    fn send_packet(&mut self, host: usize, packet: PacketId) {
         if self.hosts[host].sending {
-            self.hosts[host].packets.push_back(packet);
+            self.hosts[host]
+                .packets
+                .push_back(&mut self.packets, packet);
         } else {
             self.transmit_from_host(host, packet);
         }
@@ -272,13 +275,22 @@ impl<P: Policy> Simulator<P> {
 
 /// The receive side of a host.
 impl<P: Policy> Simulator<P> {
-    #[inline]
-    pub(super) fn deliver(&mut self, packet: Packet) {
+    #[inline(always)]
+    pub(super) fn deliver(&mut self, id: PacketId) {
+        let packet = self.packets[id];
+        self.packets.remove(id);
         self.counters.delivered += 1;
         self.flows[packet.flow as usize].in_network -= 1;
         match packet.kind {
             PacketKind::Data => self.receive_data(packet),
             PacketKind::Ack => self.receive_ack(packet),
+            _ => self.receive_handshake(packet),
+        }
+    }
+
+    #[cold]
+    fn receive_handshake(&mut self, packet: Packet) {
+        match packet.kind {
             PacketKind::Syn => self.receive_syn(&packet),
             PacketKind::SynAck => {
                 let ack = arrived(&packet, None, self.now);
@@ -294,15 +306,16 @@ impl<P: Policy> Simulator<P> {
             PacketKind::HandshakeAck => {
                 let receiver = &mut self.flows[packet.flow as usize].receiver;
                 receiver.accepted = true;
-                if packet.congested {
+                if packet.marks.congested() {
                     // It has the sequence number of the first byte.
                     receiver.takes_mark(0);
                 }
             }
+            PacketKind::Data | PacketKind::Ack => {}
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive_data(&mut self, packet: Packet) {
         let delays = self.settings.delayed_ack > 1;
         if delays {
@@ -316,7 +329,7 @@ impl<P: Policy> Simulator<P> {
         } else {
             packet.stamp
         };
-        let marked = packet.marked && state.receiver.takes_mark(packet.sequence);
+        let marked = packet.marks.marked() && state.receiver.takes_mark(packet.sequence);
         if delivered > 0 {
             self.take_delivery(packet.flow, delivered);
         }
@@ -387,22 +400,23 @@ impl<P: Policy> Simulator<P> {
             None => SackHandle::NONE,
         };
         self.counters.created += 1;
-        let packet = Packet {
+        let packet = self.packets.insert(Packet {
             stamp: answer.stamp,
             flow,
             sequence,
             sack,
+            next: NO_PACKET,
             wire_bytes,
             port: src,
             kind: PacketKind::Ack,
+            class: self.size_class(wire_bytes),
             retransmission: answer.retransmission,
-            marked: answer.marked,
-            congested: false,
-        };
+            marks: Marks::echo(answer.marked),
+        });
         self.send_packet(usize::from(dst), packet);
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive_ack(&mut self, packet: Packet) {
         let blocks = self.sacks.take(packet.sack);
         let ack = arrived(&packet, blocks.as_ref(), self.now);
@@ -420,7 +434,7 @@ impl<P: Policy> Simulator<P> {
     /// way round, so that the sender can tell them apart (RFC 8257 §3.2).
     fn settle_change_of_mark(&mut self, packet: &Packet) {
         let receiver = &mut self.flows[packet.flow as usize].receiver;
-        if receiver.differs_from_pending(packet.marked) {
+        if receiver.differs_from_pending(packet.marks.marked()) {
             let answer = receiver.take_postponed();
             self.acknowledge(packet.flow, answer);
         }
@@ -442,8 +456,8 @@ impl<P: Policy> Simulator<P> {
         let deadline = self.now + self.settings.ack_delay;
         receiver.due = deadline;
         if !waits {
-            let due = self.due_in(self.settings.ack_delay);
-            self.agenda.push(due, Timer::DelayedAck(flow));
+            self.events
+                .set_timer(self.now, self.settings.ack_delay, Timer::DelayedAck(flow));
         }
     }
 
@@ -456,8 +470,8 @@ impl<P: Policy> Simulator<P> {
             self.acknowledge(flow, answer);
         } else {
             let delay = receiver.due - self.now;
-            let due = self.due_in(delay);
-            self.agenda.push(due, Timer::DelayedAck(flow));
+            self.events
+                .set_timer(self.now, delay, Timer::DelayedAck(flow));
         }
     }
 }
@@ -470,8 +484,8 @@ fn arrived<'a>(packet: &Packet, blocks: Option<&'a SackBlocks>, now: Time) -> Ac
         blocks,
         stamp: packet.stamp,
         retransmission: packet.retransmission,
-        marked: packet.marked,
-        congested: packet.congested,
+        marked: packet.marks.marked(),
+        congested: packet.marks.congested(),
         now,
     }
 }

@@ -318,6 +318,7 @@ proptest! {
             let checked = simulator.check_invariants();
             prop_assert!(checked.is_ok(), "{:?}", checked);
             prop_assert!(simulator.sack_entries_are_balanced());
+            prop_assert!(simulator.packets_are_placed_once());
         }
         for record in simulator.outcome().records {
             prop_assert!(record.slowdown.is_some_and(|slowdown| slowdown >= 1.0));

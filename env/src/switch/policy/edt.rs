@@ -106,6 +106,7 @@ impl EnhancedDynamicThreshold {
         }
     }
 
+    #[cold]
     fn expire_uncontrolled(&mut self, now: Time) {
         let period = self.config.uncontrolled_period;
         for port in 0..self.ports.len() {
