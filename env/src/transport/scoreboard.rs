@@ -57,8 +57,7 @@ impl Scoreboard {
     #[inline]
     pub(crate) fn acknowledge(&mut self, ack: u32, blocks: Option<&SackBlocks>) -> (u32, u32) {
         let advanced = ack.min(self.next).saturating_sub(self.una);
-        let undisturbed = self.lost_end <= self.una && self.retransmitted_count == 0;
-        if self.sacked.is_empty() && undisturbed && blocks.is_none() {
+        if self.is_undisturbed() && blocks.is_none() {
             self.una += advanced;
             return (advanced, advanced);
         }
@@ -67,6 +66,12 @@ impl Scoreboard {
             delivered += self.mark_sacked(blocks, |_, _| {});
         }
         (advanced, delivered)
+    }
+
+    /// Whether nothing is known to be lost, to have arrived out of order or to be sent again.
+    #[inline]
+    pub(super) fn is_undisturbed(&self) -> bool {
+        self.sacked.is_empty() && self.lost_end <= self.una && self.retransmitted_count == 0
     }
 
     pub(super) fn advance(&mut self, una: u32) -> u32 {

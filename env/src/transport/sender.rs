@@ -40,6 +40,14 @@ pub(crate) struct Ack<'a> {
     pub(crate) now: Time,
 }
 
+impl Ack<'_> {
+    /// Whether it says nothing but what has arrived in order.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.blocks.is_none() && !self.marked && !self.congested
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// No loss pending.
