@@ -61,6 +61,16 @@ fn curve(name: &str, values: &[u32], load: impl Fn(u32) -> Load) -> Curve {
         .collect()
 }
 
+/// Ticks between are too close to be named.
+fn tick(value: &f64) -> String {
+    let named = [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powf(value.log10().floor()));
+    if named.iter().any(|name| (value / name - 1.0).abs() < 1e-6) {
+        format!("{value:.0}")
+    } else {
+        String::new()
+    }
+}
+
 fn draw(
     area: &DrawingArea<SVGBackend<'_>, Shift>,
     label: &str,
@@ -70,6 +80,7 @@ fn draw(
     let top = curve.iter().fold(0.0f64, |top, point| top.max(point.1)) * 1.15;
     let mut chart = ChartBuilder::on(area)
         .margin(12)
+        .margin_right(28)
         .x_label_area_size(44)
         .y_label_area_size(52)
         .build_cartesian_2d((first..last).log_scale(), 0.0..top)?;
@@ -79,7 +90,7 @@ fn draw(
         .x_desc(label)
         .y_desc("ns per packet")
         .label_style(("sans-serif", 13))
-        .x_label_formatter(&|value| format!("{value:.0}"))
+        .x_label_formatter(&tick)
         .y_label_formatter(&|value| format!("{value:.0}"))
         .draw()?;
     let colour = RGBColor(31, 94, 168);
