@@ -296,7 +296,8 @@ impl ControlEnv {
         self.reward.entropy_weight =
             (self.tau_s * (1.0 - discount) / self.reference_interval_s) as f32;
         self.reward.elapsed = elapsed;
-        let areas: Vec<f64> = self.simulator.policy_mut().take_queue_areas(now);
+        let switch_now = self.simulator.switch_now();
+        let areas: Vec<f64> = self.simulator.policy_mut().take_queue_areas(switch_now);
         let mut terms = Vec::with_capacity(areas.len());
         if let Some(meter) = self.simulator.meter_mut() {
             meter.close_interval(now, |port, totals| terms.push((totals, areas[port])));

@@ -2,22 +2,32 @@
 //!
 //! Nearly all events are scheduled a constant time ahead: a packet of a given size leaves its
 //! sender after a constant time, and a bit crosses a link in a constant time. Such events fall due
-//! in the order in which they were scheduled, so they need no heap but wait in a [`Line`], one for
+//! in the order in which they were scheduled, so they need no heap but wait in a line, one for
 //! each delay. Nearly all packets have one of two sizes, a full segment and an acknowledgement;
-//! hosts and ports send at the same rate. That makes five lines: a sender, host or port, becomes
-//! free (two), a packet reaches the switch (two), and a packet reaches its host (one, whatever its
-//! size). Timers, starts of flows and packets of other sizes wait in a heap.
+//! hosts and ports send at the same rate. That makes six lines: a port becomes free, a packet of a
+//! host that was idle reaches the switch, and a host goes on with its next packet, each for two
+//! sizes. Timers, starts of flows and packets of other sizes wait in a heap.
 //!
-//! So there are six candidates for the next event: the heads of five lines and the earliest of the
-//! rest. When each of them is due is kept in six adjacent words, written when the head of a line
+//! **Time** is that of the hosts, and an event at the switch carries the time that the hosts' clock
+//! shows one propagation delay later. No host can notice before what the switch does, so a packet
+//! that leaves the switch is delivered in the same event, and the way from a host to the switch
+//! takes two propagation delays: the order of causes and effects is the same, with an event less
+//! for each packet.
+//!
+//! So there are seven candidates for the next event: the heads of six lines and the earliest of the
+//! rest. When each of them is due is kept in adjacent words, written when the head of a line
 //! changes, and the next event is the least of them: a fixed number of comparisons without a
-//! branch, whatever the number of ports, flows and pending events. A due time carries its line in
-//! its lowest bits, so that the least one also says where it waits. Behind its last event a line
-//! holds one that is due never, so that nobody asks whether it is empty.
+//! branch, whatever the number of ports, flows and pending events.
 //!
-//! Events hold no packets but four bytes that say where a packet lies. Copying packets from queue
-//! to queue costs more than everything else, because a packet is written in small pieces and read
-//! in large ones.
+//! **Simultaneous events** run in the order in which they were scheduled. Of two events that are
+//! due at the same time, the one with the longer delay was scheduled earlier; so the order of the
+//! delays, a rank in the lowest bits of the due time, decides, and no sequence number is needed.
+//! The rank also says where the event waits.
+//!
+//! Events hold no packets but say where a packet lies. Copying packets from queue to queue costs
+//! more than everything else, because a packet is written in small pieces and read in large ones.
+
+mod line;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,71 +35,110 @@ use std::collections::BinaryHeap;
 use super::packet::{PacketId, SizeClass};
 use crate::units::Time;
 
-/// When an event is due: time first, then the order of scheduling, so that simultaneous events
-/// run in a stable order. The lowest bits say where it waits and never decide.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Due(u128);
+pub(super) use line::{Cause, Causes, Subject};
 
-const SOURCE_BITS: u32 = 4;
+use line::Line;
+
+/// When an event is due, and its rank among simultaneous ones.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Due(u64);
+
+const RANK_BITS: u32 = 4;
+
+/// The last instant an event can be due at: thirteen days.
+pub(super) const LAST_INSTANT: Time = Time((u64::MAX >> RANK_BITS) - 1);
 
 impl Due {
-    pub(super) const NEVER: Due = Due(u128::MAX);
+    pub(super) const NEVER: Due = Due(u64::MAX);
 
     #[inline]
-    fn new(time: Time, sequence: u64, source: u8) -> Due {
-        let order = sequence << SOURCE_BITS | u64::from(source);
-        Due(u128::from(time.0) << 64 | u128::from(order))
+    fn new(time: Time, rank: u8) -> Due {
+        Due(time.0 << RANK_BITS | u64::from(rank))
+    }
+
+    /// As [`new`](Due::new); later than [`LAST_INSTANT`] is never.
+    fn saturating(time: Time, rank: u8) -> Due {
+        if time > LAST_INSTANT {
+            Due::NEVER
+        } else {
+            Due::new(time, rank)
+        }
     }
 
     #[inline]
     pub(super) fn time(self) -> Time {
-        Time((self.0 >> 64) as u64)
+        Time(self.0 >> RANK_BITS)
     }
 
-    /// Where it waits, one of [`source`].
     #[inline]
-    pub(super) fn source(self) -> u8 {
-        self.0 as u8 & ((1 << SOURCE_BITS) - 1)
+    fn rank(self) -> u8 {
+        self.0 as u8 & ((1 << RANK_BITS) - 1)
     }
 }
 
 /// Where events wait.
 pub(super) mod source {
-    /// A sender becomes free, by size of what it has sent.
+    /// A port becomes free, by size of what it has sent.
     pub(in super::super) const FREE: u8 = 0;
     pub(in super::super) const FREE_OF_ACK: u8 = 1;
-    /// A packet reaches the switch, by size.
+    /// A packet of a host that was idle reaches the switch, by size.
     pub(in super::super) const ARRIVAL: u8 = 2;
     pub(in super::super) const ARRIVAL_OF_ACK: u8 = 3;
-    /// A packet reaches its host.
-    pub(in super::super) const DELIVERY: u8 = 4;
-    /// What waits in no line has one candidate, the earlier of these two.
-    pub(super) const IRREGULAR: u8 = 5;
-    pub(in super::super) const START: u8 = 5;
-    pub(in super::super) const TIMER: u8 = 6;
+    /// A busy host goes on, by size of the packet: a FIFO host's next packet reaches the switch; a
+    /// fair host is free to choose its next packet.
+    pub(in super::super) const NEXT: u8 = 4;
+    pub(in super::super) const NEXT_OF_ACK: u8 = 5;
+    /// What waits in no line.
+    pub(in super::super) const IRREGULAR: u8 = 6;
 }
 
-use source::{ARRIVAL, DELIVERY, FREE, IRREGULAR, START, TIMER};
+use source::{ARRIVAL, FREE, IRREGULAR, NEXT};
 
-/// Who has become free.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Freed {
-    /// The host of this number.
-    Host(usize),
-    /// The port that has sent this packet.
-    PortOf(PacketId),
+const LINES: usize = 6;
+
+/// Delays of the events in lines.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delays {
+    /// Transmission time of a full segment and of an acknowledgement.
+    pub(super) transmission: [Time; 2],
+    /// From one end of a link to the other.
+    pub(super) propagation: Time,
+    /// How long before a delivery it is scheduled, by the size of the packet.
+    pub(super) delivery: [Time; 2],
+    /// Hosts choose their next packet when the line is free.
+    pub(super) fair_hosts: bool,
 }
 
-/// Marks hosts among packets in the lines of senders.
-const HOST: u32 = 1 << 31;
-
-impl Freed {
-    #[inline]
-    fn from_subject(subject: u32) -> Freed {
-        match subject & HOST {
-            0 => Freed::PortOf(subject),
-            _ => Freed::Host((subject ^ HOST) as usize),
+impl Delays {
+    /// Ahead of the event that schedules it.
+    fn ahead(&self, line: usize) -> Time {
+        let transmission = self.transmission[line % 2];
+        match (line - line % 2) as u8 {
+            ARRIVAL => Time(transmission.0 + 2 * self.propagation.0),
+            _ => transmission,
         }
+    }
+
+    /// How long before it falls due an event is scheduled in principle: when its sender begins to
+    /// send.
+    fn since_cause(&self, line: usize) -> Time {
+        let transmission = self.transmission[line % 2];
+        match (line - line % 2) as u8 {
+            NEXT if self.fair_hosts => self.rank_among_deliveries(transmission),
+            FREE => transmission,
+            _ => transmission + self.propagation,
+        }
+    }
+
+    /// A fair host that becomes free chooses among what was delivered before. Deliveries happen
+    /// where ports become free, so it is ranked among those.
+    fn rank_among_deliveries(&self, transmission: Time) -> Time {
+        let longest = self.delivery.iter().zip(self.transmission);
+        let later = longest.filter(|(delivery, _)| **delivery < transmission);
+        later
+            .map(|(_, of_port)| of_port + Time(1))
+            .max()
+            .unwrap_or(Time::ZERO)
     }
 }
 
@@ -97,9 +146,11 @@ impl Freed {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Timer {
     /// A packet of unusual size reaches the switch.
-    Arrival(PacketId),
-    /// A sender has sent a packet of unusual size.
-    Free(Freed),
+    Arrival(Subject),
+    /// A port has sent a packet of unusual size.
+    Free(Subject),
+    /// A fair host has sent a packet of unusual size.
+    Next(u16),
     /// A retransmission timer may have expired; it is read when the event falls due, so that
     /// restarting a timer costs nothing.
     Retransmission(u32),
@@ -115,12 +166,23 @@ pub(super) enum Timer {
     Alarm(u64),
 }
 
+/// An event of the heap: of simultaneous ones, the longer delay, then the sequence number, decide.
 #[derive(Clone, Copy, Debug)]
-struct Entry(Due, Timer);
+struct Entry {
+    due: Due,
+    sequence: u64,
+    timer: Timer,
+}
+
+impl Entry {
+    fn key(&self) -> (Due, u64) {
+        (self.due, self.sequence)
+    }
+}
 
 impl PartialEq for Entry {
     fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
+        self.key() == other.key()
     }
 }
 
@@ -134,319 +196,254 @@ impl PartialOrd for Entry {
 
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.cmp(&other.0)
+        self.key().cmp(&other.key())
     }
 }
 
-/// Events that fall due in the order in which they were scheduled, each with what it is about: a
-/// packet or a host.
-#[derive(Clone, Debug)]
-struct Line {
-    /// A power of two of them.
-    slots: Vec<(Due, u32)>,
-    /// Events ever taken.
-    head: usize,
-    /// Events ever scheduled.
-    tail: usize,
-}
-
-impl Default for Line {
-    fn default() -> Self {
-        Line {
-            slots: vec![(Due::NEVER, 0); 8],
-            head: 0,
-            tail: 0,
-        }
-    }
-}
-
-impl Line {
-    #[inline(always)]
-    fn push(&mut self, due: Due, subject: u32) {
-        debug_assert!(self.iter().last().is_none_or(|last| last.0 < due));
-        // One slot more for the end.
-        if self.tail + 1 - self.head == self.slots.len() {
-            self.grow();
-        }
-        let slots = self.slots.as_mut_slice();
-        let mask = slots.len() - 1;
-        slots[self.tail & mask] = (due, subject);
-        self.tail += 1;
-        slots[self.tail & mask].0 = Due::NEVER;
-    }
-
-    /// Takes the first event, which must have fallen due; returns its subject and when the next
-    /// one is due.
-    #[inline(always)]
-    fn pop(&mut self) -> (u32, Due) {
-        debug_assert!(self.head < self.tail);
-        let slots = self.slots.as_slice();
-        let mask = slots.len() - 1;
-        let subject = slots[self.head & mask].1;
-        self.head += 1;
-        (subject, slots[self.head & mask].0)
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (Due, u32)> {
-        let mask = self.slots.len() - 1;
-        (self.head..self.tail).map(move |index| self.slots[index & mask])
-    }
-
-    fn subjects(&self) -> impl Iterator<Item = u32> {
-        self.iter().map(|entry| entry.1)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self) {
-        let mut slots = Vec::with_capacity(2 * self.slots.len());
-        slots.extend(self.iter());
-        slots.resize(2 * self.slots.len(), (Due::NEVER, 0));
-        self.slots = slots;
-        (self.head, self.tail) = (0, self.tail - self.head);
-    }
+/// What waits in no line and has fallen due.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Irregular {
+    /// The next flow starts.
+    Start,
+    /// A timer.
+    Timer(Timer),
 }
 
 /// All pending events. Simultaneous ones fall due in the order in which they were scheduled.
 #[derive(Clone, Debug)]
 pub(super) struct EventQueue {
     /// When each candidate is due.
-    heads: [Due; 6],
-    /// Events ever scheduled.
-    sequence: u64,
-    lines: [Line; 5],
+    heads: [Due; LINES + 1],
+    /// For each line, what is added to the present, its rank included.
+    ahead: [u64; LINES],
+    /// By rank.
+    sources: [u8; 1 << RANK_BITS],
+    lines: [Line; LINES],
     timers: BinaryHeap<Reverse<Entry>>,
+    /// Timers ever set.
+    sequence: u64,
     start: Due,
+    delays: Delays,
 }
 
 impl EventQueue {
-    /// The first `starts` places in the order of simultaneous events are those of the flows.
-    pub(super) fn new(starts: u64) -> EventQueue {
+    pub(super) fn new(delays: Delays) -> EventQueue {
+        let mut order: [usize; LINES] = std::array::from_fn(|line| line);
+        order.sort_by_key(|&line| Reverse((delays.since_cause(line), line)));
+        let mut ahead = [0; LINES];
+        let mut sources = [IRREGULAR; 1 << RANK_BITS];
+        for (place, &line) in order.iter().enumerate() {
+            // Even ranks are left to what waits in no line.
+            let rank = 2 * place + 1;
+            ahead[line] = Due::new(delays.ahead(line), rank as u8).0;
+            sources[rank] = line as u8;
+        }
         EventQueue {
-            heads: [Due::NEVER; 6],
-            sequence: starts,
+            heads: [Due::NEVER; LINES + 1],
+            ahead,
+            sources,
             lines: Default::default(),
             timers: BinaryHeap::new(),
+            sequence: 0,
             start: Due::NEVER,
+            delays,
         }
     }
 
-    /// When the next event is due, and where it waits. Complexity: O(1).
+    /// When the next event is due. Complexity: O(1).
     #[inline(always)]
     pub(super) fn next(&self) -> Due {
-        let [a, b, c, d, e, f] = self.heads;
-        let least = |x: Due, y: Due| Due(x.0.min(y.0));
-        least(least(least(a, b), least(c, d)), least(e, f))
+        let [a, b, c, d, e, f, g] = self.heads;
+        a.min(b).min(c.min(d)).min(e.min(f).min(g))
     }
 
+    /// Where the next event waits, one of [`source`].
     #[inline(always)]
-    fn due_in(&mut self, now: Time, delay: Time, source: u8) -> Due {
-        self.sequence += 1;
-        Due::new(now + delay, self.sequence, source)
+    pub(super) fn source(&self, due: Due) -> u8 {
+        self.sources[usize::from(due.rank())]
     }
 
     #[inline(always)]
     fn offer(&mut self, index: u8, due: Due) {
         let head = &mut self.heads[usize::from(index)];
-        head.0 = head.0.min(due.0);
+        *head = (*head).min(due);
     }
 
     /// Schedules an event in a line. Complexity: O(1), amortised.
     #[inline(always)]
-    fn schedule(&mut self, now: Time, delay: Time, line: u8, subject: u32) {
-        let due = self.due_in(now, delay, line);
+    fn schedule(&mut self, now: Time, line: u8, subject: Subject) {
+        let due = Due((now.0 << RANK_BITS) + self.ahead[usize::from(line)]);
         self.lines[usize::from(line)].push(due, subject);
         self.offer(line, due);
     }
 
-    /// Takes the event of a line that has fallen due; returns its subject. Complexity: O(1).
+    /// Takes the event of a line that has fallen due. Complexity: O(1).
     #[inline(always)]
-    pub(super) fn take(&mut self, line: u8) -> u32 {
+    pub(super) fn take(&mut self, line: u8) -> Subject {
         let (subject, next) = self.lines[usize::from(line)].pop();
         self.heads[usize::from(line)] = next;
         subject
     }
 
-    /// Takes a sender that has become free. Complexity: O(1).
+    /// Takes the packet that reaches the switch next, of two lines the one of hosts that go on.
+    /// Where packets reach it simultaneously, their hosts began to send them simultaneously, and
+    /// what made them do so decides.
     #[inline(always)]
-    pub(super) fn take_freed(&mut self, line: u8) -> Freed {
-        Freed::from_subject(self.take(line))
+    pub(super) fn take_arrival(&mut self, next: u8) -> Subject {
+        let idle = next - NEXT + ARRIVAL;
+        let [of_busy, of_idle] = [next, idle].map(|line| self.heads[usize::from(line)].time());
+        if of_busy == of_idle && self.idle_began_first(next, idle) {
+            return self.take(idle);
+        }
+        self.take(next)
     }
 
-    /// A packet reaches the switch after `delay`.
+    #[cold]
+    #[inline(never)]
+    fn idle_began_first(&self, next: u8, idle: u8) -> bool {
+        let [of_busy, of_idle] = [next, idle].map(|line| self.lines[usize::from(line)].front());
+        of_idle.cause < of_busy.cause
+    }
+
+    /// A packet whose host begins to send it now, having been idle, reaches the switch;
+    /// `transmission` is how long it takes the host.
     #[inline(always)]
-    pub(super) fn arrive(&mut self, now: Time, delay: Time, class: SizeClass, packet: PacketId) {
+    pub(super) fn arrive(
+        &mut self,
+        now: Time,
+        transmission: Time,
+        class: SizeClass,
+        subject: Subject,
+    ) {
+        if let Some(class) = class.common() {
+            return self.schedule(now, ARRIVAL + class, subject);
+        }
+        let propagation = self.delays.propagation;
+        let cause = transmission + propagation;
+        self.set(now, cause + propagation, cause, Timer::Arrival(subject));
+    }
+
+    /// A packet reaches the switch whose host began to send it two propagation delays ago, when
+    /// the one that arrives now had left.
+    #[inline(always)]
+    pub(super) fn arrive_next(
+        &mut self,
+        now: Time,
+        transmission: Time,
+        class: SizeClass,
+        subject: Subject,
+    ) {
+        if let Some(class) = class.common() {
+            return self.schedule(now, NEXT + class, subject);
+        }
+        let cause = transmission + self.delays.propagation;
+        self.set(now, transmission, cause, Timer::Arrival(subject));
+    }
+
+    /// A fair host begins to send a packet of the class now, and will be free.
+    #[inline(always)]
+    pub(super) fn free_host(
+        &mut self,
+        now: Time,
+        transmission: Time,
+        class: SizeClass,
+        subject: Subject,
+    ) {
         match class.common() {
-            Some(class) => self.schedule(now, delay, ARRIVAL + class, packet),
-            None => self.set_timer(now, delay, Timer::Arrival(packet)),
+            Some(class) => self.schedule(now, NEXT + class, subject),
+            None => self.set_timer(now, transmission, Timer::Next(subject.sender)),
         }
     }
 
-    /// A host has sent a packet of the class after `delay`.
+    /// A port begins to send the packet now, and will be free.
     #[inline(always)]
-    pub(super) fn free_host(&mut self, now: Time, delay: Time, class: SizeClass, host: usize) {
+    pub(super) fn free_port(
+        &mut self,
+        now: Time,
+        transmission: Time,
+        class: SizeClass,
+        subject: Subject,
+    ) {
         match class.common() {
-            Some(class) => self.schedule(now, delay, FREE + class, host as u32 | HOST),
-            None => self.set_timer(now, delay, Timer::Free(Freed::Host(host))),
+            Some(class) => self.schedule(now, FREE + class, subject),
+            None => self.set_timer(now, transmission, Timer::Free(subject)),
         }
     }
 
-    /// A port has sent the packet after `delay`.
-    #[inline(always)]
-    pub(super) fn free_port(&mut self, now: Time, delay: Time, class: SizeClass, packet: PacketId) {
-        match class.common() {
-            Some(class) => self.schedule(now, delay, FREE + class, packet),
-            None => self.set_timer(now, delay, Timer::Free(Freed::PortOf(packet))),
-        }
-    }
-
-    /// A packet reaches its host after `delay`, always the same.
-    #[inline(always)]
-    pub(super) fn deliver(&mut self, now: Time, delay: Time, packet: PacketId) {
-        self.schedule(now, delay, DELIVERY, packet);
-    }
-
-    /// Takes a place in the order of simultaneous events.
-    #[inline]
-    pub(super) fn reserve(&mut self) -> u64 {
-        self.sequence += 1;
-        self.sequence
-    }
-
-    /// As [`deliver`](EventQueue::deliver), in a reserved place. Of two deliveries that are due at
-    /// the same time, the one scheduled first must have the earlier place.
-    #[inline]
-    pub(super) fn deliver_in(&mut self, place: u64, now: Time, delay: Time, packet: PacketId) {
-        let due = Due::new(now + delay, place, DELIVERY);
-        self.lines[usize::from(DELIVERY)].push(due, packet);
-        self.offer(DELIVERY, due);
-    }
-
-    /// The next flow to start, by its place in the order of starts.
-    pub(super) fn set_start(&mut self, start: Option<(Time, u64)>) {
-        self.start = match start {
-            Some((time, place)) => Due::new(time, place, START),
-            None => Due::NEVER,
-        };
+    /// The next flow to start.
+    pub(super) fn set_start(&mut self, start: Option<Time>) {
+        self.start = start.map_or(Due::NEVER, |time| Due::saturating(time, 0));
         self.find_irregular();
     }
 
     /// Schedules a timer. Complexity: O(log n) in the number of pending timers.
+    pub(super) fn set_timer(&mut self, now: Time, delay: Time, timer: Timer) {
+        self.set(now, delay, delay, timer);
+    }
+
+    /// `since_cause` is the delay that ranks it among simultaneous events.
     #[cold]
     #[inline(never)]
-    pub(super) fn set_timer(&mut self, now: Time, delay: Time, timer: Timer) {
-        let due = self.due_in(now, delay, TIMER);
-        self.timers.push(Reverse(Entry(due, timer)));
+    fn set(&mut self, now: Time, delay: Time, since_cause: Time, timer: Timer) {
+        let earlier = |&line: &usize| self.delays.since_cause(line) > since_cause;
+        let rank = 2 * (0..LINES).filter(earlier).count();
+        let due = Due::saturating(Time(now.0.saturating_add(delay.0)), rank as u8);
+        self.sequence += 1;
+        self.timers.push(Reverse(Entry {
+            due,
+            sequence: self.sequence,
+            timer,
+        }));
         self.offer(IRREGULAR, due);
     }
 
-    /// Takes the timer that has fallen due. Complexity: as [`set_timer`](EventQueue::set_timer).
-    pub(super) fn take_timer(&mut self) -> Option<Timer> {
-        let Reverse(Entry(_, timer)) = self.timers.pop()?;
+    /// Takes what has fallen due outside the lines; of simultaneous events a start comes first.
+    /// Complexity: as [`set_timer`](EventQueue::set_timer).
+    pub(super) fn take_irregular(&mut self) -> Irregular {
+        let is_start = self.start == self.heads[usize::from(IRREGULAR)];
+        let timer = match is_start {
+            true => None,
+            false => self.timers.pop(),
+        };
         self.find_irregular();
-        Some(timer)
+        timer.map_or(Irregular::Start, |entry| Irregular::Timer(entry.0.timer))
     }
 
     fn find_irregular(&mut self) {
-        let timer = self.timers.peek().map_or(Due::NEVER, |entry| entry.0.0);
+        let timer = self.timers.peek().map_or(Due::NEVER, |entry| entry.0.due);
         self.heads[usize::from(IRREGULAR)] = self.start.min(timer);
     }
 }
 
 /// What is on its way, for checks.
 impl EventQueue {
-    /// Packets on the links and on the lines to them.
-    pub(super) fn packets(&self) -> impl Iterator<Item = PacketId> {
-        let timers = self.timers.iter().filter_map(|entry| match entry.0.1 {
-            Timer::Arrival(packet) => Some(packet),
+    /// Packets on the links to the switch.
+    pub(super) fn arriving(&self) -> impl Iterator<Item = PacketId> {
+        let timers = self.timers.iter().filter_map(|entry| match entry.0.timer {
+            Timer::Arrival(subject) => Some(subject),
             _ => None,
         });
-        self.lines[usize::from(ARRIVAL)..]
-            .iter()
-            .flat_map(Line::subjects)
-            .chain(timers)
-            .chain(self.in_service())
+        let lines = match self.delays.fair_hosts {
+            true => &self.lines[usize::from(ARRIVAL)..usize::from(NEXT)],
+            false => &self.lines[usize::from(ARRIVAL)..],
+        };
+        let subjects = lines.iter().flat_map(Line::subjects).chain(timers);
+        subjects.map(|subject| subject.packet)
     }
 
     /// Packets that a port is sending.
     pub(super) fn in_service(&self) -> impl Iterator<Item = PacketId> {
-        let timers = self.timers.iter().filter_map(|entry| match entry.0.1 {
-            Timer::Free(freed) => Some(freed),
+        let timers = self.timers.iter().filter_map(|entry| match entry.0.timer {
+            Timer::Free(subject) => Some(subject),
             _ => None,
         });
-        self.lines[..usize::from(ARRIVAL)]
-            .iter()
-            .flat_map(Line::subjects)
-            .map(Freed::from_subject)
-            .chain(timers)
-            .filter_map(|freed| match freed {
-                Freed::PortOf(packet) => Some(packet),
-                Freed::Host(_) => None,
-            })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DELAY: Time = Time(10);
-
-    fn drain(events: &mut EventQueue) -> Vec<(u64, u8)> {
-        let mut seen = Vec::new();
-        while events.next() != Due::NEVER {
-            let due = events.next();
-            let source = due.source();
-            seen.push((due.time().0, source));
-            match source {
-                START => events.set_start(None),
-                TIMER => assert!(events.take_timer().is_some()),
-                line => {
-                    events.take(line);
-                }
-            }
-        }
-        seen
+        let lines = &self.lines[usize::from(FREE)..usize::from(ARRIVAL)];
+        let subjects = lines.iter().flat_map(Line::subjects).chain(timers);
+        subjects.map(|subject| subject.packet)
     }
 
-    #[test]
-    fn simultaneous_events_leave_in_the_order_of_scheduling() {
-        let mut events = EventQueue::new(1);
-        events.free_host(Time(0), DELAY, SizeClass::Odd, 0);
-        events.deliver(Time(0), DELAY, 1);
-        events.arrive(Time(0), DELAY, SizeClass::Full, 2);
-        events.deliver(Time(0), DELAY, 3);
-        events.free_port(Time(0), DELAY, SizeClass::Ack, 4);
-        events.set_timer(Time(0), Time(5), Timer::Alarm(5));
-        events.set_start(Some((DELAY, 0)));
-        assert_eq!(events.packets().count(), 4);
-        assert_eq!(events.in_service().collect::<Vec<_>>(), [4]);
-        let simultaneous = [START, TIMER, DELIVERY, ARRIVAL, DELIVERY, FREE + 1];
-        let mut expected = vec![(5, TIMER)];
-        expected.extend(simultaneous.map(|source| (10, source)));
-        assert_eq!(drain(&mut events), expected);
-    }
-
-    #[test]
-    fn a_line_grows_and_keeps_its_order() {
-        let mut line = Line::default();
-        let (mut pushed, mut popped) = (0, 0);
-        for round in 1..20 {
-            for _ in 0..round {
-                line.push(Due::new(Time(pushed), pushed, 0), pushed as u32);
-                pushed += 1;
-            }
-            while pushed - popped > round / 2 {
-                let (subject, next) = line.pop();
-                assert_eq!(u64::from(subject), popped);
-                popped += 1;
-                let expected = match pushed - popped {
-                    0 => Due::NEVER,
-                    _ => Due::new(Time(popped), popped, 0),
-                };
-                assert_eq!(next, expected);
-            }
-            assert_eq!(line.subjects().count() as u64, pushed - popped);
-        }
+    /// Packets on the links and on the lines to them.
+    pub(super) fn packets(&self) -> impl Iterator<Item = PacketId> {
+        self.arriving().chain(self.in_service())
     }
 }

@@ -1,7 +1,9 @@
 //! A host's network interface: which packet goes onto the wire next.
 
-use super::packet::PacketQueue;
+use super::event::Cause;
+use super::packet::{PacketId, PacketQueue};
 use super::ring::Ring;
+use crate::units::Time;
 
 /// Send side of a host.
 ///
@@ -11,10 +13,17 @@ use super::ring::Ring;
 /// before the backlogged ones, a pure ACK does not wait for a round of full packets.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Host {
-    /// All packets of a FIFO host; of a fair host those that carry no data.
+    /// Packets of a fair host that carry no data.
     pub(crate) packets: PacketQueue,
     /// Flows with data to send, in the order of their turns.
     pub(crate) ready: Ring<u32>,
-    /// A packet is being serialised.
+    /// A fair host is serialising a packet.
     pub(crate) sending: bool,
+    /// The packet that a FIFO host was given last. What waits there is linked, each packet to the
+    /// one that follows it without a gap.
+    pub(crate) last: PacketId,
+    /// When a FIFO host has sent all that it was given.
+    pub(crate) free_at: Time,
+    /// Ranks that among simultaneous events.
+    pub(crate) free_by: Cause,
 }

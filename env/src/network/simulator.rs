@@ -12,7 +12,7 @@ use thiserror::Error;
 pub use access::FlowView;
 pub use checks::Violation;
 
-use super::event::{EventQueue, Freed, Timer, source};
+use super::event::{Cause, Causes, Delays, EventQueue, Irregular, LAST_INSTANT, Timer, source};
 use super::host::Host;
 use super::isolated::IsolatedFlow;
 use super::outcome::TimelineRow;
@@ -99,8 +99,6 @@ struct Port {
     sending: bool,
     /// Packets that wait.
     length: u32,
-    /// When the delivery of the packet in service was scheduled, for ns-3.
-    order: u64,
 }
 
 /// Counts over a run.
@@ -146,6 +144,9 @@ pub struct Simulator<P = AnyPolicy> {
     isolated: IsolatedFlow,
 
     now: Time,
+    /// Ranks what happens now at a host.
+    cause: Cause,
+    causes: Causes,
     events: EventQueue,
     packets: PacketStore,
     next_start: usize,
@@ -210,6 +211,12 @@ impl<P: Policy> Simulator<P> {
                 transmission,
             }
         });
+        let transmission = common.map(|size| size.transmission);
+        // ns-3 schedules the delivery when the transmission begins.
+        let delivery = transmission.map(|transmission| match settings.is_ns3() {
+            true => transmission + scenario.propagation(),
+            false => scenario.propagation(),
+        });
         let ports = scenario.port_count();
         let mut simulator = Simulator {
             settings,
@@ -227,13 +234,20 @@ impl<P: Policy> Simulator<P> {
             mark_threshold: scenario.mark_threshold_bytes(),
             time_limit: match scenario.max_simulated_ms {
                 // Without a limit only what is due never is later.
-                0 => Time(Time::MAX.0 - 1),
-                ms => Time::from_ms(ms),
+                0 => LAST_INSTANT,
+                ms => Time::from_ms(ms).min(LAST_INSTANT),
             },
             common,
             isolated: IsolatedFlow::new(scenario),
             now: Time::ZERO,
-            events: EventQueue::new(trace.flows.len() as u64),
+            cause: Cause::FIRST,
+            causes: Causes::new(transmission, delivery),
+            events: EventQueue::new(Delays {
+                transmission,
+                propagation: scenario.propagation(),
+                delivery,
+                fair_hosts: scenario.host_queue == HostQueue::Fair,
+            }),
             packets: PacketStore::default(),
             next_start: 0,
             flows: flows_in_start_order(trace, &settings),
@@ -294,9 +308,9 @@ impl<P: Policy> Simulator<P> {
         debug_assert!(due.time() >= self.now, "time goes back");
         self.now = due.time();
         if self.timeline.is_some() {
-            self.record_timeline_until(self.now);
+            self.record_timeline_until(self.switch_now());
         }
-        self.dispatch(due.source());
+        self.dispatch(self.events.source(due));
         debug_assert!(
             self.check_invariants().is_ok(),
             "{:?}",
@@ -305,7 +319,7 @@ impl<P: Policy> Simulator<P> {
         true
     }
 
-    /// The two sizes have code of their own, where the line is a constant.
+    /// Every line has code of its own, where its place is a constant.
     #[inline(always)]
     fn dispatch(&mut self, at: u8) {
         match at {
@@ -313,39 +327,56 @@ impl<P: Policy> Simulator<P> {
             source::FREE_OF_ACK => self.sender_is_free(source::FREE_OF_ACK),
             source::ARRIVAL => self.packet_arrives(source::ARRIVAL),
             source::ARRIVAL_OF_ACK => self.packet_arrives(source::ARRIVAL_OF_ACK),
-            source::DELIVERY => {
-                let packet = self.events.take(source::DELIVERY);
-                self.deliver(packet);
-            }
-            source::START => self.start_next_flow(),
-            _ => self.on_timer(),
+            source::NEXT => self.host_goes_on(source::NEXT),
+            source::NEXT_OF_ACK => self.host_goes_on(source::NEXT_OF_ACK),
+            _ => self.on_irregular(),
         }
     }
 
     #[inline(always)]
     fn sender_is_free(&mut self, line: u8) {
-        match self.events.take_freed(line) {
-            Freed::Host(host) => self.host_is_free(host),
-            Freed::PortOf(packet) => self.port_is_free(packet),
-        }
+        let subject = self.events.take(line);
+        self.port_is_free(subject);
     }
 
     #[inline(always)]
     fn packet_arrives(&mut self, line: u8) {
-        let packet = self.events.take(line);
-        self.arrive_at_switch(packet);
+        let subject = self.events.take(line);
+        self.arrive_at_switch(subject);
+    }
+
+    #[inline(always)]
+    fn host_goes_on(&mut self, line: u8) {
+        if self.fair_hosts {
+            let subject = self.events.take(line);
+            self.host_is_free(usize::from(subject.sender));
+        } else {
+            let subject = self.events.take_arrival(line);
+            self.arrive_at_switch(subject);
+        }
     }
 
     #[cold]
     #[inline(never)]
-    fn on_timer(&mut self) {
-        let Some(timer) = self.events.take_timer() else {
-            return;
+    fn on_irregular(&mut self) {
+        match self.events.take_irregular() {
+            Irregular::Start => {
+                self.cause = Cause::FIRST;
+                self.start_next_flow();
+            }
+            Irregular::Timer(timer) => self.on_timer(timer),
+        }
+    }
+
+    fn on_timer(&mut self, timer: Timer) {
+        self.cause = match timer {
+            Timer::Begin(_) => Cause::LAST,
+            _ => Cause::FIRST,
         };
         match timer {
-            Timer::Arrival(packet) => self.arrive_at_switch(packet),
-            Timer::Free(Freed::Host(host)) => self.host_is_free(host),
-            Timer::Free(Freed::PortOf(packet)) => self.port_is_free(packet),
+            Timer::Arrival(subject) => self.arrive_at_switch(subject),
+            Timer::Next(host) => self.host_is_free(usize::from(host)),
+            Timer::Free(subject) => self.port_is_free(subject),
             Timer::Retransmission(flow) => self.on_retransmission_timer(flow),
             Timer::Begin(flow) => self.pump(flow),
             Timer::Syn(flow, sent) => self.on_syn_timer(flow, sent),
@@ -379,21 +410,24 @@ impl<P: Policy> Simulator<P> {
 
     /// Tells the event queue which flow starts next.
     fn schedule_next_start(&mut self) {
-        let place = self.next_start;
-        let next = self.flows.get(place).map(|flow| {
-            let start = self.specs[flow.place as usize].start;
-            (start, place as u64)
-        });
-        self.events.set_start(next);
+        let next = self.flows.get(self.next_start);
+        let start = next.map(|flow| self.specs[flow.place as usize].start);
+        self.events.set_start(start);
     }
 
     #[inline]
     fn view(&self) -> View<'_> {
         View {
             buffer: &self.buffer,
-            now: self.now,
+            now: self.switch_now(),
             rate: self.rate,
         }
+    }
+
+    /// The instant at the switch; see the [event queue](super::event).
+    #[inline]
+    pub(crate) fn switch_now(&self) -> Time {
+        self.now.saturating_since(self.propagation)
     }
 }
 

@@ -24,6 +24,7 @@ proptest! {
             if event % EVENTS_PER_CHECK == 0 {
                 let checked = simulator.check_invariants();
                 prop_assert!(checked.is_ok(), "{:?}", checked);
+                prop_assert!(simulator.packets_are_placed_once());
                 prop_assert!(simulator.sack_entries_are_balanced());
             }
         }

@@ -59,8 +59,9 @@ fn run(settings: &[&str], policy: &str, trace: &Trace) -> Outcome {
 fn delayed_acknowledgements_are_fewer_and_slow_nothing_down_but_the_odd_segment() {
     let each = run(&[], "dt", &lone(1_000));
     let every_second = run(&["delayed_ack=2"], "dt", &lone(1_000));
-    // The last acknowledgement is still under way when the flow is complete.
-    assert_eq!(each.summary.packets_forwarded, 1_999);
+    // When the flow is complete the last acknowledgements are still under way, two of them if the
+    // one before reaches its host less than a propagation delay later.
+    assert_eq!(each.summary.packets_forwarded, 1_998);
     assert_eq!(every_second.summary.packets_forwarded, 1_499);
     assert_eq!(every_second.summary.timeouts, 0);
     let fct = |outcome: &Outcome| outcome.summary.mean_fct_ms;

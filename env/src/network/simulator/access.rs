@@ -43,7 +43,8 @@ impl<P: Policy> Simulator<P> {
         self.outcome()
     }
 
-    /// The current instant.
+    /// The current instant on the clock of the hosts. What the switch does now reaches them one
+    /// propagation delay after it, so this clock is ahead of the switch's by that.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -122,7 +123,7 @@ impl<P: Policy> Simulator<P> {
         let interval = interval.max(Time(1));
         self.timeline = Some(Box::new(TimelineRecorder {
             interval,
-            next: self.now,
+            next: self.switch_now(),
             rows: Vec::new(),
         }));
     }

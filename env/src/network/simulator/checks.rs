@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::Simulator;
-use crate::network::packet::{PacketId, PacketKind};
+use crate::network::packet::{NO_PACKET, PacketId, PacketKind};
 use crate::switch::Policy;
 use crate::units::Time;
 
@@ -139,6 +139,17 @@ impl<P: Policy> Simulator<P> {
             .chain(of_ports)
             .flat_map(|queue| queue.iter(&self.packets))
             .chain(self.events.packets())
+            .chain(self.behind_arriving())
+    }
+
+    /// Packets that wait at FIFO hosts.
+    fn behind_arriving(&self) -> impl Iterator<Item = PacketId> {
+        let some = |id| (id != NO_PACKET).then_some(id);
+        let arriving = self.events.arriving().filter(|_| !self.fair_hosts);
+        arriving.flat_map(move |id| {
+            let next = move |&id: &PacketId| some(self.packets[id].next);
+            std::iter::successors(next(&id), next)
+        })
     }
 
     /// Acknowledgements on their way that carry SACK blocks; equal to the entries in use.

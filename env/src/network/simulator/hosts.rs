@@ -1,7 +1,7 @@
 //! What happens at the hosts: flows start, segments go out, packets come in.
 
 use super::Simulator;
-use crate::network::event::Timer;
+use crate::network::event::{Cause, Subject, Timer};
 use crate::network::packet::{
     Marks, NO_PACKET, Packet, PacketId, PacketKind, SackBlocks, SackHandle,
 };
@@ -156,12 +156,12 @@ impl<P: Policy> Simulator<P> {
             if self.fair_hosts {
                 self.enqueue_fairly(flow, src, packet);
             } else {
-                self.hosts[src].packets.push_back(&mut self.packets, packet);
+                self.send_in_order(src, packet);
             }
         }
         if sent {
             self.arm_timer(flow);
-            if !self.hosts[src].sending {
+            if self.fair_hosts && !self.hosts[src].sending {
                 self.host_is_free(src);
             }
         }
@@ -204,9 +204,59 @@ impl<P: Policy> Simulator<P> {
         self.hosts[host].sending = true;
         let packet = &self.packets[id];
         let (class, transmission) = (packet.class, self.transmission(packet));
-        let delay = transmission + self.propagation;
-        self.events.arrive(self.now, delay, class, id);
-        self.events.free_host(self.now, transmission, class, host);
+        let subject = self.subject(host, id);
+        self.events.arrive(self.now, transmission, class, subject);
+        self.events
+            .free_host(self.now, transmission, class, subject);
+    }
+
+    #[inline(always)]
+    fn subject(&self, host: usize, packet: PacketId) -> Subject {
+        Subject {
+            packet,
+            sender: host as u16,
+            cause: self.cause,
+        }
+    }
+
+    /// A FIFO host puts the packet onto the wire, now if it is idle, else behind the one that it
+    /// was given before. When that reaches the switch, this one follows; see
+    /// [`send_next`](Self::send_next).
+    #[inline(always)]
+    fn send_in_order(&mut self, host: usize, id: PacketId) {
+        let packet = &self.packets[id];
+        let (class, transmission) = (packet.class, self.transmission(packet));
+        let line = &mut self.hosts[host];
+        let last = std::mem::replace(&mut line.last, id);
+        // Simultaneously with the end of a transmission the order of events decides. Without
+        // propagation that packet is at the switch by now, and nothing would follow it.
+        let ends_later =
+            line.free_at == self.now && self.cause < line.free_by && self.propagation > Time::ZERO;
+        let free_by = self.causes.sent(class, transmission);
+        if line.free_at > self.now || ends_later {
+            line.free_at += transmission;
+            line.free_by = free_by;
+            self.packets[last].next = id;
+            return;
+        }
+        line.free_at = self.now + transmission;
+        line.free_by = free_by;
+        let subject = self.subject(host, id);
+        self.events.arrive(self.now, transmission, class, subject);
+    }
+
+    /// A packet of a FIFO host has reached the switch, and the next one has followed at once.
+    #[inline(always)]
+    pub(super) fn send_next(&mut self, id: PacketId, cause: Cause) {
+        let packet = &self.packets[id];
+        let (class, transmission) = (packet.class, self.transmission(packet));
+        let subject = Subject {
+            packet: id,
+            cause,
+            ..Subject::default()
+        };
+        self.events
+            .arrive_next(self.now, transmission, class, subject);
     }
 
     #[inline]
@@ -263,7 +313,9 @@ impl<P: Policy> Simulator<P> {
 
     #[inline(always)]
     fn send_packet(&mut self, host: usize, packet: PacketId) {
-        if self.hosts[host].sending {
+        if !self.fair_hosts {
+            self.send_in_order(host, packet);
+        } else if self.hosts[host].sending {
             self.hosts[host]
                 .packets
                 .push_back(&mut self.packets, packet);

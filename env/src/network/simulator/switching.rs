@@ -1,20 +1,37 @@
 //! What happens at the switch: admission, queueing, departure.
 
 use super::Simulator;
-use crate::network::packet::{Packet, PacketId, PacketKind};
+use crate::network::event::Subject;
+use crate::network::packet::{NO_PACKET, Packet, PacketId, PacketKind};
 use crate::switch::{Policy, Verdict, View};
 
 impl<P: Policy> Simulator<P> {
     /// The last bit of a packet has arrived: admit it or drop it.
     #[inline(always)]
-    pub(super) fn arrive_at_switch(&mut self, id: PacketId) {
+    pub(super) fn arrive_at_switch(&mut self, subject: Subject) {
+        if self.fair_hosts {
+            return self.admit(subject.packet);
+        }
+        let packet = &self.packets[subject.packet];
+        let (next, class) = (packet.next, packet.class);
+        if next == NO_PACKET {
+            return self.admit(subject.packet);
+        }
+        let cause = self.causes.sent(class, self.transmission(packet));
+        self.send_next(next, cause);
+        self.admit(subject.packet);
+    }
+
+    #[inline(always)]
+    fn admit(&mut self, id: PacketId) {
+        let now = self.switch_now();
         let packet = &self.packets[id];
         let port = usize::from(packet.port);
         let bytes = u64::from(packet.wire_bytes);
         let full = !self.buffer.fits(bytes);
         let view = View {
             buffer: &self.buffer,
-            now: self.now,
+            now,
             rate: self.rate,
         };
         if full || self.policy.on_arrival(view, port, bytes) == Verdict::Drop {
@@ -24,10 +41,10 @@ impl<P: Policy> Simulator<P> {
         if self.mark_threshold.is_some() {
             self.mark(id);
         }
-        self.buffer.store(port, bytes, self.now);
+        self.buffer.store(port, bytes, now);
         let view = View {
             buffer: &self.buffer,
-            now: self.now,
+            now,
             rate: self.rate,
         };
         self.policy.on_enqueue(view, port, bytes);
@@ -36,12 +53,12 @@ impl<P: Policy> Simulator<P> {
             line.waiting.push_back(&mut self.packets, id);
             line.length += 1;
             if (line.length as usize) < self.uncounted {
-                self.buffer.release(port, bytes, self.now);
+                self.buffer.release(port, bytes, now);
             }
         } else {
             line.sending = true;
             if self.uncounted > 0 {
-                self.buffer.release(port, bytes, self.now);
+                self.buffer.release(port, bytes, now);
             }
             self.serve(id);
         }
@@ -69,6 +86,7 @@ impl<P: Policy> Simulator<P> {
 
     #[inline(never)]
     fn drop_packet(&mut self, id: PacketId, full: bool) {
+        let now = self.switch_now();
         let packet = self.packets[id];
         let port = usize::from(packet.port);
         let bytes = u64::from(packet.wire_bytes);
@@ -86,7 +104,7 @@ impl<P: Policy> Simulator<P> {
         self.flows[packet.flow as usize].in_network -= 1;
         let view = View {
             buffer: &self.buffer,
-            now: self.now,
+            now,
             rate: self.rate,
         };
         self.policy.on_drop(view, port, bytes, full);
@@ -105,38 +123,35 @@ impl<P: Policy> Simulator<P> {
     fn serve(&mut self, id: PacketId) {
         let packet = &self.packets[id];
         let transmission = self.transmission(packet);
-        let (port, class) = (usize::from(packet.port), packet.class);
-        self.events.free_port(self.now, transmission, class, id);
-        if self.settings.is_ns3() {
-            self.ports[port].order = self.events.reserve();
-        }
+        let sender = packet.port;
+        let subject = Subject {
+            packet: id,
+            sender,
+            ..Subject::default()
+        };
+        self.events
+            .free_port(self.now, transmission, packet.class, subject);
     }
 
-    /// The last bit of the packet has left its port.
+    /// The last bit of the packet has left its port, and one propagation delay later, which is now
+    /// on the clock of the hosts, it is delivered.
     #[inline(always)]
-    pub(super) fn port_is_free(&mut self, id: PacketId) {
-        let packet = &self.packets[id];
-        let port = usize::from(packet.port);
+    pub(super) fn port_is_free(&mut self, subject: Subject) {
+        let now = self.switch_now();
+        let port = usize::from(subject.sender);
+        let packet = &self.packets[subject.packet];
         let bytes = u64::from(packet.wire_bytes);
+        self.cause = self.causes.delivered(packet.class);
         if self.uncounted == 0 {
-            self.buffer.release(port, bytes, self.now);
+            self.buffer.release(port, bytes, now);
         }
         self.counters.forwarded += 1;
         let view = View {
             buffer: &self.buffer,
-            now: self.now,
+            now,
             rate: self.rate,
         };
         self.policy.on_departure(view, port, bytes);
-        if self.settings.is_ns3() {
-            // ns-3 schedules the delivery when the transmission begins, which decides among
-            // simultaneous events.
-            let place = self.ports[port].order;
-            self.events
-                .deliver_in(place, self.now, self.propagation, id);
-        } else {
-            self.events.deliver(self.now, self.propagation, id);
-        }
         if self.uncounted > 1 {
             self.uncount(port);
         }
@@ -146,21 +161,23 @@ impl<P: Policy> Simulator<P> {
                 line.length -= 1;
                 if self.uncounted == 1 {
                     let bytes = u64::from(self.packets[next].wire_bytes);
-                    self.buffer.release(port, bytes, self.now);
+                    self.buffer.release(port, bytes, now);
                 }
                 self.serve(next);
             }
             None => line.sending = false,
         }
+        self.deliver(subject.packet);
     }
 
     /// A packet has left, and another one behind the next moves up among those that do not count.
     #[cold]
     fn uncount(&mut self, port: usize) {
+        let now = self.switch_now();
         let mut waiting = self.ports[port].waiting.iter(&self.packets);
         if let Some(next) = waiting.nth(self.uncounted - 1) {
             let bytes = u64::from(self.packets[next].wire_bytes);
-            self.buffer.release(port, bytes, self.now);
+            self.buffer.release(port, bytes, now);
         }
     }
 }
