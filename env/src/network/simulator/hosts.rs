@@ -1,6 +1,7 @@
 //! What happens at the hosts: flows start, segments go out, packets come in.
 
 use super::Simulator;
+use super::flow::Stage;
 use crate::network::event::Timer;
 use crate::network::packet::{
     Marks, NO_PACKET, Packet, PacketId, PacketKind, SackBlocks, SackHandle,
@@ -19,7 +20,7 @@ impl<P: Policy> Simulator<P> {
         self.next_start += 1;
         self.schedule_next_start();
         let state = &mut self.flows[flow as usize];
-        state.active_at = self.active.len() as u32;
+        state.stage = Stage::active(self.active.len() as u32);
         self.active.push(flow);
         let dst = usize::from(state.dst);
         if let Some(meter) = &mut self.meter {
@@ -40,7 +41,7 @@ impl<P: Policy> Simulator<P> {
     }
 
     pub(super) fn on_syn_timer(&mut self, flow: u32, sent_before: u8) {
-        if !self.flows[flow as usize].established {
+        if !self.flows[flow as usize].signs.established() {
             self.counters.timeouts += 1;
             self.send_syn(flow, sent_before.saturating_add(1));
         }
@@ -79,9 +80,8 @@ impl<P: Policy> Simulator<P> {
     }
 
     fn establish(&mut self, flow: u32) {
-        let state = &mut self.flows[flow as usize];
-        state.established = true;
-        state.established_at = self.now;
+        self.flows[flow as usize].signs.establish();
+        self.roster.establish(flow as usize, self.now);
         if self.settings.is_ns3() {
             // ns-3's socket sends one unit of its time after it was told to.
             self.events
@@ -98,8 +98,9 @@ impl<P: Policy> Simulator<P> {
         }
         state.timer_at = Time::MAX;
         if state.sender.deadline() <= self.now {
-            state.sender.on_timeout(self.now, &self.settings);
-            state.doomed = false;
+            let spares = &mut self.spares.senders;
+            state.sender.on_timeout(self.now, &self.settings, spares);
+            state.signs.spare();
             self.counters.timeouts += 1;
             self.pump(flow);
         }
@@ -125,12 +126,12 @@ impl<P: Policy> Simulator<P> {
 
     fn complete(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];
-        state.finish = self.now;
+        let at = state.stage.position();
+        state.stage = Stage::finished(self.now);
         let dst = usize::from(state.dst);
-        let at = state.active_at as usize;
         self.active.swap_remove(at);
         if let Some(&moved) = self.active.get(at) {
-            self.flows[moved as usize].active_at = at as u32;
+            self.flows[moved as usize].stage = Stage::active(at as u32);
         }
         self.completed += 1;
         self.last_finish = self.now;
@@ -295,10 +296,9 @@ impl<P: Policy> Simulator<P> {
             PacketKind::SynAck => {
                 let ack = arrived(&packet, None, self.now);
                 let state = &mut self.flows[packet.flow as usize];
-                state
-                    .sender
-                    .on_handshake(&ack, state.established, &self.settings);
-                if !state.established {
+                let established = state.signs.established();
+                state.sender.on_handshake(&ack, established, &self.settings);
+                if !established {
                     self.send_control(packet.flow, PacketKind::HandshakeAck, self.now, false);
                     self.establish(packet.flow);
                 }
@@ -308,7 +308,7 @@ impl<P: Policy> Simulator<P> {
                 receiver.accepted = true;
                 if packet.marks.congested() {
                     // It has the sequence number of the first byte.
-                    receiver.takes_mark(0);
+                    receiver.takes_mark(0, &self.settings, &mut self.spares.receivers);
                 }
             }
             PacketKind::Data | PacketKind::Ack => {}
@@ -323,13 +323,16 @@ impl<P: Policy> Simulator<P> {
         }
         let state = &mut self.flows[packet.flow as usize];
         let in_order = state.receiver.next_expected() == packet.sequence;
-        let delivered = state.receiver.receive(packet.sequence);
+        let spares = &mut self.spares.receivers;
+        let receiver = &mut state.receiver;
+        let delivered = receiver.receive(packet.sequence, &self.settings, spares);
         let stamp = if self.settings.is_ns3() {
-            state.receiver.echo(packet.stamp, in_order)
+            receiver.echo(packet.stamp, in_order)
         } else {
             packet.stamp
         };
-        let marked = packet.marks.marked() && state.receiver.takes_mark(packet.sequence);
+        let marked =
+            packet.marks.marked() && receiver.takes_mark(packet.sequence, &self.settings, spares);
         if delivered > 0 {
             self.take_delivery(packet.flow, delivered);
         }
@@ -369,7 +372,7 @@ impl<P: Policy> Simulator<P> {
     fn take_delivery(&mut self, flow: u32, segments: u32) {
         let state = &self.flows[flow as usize];
         let all = state.receiver.next_expected() == state.segments;
-        let done = all && state.finish == Time::MAX;
+        let done = all && state.stage.finish().is_none();
         if let Some(meter) = &mut self.meter {
             let bytes = u64::from(segments) * u64::from(self.settings.mss);
             meter.delivered(usize::from(state.dst), bytes);
@@ -384,7 +387,7 @@ impl<P: Policy> Simulator<P> {
     fn acknowledge(&mut self, flow: u32, answer: Answer) {
         let state = &mut self.flows[flow as usize];
         let blocks = if self.settings.sack {
-            state.receiver.sack_blocks()
+            state.receiver.sack_blocks(&self.settings)
         } else {
             None
         };
@@ -421,7 +424,8 @@ impl<P: Policy> Simulator<P> {
         let blocks = self.sacks.take(packet.sack);
         let ack = arrived(&packet, blocks.as_ref(), self.now);
         let state = &mut self.flows[packet.flow as usize];
-        state.sender.on_ack(&ack, &self.settings);
+        let spares = &mut self.spares.senders;
+        state.sender.on_ack(&ack, &self.settings, spares);
         self.pump(packet.flow);
         self.arm_timer(packet.flow);
     }
@@ -433,28 +437,30 @@ impl<P: Policy> Simulator<P> {
     /// What waits is acknowledged before a segment that is marked when they are not, or the other
     /// way round, so that the sender can tell them apart (RFC 8257 §3.2).
     fn settle_change_of_mark(&mut self, packet: &Packet) {
+        let spares = &mut self.spares.receivers;
         let receiver = &mut self.flows[packet.flow as usize].receiver;
         if receiver.differs_from_pending(packet.marks.marked()) {
-            let answer = receiver.take_postponed();
+            let answer = receiver.take_postponed(spares);
             self.acknowledge(packet.flow, answer);
         }
     }
 
     fn answer_or_postpone(&mut self, flow: u32, answer: Answer, delivered: u32) {
+        let spares = &mut self.spares.receivers;
         let receiver = &mut self.flows[flow as usize].receiver;
-        receiver.postpone(answer);
+        receiver.postpone(answer, spares);
         let may_wait = delivered == 1 && receiver.is_in_order();
         if !may_wait || receiver.pending() >= self.settings.delayed_ack {
-            let answer = receiver.take_postponed();
+            let answer = receiver.take_postponed(spares);
             return self.acknowledge(flow, answer);
         }
         if receiver.pending() > 1 {
             return;
         }
         // One timer event at most waits for a flow: a later deadline is read when it falls due.
-        let waits = receiver.due > self.now;
+        let waits = receiver.due() > self.now;
         let deadline = self.now + self.settings.ack_delay;
-        receiver.due = deadline;
+        receiver.set_due(deadline, spares);
         if !waits {
             self.events
                 .set_timer(self.now, self.settings.ack_delay, Timer::DelayedAck(flow));
@@ -462,14 +468,16 @@ impl<P: Policy> Simulator<P> {
     }
 
     pub(super) fn on_ack_timer(&mut self, flow: u32) {
+        let spares = &mut self.spares.receivers;
         let receiver = &mut self.flows[flow as usize].receiver;
         if receiver.pending() == 0 {
-            receiver.due = Time::ZERO;
-        } else if receiver.due <= self.now {
-            let answer = receiver.take_postponed();
+            receiver.set_due(Time::ZERO, spares);
+        } else if receiver.due() <= self.now {
+            receiver.set_due(Time::ZERO, spares);
+            let answer = receiver.take_postponed(spares);
             self.acknowledge(flow, answer);
         } else {
-            let delay = receiver.due - self.now;
+            let delay = receiver.due() - self.now;
             self.events
                 .set_timer(self.now, delay, Timer::DelayedAck(flow));
         }
