@@ -321,4 +321,15 @@ mod tests {
         assert_eq!(receiver.next_expected(), 6);
         assert_eq!(receive(&mut receiver, 1), 0);
     }
+
+    #[test]
+    fn what_a_gap_needs_is_given_back_when_it_is_filled() {
+        let mut receiver = Receiver::default();
+        let mut spares = Recycler::default();
+        receiver.receive(1, &settings(), &mut spares);
+        assert_eq!(spares.count(), 0);
+        assert_eq!(receiver.receive(0, &settings(), &mut spares), 2);
+        assert_eq!(spares.count(), 1);
+        assert!(receiver.aside.is_none() && receiver.is_in_order());
+    }
 }

@@ -23,6 +23,11 @@ impl<T: Recycle> Recycler<T> {
         state.recycle();
         self.spare.push(state);
     }
+
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.spare.len()
+    }
 }
 
 #[cfg(test)]

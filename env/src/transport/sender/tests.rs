@@ -222,3 +222,30 @@ fn without_sack_a_timeout_sends_everything_again_in_order() {
     acknowledge(&mut sender, 10, None, None, later, &settings);
     assert!(!sender.is_recovering());
 }
+
+/// A loss takes a spare state; the acknowledgement that ends the recovery gives it back.
+#[test]
+fn what_a_loss_needs_is_given_back() {
+    let (mut sender, settings) = flow(100);
+    let mut spares = Recycler::default();
+    let ack = |next_expected, blocks| Ack {
+        next_expected,
+        blocks,
+        stamp: Time::ZERO,
+        retransmission: false,
+        marked: false,
+        congested: false,
+        now: Time::ZERO,
+    };
+    send_all(&mut sender, Time::ZERO, &settings);
+    sender.on_ack(&ack(1, None), &settings, &mut spares);
+    assert!(sender.trouble.is_none());
+    let blocks = block(2, 6);
+    sender.on_ack(&ack(1, Some(&blocks)), &settings, &mut spares);
+    send_all(&mut sender, Time::ZERO, &settings);
+    assert!(sender.is_recovering() && sender.trouble.is_some());
+    assert_eq!(spares.count(), 0);
+    sender.on_ack(&ack(sender.sent.next, None), &settings, &mut spares);
+    assert!(!sender.is_recovering() && sender.trouble.is_none());
+    assert_eq!(spares.count(), 1);
+}
