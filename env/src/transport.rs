@@ -15,6 +15,7 @@ mod newreno;
 mod ranges;
 mod receiver;
 mod recovery;
+mod recycler;
 mod rtt;
 mod scoreboard;
 mod sender;
@@ -27,8 +28,9 @@ pub use cubic_ns3::CubicNs3;
 pub use dctcp::Dctcp;
 pub use dctcp_ns3::DctcpNs3;
 pub use newreno::NewReno;
-pub(crate) use receiver::{Answer, Receiver};
-pub(crate) use sender::{Ack, Segment, Sender};
+pub(crate) use receiver::{Answer, Aside, Receiver};
+pub(crate) use recycler::Recycler;
+pub(crate) use sender::{Ack, Segment, Sender, Trouble};
 
 pub use crate::scenario::TransportKind;
 

@@ -2,7 +2,9 @@
 
 mod access;
 mod checks;
+mod flow;
 mod hosts;
+mod interface;
 mod switching;
 
 use std::time::{Duration, Instant};
@@ -12,6 +14,8 @@ use thiserror::Error;
 pub use access::FlowView;
 pub use checks::Violation;
 
+use flow::{Flow, Roster, flows_in_start_order};
+
 use super::event::{Cause, Causes, Delays, EventQueue, Irregular, LAST_INSTANT, Timer, source};
 use super::host::Host;
 use super::isolated::IsolatedFlow;
@@ -20,8 +24,8 @@ use super::packet::{Packet, PacketQueue, PacketStore, SackStore, SizeClass};
 use crate::control::FlowMeter;
 use crate::scenario::{HostQueue, Scenario, ScenarioError};
 use crate::switch::{AnyPolicy, Policy, SharedBuffer, View};
-use crate::traffic::{FlowSpec, Trace, TraceError};
-use crate::transport::{Receiver, Sender, Settings};
+use crate::traffic::{Trace, TraceError};
+use crate::transport::{Aside, Recycler, Settings, Trouble};
 use crate::units::{Rate, Time};
 
 /// Why a simulation cannot be built.
@@ -63,31 +67,11 @@ struct CommonSize {
     transmission: Time,
 }
 
-/// One flow: both ends of it. What the delivery of data touches comes first and fills one cache
-/// line.
-#[derive(Clone, Debug)]
-#[repr(C, align(64))]
-struct Flow {
-    /// Packets of this flow on their way, data and acknowledgements.
-    in_network: u32,
-    segments: u32,
-    src: u16,
-    dst: u16,
-    established: bool,
-    /// Only the timer can repair what was lost; kept for looking at, not for the protocol.
-    doomed: bool,
-    receiver: Receiver,
-    /// Data packets in its queue at the host.
-    waiting: PacketQueue,
-    sender: Sender,
-    /// When its timer event falls due.
-    timer_at: Time,
-    /// Position in the trace.
-    place: u32,
-    /// Position among the active flows.
-    active_at: u32,
-    established_at: Time,
-    finish: Time,
+/// States of senders and receivers that no flow needs at the moment.
+#[derive(Clone, Default, Debug)]
+struct Spares {
+    senders: Recycler<Trouble>,
+    receivers: Recycler<Aside>,
 }
 
 /// One output port of the switch.
@@ -151,8 +135,9 @@ pub struct Simulator<P = AnyPolicy> {
     packets: PacketStore,
     next_start: usize,
 
-    specs: Vec<FlowSpec>,
+    roster: Roster,
     flows: Vec<Flow>,
+    spares: Spares,
     /// Flows that have started and are not complete, in no particular order.
     active: Vec<u32>,
     hosts: Vec<Host>,
@@ -199,6 +184,7 @@ impl<P: Policy> Simulator<P> {
         scenario.validate()?;
         trace.validate(scenario.ports)?;
         let settings = Settings::from_scenario(scenario);
+        let (flows, roster) = flows_in_start_order(trace, &settings)?;
         let rate = scenario.rate();
         let overhead_bytes = u64::from(scenario.overhead_bytes);
         let header_bytes = scenario.header_bytes + scenario.timestamp_bytes();
@@ -250,8 +236,9 @@ impl<P: Policy> Simulator<P> {
             }),
             packets: PacketStore::default(),
             next_start: 0,
-            flows: flows_in_start_order(trace, &settings),
-            specs: trace.flows.clone(),
+            flows,
+            roster,
+            spares: Spares::default(),
             active: Vec::new(),
             hosts: vec![Host::default(); ports],
             ports: vec![Port::default(); ports],
@@ -410,9 +397,7 @@ impl<P: Policy> Simulator<P> {
 
     /// Tells the event queue which flow starts next.
     fn schedule_next_start(&mut self) {
-        let next = self.flows.get(self.next_start);
-        let start = next.map(|flow| self.specs[flow.place as usize].start);
-        self.events.set_start(start);
+        self.events.set_start(self.roster.start(self.next_start));
     }
 
     #[inline]
@@ -429,33 +414,6 @@ impl<P: Policy> Simulator<P> {
     pub(crate) fn switch_now(&self) -> Time {
         self.now.saturating_since(self.propagation)
     }
-}
-
-fn flows_in_start_order(trace: &Trace, settings: &Settings) -> Vec<Flow> {
-    let mut order: Vec<usize> = (0..trace.flows.len()).collect();
-    order.sort_by_key(|&place| trace.flows[place].start);
-    order
-        .into_iter()
-        .map(|place| {
-            let spec = &trace.flows[place];
-            Flow {
-                sender: Sender::new(spec.size, settings),
-                receiver: Receiver::new(settings),
-                in_network: 0,
-                segments: spec.size.div_ceil(u64::from(settings.mss)) as u32,
-                place: place as u32,
-                active_at: 0,
-                src: spec.src as u16,
-                dst: spec.dst as u16,
-                established: false,
-                waiting: PacketQueue::default(),
-                timer_at: Time::MAX,
-                doomed: false,
-                established_at: Time::MAX,
-                finish: Time::MAX,
-            }
-        })
-        .collect()
 }
 
 #[cfg(test)]

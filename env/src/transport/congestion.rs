@@ -6,26 +6,36 @@ use super::{
 };
 use crate::units::Time;
 
-/// The congestion control of one flow. What has a large state is boxed, so that NewReno's flows
-/// stay small.
+/// The congestion control of one flow. Whatever has a state of its own is boxed, so that NewReno's
+/// flows stay small: eight bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Congestion {
     NewReno(NewReno),
-    Cubic(Box<Cubic>),
-    CubicNs3(Box<CubicNs3>),
-    Dctcp(Box<Dctcp>),
-    DctcpNs3(Box<DctcpNs3>),
+    Stateful(Box<Stateful>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Stateful {
+    Cubic(Cubic),
+    CubicNs3(CubicNs3),
+    Dctcp(Dctcp),
+    DctcpNs3(DctcpNs3),
 }
 
 impl Congestion {
     pub(crate) fn new(settings: &Settings) -> Congestion {
-        match settings.transport {
-            TransportKind::NewReno => Congestion::NewReno(NewReno),
-            TransportKind::Cubic => Congestion::Cubic(Box::new(Cubic::new(settings))),
-            TransportKind::CubicNs3 => Congestion::CubicNs3(Box::default()),
-            TransportKind::Dctcp if settings.is_ns3() => Congestion::DctcpNs3(Box::default()),
-            TransportKind::Dctcp => Congestion::Dctcp(Box::default()),
-        }
+        Congestion::Stateful(Box::new(match settings.transport {
+            TransportKind::NewReno => return Congestion::NewReno(NewReno),
+            TransportKind::Cubic => Stateful::Cubic(Cubic::new(settings)),
+            TransportKind::CubicNs3 => Stateful::CubicNs3(CubicNs3::default()),
+            TransportKind::Dctcp if settings.is_ns3() => Stateful::DctcpNs3(DctcpNs3::default()),
+            TransportKind::Dctcp => Stateful::Dctcp(Dctcp::default()),
+        }))
+    }
+
+    /// Whether it is DCTCP as ns-3 has it.
+    pub(super) fn is_dctcp_ns3(&self) -> bool {
+        matches!(self, Congestion::Stateful(state) if matches!(**state, Stateful::DctcpNs3(_)))
     }
 }
 
@@ -33,10 +43,12 @@ macro_rules! each {
     ($any:expr, $congestion:ident => $body:expr) => {
         match $any {
             Congestion::NewReno($congestion) => $body,
-            Congestion::Cubic($congestion) => $body,
-            Congestion::CubicNs3($congestion) => $body,
-            Congestion::Dctcp($congestion) => $body,
-            Congestion::DctcpNs3($congestion) => $body,
+            Congestion::Stateful(state) => match &mut **state {
+                Stateful::Cubic($congestion) => $body,
+                Stateful::CubicNs3($congestion) => $body,
+                Stateful::Dctcp($congestion) => $body,
+                Stateful::DctcpNs3($congestion) => $body,
+            },
         }
     };
 }

@@ -13,6 +13,11 @@ impl RangeSet {
         self.ranges.is_empty()
     }
 
+    /// Removes everything and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.ranges.clear();
+    }
+
     pub(crate) fn ranges(&self) -> &[(u32, u32)] {
         &self.ranges
     }

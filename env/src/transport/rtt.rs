@@ -3,8 +3,10 @@
 use super::Settings;
 use crate::units::Time;
 
-/// Smoothed round-trip time, its variation and the back-off.
+/// Smoothed round-trip time, its variation and the back-off. It is packed so that it leaves no gap
+/// in what it is part of.
 #[derive(Clone, Copy, Debug)]
+#[repr(Rust, packed(2))]
 pub(crate) struct RttEstimator {
     smoothed: u64,
     variation: u64,

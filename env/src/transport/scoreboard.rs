@@ -9,14 +9,34 @@ use crate::network::SackBlocks;
 const DUP_THRESH: u32 = 3;
 
 /// Outstanding segments `[una, next)` of one flow.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Scoreboard {
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Outstanding {
     /// Oldest unacknowledged segment (HighACK).
     pub(crate) una: u32,
     /// First segment never sent (HighData).
     pub(crate) next: u32,
+}
+
+impl Outstanding {
+    /// How many segments are sent and not cumulatively acknowledged (FlightSize, RFC 5681 §2).
+    #[inline]
+    pub(crate) fn count(self) -> u32 {
+        self.next - self.una
+    }
+
+    /// How many segments an acknowledgement covers for the first time.
+    #[inline]
+    pub(crate) fn advance_by(self, ack: u32) -> u32 {
+        ack.min(self.next).saturating_sub(self.una)
+    }
+}
+
+/// What is known of outstanding segments besides which they are. A board of which
+/// [`is_undisturbed`](Scoreboard::is_undisturbed) holds is worth as much as a new one.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Scoreboard {
     /// First segment not retransmitted in this recovery (HighRxt).
-    pub(crate) next_rtx: u32,
+    next_rtx: u32,
     /// Unsacked segments below this bound count as lost.
     lost_end: u32,
     sacked: RangeSet,
@@ -32,14 +52,8 @@ fn overlap(start: u32, end: u32, bound: u32) -> u32 {
 impl Scoreboard {
     /// Segments believed to be in the network (RFC 6675 §4, SetPipe).
     #[inline]
-    pub(crate) fn pipe(&self) -> u32 {
-        self.next - self.una - self.sacked_count - self.lost_count + self.retransmitted_count
-    }
-
-    /// Segments sent and not cumulatively acknowledged (FlightSize, RFC 5681 §2).
-    #[inline]
-    pub(crate) fn outstanding(&self) -> u32 {
-        self.next - self.una
+    pub(crate) fn pipe(&self, sent: Outstanding) -> u32 {
+        sent.count() - self.sacked_count - self.lost_count + self.retransmitted_count
     }
 
     /// Whether some segment is known to be lost and not yet retransmitted or acknowledged.
@@ -54,28 +68,41 @@ impl Scoreboard {
 
     /// Takes an acknowledgement; returns (segments cumulatively acknowledged, segments delivered),
     /// the latter being the change of `una` and of the SACKed segments together (RFC 6937 §3).
-    #[inline]
-    pub(crate) fn acknowledge(&mut self, ack: u32, blocks: Option<&SackBlocks>) -> (u32, u32) {
-        let advanced = ack.min(self.next).saturating_sub(self.una);
-        if self.is_undisturbed() && blocks.is_none() {
-            self.una += advanced;
-            return (advanced, advanced);
-        }
-        let mut delivered = self.advance(self.una + advanced);
+    pub(crate) fn acknowledge(
+        &mut self,
+        sent: &mut Outstanding,
+        ack: u32,
+        blocks: Option<&SackBlocks>,
+    ) -> (u32, u32) {
+        let advanced = sent.advance_by(ack);
+        let mut delivered = self.advance(sent, sent.una + advanced);
         if let Some(blocks) = blocks {
-            delivered += self.mark_sacked(blocks, |_, _| {});
+            delivered += self.mark_sacked(*sent, blocks, |_, _| {});
         }
         (advanced, delivered)
     }
 
     /// Whether nothing is known to be lost, to have arrived out of order or to be sent again.
     #[inline]
-    pub(super) fn is_undisturbed(&self) -> bool {
-        self.sacked.is_empty() && self.lost_end <= self.una && self.retransmitted_count == 0
+    pub(super) fn is_undisturbed(&self, sent: Outstanding) -> bool {
+        let undisturbed =
+            self.sacked.is_empty() && self.lost_end <= sent.una && self.retransmitted_count == 0;
+        debug_assert!(!undisturbed || self.lost_count == 0 && self.next_rtx <= sent.una);
+        undisturbed
     }
 
-    pub(super) fn advance(&mut self, una: u32) -> u32 {
-        let old = self.una;
+    /// As new, except for the memory of the ranges, which is kept.
+    pub(super) fn clear(&mut self) {
+        let mut sacked = std::mem::take(&mut self.sacked);
+        sacked.clear();
+        *self = Scoreboard {
+            sacked,
+            ..Scoreboard::default()
+        };
+    }
+
+    pub(super) fn advance(&mut self, sent: &mut Outstanding, una: u32) -> u32 {
+        let old = sent.una;
         let (lost_end, next_rtx) = (self.lost_end, self.next_rtx);
         let (mut sacked, mut sacked_lost, mut sacked_rtx) = (0, 0, 0);
         self.sacked.remove_below(una, |s, e| {
@@ -86,7 +113,7 @@ impl Scoreboard {
         self.sacked_count -= sacked;
         self.lost_count -= overlap(old, una, lost_end) - sacked_lost;
         self.retransmitted_count -= overlap(old, una, next_rtx) - sacked_rtx;
-        self.una = una;
+        sent.una = una;
         self.next_rtx = self.next_rtx.max(una);
         self.lost_end = self.lost_end.max(una);
         una - old - sacked
@@ -96,6 +123,7 @@ impl Scoreboard {
     /// sub-ranges that had been retransmitted.
     pub(super) fn mark_sacked(
         &mut self,
+        sent: Outstanding,
         blocks: &SackBlocks,
         mut resent: impl FnMut(u32, u32),
     ) -> u32 {
@@ -103,7 +131,7 @@ impl Scoreboard {
         let (mut added, mut added_lost, mut added_rtx) = (0, 0, 0);
         for &(start, end) in blocks {
             self.sacked
-                .insert(start.max(self.una), end.min(self.next), |s, e| {
+                .insert(start.max(sent.una), end.min(sent.next), |s, e| {
                     added += e - s;
                     added_lost += overlap(s, e, lost_end);
                     let again = overlap(s, e, next_rtx);
@@ -117,32 +145,32 @@ impl Scoreboard {
         self.lost_count -= added_lost;
         self.retransmitted_count -= added_rtx;
         if added > 0 {
-            self.update_loss_bound();
+            self.update_loss_bound(sent);
         }
         added
     }
 
     /// IsLost (RFC 6675 §4): an unsacked segment with DupThresh SACKed segments above it.
-    fn update_loss_bound(&mut self) {
+    fn update_loss_bound(&mut self, sent: Outstanding) {
         if let Some(bound) = self.sacked.nth_highest(DUP_THRESH)
             && bound > self.lost_end
         {
-            let from = self.lost_end.max(self.una);
+            let from = self.lost_end.max(sent.una);
             self.lost_count += bound - from - self.sacked.count_within(from, bound);
             self.lost_end = bound;
         }
     }
 
     /// Starts a recovery episode: nothing has been retransmitted in it yet.
-    pub(crate) fn begin_recovery(&mut self) {
-        self.next_rtx = self.una;
+    pub(crate) fn begin_recovery(&mut self, sent: Outstanding) {
+        self.next_rtx = sent.una;
         self.retransmitted_count = 0;
     }
 
     /// The first segment counts as lost, whatever is known of it.
-    pub(super) fn mark_head_lost(&mut self) {
-        if self.lost_end <= self.una {
-            self.lost_end = self.una + 1;
+    pub(super) fn mark_head_lost(&mut self, sent: Outstanding) {
+        if self.lost_end <= sent.una {
+            self.lost_end = sent.una + 1;
             self.lost_count += 1;
         }
     }
@@ -163,60 +191,60 @@ impl Scoreboard {
     }
 
     /// The first segment that neither arrived nor was sent again.
-    pub(super) fn next_pending(&self) -> Option<u32> {
-        self.first_hole_below(self.next)
+    pub(super) fn next_pending(&self, sent: Outstanding) -> Option<u32> {
+        self.first_hole_below(sent, sent.next)
     }
 
     /// Whether segment `index` is known to have arrived.
-    pub(super) fn has_delivered(&self, index: u32) -> bool {
-        index < self.una || self.sacked.containing(index).is_some()
+    pub(super) fn has_delivered(&self, sent: Outstanding, index: u32) -> bool {
+        index < sent.una || self.sacked.containing(index).is_some()
     }
 
     /// Whether segment `index` is believed to be in the network.
-    pub(super) fn is_in_pipe(&self, index: u32) -> bool {
-        (self.una..self.next).contains(&index)
+    pub(super) fn is_in_pipe(&self, sent: Outstanding, index: u32) -> bool {
+        (sent.una..sent.next).contains(&index)
             && self.sacked.containing(index).is_none()
             && (index >= self.lost_end || index < self.next_rtx)
     }
 
     /// After a timeout every unsacked segment counts as lost (RFC 6675 §5.1).
-    pub(crate) fn mark_all_lost(&mut self) {
-        self.lost_end = self.next;
-        self.lost_count = self.outstanding() - self.sacked_count;
-        self.begin_recovery();
+    pub(crate) fn mark_all_lost(&mut self, sent: Outstanding) {
+        self.lost_end = sent.next;
+        self.lost_count = sent.count() - self.sacked_count;
+        self.begin_recovery(sent);
     }
 
     /// NextSeg rule 1 (RFC 6675 §4): the first lost segment not yet retransmitted.
     #[inline]
-    pub(crate) fn next_lost(&self) -> Option<u32> {
+    pub(crate) fn next_lost(&self, sent: Outstanding) -> Option<u32> {
         if self.lost_count == 0 {
             return None;
         }
-        self.first_hole_below(self.lost_end)
+        self.first_hole_below(sent, self.lost_end)
     }
 
     /// NextSeg rule 3: an unsacked segment below the highest SACKed one, lost or not.
-    pub(crate) fn next_unsacked(&self) -> Option<u32> {
-        self.first_hole_below(self.sacked.end()?)
+    pub(crate) fn next_unsacked(&self, sent: Outstanding) -> Option<u32> {
+        self.first_hole_below(sent, self.sacked.end()?)
     }
 
     /// NextSeg rule 4: the highest outstanding unsacked segment.
-    pub(crate) fn highest_unsacked(&self) -> Option<u32> {
+    pub(crate) fn highest_unsacked(&self, sent: Outstanding) -> Option<u32> {
         match self.sacked.ranges().last() {
-            Some(&(start, end)) if end == self.next => start.checked_sub(1),
-            _ => self.next.checked_sub(1),
+            Some(&(start, end)) if end == sent.next => start.checked_sub(1),
+            _ => sent.next.checked_sub(1),
         }
-        .filter(|&index| index >= self.una)
+        .filter(|&index| index >= sent.una)
     }
 
-    fn first_hole_below(&self, bound: u32) -> Option<u32> {
-        let hole = self.sacked.next_hole(self.next_rtx.max(self.una));
+    fn first_hole_below(&self, sent: Outstanding, bound: u32) -> Option<u32> {
+        let hole = self.sacked.next_hole(self.next_rtx.max(sent.una));
         (hole < bound).then_some(hole)
     }
 
     /// Segment `index`, the next hole, was retransmitted.
-    pub(crate) fn retransmitted(&mut self, index: u32) {
-        let from = self.next_rtx.max(self.una);
+    pub(crate) fn retransmitted(&mut self, sent: Outstanding, index: u32) {
+        let from = self.next_rtx.max(sent.una);
         debug_assert_eq!(self.sacked.next_hole(from), index);
         self.retransmitted_count += 1;
         self.next_rtx = index + 1;
@@ -229,8 +257,8 @@ mod tests {
 
     use super::*;
 
-    fn naive_pipe(board: &Scoreboard) -> u32 {
-        (board.una..board.next)
+    fn naive_pipe(board: &Scoreboard, sent: Outstanding) -> u32 {
+        (sent.una..sent.next)
             .filter(|&i| board.sacked.containing(i).is_none())
             .map(|i| u32::from(i >= board.lost_end) + u32::from(i < board.next_rtx))
             .sum()
@@ -242,39 +270,42 @@ mod tests {
 
     #[test]
     fn three_sacked_segments_above_make_a_segment_lost() {
-        let mut board = Scoreboard {
-            next: 10,
-            ..Scoreboard::default()
-        };
-        board.acknowledge(1, Some(&block(3, 5)));
+        let mut board = Scoreboard::default();
+        let mut sent = Outstanding { una: 0, next: 10 };
+        board.acknowledge(&mut sent, 1, Some(&block(3, 5)));
         assert!(!board.has_loss());
-        board.acknowledge(1, Some(&block(3, 6)));
+        board.acknowledge(&mut sent, 1, Some(&block(3, 6)));
         assert!(board.has_loss());
-        assert_eq!(board.next_lost(), Some(1));
+        assert_eq!(board.next_lost(sent), Some(1));
         // Ten sent, one acknowledged, three sacked, two lost (1 and 2).
-        assert_eq!(board.pipe(), 4);
-        board.begin_recovery();
-        board.retransmitted(1);
-        assert_eq!(board.next_lost(), Some(2));
-        assert_eq!(board.pipe(), 5);
+        assert_eq!(board.pipe(sent), 4);
+        board.begin_recovery(sent);
+        board.retransmitted(sent, 1);
+        assert_eq!(board.next_lost(sent), Some(2));
+        assert_eq!(board.pipe(sent), 5);
     }
 
     proptest! {
         #[test]
         fn counts_agree_with_a_recount(steps in prop::collection::vec((0u8..5, 0u32..40, 1u32..6), 1..80)) {
-            let mut board = Scoreboard { next: 40, ..Scoreboard::default() };
+            let mut board = Scoreboard::default();
+            let mut sent = Outstanding { una: 0, next: 40 };
             for (what, at, length) in steps {
                 match what {
-                    0 => { board.acknowledge(at.max(board.una), None); }
+                    0 => {
+                        let ack = at.max(sent.una);
+                        board.acknowledge(&mut sent, ack, None);
+                    }
                     1 | 2 => {
                         // A receiver never reports what the cumulative acknowledgement covers next.
-                        let start = at.max(board.una + 1);
-                        board.acknowledge(board.una, Some(&block(start, start + length)));
+                        let start = at.max(sent.una + 1);
+                        let una = sent.una;
+                        board.acknowledge(&mut sent, una, Some(&block(start, start + length)));
                     }
-                    3 => if let Some(index) = board.next_lost() { board.retransmitted(index) },
-                    _ => if at < 3 { board.mark_all_lost() },
+                    3 => if let Some(index) = board.next_lost(sent) { board.retransmitted(sent, index) },
+                    _ => if at < 3 { board.mark_all_lost(sent) },
                 }
-                prop_assert_eq!(board.pipe(), naive_pipe(&board));
+                prop_assert_eq!(board.pipe(sent), naive_pipe(&board, sent));
             }
         }
     }

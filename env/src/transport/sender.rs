@@ -1,17 +1,21 @@
 //! The sending end: window, loss detection, retransmission and its timer.
+//!
+//! Most senders have nothing lost, marked or out of order, and take 64 bytes. Everything else is a
+//! [`Trouble`], which a sender takes from those that others have given back and gives back as soon as
+//! a new one would do as well.
 
 mod ns3;
 mod plain;
+mod trouble;
 
-use super::recovery::{Progress, RateReduction};
+use super::recycler::Recycler;
 use super::rtt::RttEstimator;
-use super::scoreboard::Scoreboard;
+use super::scoreboard::Outstanding;
 use super::{Acked, Congestion, CongestionControl, Settings, Window};
 use crate::network::SackBlocks;
 use crate::units::Time;
 
-use ns3::Ns3;
-use plain::Duplicates;
+pub(crate) use trouble::Trouble;
 
 /// A segment handed to the host's network interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,35 +52,17 @@ impl Ack<'_> {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    /// No loss pending.
-    Open,
-    /// Fast recovery until everything below `until` is acknowledged (RFC 6675 §5).
-    Recovery { until: u32 },
-    /// Slow start after a timeout until everything below `until` is acknowledged.
-    Loss { until: u32 },
-}
-
 /// Send state of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
-    board: Scoreboard,
+    sent: Outstanding,
     window: Window,
-    congestion: Congestion,
-    prr: RateReduction,
     rtt: RttEstimator,
-    phase: Phase,
-    rescued: bool,
-    /// Marks of segments below this one have been answered.
-    mark_end: u32,
-    /// In use where there is no SACK.
-    duplicates: Duplicates,
-    /// In use where loss recovery is ns-3's.
-    ns3: Option<Box<Ns3>>,
+    last_payload: u16,
     segments: u32,
-    last_payload: u32,
     deadline: Time,
+    congestion: Congestion,
+    trouble: Option<Box<Trouble>>,
 }
 
 fn initial_window(settings: &Settings) -> Window {
@@ -92,19 +78,14 @@ impl Sender {
         let mss = u64::from(settings.mss);
         let segments = bytes.div_ceil(mss);
         Sender {
-            board: Scoreboard::default(),
+            sent: Outstanding::default(),
             window: initial_window(settings),
-            congestion: Congestion::new(settings),
-            prr: RateReduction::default(),
             rtt: RttEstimator::new(settings),
-            phase: Phase::Open,
-            rescued: false,
-            mark_end: 0,
-            duplicates: Duplicates::default(),
-            ns3: settings.is_ns3().then(Box::default),
+            last_payload: (bytes - (segments - 1) * mss) as u16,
             segments: segments as u32,
-            last_payload: (bytes - (segments - 1) * mss) as u32,
             deadline: Time::MAX,
+            congestion: Congestion::new(settings),
+            trouble: None,
         }
     }
 
@@ -117,30 +98,38 @@ impl Sender {
     /// The segment to send now, if the window allows one.
     #[inline]
     pub(crate) fn emit(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
-        if settings.is_ns3() {
-            return self.emit_as_ns3(now, settings);
+        if self.trouble.is_some() {
+            self.emit_in_trouble(now, settings)
+        } else {
+            self.emit_new(now, settings)
         }
-        let (index, origin) = self.candidate(settings)?;
-        match origin {
-            Origin::New => self.board.next += 1,
-            Origin::Hole if self.duplicates.resend => self.duplicates.resend = false,
-            Origin::Hole => self.board.retransmitted(index),
-            Origin::Rescue => self.rescued = true,
+    }
+
+    #[inline]
+    fn emit_new(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+        let index = self.sent.next;
+        if index == self.segments {
+            return None;
         }
         let payload = self.payload(index, settings);
-        if let Phase::Recovery { .. } = self.phase
-            && settings.sack
-        {
-            self.prr.sent(payload);
+        let in_flight = u64::from(self.sent.count()) * u64::from(settings.mss);
+        if in_flight + u64::from(payload) > u64::from(self.window.cwnd) {
+            return None;
         }
-        if self.deadline == Time::MAX {
-            self.deadline = now + self.rtt.timeout(settings);
-        }
+        self.sent.next += 1;
+        self.start_timer(now, settings);
         Some(Segment {
             index,
             payload,
-            retransmission: origin != Origin::New,
+            retransmission: false,
         })
+    }
+
+    #[inline]
+    fn start_timer(&mut self, now: Time, settings: &Settings) {
+        if self.deadline == Time::MAX {
+            self.deadline = now + self.rtt.timeout(settings);
+        }
     }
 
     /// Takes a SYN-ACK: the first one measures the round-trip time.
@@ -154,19 +143,52 @@ impl Sender {
 
     /// Takes an acknowledgement.
     #[inline]
-    pub(crate) fn on_ack(&mut self, ack: &Ack<'_>, settings: &Settings) {
-        if settings.is_ns3() {
-            return self.on_ack_as_ns3(ack, settings);
+    pub(crate) fn on_ack(
+        &mut self,
+        ack: &Ack<'_>,
+        settings: &Settings,
+        spares: &mut Recycler<Trouble>,
+    ) {
+        let advanced = self.sent.advance_by(ack.next_expected);
+        let is_news = advanced > 0 || settings.sack;
+        match (
+            self.trouble.is_none() && ack.is_plain() && is_news,
+            settings.is_ns3(),
+        ) {
+            (true, false) => self.take_plain_ack(ack, advanced, settings),
+            (true, true) => self.take_plain_ack_as_ns3(ack, advanced, settings),
+            (false, false) => self.take_ack_in_trouble(ack, settings, spares),
+            (false, true) => self.take_ack_as_ns3(ack, settings, spares),
         }
-        let (advanced, delivered) = self.board.acknowledge(ack.next_expected, ack.blocks);
+    }
+
+    /// The short way of nearly all acknowledgements.
+    #[inline]
+    fn take_plain_ack(&mut self, ack: &Ack<'_>, advanced: u32, settings: &Settings) {
+        self.sent.una += advanced;
+        let acked = self.note(ack, advanced, false, settings);
+        if advanced > 0 {
+            self.grow(&acked, settings);
+        }
+    }
+
+    /// What every acknowledgement does, after what it says has been taken in.
+    #[inline]
+    fn note(
+        &mut self,
+        ack: &Ack<'_>,
+        advanced: u32,
+        keeps_timer: bool,
+        settings: &Settings,
+    ) -> Acked {
         // Karn's rule (RFC 6298 §3): the echo of a retransmission is ambiguous.
         let rtt = (!ack.retransmission).then(|| ack.now - ack.stamp);
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt);
         }
-        if advanced > 0 && !self.keeps_timer() {
+        if advanced > 0 && !keeps_timer {
             self.rtt.reset_backoff();
-            self.deadline = if self.board.outstanding() == 0 {
+            self.deadline = if self.sent.count() == 0 {
                 Time::MAX
             } else {
                 ack.now + self.rtt.timeout(settings)
@@ -174,38 +196,15 @@ impl Sender {
         }
         let acked = Acked {
             segments: advanced,
-            una: self.board.una,
-            next: self.board.next,
+            una: self.sent.una,
+            next: self.sent.next,
             now: ack.now,
             rtt,
             smoothed_rtt: self.rtt.smoothed(),
             marked: ack.marked,
         };
         self.congestion.observe(&mut self.window, &acked, settings);
-        if acked.marked {
-            self.answer_mark(settings);
-        }
-        if settings.sack {
-            self.adapt(&acked, delivered, settings);
-        } else {
-            self.adapt_to_plain_ack(&acked, settings);
-        }
-    }
-
-    /// Cuts the window for a mark, once per window of data, unless a loss has cut it (RFC 3168
-    /// §6.1.2).
-    fn answer_mark(&mut self, settings: &Settings) {
-        if self.phase != Phase::Open || self.board.una <= self.mark_end {
-            return;
-        }
-        let flight = self.flight(settings);
-        let window = &self.window;
-        let cwnd = self.congestion.window_after_mark(window, flight, settings);
-        self.window = Window {
-            cwnd,
-            ssthresh: cwnd,
-        };
-        self.mark_end = self.board.next;
+        acked
     }
 
     /// Grows the window, except by an acknowledgement that echoes a mark (RFC 3168 §6.1.2).
@@ -216,81 +215,12 @@ impl Sender {
         }
     }
 
-    #[inline]
-    fn adapt(&mut self, acked: &Acked, delivered: u32, settings: &Settings) {
-        match self.phase {
-            Phase::Recovery { until } | Phase::Loss { until } if self.board.una >= until => {
-                self.leave(settings);
-            }
-            Phase::Recovery { .. } => self.reduce(delivered, settings),
-            Phase::Loss { .. } if acked.segments > 0 => self.grow(acked, settings),
-            Phase::Loss { .. } => {}
-            Phase::Open if self.board.has_loss() => self.enter_recovery(delivered, settings),
-            Phase::Open if acked.segments > 0 => self.grow(acked, settings),
-            Phase::Open => {}
-        }
-    }
-
-    fn leave(&mut self, settings: &Settings) {
-        if let Phase::Recovery { .. } = self.phase {
-            self.window.cwnd = self.window.ssthresh;
-        }
-        self.phase = Phase::Open;
-        if self.board.has_loss() {
-            self.enter_recovery(0, settings);
-        }
-    }
-
-    fn enter_recovery(&mut self, delivered: u32, settings: &Settings) {
-        let flight = self.flight(settings);
-        self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
-        self.prr = RateReduction::begin(flight);
-        self.board.begin_recovery();
-        self.rescued = false;
-        self.phase = Phase::Recovery {
-            until: self.board.next,
-        };
-        self.reduce(delivered, settings);
-    }
-
-    fn reduce(&mut self, delivered: u32, settings: &Settings) {
-        let progress = Progress {
-            delivered: delivered * settings.mss,
-            pipe: self.board.pipe() * settings.mss,
-            ssthresh: self.window.ssthresh,
-            mss: settings.mss,
-        };
-        self.window.cwnd = self.prr.window(progress);
-    }
-
-    /// The retransmission timer expired (RFC 5681 §3.1, RFC 6298 §5.4-5.6, RFC 6675 §5.1).
-    pub(crate) fn on_timeout(&mut self, now: Time, settings: &Settings) {
-        if settings.is_ns3() {
-            return self.on_timeout_as_ns3(now, settings);
-        }
-        // A timeout that follows another one is no news of congestion (RFC 5681 §3.1, note on
-        // equation 4): the threshold stays.
-        if !self.rtt.is_backed_off() {
-            let flight = self.flight(settings);
-            self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
-        }
-        self.congestion.on_timeout(now, self.board.next);
-        self.window.cwnd = settings.mss;
-        self.board.mark_all_lost();
-        self.forget_duplicates();
-        self.phase = Phase::Loss {
-            until: self.board.next,
-        };
-        self.rtt.back_off();
-        self.deadline = now + self.rtt.timeout(settings);
-    }
-
     /// Outstanding bytes.
     fn flight(&self, settings: &Settings) -> u32 {
-        let full = self.board.outstanding() * settings.mss;
-        let ends_short = self.board.next == self.segments && self.board.outstanding() > 0;
+        let full = self.sent.count() * settings.mss;
+        let ends_short = self.sent.next == self.segments && self.sent.count() > 0;
         full - if ends_short {
-            settings.mss - self.last_payload
+            self.missing(settings)
         } else {
             0
         }
@@ -299,61 +229,32 @@ impl Sender {
     #[inline]
     fn payload(&self, index: u32, settings: &Settings) -> u32 {
         if index + 1 == self.segments {
-            self.last_payload
+            u32::from(self.last_payload)
         } else {
             settings.mss
         }
     }
 
-    #[inline]
-    fn candidate(&self, settings: &Settings) -> Option<(u32, Origin)> {
-        if !settings.sack && !matches!(self.phase, Phase::Loss { .. }) {
-            return self.plain_candidate(settings);
-        }
-        let (index, origin) = self.next_segment()?;
-        let in_flight = u64::from(self.board.pipe()) * u64::from(settings.mss);
-        let wanted = in_flight + u64::from(self.payload(index, settings));
-        (wanted <= u64::from(self.window.cwnd)).then_some((index, origin))
+    /// What the last segment lacks to a full one, bytes.
+    fn missing(&self, settings: &Settings) -> u32 {
+        settings.mss - u32::from(self.last_payload)
     }
-
-    /// NextSeg (RFC 6675 §4).
-    #[inline]
-    fn next_segment(&self) -> Option<(u32, Origin)> {
-        let new = (self.board.next < self.segments).then_some((self.board.next, Origin::New));
-        if self.phase == Phase::Open {
-            return new;
-        }
-        if let Some(index) = self.board.next_lost() {
-            return Some((index, Origin::Hole));
-        }
-        if new.is_some() || !matches!(self.phase, Phase::Recovery { .. }) {
-            return new;
-        }
-        if let Some(index) = self.board.next_unsacked() {
-            return Some((index, Origin::Hole));
-        }
-        if self.rescued {
-            return None;
-        }
-        self.board
-            .highest_unsacked()
-            .map(|index| (index, Origin::Rescue))
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Origin {
-    New,
-    Hole,
-    Rescue,
 }
 
 /// What the simulator and its users may ask of a sender.
 impl Sender {
     /// Bytes not yet acknowledged, sent or not.
     pub(crate) fn unacknowledged_bytes(&self, settings: &Settings) -> u64 {
-        let segments = u64::from(self.segments - self.board.una);
-        match segments {
+        self.bytes_from(self.sent.una, settings)
+    }
+
+    /// Payload bytes of the flow.
+    pub(crate) fn size(&self, settings: &Settings) -> u64 {
+        self.bytes_from(0, settings)
+    }
+
+    fn bytes_from(&self, index: u32, settings: &Settings) -> u64 {
+        match u64::from(self.segments - index) {
             0 => 0,
             n => (n - 1) * u64::from(settings.mss) + u64::from(self.last_payload),
         }
@@ -366,12 +267,14 @@ impl Sender {
 
     /// Segments known to be lost that still wait to be sent again.
     pub(crate) fn lost_unsent(&self) -> u32 {
-        self.board.lost_unsent()
+        let trouble = self.trouble.as_deref();
+        trouble.map_or(0, Trouble::lost_unsent)
     }
 
     /// Whether losses are being repaired.
     pub(crate) fn is_recovering(&self) -> bool {
-        self.phase != Phase::Open
+        let trouble = self.trouble.as_deref();
+        trouble.is_some_and(Trouble::is_recovering)
     }
 
     /// Whether the flow is in slow start.
@@ -382,7 +285,7 @@ impl Sender {
     /// Everything has been acknowledged.
     #[cfg(test)]
     pub(crate) fn is_done(&self) -> bool {
-        self.board.una == self.segments
+        self.sent.una == self.segments
     }
 }
 

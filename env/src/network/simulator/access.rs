@@ -88,9 +88,9 @@ impl<P: Policy> Simulator<P> {
     pub fn active_flows(&self) -> impl Iterator<Item = FlowView> + '_ {
         self.active.iter().map(|&index| {
             let flow = &self.flows[index as usize];
-            let stalled = flow.established && (flow.in_network == 0 || flow.doomed);
+            let stalled = flow.signs.established() && (flow.in_network == 0 || flow.signs.doomed());
             FlowView {
-                index: flow.place,
+                index: self.roster.place(index as usize),
                 src: flow.src,
                 dst: flow.dst,
                 remaining_bytes: flow.sender.unacknowledged_bytes(&self.settings),
@@ -193,23 +193,22 @@ impl<P: Policy> Simulator<P> {
     }
 
     fn records(&self) -> Vec<FlowRecord> {
-        let mut by_place: Vec<(u32, FlowRecord)> = self
-            .flows
-            .iter()
-            .map(|flow| (flow.place, self.record(flow)))
+        let mut by_place: Vec<(u32, FlowRecord)> = (0..self.flows.len())
+            .map(|index| (self.roster.place(index), self.record(index)))
             .collect();
         by_place.sort_by_key(|entry| entry.0);
         by_place.into_iter().map(|entry| entry.1).collect()
     }
 
-    fn record(&self, flow: &super::Flow) -> FlowRecord {
-        let spec = self.specs[flow.place as usize];
-        let known = |time: Time| (time != Time::MAX).then_some(time);
-        let fct = known(flow.finish).map(|finish| finish - spec.start);
+    fn record(&self, index: usize) -> FlowRecord {
+        let flow = &self.flows[index];
+        let spec = self.roster.spec(index, flow, &self.settings);
+        let finish = flow.stage.finish();
+        let fct = finish.map(|finish| finish - spec.start);
         FlowRecord {
             spec,
-            established: known(flow.established_at),
-            finish: known(flow.finish),
+            established: self.roster.established(index),
+            finish,
             fct,
             slowdown: fct
                 .map(|fct| fct.as_secs_f64() / self.isolated.completion(spec.size).as_secs_f64()),

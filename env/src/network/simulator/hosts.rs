@@ -1,12 +1,13 @@
 //! What happens at the hosts: flows start, segments go out, packets come in.
 
 use super::Simulator;
-use crate::network::event::{Cause, Subject, Timer};
+use super::flow::Stage;
+use crate::network::event::Timer;
 use crate::network::packet::{
     Marks, NO_PACKET, Packet, PacketId, PacketKind, SackBlocks, SackHandle,
 };
 use crate::switch::Policy;
-use crate::transport::{Ack, Answer, Segment};
+use crate::transport::{Ack, Answer};
 use crate::units::Time;
 
 /// RFC 9293 leaves the bound on SYN back-off to the implementation; 2^10 exceeds any run.
@@ -19,7 +20,7 @@ impl<P: Policy> Simulator<P> {
         self.next_start += 1;
         self.schedule_next_start();
         let state = &mut self.flows[flow as usize];
-        state.active_at = self.active.len() as u32;
+        state.stage = Stage::active(self.active.len() as u32);
         self.active.push(flow);
         let dst = usize::from(state.dst);
         if let Some(meter) = &mut self.meter {
@@ -40,7 +41,7 @@ impl<P: Policy> Simulator<P> {
     }
 
     pub(super) fn on_syn_timer(&mut self, flow: u32, sent_before: u8) {
-        if !self.flows[flow as usize].established {
+        if !self.flows[flow as usize].signs.established() {
             self.counters.timeouts += 1;
             self.send_syn(flow, sent_before.saturating_add(1));
         }
@@ -79,9 +80,8 @@ impl<P: Policy> Simulator<P> {
     }
 
     fn establish(&mut self, flow: u32) {
-        let state = &mut self.flows[flow as usize];
-        state.established = true;
-        state.established_at = self.now;
+        self.flows[flow as usize].signs.establish();
+        self.roster.establish(flow as usize, self.now);
         if self.settings.is_ns3() {
             // ns-3's socket sends one unit of its time after it was told to.
             self.events
@@ -98,8 +98,9 @@ impl<P: Policy> Simulator<P> {
         }
         state.timer_at = Time::MAX;
         if state.sender.deadline() <= self.now {
-            state.sender.on_timeout(self.now, &self.settings);
-            state.doomed = false;
+            let spares = &mut self.spares.senders;
+            state.sender.on_timeout(self.now, &self.settings, spares);
+            state.signs.spare();
             self.counters.timeouts += 1;
             self.pump(flow);
         }
@@ -110,7 +111,7 @@ impl<P: Policy> Simulator<P> {
     /// before: a later deadline is read when the event falls due. An earlier one, as after a
     /// timeout that was backed off, needs another event, and the one it overtakes is void.
     #[inline]
-    fn arm_timer(&mut self, flow: u32) {
+    pub(super) fn arm_timer(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];
         let deadline = state.sender.deadline();
         if deadline < state.timer_at {
@@ -125,202 +126,17 @@ impl<P: Policy> Simulator<P> {
 
     fn complete(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];
-        state.finish = self.now;
+        let at = state.stage.position();
+        state.stage = Stage::finished(self.now);
         let dst = usize::from(state.dst);
-        let at = state.active_at as usize;
         self.active.swap_remove(at);
         if let Some(&moved) = self.active.get(at) {
-            self.flows[moved as usize].active_at = at as u32;
+            self.flows[moved as usize].stage = Stage::active(at as u32);
         }
         self.completed += 1;
         self.last_finish = self.now;
         if let Some(meter) = &mut self.meter {
             meter.flow_finished(dst, self.now);
-        }
-    }
-}
-
-/// The send side of a host.
-impl<P: Policy> Simulator<P> {
-    /// Lets a flow send what its window allows, into the queue of its host.
-    #[inline]
-    pub(super) fn pump(&mut self, flow: u32) {
-        let src = usize::from(self.flows[flow as usize].src);
-        let mut sent = false;
-        while let Some(segment) = self.flows[flow as usize]
-            .sender
-            .emit(self.now, &self.settings)
-        {
-            sent = true;
-            let packet = self.data_packet(flow, segment);
-            if self.fair_hosts {
-                self.enqueue_fairly(flow, src, packet);
-            } else {
-                self.send_in_order(src, packet);
-            }
-        }
-        if sent {
-            self.arm_timer(flow);
-            if self.fair_hosts && !self.hosts[src].sending {
-                self.host_is_free(src);
-            }
-        }
-    }
-
-    #[inline]
-    fn enqueue_fairly(&mut self, flow: u32, host: usize, packet: PacketId) {
-        let waiting = &mut self.flows[flow as usize].waiting;
-        if waiting.is_empty() {
-            self.hosts[host].ready.push_back(flow);
-        }
-        waiting.push_back(&mut self.packets, packet);
-    }
-
-    /// The host puts its next packet onto the wire, if it has one.
-    #[inline(always)]
-    pub(super) fn host_is_free(&mut self, host: usize) {
-        match self.next_packet(host) {
-            Some(packet) => self.transmit_from_host(host, packet),
-            None => self.hosts[host].sending = false,
-        }
-    }
-
-    #[inline(always)]
-    fn next_packet(&mut self, host: usize) -> Option<PacketId> {
-        if let Some(packet) = self.hosts[host].packets.pop_front(&self.packets) {
-            return Some(packet);
-        }
-        let flow = self.hosts[host].ready.pop_front()?;
-        let waiting = &mut self.flows[flow as usize].waiting;
-        let packet = waiting.pop_front(&self.packets);
-        if !waiting.is_empty() {
-            self.hosts[host].ready.push_back(flow);
-        }
-        packet
-    }
-
-    #[inline(always)]
-    fn transmit_from_host(&mut self, host: usize, id: PacketId) {
-        self.hosts[host].sending = true;
-        let packet = &self.packets[id];
-        let (class, transmission) = (packet.class, self.transmission(packet));
-        let subject = self.subject(host, id);
-        self.events.arrive(self.now, transmission, class, subject);
-        self.events
-            .free_host(self.now, transmission, class, subject);
-    }
-
-    #[inline(always)]
-    fn subject(&self, host: usize, packet: PacketId) -> Subject {
-        Subject {
-            packet,
-            sender: host as u16,
-            cause: self.cause,
-        }
-    }
-
-    /// A FIFO host puts the packet onto the wire, now if it is idle, else behind the one that it
-    /// was given before. When that reaches the switch, this one follows; see
-    /// [`send_next`](Self::send_next).
-    #[inline(always)]
-    fn send_in_order(&mut self, host: usize, id: PacketId) {
-        let packet = &self.packets[id];
-        let (class, transmission) = (packet.class, self.transmission(packet));
-        let line = &mut self.hosts[host];
-        let last = std::mem::replace(&mut line.last, id);
-        // Simultaneously with the end of a transmission the order of events decides. Without
-        // propagation that packet is at the switch by now, and nothing would follow it.
-        let ends_later =
-            line.free_at == self.now && self.cause < line.free_by && self.propagation > Time::ZERO;
-        let free_by = self.causes.sent(class, transmission);
-        if line.free_at > self.now || ends_later {
-            line.free_at += transmission;
-            line.free_by = free_by;
-            self.packets[last].next = id;
-            return;
-        }
-        line.free_at = self.now + transmission;
-        line.free_by = free_by;
-        let subject = self.subject(host, id);
-        self.events.arrive(self.now, transmission, class, subject);
-    }
-
-    /// A packet of a FIFO host has reached the switch, and the next one has followed at once.
-    #[inline(always)]
-    pub(super) fn send_next(&mut self, id: PacketId, cause: Cause) {
-        let packet = &self.packets[id];
-        let (class, transmission) = (packet.class, self.transmission(packet));
-        let subject = Subject {
-            packet: id,
-            cause,
-            ..Subject::default()
-        };
-        self.events
-            .arrive_next(self.now, transmission, class, subject);
-    }
-
-    #[inline]
-    fn data_packet(&mut self, flow: u32, segment: Segment) -> PacketId {
-        let wire_bytes = (segment.payload + self.header_bytes) as u16;
-        let class = self.size_class(wire_bytes);
-        let state = &mut self.flows[flow as usize];
-        state.in_network += 1;
-        self.counters.created += 1;
-        self.packets.insert(Packet {
-            stamp: self.now,
-            flow,
-            sequence: segment.index,
-            sack: SackHandle::NONE,
-            next: NO_PACKET,
-            wire_bytes,
-            port: state.dst,
-            kind: PacketKind::Data,
-            class,
-            retransmission: segment.retransmission,
-            marks: Marks::default(),
-        })
-    }
-
-    /// A packet of the handshake; `stamp` and `retransmission` are those of the SYN.
-    fn send_control(&mut self, flow: u32, kind: PacketKind, stamp: Time, retransmission: bool) {
-        let state = &mut self.flows[flow as usize];
-        let (from, to) = match kind {
-            PacketKind::SynAck => (state.dst, state.src),
-            _ => (state.src, state.dst),
-        };
-        let wire_bytes = if kind == PacketKind::HandshakeAck {
-            self.ack_bytes
-        } else {
-            self.syn_bytes
-        };
-        state.in_network += 1;
-        self.counters.created += 1;
-        let packet = self.packets.insert(Packet {
-            stamp,
-            flow,
-            sequence: 0,
-            sack: SackHandle::NONE,
-            next: NO_PACKET,
-            wire_bytes,
-            port: to,
-            kind,
-            class: self.size_class(wire_bytes),
-            retransmission,
-            marks: Marks::default(),
-        });
-        self.send_packet(usize::from(from), packet);
-    }
-
-    #[inline(always)]
-    fn send_packet(&mut self, host: usize, packet: PacketId) {
-        if !self.fair_hosts {
-            self.send_in_order(host, packet);
-        } else if self.hosts[host].sending {
-            self.hosts[host]
-                .packets
-                .push_back(&mut self.packets, packet);
-        } else {
-            self.transmit_from_host(host, packet);
         }
     }
 }
@@ -347,10 +163,9 @@ impl<P: Policy> Simulator<P> {
             PacketKind::SynAck => {
                 let ack = arrived(&packet, None, self.now);
                 let state = &mut self.flows[packet.flow as usize];
-                state
-                    .sender
-                    .on_handshake(&ack, state.established, &self.settings);
-                if !state.established {
+                let established = state.signs.established();
+                state.sender.on_handshake(&ack, established, &self.settings);
+                if !established {
                     self.send_control(packet.flow, PacketKind::HandshakeAck, self.now, false);
                     self.establish(packet.flow);
                 }
@@ -360,7 +175,7 @@ impl<P: Policy> Simulator<P> {
                 receiver.accepted = true;
                 if packet.marks.congested() {
                     // It has the sequence number of the first byte.
-                    receiver.takes_mark(0);
+                    receiver.takes_mark(0, &self.settings, &mut self.spares.receivers);
                 }
             }
             PacketKind::Data | PacketKind::Ack => {}
@@ -375,13 +190,16 @@ impl<P: Policy> Simulator<P> {
         }
         let state = &mut self.flows[packet.flow as usize];
         let in_order = state.receiver.next_expected() == packet.sequence;
-        let delivered = state.receiver.receive(packet.sequence);
+        let spares = &mut self.spares.receivers;
+        let receiver = &mut state.receiver;
+        let delivered = receiver.receive(packet.sequence, &self.settings, spares);
         let stamp = if self.settings.is_ns3() {
-            state.receiver.echo(packet.stamp, in_order)
+            receiver.echo(packet.stamp, in_order)
         } else {
             packet.stamp
         };
-        let marked = packet.marks.marked() && state.receiver.takes_mark(packet.sequence);
+        let marked =
+            packet.marks.marked() && receiver.takes_mark(packet.sequence, &self.settings, spares);
         if delivered > 0 {
             self.take_delivery(packet.flow, delivered);
         }
@@ -421,7 +239,7 @@ impl<P: Policy> Simulator<P> {
     fn take_delivery(&mut self, flow: u32, segments: u32) {
         let state = &self.flows[flow as usize];
         let all = state.receiver.next_expected() == state.segments;
-        let done = all && state.finish == Time::MAX;
+        let done = all && state.stage.finish().is_none();
         if let Some(meter) = &mut self.meter {
             let bytes = u64::from(segments) * u64::from(self.settings.mss);
             meter.delivered(usize::from(state.dst), bytes);
@@ -436,7 +254,7 @@ impl<P: Policy> Simulator<P> {
     fn acknowledge(&mut self, flow: u32, answer: Answer) {
         let state = &mut self.flows[flow as usize];
         let blocks = if self.settings.sack {
-            state.receiver.sack_blocks()
+            state.receiver.sack_blocks(&self.settings)
         } else {
             None
         };
@@ -473,7 +291,8 @@ impl<P: Policy> Simulator<P> {
         let blocks = self.sacks.take(packet.sack);
         let ack = arrived(&packet, blocks.as_ref(), self.now);
         let state = &mut self.flows[packet.flow as usize];
-        state.sender.on_ack(&ack, &self.settings);
+        let spares = &mut self.spares.senders;
+        state.sender.on_ack(&ack, &self.settings, spares);
         self.pump(packet.flow);
         self.arm_timer(packet.flow);
     }
@@ -485,28 +304,30 @@ impl<P: Policy> Simulator<P> {
     /// What waits is acknowledged before a segment that is marked when they are not, or the other
     /// way round, so that the sender can tell them apart (RFC 8257 §3.2).
     fn settle_change_of_mark(&mut self, packet: &Packet) {
+        let spares = &mut self.spares.receivers;
         let receiver = &mut self.flows[packet.flow as usize].receiver;
         if receiver.differs_from_pending(packet.marks.marked()) {
-            let answer = receiver.take_postponed();
+            let answer = receiver.take_postponed(spares);
             self.acknowledge(packet.flow, answer);
         }
     }
 
     fn answer_or_postpone(&mut self, flow: u32, answer: Answer, delivered: u32) {
+        let spares = &mut self.spares.receivers;
         let receiver = &mut self.flows[flow as usize].receiver;
-        receiver.postpone(answer);
+        receiver.postpone(answer, spares);
         let may_wait = delivered == 1 && receiver.is_in_order();
         if !may_wait || receiver.pending() >= self.settings.delayed_ack {
-            let answer = receiver.take_postponed();
+            let answer = receiver.take_postponed(spares);
             return self.acknowledge(flow, answer);
         }
         if receiver.pending() > 1 {
             return;
         }
         // One timer event at most waits for a flow: a later deadline is read when it falls due.
-        let waits = receiver.due > self.now;
+        let waits = receiver.due() > self.now;
         let deadline = self.now + self.settings.ack_delay;
-        receiver.due = deadline;
+        receiver.set_due(deadline, spares);
         if !waits {
             self.events
                 .set_timer(self.now, self.settings.ack_delay, Timer::DelayedAck(flow));
@@ -514,14 +335,16 @@ impl<P: Policy> Simulator<P> {
     }
 
     pub(super) fn on_ack_timer(&mut self, flow: u32) {
+        let spares = &mut self.spares.receivers;
         let receiver = &mut self.flows[flow as usize].receiver;
         if receiver.pending() == 0 {
-            receiver.due = Time::ZERO;
-        } else if receiver.due <= self.now {
-            let answer = receiver.take_postponed();
+            receiver.set_due(Time::ZERO, spares);
+        } else if receiver.due() <= self.now {
+            receiver.set_due(Time::ZERO, spares);
+            let answer = receiver.take_postponed(spares);
             self.acknowledge(flow, answer);
         } else {
-            let delay = receiver.due - self.now;
+            let delay = receiver.due() - self.now;
             self.events
                 .set_timer(self.now, delay, Timer::DelayedAck(flow));
         }

@@ -115,7 +115,9 @@ impl<P: Policy> Simulator<P> {
     fn note_hopeless_loss(&mut self, packet: &Packet) {
         let flow = &mut self.flows[packet.flow as usize];
         let few_follow = packet.sequence + 3 >= flow.segments && !flow.sender.is_recovering();
-        flow.doomed |= packet.retransmission || few_follow;
+        if packet.retransmission || few_follow {
+            flow.signs.doom();
+        }
     }
 
     /// The packet's port begins to send it.

@@ -16,6 +16,11 @@ pub(super) struct Reports {
 }
 
 impl Reports {
+    /// Whether a mark has counted; which ones count from then on is remembered to the end.
+    pub(super) fn has_marks(&self) -> bool {
+        self.mark_end > 0
+    }
+
     /// Segment `index` has arrived out of order.
     pub(super) fn push(&mut self, index: u32) {
         let mut newest = (index, index + 1);

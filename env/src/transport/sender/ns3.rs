@@ -11,8 +11,11 @@
 
 mod sending;
 
-use super::{Ack, Phase, Sender, initial_window};
+use super::trouble::{Phase, Trouble};
+use super::{Ack, Sender, initial_window};
 use crate::transport::ranges::RangeSet;
+use crate::transport::recycler::Recycler;
+use crate::transport::scoreboard::Outstanding;
 use crate::transport::{CongestionControl, Settings};
 use crate::units::Time;
 
@@ -62,9 +65,39 @@ pub(super) struct Ns3 {
 }
 
 impl Ns3 {
-    #[inline]
-    fn is_undisturbed(&self) -> bool {
-        self.state == State::Open && self.duplicates == 0 && self.resent_count == 0 && !self.echoed
+    /// Nothing but new data has been sent so far, all of it in order.
+    pub(super) fn begin(&mut self, sent: Outstanding) {
+        self.next_sent = sent.next;
+    }
+
+    /// Whether nothing in it makes a difference any more. That an acknowledgement came marked does
+    /// until the end.
+    pub(super) fn is_over(&self, sent: Outstanding) -> bool {
+        let Ns3 {
+            state: State::Open,
+            duplicates: 0,
+            resent_count: 0,
+            partial: false,
+            forced: false,
+            echoed: false,
+            congested: false,
+            ..
+        } = self
+        else {
+            return false;
+        };
+        let passed = [self.recover, self.measured_from, self.echo_answered];
+        passed.iter().all(|&index| index <= sent.una) && self.next_sent == sent.next
+    }
+
+    /// As new, except for the memory of the ranges, which is kept.
+    pub(super) fn clear(&mut self) {
+        let mut resent = std::mem::take(&mut self.resent);
+        resent.clear();
+        *self = Ns3 {
+            resent,
+            ..Ns3::default()
+        };
     }
 }
 
@@ -116,34 +149,52 @@ struct Progress {
     now: Time,
 }
 
+impl Trouble {
+    fn show_phase(&mut self) {
+        let until = self.ns3.recover;
+        self.phase = match self.ns3.state {
+            State::Recovery => Phase::Recovery { until },
+            State::Loss => Phase::Loss { until },
+            _ => Phase::Open,
+        };
+    }
+}
+
 /// Acknowledgements (`ReceivedAck`, `ProcessAck`, `DupAck`).
 impl Sender {
-    pub(super) fn on_ack_as_ns3(&mut self, ack: &Ack<'_>, settings: &Settings) {
-        let Some(mut ns3) = self.ns3.take() else {
-            return;
-        };
-        self.measure(&ns3, ack);
-        if ns3.is_undisturbed() && self.board.is_undisturbed() && ack.is_plain() {
-            self.take_plain_ack(&mut ns3, ack, settings);
-            self.ns3 = Some(ns3);
-            return;
-        }
+    pub(super) fn take_ack_as_ns3(
+        &mut self,
+        ack: &Ack<'_>,
+        settings: &Settings,
+        spares: &mut Recycler<Trouble>,
+    ) {
+        let mut trouble = self.take_trouble(spares);
+        self.measure(&trouble, ack);
+        let ns3 = &mut trouble.ns3;
         // All have one sequence number, so that only the first counts, as if data had come marked.
         if ack.congested && !ns3.congested {
             ns3.congested = true;
             ns3.echoed = false;
         }
-        if ack.next_expected >= self.board.una {
-            self.take_ack(&mut ns3, ack, settings);
+        if ack.next_expected >= self.sent.una {
+            self.take_ack(&mut trouble, ack, settings);
         }
-        self.show_phase(&ns3);
-        self.ns3 = Some(ns3);
+        trouble.show_phase();
+        self.settle(trouble, settings, spares);
     }
 
-    /// The short way of nearly all acknowledgements: new data, nothing lost, nothing marked.
+    /// The short way of nearly all acknowledgements: nothing lost, nothing marked.
     #[inline]
-    fn take_plain_ack(&mut self, ns3: &mut Ns3, ack: &Ack<'_>, settings: &Settings) {
-        let (advanced, _) = self.board.acknowledge(ack.next_expected, None);
+    pub(super) fn take_plain_ack_as_ns3(
+        &mut self,
+        ack: &Ack<'_>,
+        advanced: u32,
+        settings: &Settings,
+    ) {
+        if advanced > 0 {
+            self.rtt.sample_in_ms(ack.stamp, ack.now);
+        }
+        self.sent.una += advanced;
         let progress = Progress {
             advanced,
             smoothed: self.rtt.smoothed(),
@@ -151,9 +202,14 @@ impl Sender {
             ..Progress::default()
         };
         if advanced > 0 {
-            self.take_new_data(ns3, 0, false, &progress, settings);
-        } else if self.board.outstanding() > 0 {
-            self.observe_as_ns3(ns3, 1, &progress, settings);
+            let segments = self.whole_segments(&progress, settings);
+            let acked = self.acked_in_order(segments, &progress);
+            self.congestion.observe(&mut self.window, &acked, settings);
+            self.congestion.on_ack(&mut self.window, &acked, settings);
+            self.restart_timer(ack.now, settings);
+        } else if self.sent.count() > 0 {
+            let acked = self.acked_in_order(1, &progress);
+            self.congestion.observe(&mut self.window, &acked, settings);
         }
     }
 
@@ -166,46 +222,33 @@ impl Sender {
         }
     }
 
-    fn show_phase(&mut self, ns3: &Ns3) {
-        let until = ns3.recover;
-        self.phase = match ns3.state {
-            State::Recovery => Phase::Recovery { until },
-            State::Loss => Phase::Loss { until },
-            _ => Phase::Open,
-        };
-    }
-
     /// `EstimateRtt`: only the oldest segment that is waited for is a measure, unless sent again.
-    fn measure(&mut self, ns3: &Ns3, ack: &Ack<'_>) {
-        let front = self.board.una.max(ns3.measured_from);
-        if ack.next_expected > front && !self.board.is_retransmitted(front) {
+    fn measure(&mut self, trouble: &Trouble, ack: &Ack<'_>) {
+        let front = self.sent.una.max(trouble.ns3.measured_from);
+        if ack.next_expected > front && !trouble.board.is_retransmitted(front) {
             self.rtt.sample_in_ms(ack.stamp, ack.now);
         }
     }
 
-    fn take_ack(&mut self, ns3: &mut Ns3, ack: &Ack<'_>, settings: &Settings) {
-        let advanced = ack.next_expected.min(self.board.next) - self.board.una;
-        let una = self.board.una + advanced;
-        let short = self.board.has_delivered(self.segments - 1);
-        let again = self.board.retransmitted_out();
-        let mut delivered = self.board.advance(una);
-        let repaired = ns3.state == State::Recovery
-            && una < ns3.recover
-            && self.board.retransmitted_out() < again;
-        let (resent, count) = (&mut ns3.resent, &mut ns3.resent_count);
+    fn take_ack(&mut self, trouble: &mut Trouble, ack: &Ack<'_>, settings: &Settings) {
+        let advanced = ack.next_expected.min(self.sent.next) - self.sent.una;
+        let una = self.sent.una + advanced;
+        let short = trouble.board.has_delivered(self.sent, self.segments - 1);
+        let again = trouble.board.retransmitted_out();
+        let mut delivered = trouble.board.advance(&mut self.sent, una);
+        let repaired = trouble.ns3.state == State::Recovery
+            && una < trouble.ns3.recover
+            && trouble.board.retransmitted_out() < again;
+        let (resent, count) = (&mut trouble.ns3.resent, &mut trouble.ns3.resent_count);
         resent.remove_below(una, |start, end| *count -= end - start);
         let sacked = ack.blocks.map_or(0, |blocks| {
-            self.board.mark_sacked(blocks, |start, end| {
+            trouble.board.mark_sacked(self.sent, blocks, |start, end| {
                 resent.insert(start, end, |start, end| *count += end - start);
             })
         });
         delivered += sacked;
-        let short = !short && self.board.has_delivered(self.segments - 1);
-        let missing = if short {
-            settings.mss - self.last_payload
-        } else {
-            0
-        };
+        let short = !short && trouble.board.has_delivered(self.sent, self.segments - 1);
+        let missing = if short { self.missing(settings) } else { 0 };
         let progress = Progress {
             advanced,
             sacked,
@@ -214,164 +257,175 @@ impl Sender {
             smoothed: self.rtt.smoothed(),
             now: ack.now,
         };
-        if ns3.state == State::Reduction && una > ns3.recover {
-            ns3.state = State::Open;
+        if trouble.ns3.state == State::Reduction && una > trouble.ns3.recover {
+            trouble.ns3.state = State::Open;
             self.window.cwnd = self.window.ssthresh;
         }
-        self.note_echo(ns3, ack, &progress, settings);
-        self.process(ns3, &progress, settings);
+        self.note_echo(trouble, ack, &progress, settings);
+        self.process(trouble, &progress, settings);
     }
 
     fn note_echo(
         &mut self,
-        ns3: &mut Ns3,
+        trouble: &mut Trouble,
         ack: &Ack<'_>,
         progress: &Progress,
         settings: &Settings,
     ) {
         if progress.advanced == 0 || !ack.marked {
-            ns3.echoed &= ack.marked;
+            trouble.ns3.echoed &= ack.marked;
             return;
         }
-        if ns3.echo_seen >= ack.next_expected {
+        if trouble.ns3.echo_seen >= ack.next_expected {
             return;
         }
-        ns3.echo_seen = ack.next_expected;
-        ns3.echoed = true;
-        if ns3.state != State::Reduction {
-            let pipe = self.pipe_bytes(ns3, settings);
+        trouble.ns3.echo_seen = ack.next_expected;
+        trouble.ns3.echoed = true;
+        if trouble.ns3.state != State::Reduction {
+            let pipe = self.pipe_bytes(trouble, settings);
             self.window.ssthresh = self.congestion.ssthresh(&self.window, pipe, settings);
-            ns3.state = State::Reduction;
-            ns3.recover = self.board.next;
-            self.begin_reduction(ns3, progress, settings);
+            trouble.ns3.state = State::Reduction;
+            trouble.ns3.recover = self.sent.next;
+            self.begin_reduction(trouble, progress, settings);
         }
     }
 
-    fn process(&mut self, ns3: &mut Ns3, progress: &Progress, settings: &Settings) {
-        let duplicates = ns3.duplicates;
+    fn process(&mut self, trouble: &mut Trouble, progress: &Progress, settings: &Settings) {
+        let duplicates = trouble.ns3.duplicates;
         let is_duplicate = progress.sacked > 0;
         if is_duplicate {
-            self.take_duplicate(ns3, progress, settings);
+            self.take_duplicate(trouble, progress, settings);
         }
         if progress.advanced == 0 {
-            if self.board.outstanding() > 0 {
-                self.observe_as_ns3(ns3, 1, progress, settings);
+            if self.sent.count() > 0 {
+                self.observe_as_ns3(trouble, 1, progress, settings);
             }
             return;
         }
         if !is_duplicate {
-            ns3.duplicates = 0;
+            trouble.ns3.duplicates = 0;
         }
-        let partial = self.board.una < ns3.recover;
-        match ns3.state {
-            State::Recovery if partial => self.take_partial_as_ns3(ns3, progress, settings),
+        let partial = self.sent.una < trouble.ns3.recover;
+        match trouble.ns3.state {
+            State::Recovery if partial => self.take_partial_as_ns3(trouble, progress, settings),
             State::Loss if partial => {
                 let segments = self.whole_segments(progress, settings);
-                self.observe_as_ns3(ns3, segments, progress, settings);
-                self.grow_as_ns3(ns3, segments, progress, settings);
-                self.restart_timer(ns3, progress.now, settings);
+                self.observe_as_ns3(trouble, segments, progress, settings);
+                self.grow_as_ns3(trouble, segments, progress, settings);
+                self.restart_timer_in(trouble, progress.now, settings);
             }
             State::Reduction => {
                 let segments = self.whole_segments(progress, settings);
-                self.observe_as_ns3(ns3, segments, progress, settings);
+                self.observe_as_ns3(trouble, segments, progress, settings);
                 if segments > 0 {
-                    self.reduce_as_ns3(ns3, progress, settings);
+                    self.reduce_as_ns3(trouble, progress, settings);
                 }
-                self.restart_timer(ns3, progress.now, settings);
+                self.restart_timer_in(trouble, progress.now, settings);
             }
-            _ => self.take_new_data(ns3, duplicates, is_duplicate, progress, settings),
+            _ => self.take_new_data(trouble, duplicates, is_duplicate, progress, settings),
         }
     }
 
-    fn take_duplicate(&mut self, ns3: &mut Ns3, progress: &Progress, settings: &Settings) {
-        match ns3.state {
+    fn take_duplicate(&mut self, trouble: &mut Trouble, progress: &Progress, settings: &Settings) {
+        match trouble.ns3.state {
             State::Loss => return,
-            State::Recovery => return self.reduce_as_ns3(ns3, progress, settings),
-            State::Open => ns3.state = State::Disorder,
+            State::Recovery => return self.reduce_as_ns3(trouble, progress, settings),
+            State::Open => trouble.ns3.state = State::Disorder,
             State::Disorder | State::Reduction => {}
         }
-        ns3.duplicates += 1;
-        if ns3.state != State::Disorder {
+        trouble.ns3.duplicates += 1;
+        if trouble.ns3.state != State::Disorder {
             return;
         }
-        let una = self.board.una;
-        let counted = ns3.duplicates == DUP_THRESH && (una >= ns3.recover || !ns3.recover_active);
-        if counted || self.board.is_lost(una + 1) {
-            self.enter_recovery_as_ns3(ns3, progress, settings);
+        let una = self.sent.una;
+        let counted = trouble.ns3.duplicates == DUP_THRESH
+            && (una >= trouble.ns3.recover || !trouble.ns3.recover_active);
+        if counted || trouble.board.is_lost(una + 1) {
+            self.enter_recovery_as_ns3(trouble, progress, settings);
         }
     }
 
-    fn enter_recovery_as_ns3(&mut self, ns3: &mut Ns3, progress: &Progress, settings: &Settings) {
-        self.board.mark_head_lost();
-        ns3.recover = self.board.next;
-        ns3.recover_active = true;
-        ns3.state = State::Recovery;
-        let pipe = self.pipe_bytes(ns3, settings);
+    fn enter_recovery_as_ns3(
+        &mut self,
+        trouble: &mut Trouble,
+        progress: &Progress,
+        settings: &Settings,
+    ) {
+        trouble.board.mark_head_lost(self.sent);
+        trouble.ns3.recover = self.sent.next;
+        trouble.ns3.recover_active = true;
+        trouble.ns3.state = State::Recovery;
+        let pipe = self.pipe_bytes(trouble, settings);
         self.window.ssthresh = self.congestion.ssthresh(&self.window, pipe, settings);
-        self.begin_reduction(ns3, progress, settings);
-        ns3.forced = true;
+        self.begin_reduction(trouble, progress, settings);
+        trouble.ns3.forced = true;
     }
 
-    fn take_partial_as_ns3(&mut self, ns3: &mut Ns3, progress: &Progress, settings: &Settings) {
+    fn take_partial_as_ns3(
+        &mut self,
+        trouble: &mut Trouble,
+        progress: &Progress,
+        settings: &Settings,
+    ) {
         if self.whole_segments(progress, settings) > 0 {
-            self.reduce_as_ns3(ns3, progress, settings);
+            self.reduce_as_ns3(trouble, progress, settings);
         }
         // A short segment is looked for at the wrong place, and always sent again.
-        let head = self.board.una;
+        let head = self.sent.una;
         let is_short = self.payload(head, settings) < settings.mss;
-        ns3.forced |= is_short || !self.board.is_retransmitted(head);
-        if ns3.forced
-            && let Some((index, _)) = self.forced_segment()
+        trouble.ns3.forced |= is_short || !trouble.board.is_retransmitted(head);
+        if trouble.ns3.forced
+            && let Some((index, _)) = self.forced_segment(trouble)
         {
-            ns3.next_sent = index;
+            trouble.ns3.next_sent = index;
         }
-        self.observe_as_ns3(ns3, 1, progress, settings);
-        if !ns3.partial {
-            self.restart_timer(ns3, progress.now, settings);
+        self.observe_as_ns3(trouble, 1, progress, settings);
+        if !trouble.ns3.partial {
+            self.restart_timer_in(trouble, progress.now, settings);
         }
-        ns3.partial = true;
+        trouble.ns3.partial = true;
     }
 
     /// An acknowledgement of new data that ends a state, or comes in none.
     fn take_new_data(
         &mut self,
-        ns3: &mut Ns3,
+        trouble: &mut Trouble,
         duplicates: u32,
         is_duplicate: bool,
         progress: &Progress,
         settings: &Settings,
     ) {
         let mut segments = self.whole_segments(progress, settings);
-        match ns3.state {
+        match trouble.ns3.state {
             State::Disorder => {
                 if let Some(beyond) = segments.checked_sub(duplicates) {
-                    self.observe_as_ns3(ns3, beyond, progress, settings);
+                    self.observe_as_ns3(trouble, beyond, progress, settings);
                 }
                 if !is_duplicate {
-                    ns3.state = State::Open;
+                    trouble.ns3.state = State::Open;
                 }
             }
             State::Recovery => {
-                self.observe_as_ns3(ns3, segments, progress, settings);
-                ns3.partial = false;
-                ns3.state = State::Open;
-                ns3.duplicates = 0;
+                self.observe_as_ns3(trouble, segments, progress, settings);
+                trouble.ns3.partial = false;
+                trouble.ns3.state = State::Open;
+                trouble.ns3.duplicates = 0;
                 self.window.cwnd = self.window.ssthresh;
             }
             State::Loss => {
-                segments = self.board.una - ns3.recover;
-                self.observe_as_ns3(ns3, segments, progress, settings);
-                ns3.partial = false;
-                ns3.state = State::Open;
+                segments = self.sent.una - trouble.ns3.recover;
+                self.observe_as_ns3(trouble, segments, progress, settings);
+                trouble.ns3.partial = false;
+                trouble.ns3.state = State::Open;
             }
             State::Open | State::Reduction => {
-                self.observe_as_ns3(ns3, segments, progress, settings);
+                self.observe_as_ns3(trouble, segments, progress, settings);
             }
         }
-        ns3.recover_active &= self.board.una < ns3.recover;
-        if ns3.state == State::Open {
-            self.grow_as_ns3(ns3, segments, progress, settings);
-            self.restart_timer(ns3, progress.now, settings);
+        trouble.ns3.recover_active &= self.sent.una < trouble.ns3.recover;
+        if trouble.ns3.state == State::Open {
+            self.grow_as_ns3(trouble, segments, progress, settings);
+            self.restart_timer_in(trouble, progress.now, settings);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Loss recovery without SACK: NewReno's fast recovery (RFC 6582).
 
-use super::{Origin, Phase, Sender};
+use super::Sender;
+use super::trouble::{Origin, Phase, Trouble};
+use crate::transport::scoreboard::Outstanding;
 use crate::transport::{Acked, CongestionControl, Settings};
 
 /// RFC 5681 §3.2: duplicates that show a loss.
@@ -20,44 +22,75 @@ pub(super) struct Duplicates {
     partial: bool,
 }
 
+impl Duplicates {
+    /// After a timeout all that is outstanding is sent again, in order (RFC 6582 §3.2, step 4).
+    pub(super) fn after_timeout(sent: Outstanding) -> Duplicates {
+        Duplicates {
+            recover: sent.next,
+            ..Duplicates::default()
+        }
+    }
+
+    /// Whether nothing in it makes a difference any more.
+    pub(super) fn are_over(&self, sent: Outstanding) -> bool {
+        self.count == 0 && self.recover <= sent.una && !self.resend && !self.partial
+    }
+}
+
+impl Trouble {
+    /// Whether an acknowledgement of new data leaves the timer alone: only the first partial one of
+    /// a recovery resets it, so that many losses end in a timeout soon (§4, the impatient variant).
+    pub(super) fn keeps_timer(&self, sent: Outstanding) -> bool {
+        match self.phase {
+            Phase::Recovery { until } => self.duplicates.partial && sent.una < until,
+            _ => false,
+        }
+    }
+}
+
 impl Sender {
     /// Takes an acknowledgement; of no segments it is a duplicate.
-    pub(super) fn adapt_to_plain_ack(&mut self, acked: &Acked, settings: &Settings) {
+    pub(super) fn adapt_to_plain_ack(
+        &mut self,
+        trouble: &mut Trouble,
+        acked: &Acked,
+        settings: &Settings,
+    ) {
         let advanced = acked.segments;
-        match self.phase {
-            Phase::Recovery { until } | Phase::Loss { until } if self.board.una >= until => {
-                self.leave_plain(settings);
+        match trouble.phase {
+            Phase::Recovery { until } | Phase::Loss { until } if self.sent.una >= until => {
+                self.leave_plain(trouble, settings);
             }
             Phase::Recovery { .. } if advanced > 0 => {
-                self.take_partial_ack(advanced, settings);
+                self.take_partial_ack(trouble, advanced, settings);
             }
             // Another segment has left the network: the window is inflated (§3.2, step 3).
             Phase::Recovery { .. } => self.window.cwnd += settings.mss,
             Phase::Loss { .. } | Phase::Open if advanced > 0 => {
-                self.duplicates.count = 0;
+                trouble.duplicates.count = 0;
                 self.grow(acked, settings);
             }
             Phase::Loss { .. } => {}
-            Phase::Open => self.count_duplicate(settings),
+            Phase::Open => self.count_duplicate(trouble, settings),
         }
     }
 
-    fn count_duplicate(&mut self, settings: &Settings) {
-        if self.board.outstanding() == 0 {
+    fn count_duplicate(&mut self, trouble: &mut Trouble, settings: &Settings) {
+        if self.sent.count() == 0 {
             return;
         }
-        self.duplicates.count += 1;
-        if self.duplicates.count != DUP_THRESH || self.board.una < self.duplicates.recover {
+        trouble.duplicates.count += 1;
+        if trouble.duplicates.count != DUP_THRESH || self.sent.una < trouble.duplicates.recover {
             return;
         }
         let flight = self.flight(settings);
         self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
         self.window.cwnd = self.window.ssthresh + DUP_THRESH * settings.mss;
-        self.phase = Phase::Recovery {
-            until: self.board.next,
+        trouble.phase = Phase::Recovery {
+            until: self.sent.next,
         };
-        self.duplicates = Duplicates {
-            recover: self.board.next,
+        trouble.duplicates = Duplicates {
+            recover: self.sent.next,
             resend: true,
             ..Duplicates::default()
         };
@@ -65,55 +98,41 @@ impl Sender {
 
     /// The next hole, too, was lost: it is sent again, and the window deflated by what has left
     /// the network, less the segment that takes its place (§3.2, step 3, partial acknowledgements).
-    fn take_partial_ack(&mut self, advanced: u32, settings: &Settings) {
+    fn take_partial_ack(&mut self, trouble: &mut Trouble, advanced: u32, settings: &Settings) {
         let acknowledged = advanced * settings.mss;
         self.window.cwnd = self.window.cwnd.saturating_sub(acknowledged) + settings.mss;
-        self.duplicates.resend = true;
-        self.duplicates.partial = true;
+        trouble.duplicates.resend = true;
+        trouble.duplicates.partial = true;
     }
 
     /// Everything that was outstanding at the loss is acknowledged (§3.2, step 3, full
     /// acknowledgements, the first option, which avoids a burst).
-    fn leave_plain(&mut self, settings: &Settings) {
-        if let Phase::Recovery { .. } = self.phase {
+    fn leave_plain(&mut self, trouble: &mut Trouble, settings: &Settings) {
+        if let Phase::Recovery { .. } = trouble.phase {
             let flight = self.flight(settings).max(settings.mss) + settings.mss;
             // Inflation lets out more than the cap; the threshold is half of what is out.
             let window = self.window.ssthresh.min(flight);
             self.window.cwnd = window.min(settings.window_cap);
         }
-        self.phase = Phase::Open;
-        self.duplicates.count = 0;
-        self.duplicates.resend = false;
-        self.duplicates.partial = false;
-    }
-
-    /// Whether an acknowledgement of new data leaves the timer alone: only the first partial one of
-    /// a recovery resets it, so that many losses end in a timeout soon (§4, the impatient variant).
-    #[inline]
-    pub(super) fn keeps_timer(&self) -> bool {
-        match self.phase {
-            Phase::Recovery { until } => self.duplicates.partial && self.board.una < until,
-            _ => false,
-        }
-    }
-
-    /// After a timeout all that is outstanding is sent again, in order (§3.2, step 4).
-    pub(super) fn forget_duplicates(&mut self) {
-        self.duplicates = Duplicates {
-            recover: self.board.next,
-            ..Duplicates::default()
-        };
+        trouble.phase = Phase::Open;
+        trouble.duplicates.count = 0;
+        trouble.duplicates.resend = false;
+        trouble.duplicates.partial = false;
     }
 
     /// What may be sent outside the recovery from a timeout: the lost segment at once, else new
     /// data. Each of the first two duplicates lets one more out (limited transmit, RFC 3042).
-    pub(super) fn plain_candidate(&self, settings: &Settings) -> Option<(u32, Origin)> {
-        if self.duplicates.resend {
-            return Some((self.board.una, Origin::Hole));
+    pub(super) fn plain_candidate(
+        &self,
+        trouble: &Trouble,
+        settings: &Settings,
+    ) -> Option<(u32, Origin)> {
+        if trouble.duplicates.resend {
+            return Some((self.sent.una, Origin::Hole));
         }
-        let index = (self.board.next < self.segments).then_some(self.board.next)?;
-        let extra = match self.phase {
-            Phase::Open => self.duplicates.count.min(DUP_THRESH - 1) * settings.mss,
+        let index = (self.sent.next < self.segments).then_some(self.sent.next)?;
+        let extra = match trouble.phase {
+            Phase::Open => trouble.duplicates.count.min(DUP_THRESH - 1) * settings.mss,
             _ => 0,
         };
         let wanted = self.flight(settings) + self.payload(index, settings);

@@ -37,7 +37,11 @@ fn acknowledge(
         congested: false,
         now,
     };
-    sender.on_ack(&ack, settings);
+    sender.on_ack(&ack, settings, &mut Recycler::default());
+}
+
+fn time_out(sender: &mut Sender, now: Time, settings: &Settings) {
+    sender.on_timeout(now, settings, &mut Recycler::default());
 }
 
 fn block(start: u32, end: u32) -> SackBlocks {
@@ -125,7 +129,7 @@ fn a_timeout_goes_back_to_one_segment_and_skips_what_was_sacked() {
         &settings,
     );
     let expiry = sender.deadline();
-    sender.on_timeout(expiry, &settings);
+    time_out(&mut sender, expiry, &settings);
     assert_eq!(sender.window.ssthresh, 5 * settings.mss);
     assert_eq!(sender.deadline(), expiry + Time::from_ms(400));
     assert_eq!(send_all(&mut sender, expiry, &settings), [0]);
@@ -137,10 +141,10 @@ fn a_timeout_goes_back_to_one_segment_and_skips_what_was_sacked() {
 fn a_second_timeout_leaves_the_threshold() {
     let (mut sender, settings) = flow(40);
     send_all(&mut sender, Time::ZERO, &settings);
-    sender.on_timeout(Time::from_ms(200), &settings);
+    time_out(&mut sender, Time::from_ms(200), &settings);
     let threshold = sender.window.ssthresh;
     send_all(&mut sender, Time::from_ms(200), &settings);
-    sender.on_timeout(Time::from_ms(600), &settings);
+    time_out(&mut sender, Time::from_ms(600), &settings);
     assert_eq!(sender.window.ssthresh, threshold);
 }
 
@@ -207,7 +211,7 @@ fn without_sack_a_timeout_sends_everything_again_in_order() {
     let (mut sender, settings) = flow_without_sack(100);
     send_all(&mut sender, Time::ZERO, &settings);
     let later = sender.deadline();
-    sender.on_timeout(later, &settings);
+    time_out(&mut sender, later, &settings);
     assert_eq!(send_all(&mut sender, later, &settings), [0]);
     for _ in 0..5 {
         acknowledge(&mut sender, 0, None, None, later, &settings);
@@ -217,4 +221,31 @@ fn without_sack_a_timeout_sends_everything_again_in_order() {
     assert_eq!(send_all(&mut sender, later, &settings), [1, 2]);
     acknowledge(&mut sender, 10, None, None, later, &settings);
     assert!(!sender.is_recovering());
+}
+
+/// A loss takes a spare state; the acknowledgement that ends the recovery gives it back.
+#[test]
+fn what_a_loss_needs_is_given_back() {
+    let (mut sender, settings) = flow(100);
+    let mut spares = Recycler::default();
+    let ack = |next_expected, blocks| Ack {
+        next_expected,
+        blocks,
+        stamp: Time::ZERO,
+        retransmission: false,
+        marked: false,
+        congested: false,
+        now: Time::ZERO,
+    };
+    send_all(&mut sender, Time::ZERO, &settings);
+    sender.on_ack(&ack(1, None), &settings, &mut spares);
+    assert!(sender.trouble.is_none());
+    let blocks = block(2, 6);
+    sender.on_ack(&ack(1, Some(&blocks)), &settings, &mut spares);
+    send_all(&mut sender, Time::ZERO, &settings);
+    assert!(sender.is_recovering() && sender.trouble.is_some());
+    assert_eq!(spares.count(), 0);
+    sender.on_ack(&ack(sender.sent.next, None), &settings, &mut spares);
+    assert!(!sender.is_recovering() && sender.trouble.is_none());
+    assert_eq!(spares.count(), 1);
 }

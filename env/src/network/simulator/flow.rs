@@ -1,0 +1,285 @@
+//! What is kept of a flow.
+
+use crate::network::packet::PacketQueue;
+use crate::traffic::{FlowSpec, Trace, TraceError};
+use crate::transport::{Receiver, Sender, Settings};
+use crate::units::Time;
+
+/// One flow: both ends of it, in two cache lines. What the delivery of data touches is in the
+/// first, the sender fills the second.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Flow {
+    /// Packets of this flow on their way, data and acknowledgements.
+    pub(super) in_network: u32,
+    pub(super) segments: u32,
+    pub(super) src: u16,
+    pub(super) dst: u16,
+    kind: u16,
+    priority: u8,
+    pub(super) signs: Signs,
+    pub(super) receiver: Receiver,
+    pub(super) stage: Stage,
+    /// When its timer event falls due.
+    pub(super) timer_at: Time,
+    /// Data packets in its queue at the host.
+    pub(super) waiting: PacketQueue,
+    pub(super) sender: Sender,
+}
+
+impl Flow {
+    fn new(spec: &FlowSpec, settings: &Settings) -> Flow {
+        Flow {
+            in_network: 0,
+            segments: spec.size.div_ceil(u64::from(settings.mss)) as u32,
+            src: spec.src as u16,
+            dst: spec.dst as u16,
+            kind: spec.kind,
+            priority: spec.priority,
+            signs: Signs::default(),
+            receiver: Receiver::default(),
+            stage: Stage::active(0),
+            timer_at: Time::MAX,
+            waiting: PacketQueue::default(),
+            sender: Sender::new(spec.size, settings),
+        }
+    }
+}
+
+/// Two signs in a byte.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Signs(u8);
+
+impl Signs {
+    const ESTABLISHED: u8 = 1;
+    const DOOMED: u8 = 2;
+
+    /// The sender may send data.
+    pub(super) fn established(self) -> bool {
+        self.0 & Signs::ESTABLISHED != 0
+    }
+
+    pub(super) fn establish(&mut self) {
+        self.0 |= Signs::ESTABLISHED;
+    }
+
+    /// Only the timer can repair what was lost; kept for looking at, not for the protocol.
+    pub(super) fn doomed(self) -> bool {
+        self.0 & Signs::DOOMED != 0
+    }
+
+    pub(super) fn doom(&mut self) {
+        self.0 |= Signs::DOOMED;
+    }
+
+    pub(super) fn spare(&mut self) {
+        self.0 &= !Signs::DOOMED;
+    }
+}
+
+/// How far a flow has come: while it is active its position among the active flows, then the time of
+/// its completion. The 2^32 last times, 4 ms of 213 days, stand for positions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stage(u64);
+
+impl Stage {
+    const FIRST_POSITION: u64 = u64::MAX - u32::MAX as u64;
+
+    pub(super) fn active(position: u32) -> Stage {
+        Stage(Stage::FIRST_POSITION + u64::from(position))
+    }
+
+    pub(super) fn finished(time: Time) -> Stage {
+        debug_assert!(time.0 < Stage::FIRST_POSITION);
+        Stage(time.0)
+    }
+
+    /// Position among the active flows.
+    pub(super) fn position(self) -> usize {
+        (self.0 - Stage::FIRST_POSITION) as usize
+    }
+
+    pub(super) fn finish(self) -> Option<Time> {
+        (self.0 < Stage::FIRST_POSITION).then_some(Time(self.0))
+    }
+}
+
+/// What a run seldom needs of a flow.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    id: u64,
+    query: i64,
+    start: Time,
+    established: Time,
+}
+
+/// What a run seldom needs of the flows, in the order of their starts.
+#[derive(Clone, Debug)]
+pub(super) struct Roster {
+    entries: Vec<Entry>,
+    /// Positions in the trace, unless they are the same.
+    places: Vec<u32>,
+}
+
+/// The flows of a trace in the order of their starts.
+pub(super) fn flows_in_start_order(
+    trace: &Trace,
+    settings: &Settings,
+) -> Result<(Vec<Flow>, Roster), TraceError> {
+    if let Some(flow) = trace
+        .flows
+        .iter()
+        .find(|flow| !is_countable(flow, settings))
+    {
+        let most = u64::from(u32::MAX) * u64::from(settings.mss);
+        let problem = format!(
+            "size_bytes: must be at most {most} where mss is {}, found {}",
+            settings.mss, flow.size
+        );
+        return Err(TraceError::Flow {
+            id: flow.id,
+            problem,
+        });
+    }
+    let mut places: Vec<u32> = (0..trace.flows.len() as u32).collect();
+    places.sort_by_key(|&place| trace.flows[place as usize].start);
+    let in_order = || places.iter().map(|&place| &trace.flows[place as usize]);
+    let flows = in_order().map(|spec| Flow::new(spec, settings)).collect();
+    let entries = in_order().map(Entry::new).collect();
+    if places.is_sorted() {
+        places = Vec::new();
+    }
+    Ok((flows, Roster { entries, places }))
+}
+
+/// Segments are counted in 32 bits.
+fn is_countable(flow: &FlowSpec, settings: &Settings) -> bool {
+    flow.size.div_ceil(u64::from(settings.mss)) <= u64::from(u32::MAX)
+}
+
+impl Entry {
+    fn new(spec: &FlowSpec) -> Entry {
+        Entry {
+            id: spec.id,
+            query: spec.query,
+            start: spec.start,
+            established: Time::MAX,
+        }
+    }
+}
+
+impl Roster {
+    /// When a flow starts, by its position in the order of starts.
+    pub(super) fn start(&self, index: usize) -> Option<Time> {
+        self.entries.get(index).map(|entry| entry.start)
+    }
+
+    /// Position in the trace.
+    pub(super) fn place(&self, index: usize) -> u32 {
+        self.places.get(index).copied().unwrap_or(index as u32)
+    }
+
+    pub(super) fn establish(&mut self, index: usize, now: Time) {
+        self.entries[index].established = now;
+    }
+
+    pub(super) fn established(&self, index: usize) -> Option<Time> {
+        let time = self.entries[index].established;
+        (time != Time::MAX).then_some(time)
+    }
+
+    /// The flow as it was in the trace.
+    pub(super) fn spec(&self, index: usize, flow: &Flow, settings: &Settings) -> FlowSpec {
+        let entry = &self.entries[index];
+        FlowSpec {
+            id: entry.id,
+            src: u32::from(flow.src),
+            dst: u32::from(flow.dst),
+            start: entry.start,
+            size: flow.sender.size(settings),
+            kind: flow.kind,
+            query: entry.query,
+            priority: flow.priority,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    /// A flow that is active takes these and eight bytes at most: its place in the list of active
+    /// flows and, in a trace out of order, its position.
+    #[test]
+    fn flows_stay_small() {
+        assert_eq!(size_of::<Sender>(), 64);
+        assert_eq!(size_of::<Flow>(), 128);
+        assert_eq!(size_of::<Entry>(), 32);
+    }
+
+    #[test]
+    fn stages_tell_positions_from_times() {
+        assert_eq!(Stage::active(u32::MAX).position(), u32::MAX as usize);
+        assert_eq!(Stage::active(0).finish(), None);
+        let late = Time::from_ns(2 * Trace::MAX_START_NS);
+        assert_eq!(Stage::finished(late).finish(), Some(late));
+    }
+
+    #[test]
+    fn the_roster_gives_back_what_was_in_the_trace() {
+        let settings = Settings::from_scenario(&Scenario::default());
+        let spec = |id: u64, start, size| FlowSpec {
+            id,
+            src: 3,
+            dst: 65_535,
+            start: Time(start),
+            size,
+            kind: 7,
+            query: -1 - id as i64,
+            priority: 255,
+        };
+        for starts in [[5, 9, 9], [9, 5, 9], [9, 9, 5]] {
+            let trace = Trace {
+                flows: vec![
+                    spec(70, starts[0], 1),
+                    spec(60, starts[1], u64::from(settings.mss)),
+                    spec(u64::MAX, starts[2], Trace::MAX_SIZE),
+                ],
+                ..Trace::default()
+            };
+            let (flows, roster) = flows_in_start_order(&trace, &settings).unwrap();
+            for (index, flow) in flows.iter().enumerate() {
+                let spec = roster.spec(index, flow, &settings);
+                assert_eq!(spec, trace.flows[roster.place(index) as usize]);
+            }
+            assert!(roster.entries.is_sorted_by_key(|entry| entry.start));
+        }
+    }
+
+    #[test]
+    fn more_segments_than_can_be_counted_are_an_error() {
+        let settings = Settings {
+            mss: 1,
+            ..Settings::from_scenario(&Scenario::default())
+        };
+        let trace = Trace {
+            flows: vec![FlowSpec {
+                id: 9,
+                src: 0,
+                dst: 1,
+                start: Time::ZERO,
+                size: 1 << 32,
+                kind: 0,
+                query: -1,
+                priority: 0,
+            }],
+            ..Trace::default()
+        };
+        let error = flows_in_start_order(&trace, &settings).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "flow 9: size_bytes: must be at most 4294967295 where mss is 1, found 4294967296"
+        );
+    }
+}

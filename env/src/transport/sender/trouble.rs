@@ -1,0 +1,305 @@
+//! Losses and marks, and loss recovery with SACK (RFC 6675).
+
+use super::ns3::Ns3;
+use super::plain::Duplicates;
+use super::{Ack, Segment, Sender};
+use crate::transport::recovery::{Progress, RateReduction};
+use crate::transport::recycler::{Recycle, Recycler};
+use crate::transport::scoreboard::{Outstanding, Scoreboard};
+use crate::transport::{Acked, CongestionControl, Settings, Window};
+use crate::units::Time;
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Phase {
+    /// No loss pending.
+    #[default]
+    Open,
+    /// Fast recovery until everything below `until` is acknowledged (RFC 6675 §5).
+    Recovery { until: u32 },
+    /// Slow start after a timeout until everything below `until` is acknowledged.
+    Loss { until: u32 },
+}
+
+/// What a sender knows of losses and marks.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Trouble {
+    pub(super) board: Scoreboard,
+    pub(super) phase: Phase,
+    prr: RateReduction,
+    rescued: bool,
+    /// Marks of segments below this one have been answered.
+    mark_end: u32,
+    /// In use where there is no SACK.
+    pub(super) duplicates: Duplicates,
+    /// In use where loss recovery is ns-3's.
+    pub(super) ns3: Ns3,
+}
+
+impl Recycle for Trouble {
+    fn recycle(&mut self) {
+        let (mut board, mut ns3) = (
+            std::mem::take(&mut self.board),
+            std::mem::take(&mut self.ns3),
+        );
+        board.clear();
+        ns3.clear();
+        *self = Trouble {
+            board,
+            ns3,
+            ..Trouble::default()
+        };
+    }
+}
+
+impl Trouble {
+    /// Whether nothing in it makes a difference any more.
+    fn is_over(&self, sent: Outstanding, settings: &Settings) -> bool {
+        self.phase == Phase::Open
+            && self.board.is_undisturbed(sent)
+            && if settings.is_ns3() {
+                self.ns3.is_over(sent)
+            } else {
+                self.has_answered_marks(sent) && self.duplicates.are_over(sent)
+            }
+    }
+
+    fn has_answered_marks(&self, sent: Outstanding) -> bool {
+        self.mark_end == 0 || self.mark_end < sent.una
+    }
+
+    pub(super) fn lost_unsent(&self) -> u32 {
+        self.board.lost_unsent()
+    }
+
+    pub(super) fn is_recovering(&self) -> bool {
+        self.phase != Phase::Open
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    New,
+    Hole,
+    Rescue,
+}
+
+/// Taking on trouble, and giving it back.
+impl Sender {
+    pub(super) fn take_trouble(&mut self, spares: &mut Recycler<Trouble>) -> Box<Trouble> {
+        self.trouble.take().unwrap_or_else(|| {
+            let mut trouble = spares.take();
+            trouble.ns3.begin(self.sent);
+            trouble
+        })
+    }
+
+    /// After the last acknowledgement nothing makes a difference.
+    pub(super) fn settle(
+        &mut self,
+        trouble: Box<Trouble>,
+        settings: &Settings,
+        spares: &mut Recycler<Trouble>,
+    ) {
+        if self.sent.una == self.segments || trouble.is_over(self.sent, settings) {
+            spares.give_back(trouble);
+        } else {
+            self.trouble = Some(trouble);
+        }
+    }
+}
+
+/// Acknowledgements, marks and timeouts.
+impl Sender {
+    pub(super) fn take_ack_in_trouble(
+        &mut self,
+        ack: &Ack<'_>,
+        settings: &Settings,
+        spares: &mut Recycler<Trouble>,
+    ) {
+        let mut trouble = self.take_trouble(spares);
+        let board = &mut trouble.board;
+        let (advanced, delivered) =
+            board.acknowledge(&mut self.sent, ack.next_expected, ack.blocks);
+        let keeps_timer = trouble.keeps_timer(self.sent);
+        let acked = self.note(ack, advanced, keeps_timer, settings);
+        if acked.marked {
+            self.answer_mark(&mut trouble, settings);
+        }
+        if settings.sack {
+            self.adapt(&mut trouble, &acked, delivered, settings);
+        } else {
+            self.adapt_to_plain_ack(&mut trouble, &acked, settings);
+        }
+        self.settle(trouble, settings, spares);
+    }
+
+    /// Cuts the window for a mark, once per window of data, unless a loss has cut it (RFC 3168
+    /// §6.1.2).
+    fn answer_mark(&mut self, trouble: &mut Trouble, settings: &Settings) {
+        if trouble.phase != Phase::Open || self.sent.una <= trouble.mark_end {
+            return;
+        }
+        let flight = self.flight(settings);
+        let window = &self.window;
+        let cwnd = self.congestion.window_after_mark(window, flight, settings);
+        self.window = Window {
+            cwnd,
+            ssthresh: cwnd,
+        };
+        trouble.mark_end = self.sent.next;
+    }
+
+    fn adapt(&mut self, trouble: &mut Trouble, acked: &Acked, delivered: u32, settings: &Settings) {
+        match trouble.phase {
+            Phase::Recovery { until } | Phase::Loss { until } if self.sent.una >= until => {
+                self.leave(trouble, settings);
+            }
+            Phase::Recovery { .. } => self.reduce(trouble, delivered, settings),
+            Phase::Loss { .. } if acked.segments > 0 => self.grow(acked, settings),
+            Phase::Loss { .. } => {}
+            Phase::Open if trouble.board.has_loss() => {
+                self.enter_recovery(trouble, delivered, settings);
+            }
+            Phase::Open if acked.segments > 0 => self.grow(acked, settings),
+            Phase::Open => {}
+        }
+    }
+
+    fn leave(&mut self, trouble: &mut Trouble, settings: &Settings) {
+        if let Phase::Recovery { .. } = trouble.phase {
+            self.window.cwnd = self.window.ssthresh;
+        }
+        trouble.phase = Phase::Open;
+        if trouble.board.has_loss() {
+            self.enter_recovery(trouble, 0, settings);
+        }
+    }
+
+    fn enter_recovery(&mut self, trouble: &mut Trouble, delivered: u32, settings: &Settings) {
+        let flight = self.flight(settings);
+        self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
+        trouble.prr = RateReduction::begin(flight);
+        trouble.board.begin_recovery(self.sent);
+        trouble.rescued = false;
+        trouble.phase = Phase::Recovery {
+            until: self.sent.next,
+        };
+        self.reduce(trouble, delivered, settings);
+    }
+
+    fn reduce(&mut self, trouble: &mut Trouble, delivered: u32, settings: &Settings) {
+        let progress = Progress {
+            delivered: delivered * settings.mss,
+            pipe: trouble.board.pipe(self.sent) * settings.mss,
+            ssthresh: self.window.ssthresh,
+            mss: settings.mss,
+        };
+        self.window.cwnd = trouble.prr.window(progress);
+    }
+
+    /// The retransmission timer expired (RFC 5681 §3.1, RFC 6298 §5.4-5.6, RFC 6675 §5.1).
+    pub(crate) fn on_timeout(
+        &mut self,
+        now: Time,
+        settings: &Settings,
+        spares: &mut Recycler<Trouble>,
+    ) {
+        let mut trouble = self.take_trouble(spares);
+        if settings.is_ns3() {
+            self.time_out_as_ns3(&mut trouble, now, settings);
+        } else {
+            self.time_out(&mut trouble, now, settings);
+        }
+        self.trouble = Some(trouble);
+    }
+
+    fn time_out(&mut self, trouble: &mut Trouble, now: Time, settings: &Settings) {
+        // A timeout that follows another one is no news of congestion (RFC 5681 §3.1, note on
+        // equation 4): the threshold stays.
+        if !self.rtt.is_backed_off() {
+            let flight = self.flight(settings);
+            self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
+        }
+        self.congestion.on_timeout(now, self.sent.next);
+        self.window.cwnd = settings.mss;
+        trouble.board.mark_all_lost(self.sent);
+        trouble.duplicates = Duplicates::after_timeout(self.sent);
+        trouble.phase = Phase::Loss {
+            until: self.sent.next,
+        };
+        self.rtt.back_off();
+        self.deadline = now + self.rtt.timeout(settings);
+    }
+}
+
+/// Sending.
+impl Sender {
+    pub(super) fn emit_in_trouble(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+        let mut trouble = self.trouble.take()?;
+        let candidate = if settings.is_ns3() {
+            self.next_as_ns3(&mut trouble, settings)
+        } else {
+            self.next_in_trouble(&mut trouble, settings)
+        };
+        self.trouble = Some(trouble);
+        let (index, origin) = candidate?;
+        self.start_timer(now, settings);
+        Some(Segment {
+            index,
+            payload: self.payload(index, settings),
+            retransmission: origin != Origin::New,
+        })
+    }
+
+    fn next_in_trouble(
+        &mut self,
+        trouble: &mut Trouble,
+        settings: &Settings,
+    ) -> Option<(u32, Origin)> {
+        let (index, origin) = self.candidate(trouble, settings)?;
+        match origin {
+            Origin::New => self.sent.next += 1,
+            Origin::Hole if trouble.duplicates.resend => trouble.duplicates.resend = false,
+            Origin::Hole => trouble.board.retransmitted(self.sent, index),
+            Origin::Rescue => trouble.rescued = true,
+        }
+        if let Phase::Recovery { .. } = trouble.phase
+            && settings.sack
+        {
+            trouble.prr.sent(self.payload(index, settings));
+        }
+        Some((index, origin))
+    }
+
+    fn candidate(&self, trouble: &Trouble, settings: &Settings) -> Option<(u32, Origin)> {
+        if !settings.sack && !matches!(trouble.phase, Phase::Loss { .. }) {
+            return self.plain_candidate(trouble, settings);
+        }
+        let (index, origin) = self.next_segment(trouble)?;
+        let in_flight = u64::from(trouble.board.pipe(self.sent)) * u64::from(settings.mss);
+        let wanted = in_flight + u64::from(self.payload(index, settings));
+        (wanted <= u64::from(self.window.cwnd)).then_some((index, origin))
+    }
+
+    /// NextSeg (RFC 6675 §4).
+    fn next_segment(&self, trouble: &Trouble) -> Option<(u32, Origin)> {
+        let new = (self.sent.next < self.segments).then_some((self.sent.next, Origin::New));
+        if trouble.phase == Phase::Open {
+            return new;
+        }
+        if let Some(index) = trouble.board.next_lost(self.sent) {
+            return Some((index, Origin::Hole));
+        }
+        if new.is_some() || !matches!(trouble.phase, Phase::Recovery { .. }) {
+            return new;
+        }
+        if let Some(index) = trouble.board.next_unsacked(self.sent) {
+            return Some((index, Origin::Hole));
+        }
+        if trouble.rescued {
+            return None;
+        }
+        let rescue = trouble.board.highest_unsacked(self.sent)?;
+        Some((rescue, Origin::Rescue))
+    }
+}
