@@ -3,21 +3,21 @@
 use bufgym::env::network::Simulator;
 use bufgym::env::rng::{Split, trace_seed};
 use bufgym::env::scenario::Scenario;
-use bufgym::env::switch::{Policy, PolicySpec, Verdict, View};
+use bufgym::env::switch::{PacketView, Policy, PolicySpec, Verdict, View};
 use bufgym::env::traffic;
 
 /// Dynamic Threshold with α = 8 that keeps room for one full packet per idle port.
 struct Reserve;
 
 impl Policy for Reserve {
-    fn on_arrival(&mut self, view: View<'_>, port: usize, _bytes: u64) -> Verdict {
-        match self.threshold(view, port) {
-            Some(threshold) if view.buffer.queue(port) < threshold => Verdict::Accept,
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        match self.threshold(view, packet.queue) {
+            Some(threshold) if view.buffer.queue(packet.queue) < threshold => Verdict::Accept,
             _ => Verdict::Drop,
         }
     }
 
-    fn threshold(&self, view: View<'_>, _port: usize) -> Option<u64> {
+    fn threshold(&self, view: View<'_>, _queue: usize) -> Option<u64> {
         let idle = view
             .buffer
             .queues()
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let scenario = Scenario::preset("ndt-16x1g")?;
     let trace = traffic::generate(&scenario, trace_seed(Split::Train, 1, 0));
     let mine = Simulator::new(&scenario, &trace, Reserve)?.run().summary;
-    let dt = PolicySpec::BASELINE
+    let dt = PolicySpec::baseline()
         .simulator(&scenario, &trace)?
         .run()
         .summary;

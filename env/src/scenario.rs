@@ -29,7 +29,9 @@ use crate::units::{Rate, Time};
 
 pub(crate) use error::suggestion;
 pub use error::{ScenarioError, SettingProblem};
-pub use kinds::{Arrivals, HostQueue, Recovery, Traffic, TransportKind, UnknownName, Workload};
+pub use kinds::{
+    Arrivals, HostQueue, Recovery, Scheduler, Traffic, TransportKind, UnknownName, Workload,
+};
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use range::{RangeF64, RangeParseError, RangeU32};
 pub use settings::Setting;
@@ -94,6 +96,11 @@ pub struct Scenario {
     pub host_queue: HostQueue,
     /// Whether the packet being serialised still counts in its queue and in the buffer (true).
     pub count_in_service: bool,
+    /// Queues of every port; a packet takes that of its flow's priority, or the last one (1).
+    /// Generated flows are spread over them in turn.
+    pub queues_per_port: u32,
+    /// Which queue of a port is served next (`rr`).
+    pub scheduler: Scheduler,
     /// Queue length at which the switch marks data (ECN), bytes; 0 is off, but for `dctcp`, which
     /// then has its own: see [`mark_threshold_bytes`](Scenario::mark_threshold_bytes) (0).
     pub ecn_threshold_bytes: u64,

@@ -8,5 +8,7 @@ pub mod policy;
 mod spec;
 
 pub use buffer::SharedBuffer;
-pub use policy::{AnyPolicy, Policy, Verdict, View};
-pub use spec::{ParameterInfo, PolicyInfo, PolicyParseError, PolicySpec};
+pub use policy::{
+    AnyPolicy, Definition, Loss, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict, View,
+};
+pub use spec::{PolicyParseError, PolicySpec};

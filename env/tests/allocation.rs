@@ -110,7 +110,7 @@ fn flows_that_come_and_lose_and_go_allocate_next_to_nothing() {
             flow.dst = (query % RECEIVERS) as u32;
             flow.start = Time(query * senders * gap.as_ps());
         }
-        let mut simulator = PolicySpec::BASELINE.simulator(&scenario, &trace).unwrap();
+        let mut simulator = PolicySpec::baseline().simulator(&scenario, &trace).unwrap();
         let run_until = |simulator: &mut Simulator, flow: u64| {
             while simulator.now() < Time(flow * gap.as_ps()) {
                 assert!(simulator.step(), "the flows outlast the run");
@@ -140,7 +140,7 @@ fn bytes_of_active_flows(preset: &str, count: u64) -> f64 {
     let trace = flows(&scenario, count, Trace::MAX_SIZE, Time::from_ns(997));
     let mut simulator = None;
     let heap = measure(|| {
-        let spec = PolicySpec::BASELINE;
+        let spec = PolicySpec::baseline();
         let simulator = simulator.insert(spec.simulator(&scenario, &trace).unwrap());
         while simulator.packets_forwarded() < 20 * count {
             assert!(simulator.step());

@@ -78,12 +78,12 @@ impl Contestant {
 
     /// DT with α = 1, which every ratio is relative to.
     pub fn baseline() -> Contestant {
-        Contestant::rule(PolicySpec::BASELINE)
+        Contestant::rule(PolicySpec::baseline())
     }
 
     /// The reference line: complete sharing with a buffer that never fills.
     pub fn unlimited() -> Contestant {
-        Contestant::rule(PolicySpec::Unlimited)
+        Contestant::rule(PolicySpec::unlimited())
     }
 
     /// The policy of a checkpoint that is already loaded, under the given policy string.

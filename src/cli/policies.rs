@@ -37,6 +37,7 @@ pub fn run(args: PoliciesArgs, common: &Common) -> CliResult {
     };
     let shown: Vec<&PolicyInfo> = catalogue()
         .iter()
+        .map(|definition| &definition.info)
         .filter(|info| wanted.is_none_or(|name| info.name == name))
         .collect();
     let mut values: Vec<Value> = shown.iter().map(|info| describe_json(info)).collect();

@@ -137,7 +137,7 @@ impl Validator {
         let baseline = traces
             .par_iter()
             .map(|trace| {
-                let mut simulator = PolicySpec::BASELINE.simulator(&scenario, trace)?;
+                let mut simulator = PolicySpec::baseline().simulator(&scenario, trace)?;
                 Ok(measurement(
                     metric,
                     &simulator.run(),

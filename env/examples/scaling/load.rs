@@ -51,7 +51,7 @@ impl Load {
         scenario.max_cwnd_bytes = u64::from(self.window * scenario.mss);
         scenario.active_ports.max = self.ports;
         scenario.incast_degree.max = self.ports - 1;
-        let mut simulator = PolicySpec::BASELINE
+        let mut simulator = PolicySpec::baseline()
             .simulator(&scenario, &self.trace())
             .expect("the load fits the switch");
         let settled = 4 * u64::from(self.flows * self.window);

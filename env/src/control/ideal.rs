@@ -46,7 +46,7 @@ impl IdealRun {
         trace: &Trace,
         tau_s: f64,
     ) -> Result<IdealRun, SimError> {
-        let outcome = PolicySpec::Unlimited.simulator(scenario, trace)?.run();
+        let outcome = PolicySpec::unlimited().simulator(scenario, trace)?.run();
         let end = outcome.records.iter().filter_map(|record| record.finish);
         let end = end.max().unwrap_or(Time::ZERO);
         let finish: Vec<Time> = outcome
@@ -224,7 +224,7 @@ mod tests {
         let mut scenario = Scenario::default();
         scenario.set("flows=100").unwrap();
         let trace = generate(&scenario, trace_seed(Split::Train, 0, 3));
-        let records = PolicySpec::Unlimited
+        let records = PolicySpec::unlimited()
             .simulator(&scenario, &trace)
             .unwrap()
             .run()

@@ -2,7 +2,8 @@
 
 use super::Simulator;
 use crate::scenario::{Scenario, TransportKind};
-use crate::switch::{AnyPolicy, PolicySpec};
+use crate::switch::PolicySpec;
+use crate::switch::policy::CompleteSharing;
 use crate::traffic::{FlowSpec, Trace};
 use crate::units::{Rate, Time};
 
@@ -81,8 +82,9 @@ fn simulate(scenario: &Scenario, bytes: u64) -> Time {
         }],
         ..Trace::default()
     };
-    let policy: AnyPolicy = PolicySpec::Unlimited.build(scenario);
-    let capacity = PolicySpec::Unlimited.capacity(scenario);
+    let unlimited = PolicySpec::unlimited();
+    let policy = unlimited.build(scenario).unwrap_or(CompleteSharing.into());
+    let capacity = unlimited.capacity(scenario);
     let mut simulator = Simulator::with_capacity(scenario, &trace, policy, capacity)
         .expect("a scenario that is being simulated is valid, and so is a flow between its hosts");
     simulator.advance();

@@ -88,12 +88,14 @@ pub struct Summary {
     pub short_mean_slowdown: f64,
     /// Mean slowdown of flows of at least 1 MB.
     pub long_mean_slowdown: f64,
-    /// Packets dropped at the switch.
+    /// Packets lost at the switch, those pushed out among them.
     pub drops: u64,
     /// Data packets among them.
     pub drops_data: u64,
     /// Wire bytes dropped.
     pub dropped_bytes: u64,
+    /// Packets among them that were enqueued before.
+    pub pushed_out: u64,
     /// ECN marks.
     pub marks: u64,
     /// Expiries of retransmission timers, SYN included.
@@ -110,6 +112,9 @@ pub struct Summary {
     pub max_occupancy_bytes: u64,
     /// 99th percentile of occupancy over time, as a fraction of the buffer.
     pub p99_occupancy: f64,
+    /// Bytes stored on average over time, by priority; empty where ports have one queue.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mean_bytes_by_priority: Vec<f64>,
     /// Decisions of the control loop.
     pub decisions: u64,
 }

@@ -58,8 +58,8 @@ pub(crate) struct Packet {
     pub(crate) next: PacketId,
     /// Bytes that count in the switch buffer.
     pub(crate) wire_bytes: u16,
-    /// The switch port that leads to its destination.
-    pub(crate) port: u16,
+    /// Its queue at the switch, which leads to its destination.
+    pub(crate) queue: u16,
     /// What it is for.
     pub(crate) kind: PacketKind,
     /// How long it occupies a line.
@@ -70,18 +70,31 @@ pub(crate) struct Packet {
     pub(crate) marks: Marks,
 }
 
-/// Explicit congestion notification: two independent marks in a byte.
+/// Explicit congestion notification, two marks, and the sender's tag of its first window, in a byte.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Marks(u8);
 
 impl Marks {
     const MARKED: u8 = 1;
     const CONGESTED: u8 = 2;
+    const UNSCHEDULED: u8 = 4;
 
     /// An acknowledgement that echoes a mark, or not.
     #[inline]
     pub(crate) fn echo(marked: bool) -> Marks {
         Marks(u8::from(marked) * Marks::MARKED)
+    }
+
+    /// Data, sent before or after the first acknowledgement of data arrived.
+    #[inline]
+    pub(crate) fn tag(unscheduled: bool) -> Marks {
+        Marks(u8::from(unscheduled) * Marks::UNSCHEDULED)
+    }
+
+    /// Sent before the flow's first acknowledgement of data arrived.
+    #[inline]
+    pub(crate) fn unscheduled(self) -> bool {
+        self.0 & Marks::UNSCHEDULED != 0
     }
 
     /// The switch marks data.
@@ -131,6 +144,9 @@ pub(crate) struct PacketStore {
     /// Vacant places, linked.
     vacant: PacketId,
     live: usize,
+    /// The packet before it in its queue, where queues are linked both ways.
+    previous: Vec<PacketId>,
+    both_ways: bool,
 }
 
 impl Default for PacketStore {
@@ -139,6 +155,8 @@ impl Default for PacketStore {
             slots: Vec::new(),
             vacant: NO_PACKET,
             live: 0,
+            previous: Vec::new(),
+            both_ways: false,
         }
     }
 }
@@ -168,6 +186,24 @@ impl PacketStore {
         self.live -= 1;
         self.slots[id as usize].next = self.vacant;
         self.vacant = id;
+    }
+
+    /// From now on packets can be taken from the tails of queues that were filled with
+    /// [`append`](PacketQueue::append).
+    pub(crate) fn link_both_ways(&mut self) {
+        self.both_ways = true;
+    }
+
+    #[cold]
+    fn set_previous(&mut self, id: PacketId, previous: PacketId) {
+        self.previous.resize(self.slots.len(), NO_PACKET);
+        self.previous[id as usize] = previous;
+    }
+
+    /// The packet before the last but one, and so on: the one in front of `id` in its queue, if
+    /// `id` is not its head.
+    pub(crate) fn previous(&self, id: PacketId) -> PacketId {
+        self.previous[id as usize]
     }
 
     /// Packets on their way.
@@ -224,6 +260,37 @@ impl PacketQueue {
             packets[self.tail].next = id;
         }
         self.tail = id;
+    }
+
+    /// As [`push_back`](PacketQueue::push_back), linked both ways if the store was told so.
+    #[inline]
+    pub(crate) fn append(&mut self, packets: &mut PacketStore, id: PacketId) {
+        if packets.both_ways {
+            packets.set_previous(id, self.tail);
+        }
+        self.push_back(packets, id);
+    }
+
+    /// The first packet.
+    pub(crate) fn head(self) -> Option<PacketId> {
+        (!self.is_empty()).then_some(self.head)
+    }
+
+    /// The last packet.
+    pub(crate) fn tail(self) -> Option<PacketId> {
+        (!self.is_empty()).then_some(self.tail)
+    }
+
+    /// Takes the last packet of a queue that is linked both ways. Complexity: O(1).
+    pub(crate) fn pop_back(&mut self, packets: &mut PacketStore) -> Option<PacketId> {
+        let last = self.tail()?;
+        if last == self.head {
+            *self = PacketQueue::default();
+        } else {
+            self.tail = packets.previous(last);
+            packets[self.tail].next = NO_PACKET;
+        }
+        Some(last)
     }
 
     /// Complexity: O(1).
@@ -332,7 +399,7 @@ mod tests {
             sack: SackHandle::NONE,
             next: NO_PACKET,
             wire_bytes: 64,
-            port: 0,
+            queue: 0,
             kind: PacketKind::Ack,
             class: SizeClass::Ack,
             retransmission: false,

@@ -5,6 +5,8 @@ mod checks;
 mod flow;
 mod hosts;
 mod interface;
+mod pushing_out;
+mod scheduling;
 mod switching;
 
 use std::time::{Duration, Instant};
@@ -13,6 +15,9 @@ use thiserror::Error;
 
 pub use access::FlowView;
 pub use checks::Violation;
+
+use pushing_out::PushingOut;
+use scheduling::Scheduling;
 
 use flow::{Flow, Roster, flows_in_start_order};
 
@@ -23,7 +28,7 @@ use super::outcome::TimelineRow;
 use super::packet::{Packet, PacketQueue, PacketStore, SackStore, SizeClass};
 use crate::control::FlowMeter;
 use crate::scenario::{HostQueue, Scenario, ScenarioError};
-use crate::switch::{AnyPolicy, Policy, SharedBuffer, View};
+use crate::switch::{AnyPolicy, Policy, PolicyParseError, SharedBuffer, View};
 use crate::traffic::{Trace, TraceError};
 use crate::transport::{Aside, Recycler, Settings, Trouble};
 use crate::units::{Rate, Time};
@@ -38,13 +43,8 @@ pub enum SimError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// A policy's parameters do not fit the scenario.
-    #[error("policy {policy}: {problem}")]
-    Policy {
-        /// As it was asked for.
-        policy: String,
-        /// What is wrong and what would be right.
-        problem: String,
-    },
+    #[error(transparent)]
+    Policy(#[from] PolicyParseError),
 }
 
 /// Why the event loop returned.
@@ -77,10 +77,10 @@ struct Spares {
 /// One output port of the switch.
 #[derive(Clone, Default, Debug)]
 struct Port {
-    /// Packets that wait, without the one being serialised.
-    waiting: PacketQueue,
     /// A packet is being serialised.
     sending: bool,
+    /// The queue whose turn it is, of several.
+    turn: u16,
     /// Packets that wait.
     length: u32,
 }
@@ -96,6 +96,7 @@ struct Counters {
     dropped_bytes: u64,
     marks: u64,
     timeouts: u64,
+    pushed_out: u64,
 }
 
 /// A packet-level simulation of one shared-memory switch with a host on every port.
@@ -142,6 +143,11 @@ pub struct Simulator<P = AnyPolicy> {
     active: Vec<u32>,
     hosts: Vec<Host>,
     ports: Vec<Port>,
+    /// Packets that wait at the switch, without those being serialised, by queue.
+    queues: Vec<PacketQueue>,
+    queues_per_port: usize,
+    scheduling: Scheduling,
+    pushing_out: Option<Box<PushingOut>>,
     buffer: SharedBuffer,
     policy: P,
     sacks: SackStore,
@@ -204,6 +210,12 @@ impl<P: Policy> Simulator<P> {
             false => scenario.propagation(),
         });
         let ports = scenario.port_count();
+        let queues_per_port = scenario.queues_per_port as usize;
+        let pushing_out = PushingOut::for_policy(&policy, scenario)?;
+        let mut packets = PacketStore::default();
+        if pushing_out.is_some() {
+            packets.link_both_ways();
+        }
         let mut simulator = Simulator {
             settings,
             rate,
@@ -234,7 +246,7 @@ impl<P: Policy> Simulator<P> {
                 delivery,
                 fair_hosts: scenario.host_queue == HostQueue::Fair,
             }),
-            packets: PacketStore::default(),
+            packets,
             next_start: 0,
             flows,
             roster,
@@ -242,7 +254,11 @@ impl<P: Policy> Simulator<P> {
             active: Vec::new(),
             hosts: vec![Host::default(); ports],
             ports: vec![Port::default(); ports],
-            buffer: SharedBuffer::new(capacity, scenario.buffer_bytes, ports),
+            queues: vec![PacketQueue::default(); ports * queues_per_port],
+            queues_per_port,
+            scheduling: Scheduling::new(scenario),
+            pushing_out,
+            buffer: SharedBuffer::new(capacity, scenario.buffer_bytes, ports, queues_per_port),
             policy,
             sacks: SackStore::default(),
             counters: Counters::default(),

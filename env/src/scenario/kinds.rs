@@ -107,6 +107,19 @@ named! {
 }
 
 named! {
+    /// Which of its queues a port serves next.
+    Scheduler {
+        /// A packet of every queue in turn.
+        Rr = "rr",
+        /// As many bytes of every queue in turn: deficit round robin (Shreedhar and Varghese,
+        /// SIGCOMM 1995) with a quantum of one full packet.
+        Drr = "drr",
+        /// The queue of the lowest number that is not empty.
+        Strict = "strict",
+    }
+}
+
+named! {
     /// Which flows a trace is made of.
     Traffic {
         /// Flows of a workload towards every active port, as `arrivals` says (NDT §VI-A).

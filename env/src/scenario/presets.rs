@@ -1,7 +1,8 @@
 //! The scenarios that have a name. All of them are data in this file.
 
 use super::{
-    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Traffic, TransportKind, Workload,
+    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Scheduler, Traffic, TransportKind,
+    Workload,
 };
 
 /// A scenario with a name and one line that says what it is.
@@ -85,6 +86,8 @@ pub(super) fn ndt_16x1g() -> Scenario {
         syn_timeout_us: None,
         host_queue: HostQueue::Fair,
         count_in_service: true,
+        queues_per_port: 1,
+        scheduler: Scheduler::Rr,
         ecn_threshold_bytes: 0,
         ecn_uncounted_packets: 0,
         traffic: Traffic::Poisson,

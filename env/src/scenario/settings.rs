@@ -2,8 +2,8 @@
 
 use super::error::SettingProblem;
 use super::{
-    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Traffic, TransportKind, Workload,
-    Workloads,
+    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Scheduler, Traffic, TransportKind,
+    Workload, Workloads,
 };
 
 /// A value as it was written, before it is known which setting it is for.
@@ -198,7 +198,14 @@ macro_rules! named_field {
         }
     )+};
 }
-named_field!(TransportKind, Recovery, HostQueue, Traffic, Arrivals);
+named_field!(
+    TransportKind,
+    Recovery,
+    HostQueue,
+    Scheduler,
+    Traffic,
+    Arrivals
+);
 
 impl Field for Workloads {
     fn from_written(written: &Written) -> Result<Workloads, String> {
@@ -281,6 +288,8 @@ settings! {
     syn_timeout_us: "first timeout of a SYN, us, or min_rto",
     host_queue: "how the flows of a host share its interface: fair | fifo",
     count_in_service: "the packet being serialised counts in its queue",
+    queues_per_port: "queues of a port, by priority of the flows",
+    scheduler: "which queue of a port comes next: rr | drr | strict",
     ecn_threshold_bytes: "queue length at which data is marked; 0: off, dctcp's own",
     ecn_uncounted_packets: "packets at the head of a queue that count nowhere",
     traffic: "poisson | incast_elephants | bursts_over_elephants",

@@ -71,6 +71,8 @@ fn the_default_preset_prints_its_documented_values() {
             "syn_timeout_us = \"min_rto\"",
             "host_queue = \"fair\"",
             "count_in_service = true",
+            "queues_per_port = 1",
+            "scheduler = \"rr\"",
             "ecn_threshold_bytes = 0",
             "ecn_uncounted_packets = 0",
             "traffic = \"poisson\"",

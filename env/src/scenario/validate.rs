@@ -130,6 +130,11 @@ impl Scenario {
             let problem = "must be 0 where count_in_service is true";
             return check.invalid("ecn_uncounted_packets", uncounted, problem);
         }
+        check.within("queues_per_port", u64::from(self.queues_per_port), 1, 8)?;
+        if uncounted > 0 && self.queues_per_port > 1 {
+            let problem = "must be 0 where queues_per_port is above 1";
+            return check.invalid("ecn_uncounted_packets", uncounted, problem);
+        }
         let threshold = self.ecn_threshold_bytes;
         check.within("ecn_threshold_bytes", threshold, 0, 1_000_000_000_000)
     }

@@ -5,7 +5,8 @@ use crate::units::Time;
 /// Occupancy is recorded in this many equal parts of the buffer.
 const OCCUPANCY_BINS: usize = 512;
 
-/// The shared memory: bytes queued per port and in all.
+/// The shared memory: bytes per queue and in all. A port has one queue or several, which lie side by
+/// side: queue `port · queues_per_port + priority`.
 ///
 /// Always `Σ queue(i) == occupancy() <= capacity()`.
 #[derive(Clone, Debug)]
@@ -13,24 +14,52 @@ pub struct SharedBuffer {
     capacity: u64,
     occupancy: u64,
     queues: Box<[u64]>,
+    queues_per_port: usize,
     max_occupancy: u64,
     bin_scale: f64,
     changed_at: Time,
     time_in_bin: Box<[u64; OCCUPANCY_BINS + 1]>,
+    /// Where ports have several queues.
+    by_priority: Vec<PriorityUse>,
+}
+
+/// Bytes of one priority over time.
+#[derive(Clone, Copy, Default, Debug)]
+struct PriorityUse {
+    bytes: u64,
+    changed_at: Time,
+    byte_ps: u128,
+}
+
+impl PriorityUse {
+    fn settle(&mut self, now: Time) {
+        self.byte_ps += u128::from(self.bytes) * u128::from(now.0 - self.changed_at.0);
+        self.changed_at = now;
+    }
 }
 
 impl SharedBuffer {
     /// An empty buffer of `capacity` bytes shared by `ports` queues. Occupancy statistics are in
     /// parts of `scale` bytes, which differs from the capacity where that is unlimited.
-    pub(crate) fn new(capacity: u64, scale: u64, ports: usize) -> SharedBuffer {
+    pub(crate) fn new(
+        capacity: u64,
+        scale: u64,
+        ports: usize,
+        queues_per_port: usize,
+    ) -> SharedBuffer {
         SharedBuffer {
             capacity,
             occupancy: 0,
-            queues: vec![0; ports].into_boxed_slice(),
+            queues: vec![0; ports * queues_per_port].into_boxed_slice(),
+            queues_per_port,
             max_occupancy: 0,
             bin_scale: OCCUPANCY_BINS as f64 / scale as f64,
             changed_at: Time::ZERO,
             time_in_bin: Box::new([0; OCCUPANCY_BINS + 1]),
+            by_priority: match queues_per_port {
+                1 => Vec::new(),
+                queues => vec![PriorityUse::default(); queues],
+            },
         }
     }
 
@@ -52,25 +81,42 @@ impl SharedBuffer {
         self.capacity - self.occupancy
     }
 
-    /// Bytes queued for port `port`, q_i.
+    /// Bytes in queue `queue`, q_i.
     ///
     /// # Panics
-    /// When the port does not exist.
+    /// When the queue does not exist.
     #[inline]
-    pub fn queue(&self, port: usize) -> u64 {
-        self.queues[port]
+    pub fn queue(&self, queue: usize) -> u64 {
+        self.queues[queue]
     }
 
-    /// Bytes queued for every port.
+    /// Bytes in every queue.
     #[inline]
     pub fn queues(&self) -> &[u64] {
         &self.queues
     }
 
+    /// Bytes queued for port `port`, in all its queues.
+    ///
+    /// # Panics
+    /// When the port does not exist.
+    pub fn port(&self, port: usize) -> u64 {
+        let first = port * self.queues_per_port;
+        self.queues[first..first + self.queues_per_port]
+            .iter()
+            .sum()
+    }
+
     /// Number of ports N.
     #[inline]
     pub fn ports(&self) -> usize {
-        self.queues.len()
+        self.queues.len() / self.queues_per_port
+    }
+
+    /// Queues of each port.
+    #[inline]
+    pub fn queues_per_port(&self) -> usize {
+        self.queues_per_port
     }
 
     /// Largest occupancy so far, bytes.
@@ -85,19 +131,44 @@ impl SharedBuffer {
     }
 
     #[inline]
-    pub(crate) fn store(&mut self, port: usize, bytes: u64, now: Time) {
+    pub(crate) fn store(&mut self, queue: usize, bytes: u64, now: Time) {
         debug_assert!(self.fits(bytes));
         self.account_time(now);
-        self.queues[port] += bytes;
+        if self.queues_per_port > 1 {
+            self.priority_of(queue, now).bytes += bytes;
+        }
+        self.queues[queue] += bytes;
         self.occupancy += bytes;
         self.max_occupancy = self.max_occupancy.max(self.occupancy);
     }
 
     #[inline]
-    pub(crate) fn release(&mut self, port: usize, bytes: u64, now: Time) {
+    pub(crate) fn release(&mut self, queue: usize, bytes: u64, now: Time) {
         self.account_time(now);
-        self.queues[port] -= bytes;
+        if self.queues_per_port > 1 {
+            self.priority_of(queue, now).bytes -= bytes;
+        }
+        self.queues[queue] -= bytes;
         self.occupancy -= bytes;
+    }
+
+    #[cold]
+    fn priority_of(&mut self, queue: usize, now: Time) -> &mut PriorityUse {
+        let used = &mut self.by_priority[queue % self.queues_per_port];
+        used.settle(now);
+        used
+    }
+
+    /// Bytes stored on average over the time until the last change, by priority; empty where ports
+    /// have one queue.
+    pub fn mean_by_priority(&self) -> Vec<f64> {
+        let span = self.changed_at.0.max(1) as f64;
+        let mean = |used: &PriorityUse| {
+            let mut used = *used;
+            used.settle(self.changed_at);
+            used.byte_ps as f64 / span
+        };
+        self.by_priority.iter().map(mean).collect()
     }
 
     #[inline]
@@ -142,7 +213,7 @@ mod tests {
 
     #[test]
     fn accounting_is_exact() {
-        let mut buffer = SharedBuffer::new(1_000, 1_000, 2);
+        let mut buffer = SharedBuffer::new(1_000, 1_000, 2, 1);
         buffer.store(0, 600, Time(0));
         assert!(buffer.fits(400) && !buffer.fits(401));
         buffer.store(1, 400, Time(10));
@@ -157,7 +228,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_weighted_by_time() {
-        let mut buffer = SharedBuffer::new(512, 512, 1);
+        let mut buffer = SharedBuffer::new(512, 512, 1, 1);
         buffer.store(0, 256, Time(90));
         buffer.release(0, 256, Time(100));
         assert_eq!(buffer.occupancy_percentile(90.0), 0.0);

@@ -1,12 +1,10 @@
 //! Buffer-sharing policies behind one small seam, one file each.
 
-mod cs;
-mod dt;
-mod edt;
+mod definition;
 mod ndt;
-mod st;
 
 pub use cs::CompleteSharing;
+pub use definition::{Arguments, Definition, Deployment, Kind, ParameterInfo, PolicyInfo};
 pub use dt::DynamicThreshold;
 pub use edt::{EnhancedDynamicThreshold, EnhancedDynamicThresholdConfig};
 pub use ndt::{NeuralDynamicThreshold, PortVolumes, TriggerCause};
@@ -26,6 +24,35 @@ pub struct View<'a> {
     pub rate: Rate,
 }
 
+/// A packet as a policy sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketView {
+    /// The output port.
+    pub port: usize,
+    /// Its queue there, an index into [`SharedBuffer::queues`]; the port itself where ports have
+    /// one queue.
+    pub queue: usize,
+    /// Wire bytes L.
+    pub bytes: u64,
+    /// Number of the flow and direction: data and acknowledgements of a flow differ.
+    pub flow: u32,
+    /// Sent before the flow's first acknowledgement of data arrived: its first round trip.
+    pub unscheduled: bool,
+}
+
+impl PacketView {
+    /// A packet of flow 0 to a port that has one queue.
+    pub fn of_port(port: usize, bytes: u64) -> PacketView {
+        PacketView {
+            port,
+            queue: port,
+            bytes,
+            flow: 0,
+            unscheduled: false,
+        }
+    }
+}
+
 /// A policy's answer to an arriving packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -36,24 +63,55 @@ pub enum Verdict {
     Drop,
 }
 
-/// Decides which packets enter the shared buffer.
+/// Why a packet is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// The policy did not accept it.
+    Refused,
+    /// It did not fit into the buffer, and no room was made.
+    Full,
+    /// It was enqueued and then removed to make room.
+    PushedOut,
+}
+
+/// Decides which packets enter the shared buffer, and which leave it early.
 ///
 /// The switch calls [`on_arrival`](Policy::on_arrival) for every arriving packet that fits
-/// (`Q + L <= B`; one that does not is dropped without a question) and then reports what happened.
-/// A policy never counts bytes itself: lengths come from the [`View`].
+/// (`Q + L <= B`). For one that does not it asks [`victim`](Policy::victim) whose tail packets
+/// make room; where none does, the packet is lost. After every change
+/// [`expel`](Policy::expel) may remove packets at the head of queues. Then the policy is told what
+/// happened. It never counts bytes itself: lengths come from the [`View`].
 pub trait Policy {
-    /// Whether a packet of `bytes` wire bytes may enter the queue of `port`. The view shows the
-    /// state before the arrival.
-    fn on_arrival(&mut self, view: View<'_>, port: usize, bytes: u64) -> Verdict;
+    /// Whether a packet may enter its queue. The view shows the state before the arrival.
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict;
 
     /// The packet was enqueued; the view shows the state after it.
-    fn on_enqueue(&mut self, _view: View<'_>, _port: usize, _bytes: u64) {}
+    fn on_enqueue(&mut self, _view: View<'_>, _packet: PacketView) {}
 
-    /// The last bit of a packet has left `port`; the view shows the state after it.
-    fn on_departure(&mut self, _view: View<'_>, _port: usize, _bytes: u64) {}
+    /// The last bit of a packet has left its port; the view shows the state after it.
+    fn on_departure(&mut self, _view: View<'_>, _packet: PacketView) {}
 
-    /// The packet was dropped, by the policy or, if `full`, because it did not fit.
-    fn on_drop(&mut self, _view: View<'_>, _port: usize, _bytes: u64, _full: bool) {}
+    /// The packet was lost; the view shows the state after it.
+    fn on_drop(&mut self, _view: View<'_>, _packet: PacketView, _loss: Loss) {}
+
+    /// Whether the policy removes packets that are already enqueued.
+    fn pushes_out(&self) -> bool {
+        false
+    }
+
+    /// The queue whose tail packet makes room for an arrival that does not fit, or none, and the
+    /// arrival is lost. Asked until it fits; `lengths` are the bytes of every queue without the
+    /// packets chosen so far, zero where no packet can be removed any more. Nothing is removed
+    /// unless the arrival then fits.
+    fn victim(&mut self, _view: View<'_>, _packet: PacketView, _lengths: &[u64]) -> Option<usize> {
+        None
+    }
+
+    /// A queue that loses the packet at its head, behind the one in service. Asked after every
+    /// enqueue and departure of a policy that pushes out, until it names none or one that has none.
+    fn expel(&mut self, _view: View<'_>) -> Option<usize> {
+        None
+    }
 
     /// Whether the simulation must wait for a decision of the control loop.
     #[inline]
@@ -61,58 +119,89 @@ pub trait Policy {
         false
     }
 
-    /// Queue length at which `port` stops accepting, bytes, where the policy has such a threshold.
-    fn threshold(&self, view: View<'_>, port: usize) -> Option<u64>;
+    /// Length at which `queue` stops accepting, bytes, where the policy has such a threshold.
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64>;
 
-    /// The control factor α of `port`, for policies that have one.
-    fn alpha(&self, _port: usize) -> Option<f64> {
+    /// The control factor α of `queue`, for policies that have one.
+    fn alpha(&self, _queue: usize) -> Option<f64> {
         None
     }
 }
 
-/// Any of the policies that need no control loop, without dynamic dispatch on the packet path.
-#[derive(Clone, Debug)]
-pub enum AnyPolicy {
-    /// Complete sharing; with an unlimited buffer also the reference `unlimited`.
-    CompleteSharing(CompleteSharing),
-    /// Complete partitioning.
-    StaticThreshold(StaticThreshold),
-    /// Dynamic Threshold.
-    DynamicThreshold(DynamicThreshold),
-    /// Enhanced Dynamic Threshold.
-    EnhancedDynamicThreshold(EnhancedDynamicThreshold),
-}
+/// Declares the policies: a module and a type each, in the order of listings. The module has a
+/// `DEFINITION`.
+macro_rules! policies {
+    ($($(#[$doc:meta])* $module:ident::$policy:ident,)*) => {
+        $(mod $module;)*
 
-macro_rules! each_policy {
-    ($any:expr, $policy:ident => $body:expr) => {
-        match $any {
-            AnyPolicy::CompleteSharing($policy) => $body,
-            AnyPolicy::StaticThreshold($policy) => $body,
-            AnyPolicy::DynamicThreshold($policy) => $body,
-            AnyPolicy::EnhancedDynamicThreshold($policy) => $body,
+        /// Any of the policies that need no control loop, without dynamic dispatch on the packet
+        /// path.
+        #[derive(Clone, Debug)]
+        pub enum AnyPolicy {
+            $($(#[$doc])* $policy($module::$policy),)*
+        }
+
+        $(impl From<$module::$policy> for AnyPolicy {
+            fn from(policy: $module::$policy) -> AnyPolicy {
+                AnyPolicy::$policy(policy)
+            }
+        })*
+
+        /// Every policy that has a name.
+        static DEFINITIONS: &[&Definition] = &[$(&$module::DEFINITION,)* &cs::UNLIMITED];
+
+        macro_rules! each_policy {
+            ($any:expr, $each:ident => $body:expr) => {
+                match $any {
+                    $(AnyPolicy::$policy($each) => $body,)*
+                }
+            };
         }
     };
 }
 
+policies! {
+    /// Complete sharing; with an unlimited buffer also the reference `unlimited`.
+    cs::CompleteSharing,
+    /// Complete partitioning.
+    st::StaticThreshold,
+    /// Dynamic Threshold.
+    dt::DynamicThreshold,
+    /// Enhanced Dynamic Threshold.
+    edt::EnhancedDynamicThreshold,
+}
+
 impl Policy for AnyPolicy {
     #[inline]
-    fn on_arrival(&mut self, view: View<'_>, port: usize, bytes: u64) -> Verdict {
-        each_policy!(self, policy => policy.on_arrival(view, port, bytes))
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        each_policy!(self, policy => policy.on_arrival(view, packet))
     }
 
     #[inline]
-    fn on_enqueue(&mut self, view: View<'_>, port: usize, bytes: u64) {
-        each_policy!(self, policy => policy.on_enqueue(view, port, bytes));
+    fn on_enqueue(&mut self, view: View<'_>, packet: PacketView) {
+        each_policy!(self, policy => policy.on_enqueue(view, packet));
     }
 
     #[inline]
-    fn on_departure(&mut self, view: View<'_>, port: usize, bytes: u64) {
-        each_policy!(self, policy => policy.on_departure(view, port, bytes));
+    fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
+        each_policy!(self, policy => policy.on_departure(view, packet));
     }
 
     #[inline]
-    fn on_drop(&mut self, view: View<'_>, port: usize, bytes: u64, full: bool) {
-        each_policy!(self, policy => policy.on_drop(view, port, bytes, full));
+    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
+        each_policy!(self, policy => policy.on_drop(view, packet, loss));
+    }
+
+    fn pushes_out(&self) -> bool {
+        each_policy!(self, policy => policy.pushes_out())
+    }
+
+    fn victim(&mut self, view: View<'_>, packet: PacketView, lengths: &[u64]) -> Option<usize> {
+        each_policy!(self, policy => policy.victim(view, packet, lengths))
+    }
+
+    fn expel(&mut self, view: View<'_>) -> Option<usize> {
+        each_policy!(self, policy => policy.expel(view))
     }
 
     #[inline]
@@ -120,16 +209,16 @@ impl Policy for AnyPolicy {
         each_policy!(self, policy => policy.decision_due())
     }
 
-    fn threshold(&self, view: View<'_>, port: usize) -> Option<u64> {
-        each_policy!(self, policy => policy.threshold(view, port))
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
+        each_policy!(self, policy => policy.threshold(view, queue))
     }
 
-    fn alpha(&self, port: usize) -> Option<f64> {
-        each_policy!(self, policy => policy.alpha(port))
+    fn alpha(&self, queue: usize) -> Option<f64> {
+        each_policy!(self, policy => policy.alpha(queue))
     }
 }
 
 /// Every heuristic policy with its rule, source and parameters, for listings.
-pub fn catalogue() -> &'static [super::PolicyInfo] {
-    super::spec::CATALOGUE
+pub fn catalogue() -> &'static [&'static Definition] {
+    DEFINITIONS
 }

@@ -243,6 +243,11 @@ impl Sender {
 
 /// What the simulator and its users may ask of a sender.
 impl Sender {
+    /// Whether no data has been acknowledged yet.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.sent.una == 0
+    }
+
     /// Bytes not yet acknowledged, sent or not.
     pub(crate) fn unacknowledged_bytes(&self, settings: &Settings) -> u64 {
         self.bytes_from(self.sent.una, settings)

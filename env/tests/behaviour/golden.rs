@@ -47,7 +47,7 @@ fn results(policy: &str, settings: &str) -> String {
         .simulator(&scenario, &trace(&scenario))
         .expect("a valid simulation")
         .run();
-    if policy != PolicySpec::Unlimited {
+    if policy != PolicySpec::unlimited() {
         assert!(outcome.summary.drops > 100, "{:?}", outcome.summary);
     }
     let mut bytes = Vec::new();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::{Policy, Verdict, View};
+use bufgym_env::switch::{Loss, PacketView, Policy, Verdict, View};
 use bufgym_env::units::Time;
 
 /// A packet that left a port.
@@ -42,6 +42,8 @@ pub struct Probe<P> {
     pub dropped_bytes: u64,
     /// The first thing that was not right, in words.
     pub problem: Option<String>,
+    /// The policy has named a queue that loses its head.
+    expelling: bool,
 }
 
 impl<P> Probe<P> {
@@ -59,6 +61,7 @@ impl<P> Probe<P> {
             drops: 0,
             dropped_bytes: 0,
             problem: None,
+            expelling: false,
         }
     }
 
@@ -84,27 +87,44 @@ impl<P> Probe<P> {
     }
 }
 
+impl<P> Probe<P> {
+    /// A packet that was enqueued leaves without being sent: the one behind that in service, or the
+    /// last one.
+    fn remove(&mut self, packet: PacketView) {
+        let queue = &mut self.queues[packet.port];
+        let at = if self.expelling { 1 } else { queue.len() - 1 };
+        let noted = if at > 0 { queue.remove(at) } else { None };
+        self.enqueued -= 1;
+        self.expect(noted.is_some_and(|noted| noted.0 == packet.bytes), || {
+            format!("{packet:?} was pushed out, {noted:?} was queued")
+        });
+    }
+}
+
 impl<P: Policy> Policy for Probe<P> {
-    fn on_arrival(&mut self, view: View<'_>, port: usize, bytes: u64) -> Verdict {
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        let bytes = packet.bytes;
         let fits = view.buffer.fits(bytes);
         self.expect(fits, || format!("asked about {bytes} B that do not fit"));
-        self.inner.on_arrival(view, port, bytes)
+        self.inner.on_arrival(view, packet)
     }
 
-    fn on_enqueue(&mut self, view: View<'_>, port: usize, bytes: u64) {
+    fn on_enqueue(&mut self, view: View<'_>, packet: PacketView) {
+        let PacketView { port, bytes, .. } = packet;
         let in_service = usize::from(!self.count_in_service && !self.queues[port].is_empty());
         self.queues[port].push_back((bytes, view.now));
         self.enqueued += 1;
         self.compare(view, port, in_service);
-        self.inner.on_enqueue(view, port, bytes);
+        self.inner.on_enqueue(view, packet);
     }
 
-    fn on_departure(&mut self, view: View<'_>, port: usize, bytes: u64) {
-        let packet = self.queues[port].pop_front();
-        self.expect(packet.is_some(), || {
+    fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
+        let PacketView { port, bytes, .. } = packet;
+        let noted = self.queues[port].pop_front();
+        self.expect(noted.is_some(), || {
             format!("{bytes} B left the empty queue of port {port}")
         });
-        if let Some((enqueued_bytes, enqueued)) = packet {
+        if let Some((enqueued_bytes, enqueued)) = noted {
             self.departures.push(Departure {
                 enqueued_bytes,
                 bytes,
@@ -117,17 +137,39 @@ impl<P: Policy> Policy for Probe<P> {
         self.free_since[port] = view.now;
         // The next packet has not begun to leave: it still counts.
         self.compare(view, port, 0);
-        self.inner.on_departure(view, port, bytes);
+        self.inner.on_departure(view, packet);
     }
 
-    fn on_drop(&mut self, view: View<'_>, port: usize, bytes: u64, full: bool) {
+    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
+        let bytes = packet.bytes;
+        if loss == Loss::PushedOut {
+            self.remove(packet);
+            self.drops += 1;
+            self.dropped_bytes += bytes;
+            return self.inner.on_drop(view, packet, loss);
+        }
+        let full = loss == Loss::Full;
         let fits = view.buffer.fits(bytes);
         self.expect(full != fits, || {
             format!("a drop for want of room: {full}, although {bytes} B fit: {fits}")
         });
         self.drops += 1;
         self.dropped_bytes += bytes;
-        self.inner.on_drop(view, port, bytes, full);
+        self.inner.on_drop(view, packet, loss);
+    }
+
+    fn pushes_out(&self) -> bool {
+        self.inner.pushes_out()
+    }
+
+    fn victim(&mut self, view: View<'_>, packet: PacketView, lengths: &[u64]) -> Option<usize> {
+        self.inner.victim(view, packet, lengths)
+    }
+
+    fn expel(&mut self, view: View<'_>) -> Option<usize> {
+        let queue = self.inner.expel(view);
+        self.expelling = queue.is_some();
+        queue
     }
 
     fn decision_due(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Random networks, policies, transports and traffic.
 
 use bufgym_env::network::Simulator;
-use bufgym_env::scenario::{HostQueue, RangeU32, Recovery, Scenario, TransportKind};
+use bufgym_env::scenario::{HostQueue, RangeU32, Recovery, Scenario, Scheduler, TransportKind};
 use bufgym_env::switch::{AnyPolicy, PolicySpec, policy};
 use bufgym_env::traffic::{FlowSpec, Trace};
 use bufgym_env::units::Time;
@@ -45,11 +45,16 @@ impl Setup {
             .expect("the set-up is valid")
     }
 
-    /// The simulation with every call to the policy noted.
+    /// The simulation with every call to the policy noted; ports have one queue.
     pub fn probed(&self) -> Simulator<Probe<AnyPolicy>> {
-        let probe = Probe::new(self.policy.build(&self.scenario), &self.scenario);
-        let capacity = self.policy.capacity(&self.scenario);
-        Simulator::with_capacity(&self.scenario, &self.trace, probe, capacity)
+        let scenario = Scenario {
+            queues_per_port: 1,
+            ..self.scenario.clone()
+        };
+        let policy = self.policy.build(&scenario).expect("the set-up is valid");
+        let capacity = self.policy.capacity(&scenario);
+        let probe = Probe::new(policy, &scenario);
+        Simulator::with_capacity(&scenario, &self.trace, probe, capacity)
             .expect("the set-up is valid")
     }
 }
@@ -66,6 +71,8 @@ pub fn any_setup() -> impl Strategy<Value = Setup> {
             overhead_bytes: network.overhead_bytes,
             count_in_service: network.count_in_service,
             host_queue: network.host_queue,
+            queues_per_port: network.queues_per_port,
+            scheduler: network.scheduler,
             active_ports: RangeU32::new(1, ports),
             incast_degree: RangeU32::new(1, ports - 1),
             ..transport
@@ -76,7 +83,7 @@ pub fn any_setup() -> impl Strategy<Value = Setup> {
         };
         traffic(ports).prop_map(move |trace| Setup {
             scenario: scenario.clone(),
-            policy,
+            policy: policy.clone(),
             trace,
         })
     })
@@ -90,7 +97,7 @@ fn least_buffer(scenario: &Scenario, policy: &PolicySpec) -> u64 {
     let largest = scenario.full_packet_bytes().max(control + SACK_BYTES);
     match policy.name() {
         "cs" | "dt" | "edt" | "unlimited" => largest,
-        _ => largest * u64::from(scenario.ports),
+        _ => largest * u64::from(scenario.ports * scenario.queues_per_port),
     }
 }
 
@@ -106,6 +113,8 @@ struct Network {
     overhead_bytes: u32,
     count_in_service: bool,
     host_queue: HostQueue,
+    queues_per_port: u32,
+    scheduler: Scheduler,
 }
 
 prop_compose! {
@@ -121,10 +130,12 @@ prop_compose! {
         overhead_bytes in prop::sample::select(vec![0, 20]),
         count_in_service in any::<bool>(),
         host_queue in prop::sample::select(HostQueue::ALL),
+        queues_per_port in prop_oneof![Just(1), 2_u32..=3],
+        scheduler in prop::sample::select(Scheduler::ALL),
     ) -> Network {
         Network {
             ports, rate_bps, propagation_ns, buffer_bytes, overhead_bytes, count_in_service,
-            host_queue,
+            host_queue, queues_per_port, scheduler,
         }
     }
 }
@@ -184,7 +195,9 @@ prop_compose! {
 
 /// Every policy of the catalogue, and Dynamic Threshold with other control factors.
 fn policies() -> impl Strategy<Value = PolicySpec> {
-    let names = policy::catalogue().iter().map(|info| info.name.to_owned());
+    let names = policy::catalogue()
+        .iter()
+        .map(|definition| definition.info.name.to_owned());
     let factors = ["0.03", "0.5", "2", "16"].map(|alpha| format!("dt:alpha={alpha}"));
     let specs: Vec<PolicySpec> = names
         .chain(factors)
@@ -196,12 +209,13 @@ fn policies() -> impl Strategy<Value = PolicySpec> {
 /// Flows that start together or within 3 ms.
 fn traffic(ports: u32) -> impl Strategy<Value = Trace> {
     let start = prop_oneof![Just(0), 0_u64..3_000_000];
-    let one = (0..ports, 1..ports, start, logarithmic(1, 1_000_000));
+    let size = logarithmic(1, 1_000_000);
+    let one = (0..ports, 1..ports, start, size, 0..4_u8);
     prop::collection::vec(one, 1..25).prop_map(move |flows| {
         let flows = flows.into_iter().zip(0_u64..);
         Trace {
             flows: flows
-                .map(|((src, hop, start_ns, size), id)| FlowSpec {
+                .map(|((src, hop, start_ns, size, priority), id)| FlowSpec {
                     id,
                     src,
                     dst: (src + hop) % ports,
@@ -209,7 +223,7 @@ fn traffic(ports: u32) -> impl Strategy<Value = Trace> {
                     size,
                     kind: 0,
                     query: -1,
-                    priority: 0,
+                    priority,
                 })
                 .collect(),
             kinds: vec![Trace::DEFAULT_KIND.to_owned()],

@@ -2,7 +2,7 @@
 
 use bufgym_env::network::{Outcome, Simulator};
 use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::{Policy, PolicySpec, Verdict, View};
+use bufgym_env::switch::{PacketView, Policy, PolicySpec, Verdict, View};
 use bufgym_env::traffic::{FlowSpec, Trace};
 use bufgym_env::units::Time;
 
@@ -157,7 +157,7 @@ struct Dropping {
 }
 
 impl Policy for Dropping {
-    fn on_arrival(&mut self, _view: View<'_>, _port: usize, _bytes: u64) -> Verdict {
+    fn on_arrival(&mut self, _view: View<'_>, _packet: PacketView) -> Verdict {
         self.arrivals += 1;
         if self.victims.contains(&(self.arrivals - 1)) {
             return Verdict::Drop;

@@ -130,12 +130,13 @@ impl Case {
 
     /// The policy in this project's terms.
     pub fn policy_spec(&self) -> PolicySpec {
-        let alpha = |alpha| PolicySpec::DynamicThreshold { alpha };
         match self.policy {
-            "st" => PolicySpec::StaticThreshold,
-            "cs" => PolicySpec::CompleteSharing,
-            "dt1" => alpha(1.0),
-            "dt8" => alpha(8.0),
+            "st" => PolicySpec::named("st"),
+            "cs" => PolicySpec::named("cs"),
+            "dt1" => PolicySpec::baseline(),
+            "dt8" => PolicySpec::named("dt")
+                .with("alpha", "8")
+                .expect("a factor above 0"),
             other => unreachable!("no case has the policy {other}"),
         }
     }

@@ -29,7 +29,9 @@ fn a_fixed_alpha_under_the_control_is_dynamic_threshold() {
             controlled.act(&values);
         }
         let by_control = controlled.outcome();
-        let by_policy = PolicySpec::DynamicThreshold { alpha }
+        let by_policy = PolicySpec::named("dt")
+            .with("alpha", &alpha.to_string())
+            .unwrap()
             .simulator(&scenario, &trace)
             .unwrap()
             .run();

@@ -143,16 +143,18 @@ impl<P: Policy> Simulator<P> {
 
     fn sample_ports(&self, t: Time, rows: &mut Vec<TimelineRow>) {
         for port in 0..self.ports.len() {
+            // Of several queues the first one's threshold stands for the port.
+            let queue = port * self.queues_per_port;
             rows.push(TimelineRow {
                 t,
                 port: port as u32,
-                queue_bytes: self.buffer.queue(port),
+                queue_bytes: self.buffer.port(port),
                 threshold_bytes: self
                     .policy
-                    .threshold(self.view(), port)
+                    .threshold(self.view(), queue)
                     .unwrap_or(self.buffer.capacity()),
                 occupancy_bytes: self.buffer.occupancy(),
-                alpha: self.policy.alpha(port).unwrap_or(f64::NAN),
+                alpha: self.policy.alpha(queue).unwrap_or(f64::NAN),
             });
         }
     }
@@ -165,6 +167,7 @@ impl<P: Policy> Simulator<P> {
             drops: self.counters.drops,
             drops_data: self.counters.drops_data,
             dropped_bytes: self.counters.dropped_bytes,
+            pushed_out: self.counters.pushed_out,
             marks: self.counters.marks,
             timeouts: self.counters.timeouts,
             packets_forwarded: self.counters.forwarded,
@@ -177,6 +180,7 @@ impl<P: Policy> Simulator<P> {
             },
             max_occupancy_bytes: self.buffer.max_occupancy(),
             p99_occupancy: self.buffer.occupancy_percentile(99.0),
+            mean_bytes_by_priority: self.buffer.mean_by_priority(),
             ..Summary::default()
         }
         .with_records(&records);

@@ -23,12 +23,12 @@ pub enum Violation {
         capacity: u64,
     },
     /// A queue's length is not the sum of its packets.
-    #[error("at {at}: port {port} counts {counted} B but holds {held} B")]
+    #[error("at {at}: queue {queue} counts {counted} B but holds {held} B")]
     Queue {
         /// When.
         at: Time,
         /// Where.
-        port: usize,
+        queue: usize,
         /// q_i.
         counted: u64,
         /// Sum over its packets.
@@ -80,21 +80,21 @@ impl<P: Policy> Simulator<P> {
     }
 
     fn check_queues(&self) -> Result<(), Violation> {
-        let mut in_service = vec![0; self.ports.len()];
+        let mut in_service = vec![0; self.queues.len()];
         if self.uncounted == 0 {
             for id in self.events.in_service() {
                 let packet = &self.packets[id];
-                in_service[usize::from(packet.port)] += u64::from(packet.wire_bytes);
+                in_service[usize::from(packet.queue)] += u64::from(packet.wire_bytes);
             }
         }
-        for (port, queue) in self.ports.iter().enumerate() {
+        for (number, queue) in self.queues.iter().enumerate() {
             let skipped = self.uncounted.saturating_sub(1);
-            let held = in_service[port] + queue.waiting.bytes(&self.packets, skipped);
-            let counted = self.buffer.queue(port);
+            let held = in_service[number] + queue.bytes(&self.packets, skipped);
+            let counted = self.buffer.queue(number);
             if counted != held {
                 return Err(Violation::Queue {
                     at: self.now,
-                    port,
+                    queue: number,
                     counted,
                     held,
                 });
@@ -133,7 +133,7 @@ impl<P: Policy> Simulator<P> {
         let ready = self.hosts.iter().flat_map(|host| host.ready.iter());
         let of_flows = ready.map(|&flow| self.flows[flow as usize].waiting);
         let of_hosts = self.hosts.iter().map(|host| host.packets);
-        let of_ports = self.ports.iter().map(|port| port.waiting);
+        let of_ports = self.queues.iter().copied();
         of_flows
             .chain(of_hosts)
             .chain(of_ports)

@@ -16,7 +16,7 @@ pub(super) struct Flow {
     pub(super) src: u16,
     pub(super) dst: u16,
     kind: u16,
-    priority: u8,
+    pub(super) priority: u8,
     pub(super) signs: Signs,
     pub(super) receiver: Receiver,
     pub(super) stage: Stage,

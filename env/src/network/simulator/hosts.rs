@@ -260,6 +260,7 @@ impl<P: Policy> Simulator<P> {
         };
         state.in_network += 1;
         let (sequence, src, dst) = (state.receiver.next_expected(), state.src, state.dst);
+        let priority = state.priority;
         let mut wire_bytes = self.ack_bytes;
         let sack = match blocks {
             Some(blocks) => {
@@ -277,7 +278,7 @@ impl<P: Policy> Simulator<P> {
             sack,
             next: NO_PACKET,
             wire_bytes,
-            port: src,
+            queue: self.queue_of(src, priority),
             kind: PacketKind::Ack,
             class: self.size_class(wire_bytes),
             retransmission: answer.retransmission,

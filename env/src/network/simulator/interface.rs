@@ -132,6 +132,9 @@ impl<P: Policy> Simulator<P> {
         let class = self.size_class(wire_bytes);
         let state = &mut self.flows[flow as usize];
         state.in_network += 1;
+        let marks = Marks::tag(state.sender.is_unheard());
+        let (dst, priority) = (state.dst, state.priority);
+        let queue = self.queue_of(dst, priority);
         self.counters.created += 1;
         self.packets.insert(Packet {
             stamp: self.now,
@@ -140,12 +143,22 @@ impl<P: Policy> Simulator<P> {
             sack: SackHandle::NONE,
             next: NO_PACKET,
             wire_bytes,
-            port: state.dst,
+            queue,
             kind: PacketKind::Data,
             class,
             retransmission: segment.retransmission,
-            marks: Marks::default(),
+            marks,
         })
+    }
+
+    /// The queue at the switch that leads to a host.
+    #[inline]
+    pub(super) fn queue_of(&self, host: u16, priority: u8) -> u16 {
+        if self.queues_per_port == 1 {
+            return host;
+        }
+        let last = self.queues_per_port as u16 - 1;
+        host * (last + 1) + u16::from(priority).min(last)
     }
 
     /// A packet of the handshake; `stamp` and `retransmission` are those of the SYN.
@@ -167,6 +180,8 @@ impl<P: Policy> Simulator<P> {
             self.syn_bytes
         };
         state.in_network += 1;
+        let priority = state.priority;
+        let queue = self.queue_of(to, priority);
         self.counters.created += 1;
         let packet = self.packets.insert(Packet {
             stamp,
@@ -175,7 +190,7 @@ impl<P: Policy> Simulator<P> {
             sack: SackHandle::NONE,
             next: NO_PACKET,
             wire_bytes,
-            port: to,
+            queue,
             kind,
             class: self.size_class(wire_bytes),
             retransmission,

@@ -3,7 +3,7 @@
 use super::Simulator;
 use crate::network::event::Subject;
 use crate::network::packet::{NO_PACKET, Packet, PacketId, PacketKind};
-use crate::switch::{Policy, Verdict, View};
+use crate::switch::{Loss, PacketView, Policy, Verdict, View};
 
 impl<P: Policy> Simulator<P> {
     /// The last bit of a packet has arrived: admit it or drop it.
@@ -25,42 +25,71 @@ impl<P: Policy> Simulator<P> {
     #[inline(always)]
     fn admit(&mut self, id: PacketId) {
         let now = self.switch_now();
-        let packet = &self.packets[id];
-        let port = usize::from(packet.port);
-        let bytes = u64::from(packet.wire_bytes);
-        let full = !self.buffer.fits(bytes);
-        let view = View {
-            buffer: &self.buffer,
-            now,
-            rate: self.rate,
-        };
-        if full || self.policy.on_arrival(view, port, bytes) == Verdict::Drop {
-            self.drop_packet(id, full);
-            return;
+        let packet = self.packet_view(id);
+        if self.buffer.fits(packet.bytes) {
+            let view = View {
+                buffer: &self.buffer,
+                now,
+                rate: self.rate,
+            };
+            if self.policy.on_arrival(view, packet) == Verdict::Drop {
+                return self.drop_packet(id, Loss::Refused);
+            }
+        } else if self.pushing_out.is_none() || !self.make_room(packet) {
+            return self.drop_packet(id, Loss::Full);
         }
         if self.mark_threshold.is_some() {
             self.mark(id);
         }
-        self.buffer.store(port, bytes, now);
+        self.buffer.store(packet.queue, packet.bytes, now);
         let view = View {
             buffer: &self.buffer,
             now,
             rate: self.rate,
         };
-        self.policy.on_enqueue(view, port, bytes);
-        let line = &mut self.ports[port];
+        self.policy.on_enqueue(view, packet);
+        let line = &mut self.ports[packet.port];
         if line.sending {
-            line.waiting.push_back(&mut self.packets, id);
             line.length += 1;
             if (line.length as usize) < self.uncounted {
-                self.buffer.release(port, bytes, now);
+                self.buffer.release(packet.queue, packet.bytes, now);
             }
+            self.queues[packet.queue].append(&mut self.packets, id);
         } else {
             line.sending = true;
             if self.uncounted > 0 {
-                self.buffer.release(port, bytes, now);
+                self.buffer.release(packet.queue, packet.bytes, now);
             }
             self.serve(id);
+        }
+        if self.pushing_out.is_some() {
+            self.expel();
+        }
+    }
+
+    /// The packet as a policy sees it.
+    #[inline(always)]
+    pub(super) fn packet_view(&self, id: PacketId) -> PacketView {
+        let packet = &self.packets[id];
+        let queue = usize::from(packet.queue);
+        let forward = matches!(
+            packet.kind,
+            PacketKind::Data | PacketKind::Syn | PacketKind::HandshakeAck
+        );
+        PacketView {
+            port: self.port_of(queue),
+            queue,
+            bytes: u64::from(packet.wire_bytes),
+            flow: packet.flow << 1 | u32::from(!forward),
+            unscheduled: packet.marks.unscheduled(),
+        }
+    }
+
+    #[inline(always)]
+    fn port_of(&self, queue: usize) -> usize {
+        match self.queues_per_port {
+            1 => queue,
+            queues => queue / queues,
         }
     }
 
@@ -68,7 +97,7 @@ impl<P: Policy> Simulator<P> {
     /// §3.1).
     fn mark(&mut self, id: PacketId) {
         let packet = &mut self.packets[id];
-        let length = self.buffer.queue(usize::from(packet.port));
+        let length = self.buffer.queue(usize::from(packet.queue));
         if self
             .mark_threshold
             .is_none_or(|threshold| length < threshold)
@@ -85,17 +114,15 @@ impl<P: Policy> Simulator<P> {
     }
 
     #[inline(never)]
-    fn drop_packet(&mut self, id: PacketId, full: bool) {
-        let now = self.switch_now();
+    pub(super) fn drop_packet(&mut self, id: PacketId, loss: Loss) {
+        let seen = self.packet_view(id);
         let packet = self.packets[id];
-        let port = usize::from(packet.port);
-        let bytes = u64::from(packet.wire_bytes);
         self.counters.drops += 1;
-        self.counters.dropped_bytes += bytes;
+        self.counters.dropped_bytes += seen.bytes;
         if packet.kind == PacketKind::Data {
             self.counters.drops_data += 1;
             if let Some(meter) = &mut self.meter {
-                meter.lost(port);
+                meter.lost(seen.port);
             }
             self.note_hopeless_loss(&packet);
         }
@@ -104,10 +131,10 @@ impl<P: Policy> Simulator<P> {
         self.flows[packet.flow as usize].in_network -= 1;
         let view = View {
             buffer: &self.buffer,
-            now,
+            now: self.switch_now(),
             rate: self.rate,
         };
-        self.policy.on_drop(view, port, bytes, full);
+        self.policy.on_drop(view, seen, loss);
     }
 
     /// A lost retransmission is not noticed before the timer expires (RFC 6675 §5.1), nor is the
@@ -125,10 +152,9 @@ impl<P: Policy> Simulator<P> {
     fn serve(&mut self, id: PacketId) {
         let packet = &self.packets[id];
         let transmission = self.transmission(packet);
-        let sender = packet.port;
         let subject = Subject {
             packet: id,
-            sender,
+            sender: self.port_of(usize::from(packet.queue)) as u16,
             ..Subject::default()
         };
         self.events
@@ -140,12 +166,10 @@ impl<P: Policy> Simulator<P> {
     #[inline(always)]
     pub(super) fn port_is_free(&mut self, subject: Subject) {
         let now = self.switch_now();
-        let port = usize::from(subject.sender);
-        let packet = &self.packets[subject.packet];
-        let bytes = u64::from(packet.wire_bytes);
-        self.cause = self.causes.delivered(packet.class);
+        let packet = self.packet_view(subject.packet);
+        self.cause = self.causes.delivered(self.packets[subject.packet].class);
         if self.uncounted == 0 {
-            self.buffer.release(port, bytes, now);
+            self.buffer.release(packet.queue, packet.bytes, now);
         }
         self.counters.forwarded += 1;
         let view = View {
@@ -153,30 +177,32 @@ impl<P: Policy> Simulator<P> {
             now,
             rate: self.rate,
         };
-        self.policy.on_departure(view, port, bytes);
+        self.policy.on_departure(view, packet);
         if self.uncounted > 1 {
-            self.uncount(port);
+            self.uncount(packet.port);
         }
-        let line = &mut self.ports[port];
-        match line.waiting.pop_front(&self.packets) {
+        match self.next_of_port(packet.port) {
             Some(next) => {
-                line.length -= 1;
                 if self.uncounted == 1 {
-                    let bytes = u64::from(self.packets[next].wire_bytes);
-                    self.buffer.release(port, bytes, now);
+                    let next = self.packet_view(next);
+                    self.buffer.release(next.queue, next.bytes, now);
                 }
                 self.serve(next);
             }
-            None => line.sending = false,
+            None => self.ports[packet.port].sending = false,
+        }
+        if self.pushing_out.is_some() {
+            self.expel();
         }
         self.deliver(subject.packet);
     }
 
     /// A packet has left, and another one behind the next moves up among those that do not count.
+    /// The port has one queue.
     #[cold]
     fn uncount(&mut self, port: usize) {
         let now = self.switch_now();
-        let mut waiting = self.ports[port].waiting.iter(&self.packets);
+        let mut waiting = self.queues[port].iter(&self.packets);
         if let Some(next) = waiting.nth(self.uncounted - 1) {
             let bytes = u64::from(self.packets[next].wire_bytes);
             self.buffer.release(port, bytes, now);

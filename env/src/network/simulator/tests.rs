@@ -243,7 +243,7 @@ fn simultaneous_flows_start_in_the_order_of_the_trace() {
 #[test]
 fn a_flow_to_a_port_that_does_not_exist_is_refused() {
     let trace = trace(vec![flow(0, 0, 16, 0, 1)]);
-    let spec = PolicySpec::BASELINE;
+    let spec = PolicySpec::baseline();
     assert!(matches!(
         spec.simulator(&Scenario::default(), &trace),
         Err(SimError::Trace(_))

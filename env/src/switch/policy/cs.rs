@@ -1,6 +1,30 @@
 //! Complete sharing.
 
-use super::{Policy, Verdict, View};
+use super::{Definition, Deployment, PacketView, Policy, PolicyInfo, Verdict, View};
+
+pub(super) static DEFINITION: Definition = Definition {
+    info: PolicyInfo {
+        name: "cs",
+        summary: "complete sharing",
+        rule: "accept whatever fits",
+        source: "Kamoun and Kleinrock 1980",
+        deployment: Deployment::Today,
+        parameters: &[],
+    },
+    build: |_, _| Ok(CompleteSharing.into()),
+};
+
+pub(super) static UNLIMITED: Definition = Definition {
+    info: PolicyInfo {
+        name: "unlimited",
+        summary: "reference line: complete sharing with a buffer that never fills",
+        rule: "accept everything",
+        source: "no switch can run it",
+        deployment: Deployment::Reference,
+        parameters: &[],
+    },
+    build: |_, _| Ok(CompleteSharing.into()),
+};
 
 /// Accepts whatever fits: `Q + L <= B`.
 #[derive(Clone, Copy, Default, Debug)]
@@ -8,11 +32,11 @@ pub struct CompleteSharing;
 
 impl Policy for CompleteSharing {
     #[inline]
-    fn on_arrival(&mut self, _view: View<'_>, _port: usize, _bytes: u64) -> Verdict {
+    fn on_arrival(&mut self, _view: View<'_>, _packet: PacketView) -> Verdict {
         Verdict::Accept
     }
 
-    fn threshold(&self, view: View<'_>, _port: usize) -> Option<u64> {
+    fn threshold(&self, view: View<'_>, _queue: usize) -> Option<u64> {
         Some(view.buffer.capacity())
     }
 }

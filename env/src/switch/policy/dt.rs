@@ -1,6 +1,31 @@
 //! Dynamic Threshold (Choudhury and Hahne, IEEE/ACM Transactions on Networking, 1998).
 
-use super::{Policy, Verdict, View};
+use super::{
+    Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict, View,
+};
+
+pub(super) static DEFINITION: Definition = Definition {
+    info: PolicyInfo {
+        name: "dt",
+        summary: "Dynamic Threshold",
+        rule: "accept iff q_i < alpha (B - Q)",
+        source: "Choudhury and Hahne, IEEE/ACM ToN 1998",
+        deployment: Deployment::Today,
+        parameters: &[ALPHA],
+    },
+    build: |arguments, _| {
+        let alpha = arguments.number("alpha").unwrap_or(1.0);
+        Ok(DynamicThreshold { alpha }.into())
+    },
+};
+
+/// The control factor of DT and its kin.
+pub(super) const ALPHA: ParameterInfo = ParameterInfo {
+    name: "alpha",
+    default: "1",
+    kind: Kind::Positive,
+    meaning: "control factor, above 0",
+};
 
 /// Accepts iff `q_i < T`, `T = α(B - Q)`.
 #[derive(Clone, Copy, Debug)]
@@ -11,20 +36,20 @@ pub struct DynamicThreshold {
 
 impl Policy for DynamicThreshold {
     #[inline]
-    fn on_arrival(&mut self, view: View<'_>, port: usize, _bytes: u64) -> Verdict {
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
         // Bytes below 2^53 are exact in f64, and so is the product for α a power of two.
-        if (view.buffer.queue(port) as f64) < self.alpha * view.buffer.free() as f64 {
+        if (view.buffer.queue(packet.queue) as f64) < self.alpha * view.buffer.free() as f64 {
             Verdict::Accept
         } else {
             Verdict::Drop
         }
     }
 
-    fn threshold(&self, view: View<'_>, _port: usize) -> Option<u64> {
+    fn threshold(&self, view: View<'_>, _queue: usize) -> Option<u64> {
         Some((self.alpha * view.buffer.free() as f64) as u64)
     }
 
-    fn alpha(&self, _port: usize) -> Option<f64> {
+    fn alpha(&self, _queue: usize) -> Option<f64> {
         Some(self.alpha)
     }
 }

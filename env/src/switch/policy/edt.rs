@@ -1,8 +1,55 @@
 //! Enhanced Dynamic Threshold (Shan, Jiang and Ren, INFOCOM 2015 and IEEE TPDS 2017): absorbs
 //! micro-bursts by lifting the threshold of a port for a bounded time.
 
-use super::{Policy, Verdict, View};
+use super::dt::ALPHA;
+use super::{
+    Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Verdict, View,
+};
+use crate::scenario::Scenario;
 use crate::units::{Rate, Time};
+
+pub(super) static DEFINITION: Definition = Definition {
+    info: PolicyInfo {
+        name: "edt",
+        summary: "Enhanced Dynamic Threshold: lifts the threshold of a port with a micro-burst",
+        rule: "controlled: accept iff q_i < alpha (B - Q); uncontrolled: iff q_i < B/U, U uncontrolled ports",
+        source: "Shan, Jiang and Ren, INFOCOM 2015 and IEEE TPDS 2017",
+        deployment: Deployment::Today,
+        parameters: &[
+            ALPHA,
+            ParameterInfo {
+                name: "c1",
+                default: "3",
+                kind: Kind::Count,
+                meaning: "dequeues in a row that show an underloaded port",
+            },
+            ParameterInfo {
+                name: "c2",
+                default: "floor(alpha B / (1 + alpha N/2)^2) packets",
+                kind: Kind::Count,
+                meaning: "net enqueues that reveal a burst",
+            },
+            ParameterInfo {
+                name: "t1_us",
+                default: "T2 (1 + alpha N) / (1 + alpha N/2)^2",
+                kind: Kind::Positive,
+                meaning: "restart of the counters while controlled, microseconds",
+            },
+            ParameterInfo {
+                name: "t2_us",
+                default: "10000 at 1 Gbit/s, in inverse proportion to the rate",
+                kind: Kind::Positive,
+                meaning: "longest stay in the uncontrolled state, microseconds",
+            },
+        ],
+    },
+    build: |arguments, scenario| {
+        let config = EnhancedDynamicThresholdConfig::from_arguments(arguments, scenario);
+        let queues = scenario.port_count() * scenario.queues_per_port as usize;
+        Ok(EnhancedDynamicThreshold::new(config, queues).into())
+    },
+};
 
 /// Parameters of EDT.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -37,6 +84,27 @@ impl EnhancedDynamicThresholdConfig {
             burst_enqueues: ((alpha * packets / spread) as u32).max(1),
             controlled_period: Time::from_secs_f64(t2 * (1.0 + alpha * n) / spread),
             uncontrolled_period: Time::from_secs_f64(t2),
+        }
+    }
+
+    fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Self {
+        let alpha = arguments.number("alpha").unwrap_or(1.0);
+        let derived = Self::suggested(
+            alpha,
+            scenario.buffer_bytes,
+            scenario.port_count() * scenario.queues_per_port as usize,
+            scenario.rate(),
+        );
+        let time = |name| {
+            let us = arguments.number(name);
+            us.map(|us| Time::from_secs_f64(us * 1e-6))
+        };
+        EnhancedDynamicThresholdConfig {
+            alpha,
+            underload_dequeues: arguments.count("c1").unwrap_or(derived.underload_dequeues),
+            burst_enqueues: arguments.count("c2").unwrap_or(derived.burst_enqueues),
+            controlled_period: time("t1_us").unwrap_or(derived.controlled_period),
+            uncontrolled_period: time("t2_us").unwrap_or(derived.uncontrolled_period),
         }
     }
 }
@@ -148,7 +216,8 @@ impl EnhancedDynamicThreshold {
 
 impl Policy for EnhancedDynamicThreshold {
     #[inline]
-    fn on_arrival(&mut self, view: View<'_>, port: usize, _bytes: u64) -> Verdict {
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        let port = packet.queue;
         self.expire_timers(view.now, port);
         if (view.buffer.queue(port) as f64) < self.limit(view, port) {
             Verdict::Accept
@@ -158,7 +227,8 @@ impl Policy for EnhancedDynamicThreshold {
     }
 
     #[inline]
-    fn on_enqueue(&mut self, view: View<'_>, port: usize, _bytes: u64) {
+    fn on_enqueue(&mut self, view: View<'_>, packet: PacketView) {
+        let port = packet.queue;
         let state = &mut self.ports[port];
         state.dequeues = 0;
         if !state.uncontrolled {
@@ -170,7 +240,8 @@ impl Policy for EnhancedDynamicThreshold {
     }
 
     #[inline]
-    fn on_departure(&mut self, view: View<'_>, port: usize, _bytes: u64) {
+    fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
+        let port = packet.queue;
         self.expire_timers(view.now, port);
         let state = &mut self.ports[port];
         state.dequeues += 1;
@@ -181,10 +252,11 @@ impl Policy for EnhancedDynamicThreshold {
         }
     }
 
-    fn on_drop(&mut self, view: View<'_>, port: usize, _bytes: u64, full: bool) {
+    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
+        let port = packet.queue;
         // A full buffer is noticed without a call of `on_arrival`.
         self.expire_timers(view.now, port);
-        if full {
+        if loss == Loss::Full {
             for port in 0..self.ports.len() {
                 self.control(port, view.now);
             }
@@ -237,70 +309,70 @@ mod tests {
 
     #[test]
     fn a_burst_lifts_the_threshold_until_the_port_is_underloaded() {
-        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16);
+        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16, 1);
         let mut edt = policy(16);
         for packet in 0..8 {
             assert!(!edt.is_uncontrolled(3));
-            edt.on_enqueue(view(&buffer, packet), 3, 1_500);
+            edt.on_enqueue(view(&buffer, packet), PacketView::of_port(3, 1_500));
         }
         assert!(edt.is_uncontrolled(3));
         assert_eq!(edt.threshold(view(&buffer, 8), 3), Some(1_000_000));
         for _ in 0..2 {
-            edt.on_departure(view(&buffer, 9), 3, 1_500);
+            edt.on_departure(view(&buffer, 9), PacketView::of_port(3, 1_500));
         }
-        edt.on_enqueue(view(&buffer, 9), 3, 1_500);
+        edt.on_enqueue(view(&buffer, 9), PacketView::of_port(3, 1_500));
         for _ in 0..2 {
-            edt.on_departure(view(&buffer, 10), 3, 1_500);
+            edt.on_departure(view(&buffer, 10), PacketView::of_port(3, 1_500));
         }
         assert!(
             edt.is_uncontrolled(3),
             "an enqueue starts the count of dequeues afresh"
         );
-        edt.on_departure(view(&buffer, 10), 3, 1_500);
+        edt.on_departure(view(&buffer, 10), PacketView::of_port(3, 1_500));
         assert!(!edt.is_uncontrolled(3));
     }
 
     #[test]
     fn uncontrolled_ports_share_the_buffer_and_leave_after_t2() {
-        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16);
+        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16, 1);
         let mut edt = policy(16);
         for port in [0, 1] {
             for _ in 0..8 {
-                edt.on_enqueue(view(&buffer, 100 * port as u64), port, 1_500);
+                edt.on_enqueue(view(&buffer, 100 * port as u64), PacketView::of_port(port, 1_500));
             }
         }
         assert_eq!(edt.threshold(view(&buffer, 101), 0), Some(500_000));
-        edt.on_arrival(view(&buffer, 10_000), 5, 1_500);
+        edt.on_arrival(view(&buffer, 10_000), PacketView::of_port(5, 1_500));
         assert!(!edt.is_uncontrolled(0) && edt.is_uncontrolled(1));
-        edt.on_arrival(view(&buffer, 10_100), 5, 1_500);
+        edt.on_arrival(view(&buffer, 10_100), PacketView::of_port(5, 1_500));
         assert!(!edt.is_uncontrolled(1));
     }
 
     #[test]
     fn slow_arrivals_are_no_burst() {
-        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16);
+        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16, 1);
         let mut edt = policy(16);
         for packet in 0..100 {
             // T1 is 2.1 ms: seven packets fit before the counters start afresh.
             let now = view(&buffer, 310 * packet);
-            edt.on_arrival(now, 0, 1_500);
-            edt.on_enqueue(now, 0, 1_500);
+            edt.on_arrival(now, PacketView::of_port(0, 1_500));
+            edt.on_enqueue(now, PacketView::of_port(0, 1_500));
         }
         assert!(!edt.is_uncontrolled(0));
     }
 
     #[test]
     fn a_full_buffer_ends_every_exception_and_a_threshold_drop_keeps_the_state() {
-        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16);
+        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16, 1);
         let mut edt = policy(16);
         for port in [0, 1] {
             for _ in 0..8 {
-                edt.on_enqueue(view(&buffer, 0), port, 1_500);
+                edt.on_enqueue(view(&buffer, 0), PacketView::of_port(port, 1_500));
             }
         }
-        edt.on_drop(view(&buffer, 1), 0, 1_500, false);
+        edt.on_drop(view(&buffer, 1), PacketView::of_port(0, 1_500), Loss::Refused);
         assert!(edt.is_uncontrolled(0));
-        edt.on_drop(view(&buffer, 2), 5, 1_500, true);
+        edt.on_drop(view(&buffer, 2), PacketView::of_port(5, 1_500), Loss::Full);
         assert!(!edt.is_uncontrolled(0) && !edt.is_uncontrolled(1));
     }
 }

@@ -1,7 +1,7 @@
 //! Neural Dynamic Threshold's fast path: Dynamic Threshold with its own α on every port, the
 //! counters that decide when α are set anew, and the volumes that the decision is based on.
 
-use super::{Policy, Verdict, View};
+use super::{Loss, PacketView, Policy, Verdict, View};
 use crate::control::{ALPHAS, INITIAL_INDEX, TriggerMode};
 use crate::units::Time;
 
@@ -167,8 +167,8 @@ impl NeuralDynamicThreshold {
 
 impl Policy for NeuralDynamicThreshold {
     #[inline]
-    fn on_arrival(&mut self, view: View<'_>, port: usize, _bytes: u64) -> Verdict {
-        if self.admits(view, port) {
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        if self.admits(view, packet.port) {
             Verdict::Accept
         } else {
             Verdict::Drop
@@ -176,7 +176,8 @@ impl Policy for NeuralDynamicThreshold {
     }
 
     #[inline]
-    fn on_enqueue(&mut self, view: View<'_>, port: usize, bytes: u64) {
+    fn on_enqueue(&mut self, view: View<'_>, packet: PacketView) {
+        let PacketView { port, bytes, .. } = packet;
         self.areas[port].change(view.buffer.queue(port), view.now);
         let volumes = &mut self.volumes[port];
         volumes.enqueued += bytes;
@@ -185,7 +186,8 @@ impl Policy for NeuralDynamicThreshold {
     }
 
     #[inline]
-    fn on_departure(&mut self, view: View<'_>, port: usize, bytes: u64) {
+    fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
+        let PacketView { port, bytes, .. } = packet;
         self.areas[port].change(view.buffer.queue(port), view.now);
         let volumes = &mut self.volumes[port];
         volumes.excess = volumes.excess.saturating_sub(bytes);
@@ -195,7 +197,8 @@ impl Policy for NeuralDynamicThreshold {
     }
 
     #[inline]
-    fn on_drop(&mut self, _view: View<'_>, port: usize, bytes: u64, _full: bool) {
+    fn on_drop(&mut self, _view: View<'_>, packet: PacketView, _loss: Loss) {
+        let PacketView { port, bytes, .. } = packet;
         let volumes = &mut self.volumes[port];
         volumes.dropped += bytes;
         volumes.guarded_drops += bytes;

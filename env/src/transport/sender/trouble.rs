@@ -167,7 +167,8 @@ impl Sender {
 
     fn leave(&mut self, trouble: &mut Trouble, settings: &Settings) {
         if let Phase::Recovery { .. } = trouble.phase {
-            self.window.cwnd = self.window.ssthresh;
+            // What was outstanding, with what had arrived beyond the gap, can exceed the cap.
+            self.window.cwnd = self.window.ssthresh.min(settings.window_cap);
         }
         trouble.phase = Phase::Open;
         if trouble.board.has_loss() {
@@ -194,7 +195,7 @@ impl Sender {
             ssthresh: self.window.ssthresh,
             mss: settings.mss,
         };
-        self.window.cwnd = trouble.prr.window(progress);
+        self.window.cwnd = trouble.prr.window(progress).min(settings.window_cap);
     }
 
     /// The retransmission timer expired (RFC 5681 §3.1, RFC 6298 §5.4-5.6, RFC 6675 §5.1).

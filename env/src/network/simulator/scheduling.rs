@@ -1,0 +1,104 @@
+//! Which packet a port sends next.
+
+use super::Simulator;
+use crate::network::packet::PacketId;
+use crate::scenario::{Scenario, Scheduler};
+use crate::switch::Policy;
+
+/// What the schedulers of all ports share.
+#[derive(Clone, Debug)]
+pub(super) struct Scheduling {
+    scheduler: Scheduler,
+    /// Bytes that a queue may send in its turn, deficit round robin.
+    quantum: u64,
+    /// What is left of them, by queue.
+    deficits: Vec<u64>,
+}
+
+impl Scheduling {
+    pub(super) fn new(scenario: &Scenario) -> Scheduling {
+        let queues = scenario.port_count() * scenario.queues_per_port as usize;
+        Scheduling {
+            scheduler: scenario.scheduler,
+            quantum: scenario.full_packet_bytes(),
+            deficits: vec![0; queues],
+        }
+    }
+}
+
+impl<P: Policy> Simulator<P> {
+    /// Takes the packet that a port sends next.
+    #[inline(always)]
+    pub(super) fn next_of_port(&mut self, port: usize) -> Option<PacketId> {
+        let packet = match self.queues_per_port {
+            1 => self.queues[port].pop_front(&self.packets),
+            _ => self.next_of_several(port),
+        }?;
+        self.ports[port].length -= 1;
+        Some(packet)
+    }
+
+    #[inline(never)]
+    fn next_of_several(&mut self, port: usize) -> Option<PacketId> {
+        if self.ports[port].length == 0 {
+            return None;
+        }
+        let queue = match self.scheduling.scheduler {
+            Scheduler::Strict => self.first_waiting(port, 0),
+            Scheduler::Rr => {
+                let turn = usize::from(self.ports[port].turn);
+                let queue = self.first_waiting(port, turn);
+                self.pass_turn(port, queue);
+                queue
+            }
+            Scheduler::Drr => self.next_by_deficit(port),
+        };
+        self.queues[queue].pop_front(&self.packets)
+    }
+
+    /// The first queue that is not empty, from the one of priority `from` on and round; there must
+    /// be one.
+    fn first_waiting(&self, port: usize, from: usize) -> usize {
+        let (first, queues) = (port * self.queues_per_port, self.queues_per_port);
+        let waiting = |queue: &usize| !self.queues[*queue].is_empty();
+        let mut round = (from..from + queues).map(|priority| first + priority % queues);
+        round.find(waiting).unwrap_or(first)
+    }
+
+    /// The queue after this one is next.
+    fn pass_turn(&mut self, port: usize, queue: usize) {
+        self.ports[port].turn = ((queue + 1) % self.queues_per_port) as u16;
+    }
+
+    /// A queue whose turn begins gets the quantum, and keeps its turn while what it has suffices.
+    /// The port must have a packet.
+    fn next_by_deficit(&mut self, port: usize) -> usize {
+        let first = port * self.queues_per_port;
+        loop {
+            let turn = usize::from(self.ports[port].turn);
+            let queue = first + turn;
+            let Some(head) = self.queues[queue].head() else {
+                self.scheduling.deficits[queue] = 0;
+                self.begin_turn(port, queue);
+                continue;
+            };
+            let bytes = u64::from(self.packets[head].wire_bytes);
+            match self.scheduling.deficits[queue].checked_sub(bytes) {
+                Some(left) => {
+                    self.scheduling.deficits[queue] = left;
+                    return queue;
+                }
+                None => self.begin_turn(port, queue),
+            }
+        }
+    }
+
+    /// Ends the turn of `queue` and begins that of the one behind it.
+    fn begin_turn(&mut self, port: usize, queue: usize) {
+        self.pass_turn(port, queue);
+        let next = port * self.queues_per_port + usize::from(self.ports[port].turn);
+        if !self.queues[next].is_empty() {
+            self.scheduling.deficits[next] += self.scheduling.quantum;
+        }
+    }
+}
