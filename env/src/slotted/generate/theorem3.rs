@@ -6,9 +6,11 @@ use crate::slotted::{Arrivals, Order, Packet, SlottedError};
 ///
 /// With `a = B/n` and `k = a^m`, every port gets one packet of work `k` and `a - 1` of work `k/a`;
 /// when these could have been done, `a - 1` of work `k/a²`, and so on down to 1, then `a` of work
-/// 1. LWD works on the first packet all the time; the proof's schedule leaves it out. A round takes
-/// `k - 1 + a` slots and ends with empty buffers. The ports take turns within a slot: in any other
-/// order LWD would push out of the ports that are yet to come.
+/// one. LWD works on the first packet all the time; the proof's schedule leaves it out. Every round
+/// takes `k - 1 + a` slots and ends with empty buffers.
+///
+/// The ports take turns within a slot: in any other order LWD would push out of the ports that are
+/// yet to come.
 pub(super) fn arrivals(setup: &Setup) -> Result<Arrivals, SlottedError> {
     setup.needs_ports(1)?;
     let share = setup.share()?;
