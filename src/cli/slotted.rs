@@ -188,7 +188,8 @@ fn against_the_proof(
     let Some(prediction) = arrivals.prediction() else {
         return String::new();
     };
-    let of_theorem = prediction.policies.contains(&policy.name())
+    // With parameters other than the defaults it is another policy.
+    let of_theorem = prediction.policies.contains(&policy.to_string().as_str())
         && prediction.order.is_none_or(|order| order == switch.order);
     let expected = match policy {
         PolicySpec::ScriptedOptimum => prediction.optimum,

@@ -95,6 +95,17 @@ proptest! {
     }
 
     #[test]
+    fn the_perfect_oracle_names_the_packets_that_lqd_loses(instance in unit_instances(9, 12, 120)) {
+        let packets = instance.arrivals.packets();
+        let mut queues = Packets::new(&instance.switch, Kind::Unit);
+        let mut kept = Kept(vec![true; packets.len()]);
+        run(&mut queues, &mut LongestQueueDrop, packets, None, &mut kept).unwrap();
+        let drops = drops_of_lqd(&instance.switch, packets).unwrap();
+        let kept_by_oracle: Vec<_> = drops.iter().map(|drop| !drop).collect();
+        prop_assert_eq!(kept.0, kept_by_oracle);
+    }
+
+    #[test]
     fn perfect_predictions_transmit_what_lqd_transmits(
         ports in 1..6_u32,
         share in 1..5_u64,

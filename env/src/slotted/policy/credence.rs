@@ -1,10 +1,12 @@
+use std::collections::VecDeque;
+
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::virtual_lqd::VirtualLqd;
 use super::{Afterwards, LongestQueueDrop, Policy, Verdict, unit_only};
 use crate::rng;
-use crate::slotted::queues::{Arrival, Packets, Queues};
-use crate::slotted::{Fate, Kind, Observer, Order, Packet, SlottedError, Switch, run};
+use crate::slotted::queues::{Arrival, Counts, Queues};
+use crate::slotted::{NoObserver, Packet, SlottedError, Switch, run};
 
 /// Credence (Algorithm 1): FollowLQD that also asks an oracle whether LQD would lose the packet,
 /// and a safeguard that accepts while the longest queue is below `B/N`.
@@ -56,34 +58,52 @@ impl Policy for Credence {
     }
 }
 
-struct Losses(Vec<bool>);
-
-impl<S> Observer<S> for Losses {
-    fn lost(&mut self, index: usize, _fate: Fate) {
-        self.0[index] = true;
-    }
-}
-
 /// Which of the arrivals LQD drops or pushes out: the perfect oracle.
 ///
 /// # Errors
 /// Packets that are not unit packets.
 pub fn drops_of_lqd(switch: &Switch, packets: &[Packet]) -> Result<Vec<bool>, SlottedError> {
-    unit_only("credence", "lqd, bpd, bad, lwd, mtvd and mrd", packets)?;
-    // Unit packets leave in order of arrival under either order; this one is cheaper.
-    let switch = Switch {
-        order: Order::Fifo,
-        ..*switch
+    let mut recording = Recording {
+        stored: vec![VecDeque::new(); switch.ports as usize],
+        lost: vec![false; packets.len()],
     };
-    let mut losses = Losses(vec![false; packets.len()]);
-    run(
-        &mut Packets::new(&switch, Kind::Unit),
-        &mut LongestQueueDrop,
-        packets,
-        None,
-        &mut losses,
-    )?;
-    Ok(losses.0)
+    let mut queues = Counts::new(switch);
+    run(&mut queues, &mut recording, packets, None, &mut NoObserver)?;
+    Ok(recording.lost)
+}
+
+/// LQD on unit packets, which counts lengths only, with the packets of every queue beside it.
+struct Recording {
+    stored: Vec<VecDeque<usize>>,
+    lost: Vec<bool>,
+}
+
+impl Policy for Recording {
+    fn check(&self, packets: &[Packet]) -> Result<(), SlottedError> {
+        unit_only("credence", "lqd, bpd, bad, lwd, mtvd and mrd", packets)
+    }
+
+    fn admit<Q: Queues>(&mut self, queues: &Q, arrival: &Arrival) -> Verdict {
+        let verdict = LongestQueueDrop.admit(queues, arrival);
+        match verdict {
+            Verdict::Drop => self.lost[arrival.index] = true,
+            Verdict::PushOut { port, .. } => {
+                if let Some(last) = self.stored[port].pop_back() {
+                    self.lost[last] = true;
+                }
+                self.stored[arrival.port()].push_back(arrival.index);
+            }
+            Verdict::Accept => self.stored[arrival.port()].push_back(arrival.index),
+        }
+        verdict
+    }
+
+    fn after_transmission<Q: Queues>(&mut self, _queues: &Q, _transmitted: u64) -> Afterwards {
+        for queue in &mut self.stored {
+            queue.pop_front();
+        }
+        Afterwards::Keep
+    }
 }
 
 /// The predictions, each inverted with probability `flip`.

@@ -40,25 +40,31 @@ impl Packets {
         }
     }
 
-    /// Whether the order of a queue puts its largest work last.
-    fn work_rises(&self) -> bool {
-        self.order == Order::Pq && self.kind != Kind::Value
+    /// Whether the last packet of a queue is the one with the largest work that arrived last.
+    fn largest_work_is_last(&self) -> bool {
+        match self.order {
+            Order::Pq => self.kind != Kind::Value,
+            Order::Fifo => self.kind != Kind::Work,
+        }
     }
 
-    /// Whether the order of a queue puts its smallest value last.
-    fn value_falls(&self) -> bool {
-        self.order == Order::Pq && self.kind != Kind::Work
+    /// Whether the last packet of a queue is the one with the smallest value that arrived last.
+    fn smallest_value_is_last(&self) -> bool {
+        match self.order {
+            Order::Pq => self.kind != Kind::Work,
+            Order::Fifo => self.kind != Kind::Value,
+        }
     }
 
     fn position(&self, port: usize, victim: Victim) -> usize {
         let packets = &self.queues[port].packets;
         let last = packets.len() - 1;
         let chosen = match victim {
-            Victim::LargestWork if !self.work_rises() => packets
+            Victim::LargestWork if !self.largest_work_is_last() => packets
                 .iter()
                 .enumerate()
                 .max_by_key(|(_, packet)| (packet.remaining, packet.index)),
-            Victim::SmallestValue if !self.value_falls() => packets
+            Victim::SmallestValue if !self.smallest_value_is_last() => packets
                 .iter()
                 .enumerate()
                 .max_by_key(|(_, packet)| (Reverse(packet.value), packet.index)),
@@ -114,7 +120,7 @@ impl Queues for Packets {
 
     fn largest_work(&self, port: usize) -> u64 {
         let packets = &self.queues[port].packets;
-        let largest = if self.work_rises() {
+        let largest = if self.kind != Kind::Work || self.largest_work_is_last() {
             packets.back().map(|packet| packet.remaining)
         } else {
             packets.iter().map(|packet| packet.remaining).max()
@@ -124,7 +130,7 @@ impl Queues for Packets {
 
     fn smallest_value(&self, port: usize) -> Option<u64> {
         let packets = &self.queues[port].packets;
-        let smallest = if self.value_falls() {
+        let smallest = if self.kind != Kind::Value || self.smallest_value_is_last() {
             packets.back().map(|packet| packet.value)
         } else {
             packets.iter().map(|packet| packet.value).min()
