@@ -27,7 +27,8 @@ fn paint(svg: &mut String, result: &Figure14) -> Result<(), Box<dyn std::error::
     let all = all
         .chain(levels.map(|level| level.1))
         .filter(|r| r.is_finite());
-    let top = all.fold(1.0_f64, f64::max) * 1.08;
+    // Space above for the names.
+    let top = all.fold(1.0_f64, f64::max) * 1.3;
     let bottom = 0.9_f64;
 
     let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
