@@ -12,6 +12,7 @@ mod policy;
 mod scenario;
 mod scenarios;
 mod sim;
+mod slotted;
 mod trace;
 mod train;
 
@@ -100,6 +101,7 @@ enum Command {
     Infer(infer::InferArgs),
     Policies(policies::PoliciesArgs),
     Scenarios(scenarios::ScenariosArgs),
+    Slotted(slotted::SlottedArgs),
     Bench(bench::BenchArgs),
 }
 
@@ -139,6 +141,7 @@ fn run(cli: Cli) -> CliResult {
         Command::Infer(args) => infer::run(args, &common),
         Command::Policies(args) => policies::run(args, &common),
         Command::Scenarios(args) => scenarios::run(args, &common),
+        Command::Slotted(args) => slotted::run(args, &common),
         Command::Bench(args) => bench::run(args, &common),
     }
 }

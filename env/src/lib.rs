@@ -6,6 +6,7 @@ pub mod gym;
 pub mod network;
 pub mod rng;
 pub mod scenario;
+pub mod slotted;
 pub mod switch;
 pub mod traffic;
 pub mod transport;

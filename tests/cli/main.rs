@@ -9,4 +9,5 @@ mod help;
 mod inference;
 mod listings;
 mod simulation;
+mod slotted;
 mod training;

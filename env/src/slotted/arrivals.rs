@@ -1,0 +1,227 @@
+use super::{Order, SlottedError, Switch};
+
+/// A packet of the model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packet {
+    /// Slot of its arrival, from 0.
+    pub slot: u64,
+    /// Port that it leaves by, from 0.
+    pub port: u32,
+    /// Cycles of work that it needs, at least 1.
+    pub work: u32,
+    /// What its transmission is worth, at least 1.
+    pub value: u32,
+}
+
+impl Packet {
+    /// A packet with work 1 and value 1.
+    pub const fn unit(slot: u64, port: u32) -> Packet {
+        Packet {
+            slot,
+            port,
+            work: 1,
+            value: 1,
+        }
+    }
+}
+
+/// What distinguishes the packets of a list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Nothing: work 1, value 1.
+    Unit,
+    /// Their work; all values are 1.
+    Work,
+    /// Their value; all work is 1.
+    Value,
+}
+
+/// What a proof says of the arrivals that it constructs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Prediction {
+    /// The theorem.
+    pub theorem: &'static str,
+    /// The policies that it is about.
+    pub policies: &'static [&'static str],
+    /// The order that it is about; `None` where the order makes no difference.
+    pub order: Option<Order>,
+    /// Value that these policies transmit by the end of the last round: the finite-size formula.
+    pub algorithm: u64,
+    /// Value that the proof's own schedule transmits by then.
+    pub optimum: u64,
+    /// The ratio that the paper states.
+    pub paper: f64,
+}
+
+impl Prediction {
+    /// The ratio of the finite-size formula.
+    pub fn ratio(&self) -> f64 {
+        self.optimum as f64 / self.algorithm as f64
+    }
+}
+
+/// Packets in order of arrival, and what is known of them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Arrivals {
+    packets: Vec<Packet>,
+    rounds_end: Option<u64>,
+    script: Option<Vec<bool>>,
+    prediction: Option<Prediction>,
+}
+
+impl Arrivals {
+    /// The latest slot of an arrival.
+    pub const MAX_SLOT: u64 = 1 << 50;
+    /// The largest work and the largest value.
+    pub const MAX_WORK: u32 = 1_000_000;
+
+    /// A list of packets for a switch with `ports` ports.
+    ///
+    /// # Errors
+    /// Slots that decrease, a port out of range, work or value 0 or above
+    /// [`MAX_WORK`](Arrivals::MAX_WORK), both work and values. The message counts packets from 1.
+    pub fn new(packets: Vec<Packet>, ports: u32) -> Result<Arrivals, SlottedError> {
+        let mut check = Check::new(ports);
+        for (index, packet) in packets.iter().enumerate() {
+            check.packet(packet).map_err(|problem| {
+                SlottedError::Input(format!("packet {}: {problem}", index + 1))
+            })?;
+        }
+        Ok(Arrivals {
+            packets,
+            ..Arrivals::default()
+        })
+    }
+
+    /// The arrivals of a proof: its rounds end with slot `rounds_end` (excluded), its schedule
+    /// accepts the packets marked in `script`.
+    pub(super) fn constructed(
+        packets: Vec<Packet>,
+        rounds_end: u64,
+        script: Option<Vec<bool>>,
+        prediction: Option<Prediction>,
+    ) -> Arrivals {
+        Arrivals {
+            packets,
+            rounds_end: Some(rounds_end),
+            script,
+            prediction,
+        }
+    }
+
+    /// The packets in order of arrival.
+    pub fn packets(&self) -> &[Packet] {
+        &self.packets
+    }
+
+    /// Number of slots of all rounds, where there are rounds.
+    pub fn rounds_end(&self) -> Option<u64> {
+        self.rounds_end
+    }
+
+    /// Which packets the proof's own schedule accepts, where there is one.
+    pub fn script(&self) -> Option<&[bool]> {
+        self.script.as_deref()
+    }
+
+    /// What the proof says of them, where there is one.
+    pub fn prediction(&self) -> Option<&Prediction> {
+        self.prediction.as_ref()
+    }
+
+    /// What distinguishes the packets.
+    pub fn kind(&self) -> Kind {
+        self.packets
+            .iter()
+            .find_map(|packet| {
+                if packet.work > 1 {
+                    Some(Kind::Work)
+                } else if packet.value > 1 {
+                    Some(Kind::Value)
+                } else {
+                    None
+                }
+            })
+            .unwrap_or(Kind::Unit)
+    }
+
+    /// Whether they fit a switch: a list made for more ports may not.
+    pub(super) fn check_ports(&self, switch: &Switch) -> Result<(), SlottedError> {
+        match self.packets.iter().find(|p| p.port >= switch.ports) {
+            Some(packet) => Err(SlottedError::Input(format!(
+                "port: must be below {} (the switch's ports), found {}",
+                switch.ports, packet.port
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks packets one by one.
+pub(super) struct Check {
+    ports: u32,
+    last_slot: u64,
+    kind: Kind,
+}
+
+impl Check {
+    pub(super) fn new(ports: u32) -> Check {
+        Check {
+            ports,
+            last_slot: 0,
+            kind: Kind::Unit,
+        }
+    }
+
+    /// What is wrong with the next packet.
+    pub(super) fn packet(&mut self, packet: &Packet) -> Result<(), String> {
+        if packet.slot > Arrivals::MAX_SLOT {
+            return Err(format!(
+                "slot: must be at most {}, found {}",
+                Arrivals::MAX_SLOT,
+                packet.slot
+            ));
+        }
+        if packet.slot < self.last_slot {
+            return Err(format!(
+                "slot: {} after slot {}; packets must be in order of arrival",
+                packet.slot, self.last_slot
+            ));
+        }
+        self.last_slot = packet.slot;
+        if packet.port >= self.ports {
+            return Err(format!(
+                "port: must be from 0 to {}, found {}",
+                self.ports - 1,
+                packet.port
+            ));
+        }
+        for (field, amount) in [("work", packet.work), ("value", packet.value)] {
+            if !(1..=Arrivals::MAX_WORK).contains(&amount) {
+                return Err(format!(
+                    "{field}: must be from 1 to {}, found {amount}",
+                    Arrivals::MAX_WORK
+                ));
+            }
+        }
+        self.one_kind(packet)
+    }
+
+    fn one_kind(&mut self, packet: &Packet) -> Result<(), String> {
+        match (self.kind, packet.work > 1, packet.value > 1) {
+            (_, true, true) | (Kind::Work, _, true) | (Kind::Value, true, _) => Err(format!(
+                "work: {} and value: {}; the model has packets with work and value 1, or with a value and work 1, not both in one list",
+                packet.work, packet.value
+            )),
+            (Kind::Unit, true, _) => {
+                self.kind = Kind::Work;
+                Ok(())
+            }
+            (Kind::Unit, _, true) => {
+                self.kind = Kind::Value;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
