@@ -1,10 +1,11 @@
-//! Compiles the shipped weights into the binary where the repository has them, so that the binary
-//! alone is enough to use them.
+//! Compiles the shipped weights and tuned parameters into the binary where the repository has them,
+//! so that the binary alone is enough to use them.
 
 use std::path::Path;
 use std::{env, fs, io};
 
 const FOLDER: &str = "checkpoints/ndt-fct";
+const TUNED: &str = "checkpoints/tuned";
 const FILES: [&str; 2] = ["manifest.json", "actor.safetensors"];
 
 fn main() -> io::Result<()> {
@@ -19,5 +20,32 @@ fn main() -> io::Result<()> {
         "None".to_owned()
     };
     let code = format!("/// Manifest and weights.\nconst FILES: Option<[&[u8]; 2]> = {files};\n");
-    fs::write(Path::new(&variable("OUT_DIR")?).join("shipped.rs"), code)
+    let out = variable("OUT_DIR")?;
+    fs::write(Path::new(&out).join("shipped.rs"), code)?;
+    let tuned = tuned(&Path::new(&variable("CARGO_MANIFEST_DIR")?).join(TUNED))?;
+    fs::write(Path::new(&out).join("tuned.rs"), tuned)
+}
+
+/// Every file of tuned parameters with its name.
+fn tuned(folder: &Path) -> io::Result<String> {
+    let mut paths = Vec::new();
+    if folder.is_dir() {
+        for entry in fs::read_dir(folder)? {
+            paths.push(entry?.path());
+        }
+    }
+    paths.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "json")
+    });
+    paths.sort();
+    let entry = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap_or_default();
+        format!("({name:?}, include_str!({path:?}))")
+    };
+    let entries: Vec<String> = paths.iter().map(entry).collect();
+    Ok(format!(
+        "/// Tuned parameters, a file per scenario: name and text.\nconst BUILT_IN: &[(&str, &str)] = &[{}];\n",
+        entries.join(", ")
+    ))
 }

@@ -15,6 +15,7 @@ mod sim;
 mod slotted;
 mod trace;
 mod train;
+mod tune;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -98,6 +99,7 @@ enum Command {
     Eval(eval::EvalArgs),
     Sim(sim::SimArgs),
     Trace(trace::TraceArgs),
+    Tune(tune::TuneArgs),
     Infer(infer::InferArgs),
     Policies(policies::PoliciesArgs),
     Scenarios(scenarios::ScenariosArgs),
@@ -138,6 +140,7 @@ fn run(cli: Cli) -> CliResult {
         Command::Eval(args) => eval::run(args, &common),
         Command::Sim(args) => sim::run(args, &common),
         Command::Trace(args) => trace::run(args, &common),
+        Command::Tune(args) => tune::run(args, &common),
         Command::Infer(args) => infer::run(args, &common),
         Command::Policies(args) => policies::run(args, &common),
         Command::Scenarios(args) => scenarios::run(args, &common),

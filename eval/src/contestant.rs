@@ -48,6 +48,7 @@ pub struct Contestant {
 #[derive(Clone, Debug)]
 enum Kind {
     Rule(PolicySpec),
+    Tuned(PolicySpec),
     Learned {
         actor: Box<FastActor>,
         origin: String,
@@ -60,6 +61,14 @@ impl Contestant {
         Contestant {
             name: spec.to_string(),
             kind: Kind::Rule(spec),
+        }
+    }
+
+    /// A rule with parameters that were tuned on training traces.
+    pub fn tuned(spec: PolicySpec) -> Contestant {
+        Contestant {
+            name: spec.to_string(),
+            kind: Kind::Tuned(spec),
         }
     }
 
@@ -112,9 +121,9 @@ impl Contestant {
     pub fn role(&self) -> Role {
         match &self.kind {
             Kind::Learned { .. } => Role::Learned,
-            Kind::Rule(_) if self.name == BASELINE => Role::Baseline,
-            Kind::Rule(_) if self.name == UNLIMITED => Role::Reference,
-            Kind::Rule(_) => Role::Heuristic,
+            _ if self.name == BASELINE => Role::Baseline,
+            _ if self.name == UNLIMITED => Role::Reference,
+            Kind::Rule(_) | Kind::Tuned(_) => Role::Heuristic,
         }
     }
 
@@ -122,6 +131,7 @@ impl Contestant {
     pub fn entry(&self) -> Entry {
         let origin = match &self.kind {
             Kind::Learned { origin, .. } => origin.clone(),
+            Kind::Tuned(_) => "tuned on training traces".to_owned(),
             Kind::Rule(_) => String::new(),
         };
         Entry {
@@ -142,7 +152,7 @@ impl Contestant {
         timeline: Option<Time>,
     ) -> Result<Outcome, SimError> {
         match &self.kind {
-            Kind::Rule(spec) => {
+            Kind::Rule(spec) | Kind::Tuned(spec) => {
                 let mut simulator = spec.simulator(scenario, trace)?;
                 if let Some(interval) = timeline {
                     simulator.record_timeline(interval);

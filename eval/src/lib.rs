@@ -18,6 +18,7 @@ pub mod summary;
 #[cfg(test)]
 mod synthetic;
 pub mod table;
+pub mod tune;
 pub mod verdict;
 mod window;
 

@@ -1,6 +1,7 @@
 //! `bufgym bench`: the speeds that matter, measured separately.
 
 mod learn;
+mod policies;
 mod simulate;
 
 use std::io::Write as _;
@@ -20,6 +21,7 @@ use simulate::Load;
 #[command(
     after_help = "Figures depend on the machine and on what else runs on it.\n\nExamples:\n  \
     bufgym bench\n  \
+    bufgym bench --policies --seconds 10\n  \
     bufgym bench --seconds 10 --json > bench.json"
 )]
 pub struct BenchArgs {
@@ -28,6 +30,9 @@ pub struct BenchArgs {
     /// Time given to each measurement
     #[arg(long, value_name = "S", default_value_t = 3.0, allow_negative_numbers = true, value_parser = seconds)]
     seconds: f64,
+    /// Measure what every policy costs per packet, and nothing else
+    #[arg(long)]
+    policies: bool,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -53,6 +58,9 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
     let scenario = args.scenario.resolve()?;
     let seed = common.seed();
     let budget = Duration::from_secs_f64(args.seconds);
+    if args.policies {
+        return policies::run(&scenario, seed, budget, common);
+    }
     let threads = rayon::current_num_threads();
     let line = |label: String, figure: String| {
         let line = format!("{label:<44}{figure}");

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use bufgym::env::network::SimError;
+use bufgym::env::scenario::Scenario;
 use bufgym::eval::{self, Contestant, EvalConfig, EvalError};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -44,7 +46,7 @@ const DEFAULT_RULES: [&str; 4] = ["dt", "edt", "st", "cs"];
 /// Runs the command.
 pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     let scenario = args.scenario.resolve()?;
-    let (contestants, note) = contestants(&args.policy)?;
+    let (contestants, note) = contestants(&args.policy, &scenario)?;
     let output = args
         .out
         .as_deref()
@@ -88,23 +90,34 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
 }
 
 /// The policies asked for, or the default ones; and what a person should know about them.
-fn contestants(policies: &[String]) -> CliResult<(Vec<Contestant>, Option<&'static str>)> {
+fn contestants(
+    policies: &[String],
+    scenario: &Scenario,
+) -> CliResult<(Vec<Contestant>, Option<&'static str>)> {
     if !policies.is_empty() {
-        let named: CliResult<_> = policies.iter().map(|text| policy::parse(text)).collect();
+        let named: CliResult<_> = policies
+            .iter()
+            .map(|text| policy::parse(text, scenario))
+            .collect();
         return Ok((named?, None));
     }
     let shipped = policy::shipped()?;
     let note = shipped
         .is_none()
         .then_some("this program was built without weights: comparing rules only");
-    let rules = DEFAULT_RULES.iter().map(|text| policy::parse(text));
+    let rules = DEFAULT_RULES
+        .iter()
+        .map(|text| policy::parse(text, scenario));
     let all: CliResult<_> = shipped.into_iter().map(Ok).chain(rules).collect();
     Ok((all?, note))
 }
 
 fn classify(error: EvalError) -> CliError {
-    match error {
+    match &error {
         EvalError::Scenario(_) | EvalError::NoTraces => CliError::input(error),
+        EvalError::Simulation { source, .. } if matches!(**source, SimError::Policy(_)) => {
+            CliError::input(error)
+        }
         _ => CliError::failure(error),
     }
 }

@@ -2,22 +2,28 @@
 
 use std::path::Path;
 
+use bufgym::env::scenario::Scenario;
 use bufgym::eval::Contestant;
 use bufgym::models::ActorWeights;
 use bufgym::models::checkpoint::{self, Manifest};
 
 use super::error::{CliError, CliResult, ResultExt as _};
+use super::tune;
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
 /// The policy string of the shipped weights.
 pub const SHIPPED: &str = "ndt";
 
-/// The policy that `text` names: a rule, `ndt:DIR`, or `ndt` for the shipped weights.
+/// The policy that `text` names: a rule, a rule `:tuned` for the scenario, `ndt:DIR`, or `ndt` for
+/// the shipped weights.
 ///
 /// # Errors
 /// Bad input: no such policy, or a checkpoint that cannot be used.
-pub fn parse(text: &str) -> CliResult<Contestant> {
+pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Contestant> {
+    if let Some(tuned) = tune::tuned(text, scenario)? {
+        return Ok(tuned);
+    }
     if text != SHIPPED {
         return text.parse().or_bad_input();
     }

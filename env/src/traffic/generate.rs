@@ -47,6 +47,7 @@ pub fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     };
     for (id, flow) in trace.flows.iter_mut().enumerate() {
         flow.id = id as u64;
+        flow.priority = (id % scenario.queues_per_port as usize) as u8;
     }
     trace
 }

@@ -1,0 +1,268 @@
+//! The best parameters of a policy on training traces, so that comparisons can be made against
+//! tuned baselines.
+//!
+//! A coordinate search: one parameter after the other takes the values of a grid while the rest
+//! stay. The values of a parameter race by successive halving (Jamieson and Talwalkar, AISTATS
+//! 2016): all run the first traces, the better ones more of them. All runs are paired, every
+//! candidate on the same traces, and judged by the mean ratio of their mean FCT to that of DT
+//! (α = 1) there.
+
+mod grid;
+mod store;
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use bufgym_env::network::{Outcome, SimError};
+use bufgym_env::rng::Split;
+use bufgym_env::scenario::Scenario;
+use bufgym_env::switch::PolicySpec;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::evaluate::{EvalError, NumberedTrace, split_traces};
+
+pub use grid::values;
+pub use store::{StoreError, Stored, StoredPolicy};
+
+/// Traces of a search unless told otherwise.
+pub const TRACES: u64 = 64;
+
+/// Times every parameter has its turn, at most.
+const PASSES: usize = 2;
+
+/// What to search and on what.
+#[derive(Clone, Debug)]
+pub struct TuneConfig {
+    /// Switch, transport and traffic.
+    pub scenario: Scenario,
+    /// The policy; parameters given in it are where the search starts.
+    pub policy: PolicySpec,
+    /// Training traces, at least 1.
+    pub traces: u64,
+    /// Seed from which the seeds of the traces follow.
+    pub seed: u64,
+}
+
+/// One set of parameters that was tried.
+#[derive(Clone, Debug, Serialize)]
+pub struct Candidate {
+    /// The policy string.
+    pub policy: String,
+    /// Traces it ran.
+    pub traces: usize,
+    /// Mean over them of its mean FCT over DT's.
+    pub ratio_to_dt: f64,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tuning {
+    /// The best policy string, on all traces.
+    pub best: Candidate,
+    /// The one that the search started from, on all traces.
+    pub start: Candidate,
+    /// Everything that was tried, the best of those that ran most traces first.
+    pub tried: Vec<Candidate>,
+    /// Parameters that have no grid: paths.
+    pub not_tuned: Vec<&'static str>,
+    /// Simulations run.
+    pub simulations: usize,
+    /// Wall time, seconds.
+    pub wall_s: f64,
+}
+
+/// Called after every round with what is best so far.
+pub type OnRound<'a> = &'a mut dyn FnMut(&Candidate);
+
+/// Searches the parameters of a policy on training traces, in parallel. The result does not depend
+/// on the number of threads.
+///
+/// # Errors
+/// When there is no trace, when the scenario makes no sense, or when the policy as it was given
+/// does not fit it. Values of the grid that do not fit are passed over.
+pub fn tune(config: &TuneConfig, on_round: OnRound<'_>) -> Result<Tuning, EvalError> {
+    let started = Instant::now();
+    if config.traces == 0 {
+        return Err(EvalError::NoTraces);
+    }
+    let traces = split_traces(&config.scenario, Split::Train, config.seed, config.traces)?;
+    let mut race = Race::new(&config.scenario, &traces)?;
+    let mut best = config.policy.clone();
+    race.run(&best, traces.len())?;
+    let parameters = config.policy.info().parameters;
+    let mut not_tuned = Vec::new();
+    for pass in 0..PASSES {
+        let before = best.clone();
+        for parameter in parameters {
+            let values = grid::values(parameter, &config.scenario);
+            if values.is_empty() && pass == 0 {
+                not_tuned.push(parameter.name);
+            }
+            let others = values
+                .iter()
+                .filter_map(|value| best.clone().with(parameter.name, value).ok());
+            let field: Vec<PolicySpec> = std::iter::once(best.clone()).chain(others).collect();
+            best = race.winner(field)?;
+            on_round(&race.candidate(&best));
+        }
+        if best == before || parameters.len() < 2 {
+            break;
+        }
+    }
+    race.run(&best, traces.len())?;
+    let mut tried: Vec<Candidate> = race
+        .results
+        .keys()
+        .map(|policy| race.candidate_named(policy))
+        .collect();
+    tried.sort_by(|a, b| {
+        let longer = b.traces.cmp(&a.traces);
+        let better = a.ratio_to_dt.total_cmp(&b.ratio_to_dt);
+        longer.then(better).then(a.policy.cmp(&b.policy))
+    });
+    Ok(Tuning {
+        best: race.candidate(&best),
+        start: race.candidate(&config.policy),
+        tried,
+        not_tuned,
+        simulations: race.simulations,
+        wall_s: started.elapsed().as_secs_f64(),
+    })
+}
+
+/// Candidates on the same traces.
+struct Race<'a> {
+    scenario: &'a Scenario,
+    traces: &'a [NumberedTrace],
+    /// Mean FCT of DT (α = 1) by trace, milliseconds.
+    baseline: Vec<f64>,
+    /// Ratios to it on the first traces, by policy string; none where the parameters do not fit.
+    results: HashMap<String, Vec<f64>>,
+    simulations: usize,
+}
+
+impl<'a> Race<'a> {
+    fn new(scenario: &'a Scenario, traces: &'a [NumberedTrace]) -> Result<Race<'a>, EvalError> {
+        let dt = PolicySpec::baseline();
+        let run = |trace| mean_fct(scenario, &dt, trace);
+        let baseline: Result<Vec<f64>, EvalError> = traces.par_iter().map(run).collect();
+        Ok(Race {
+            scenario,
+            traces,
+            baseline: baseline?,
+            results: HashMap::new(),
+            simulations: traces.len(),
+        })
+    }
+
+    /// Runs one policy on the first `count` traces.
+    fn run(&mut self, policy: &PolicySpec, count: usize) -> Result<(), EvalError> {
+        self.run_all(std::slice::from_ref(policy), count).map(drop)
+    }
+
+    /// Runs all on the first `count` traces, except where they did; returns those that fit.
+    fn run_all(
+        &mut self,
+        field: &[PolicySpec],
+        count: usize,
+    ) -> Result<Vec<PolicySpec>, EvalError> {
+        let done = |policy: &PolicySpec| self.results.get(&policy.to_string()).map_or(0, Vec::len);
+        let jobs: Vec<(&PolicySpec, usize)> = field
+            .iter()
+            .flat_map(|policy| (done(policy)..count).map(move |trace| (policy, trace)))
+            .collect();
+        let ratios: Vec<Result<f64, EvalError>> = jobs
+            .par_iter()
+            .map(|&(policy, trace)| {
+                let fct = mean_fct(self.scenario, policy, &self.traces[trace])?;
+                Ok(fct / self.baseline[trace])
+            })
+            .collect();
+        self.simulations += jobs.len();
+        let mut refused: HashMap<String, EvalError> = HashMap::new();
+        for ((policy, _), ratio) in jobs.iter().zip(ratios) {
+            match ratio {
+                Ok(ratio) => self
+                    .results
+                    .entry(policy.to_string())
+                    .or_default()
+                    .push(ratio),
+                Err(error) => {
+                    refused.entry(policy.to_string()).or_insert(error);
+                }
+            }
+        }
+        let fits = |policy: &&PolicySpec| !refused.contains_key(&policy.to_string());
+        let left: Vec<PolicySpec> = field.iter().filter(fits).cloned().collect();
+        match refused.into_values().next() {
+            Some(error) if left.is_empty() => Err(error),
+            _ => Ok(left),
+        }
+    }
+
+    /// Successive halving: an eighth of the traces for all, three eighths for the better third, all
+    /// for the best two. The first of the field is never left out before the end.
+    fn winner(&mut self, field: Vec<PolicySpec>) -> Result<PolicySpec, EvalError> {
+        let all = self.traces.len();
+        let mut left = field;
+        left.dedup();
+        for (count, kept) in [
+            (all.div_ceil(8), left.len().div_ceil(3).max(3)),
+            ((3 * all).div_ceil(8), 2),
+        ] {
+            left = self.run_all(&left, count)?;
+            let first = left[0].clone();
+            self.rank(&mut left, count);
+            left.truncate(kept);
+            if !left.contains(&first) {
+                left.push(first);
+            }
+        }
+        left = self.run_all(&left, all)?;
+        self.rank(&mut left, all);
+        Ok(left.swap_remove(0))
+    }
+
+    /// Best first, by the first `count` traces; a stable sort.
+    fn rank(&self, field: &mut [PolicySpec], count: usize) {
+        let score = |policy: &PolicySpec| mean(&self.results[&policy.to_string()][..count]);
+        field.sort_by(|a, b| score(a).total_cmp(&score(b)));
+    }
+
+    fn candidate(&self, policy: &PolicySpec) -> Candidate {
+        self.candidate_named(&policy.to_string())
+    }
+
+    fn candidate_named(&self, policy: &str) -> Candidate {
+        let ratios = &self.results[policy];
+        Candidate {
+            policy: policy.to_owned(),
+            traces: ratios.len(),
+            ratio_to_dt: mean(ratios),
+        }
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn mean_fct(
+    scenario: &Scenario,
+    policy: &PolicySpec,
+    numbered: &NumberedTrace,
+) -> Result<f64, EvalError> {
+    let outcome: Result<Outcome, SimError> = policy
+        .simulator(scenario, &numbered.trace)
+        .map(|mut simulator| simulator.run());
+    let outcome = outcome.map_err(|source| EvalError::Simulation {
+        policy: policy.to_string(),
+        trace: numbered.index,
+        source: Box::new(source),
+    })?;
+    Ok(outcome.summary.mean_fct_ms)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! Which values of a parameter are tried.
+
+use bufgym_env::scenario::Scenario;
+use bufgym_env::switch::ParameterInfo;
+use bufgym_env::switch::policy::Kind;
+
+/// The values of a parameter that a search tries: factors of two around the default, or where that
+/// is derived, orders of magnitude that contain it; shares of the buffer for bytes; every word of
+/// a choice. Empty for paths.
+pub fn values(parameter: &ParameterInfo, scenario: &Scenario) -> Vec<String> {
+    let default: Option<f64> = parameter.default.parse().ok();
+    let powers = |base: f64, from: i32, to: i32| {
+        let value = move |power| base * f64::from(power).exp2();
+        (from..=to).map(value).collect::<Vec<f64>>()
+    };
+    let numbers = match (parameter.kind, default) {
+        (Kind::Positive, Some(default)) => powers(default, -4, 7),
+        // Durations in microseconds and the like: 10 to 80,000.
+        (Kind::Positive, None) => powers(10.0, 0, 13),
+        (Kind::Fraction, _) => vec![0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0],
+        (Kind::Count, Some(default)) => whole(powers(default, -3, 4)),
+        (Kind::Count, None) => whole(powers(1.0, 0, 10)),
+        (Kind::Bytes, _) => whole(powers(scenario.buffer_bytes as f64, -8, 0)),
+        (Kind::Choice(words), _) => return words.iter().map(|&word| word.to_owned()).collect(),
+        _ => Vec::new(),
+    };
+    numbers.iter().map(f64::to_string).collect()
+}
+
+fn whole(mut numbers: Vec<f64>) -> Vec<f64> {
+    for number in &mut numbers {
+        *number = number.round().max(1.0);
+    }
+    numbers.dedup();
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameter(default: &'static str, kind: Kind) -> ParameterInfo {
+        ParameterInfo {
+            name: "p",
+            default,
+            kind,
+            meaning: "",
+        }
+    }
+
+    #[test]
+    fn the_grid_contains_the_default_and_every_value_is_accepted() {
+        let scenario = Scenario::default();
+        for (default, kind) in [
+            ("1", Kind::Positive),
+            ("0.5", Kind::Positive),
+            ("3", Kind::Count),
+        ] {
+            let values = values(&parameter(default, kind), &scenario);
+            assert!(values.contains(&default.to_owned()), "{values:?}");
+            assert!(values.iter().all(|value| kind.accepts(value)), "{values:?}");
+        }
+        for kind in [Kind::Positive, Kind::Count, Kind::Bytes, Kind::Fraction] {
+            let values = values(&parameter("B/N", kind), &scenario);
+            assert!(values.len() > 5 && values.iter().all(|value| kind.accepts(value)));
+        }
+        assert!(values(&parameter("", Kind::Path), &scenario).is_empty());
+    }
+}

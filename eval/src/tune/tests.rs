@@ -1,0 +1,67 @@
+use bufgym_env::scenario::RangeU32;
+
+use super::*;
+
+/// Small traces in a buffer that is too small for DT's caution.
+fn config(policy: &str, traces: u64) -> TuneConfig {
+    TuneConfig {
+        scenario: Scenario {
+            flows: RangeU32::new(60, 100),
+            buffer_bytes: 300_000,
+            ..Scenario::default()
+        },
+        policy: policy.parse().unwrap(),
+        traces,
+        seed: 1,
+    }
+}
+
+fn search(config: &TuneConfig) -> Tuning {
+    tune(config, &mut |_| {}).unwrap()
+}
+
+#[test]
+fn the_best_is_at_least_as_good_as_the_start_on_all_traces() {
+    let tuning = search(&config("dt:alpha=0.0625", 8));
+    assert!(
+        tuning.best.ratio_to_dt < tuning.start.ratio_to_dt,
+        "{tuning:?}"
+    );
+    assert_eq!((tuning.best.traces, tuning.start.traces), (8, 8));
+    let full = tuning
+        .tried
+        .iter()
+        .filter(|candidate| candidate.traces == 8);
+    for candidate in full {
+        assert!(tuning.best.ratio_to_dt <= candidate.ratio_to_dt);
+    }
+}
+
+#[test]
+fn dt_is_its_own_measure() {
+    let tuning = search(&config("dt", 3));
+    assert_eq!(tuning.start.ratio_to_dt, 1.0);
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let results = [1, 3].map(|threads| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        let tuning = pool.install(|| search(&config("dt", 4)));
+        (
+            tuning.best.policy,
+            tuning.best.ratio_to_dt,
+            tuning.simulations,
+        )
+    });
+    assert_eq!(results[0], results[1]);
+}
+
+#[test]
+fn a_policy_without_parameters_is_only_measured() {
+    let tuning = search(&config("st", 2));
+    assert_eq!((tuning.tried.len(), tuning.best.policy.as_str()), (1, "st"));
+}

@@ -1,0 +1,171 @@
+//! `bufgym tune`: the best parameters of a policy on training traces.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bufgym::env::scenario::Scenario;
+use bufgym::env::switch::PolicySpec;
+use bufgym::eval::tune::{self, Candidate, Stored, TuneConfig, Tuning};
+use bufgym::eval::{Contestant, EvalError};
+use clap::Args;
+use serde_json::json;
+
+use super::Common;
+use super::error::{CliError, CliResult, ResultExt as _};
+use super::output::Output;
+use super::scenario::ScenarioArgs;
+
+include!(concat!(env!("OUT_DIR"), "/tuned.rs"));
+
+/// Where results are kept, a file per scenario.
+const FOLDER: &str = "checkpoints/tuned";
+
+/// What stands for the parameters in a policy string.
+const TUNED: &str = ":tuned";
+
+/// Search a policy's parameters on training traces
+#[derive(Args)]
+#[command(
+    after_help = "The result is kept in checkpoints/tuned, and `P:tuned` is then a policy \
+    wherever that scenario is used.\n\nExamples:\n  \
+    bufgym tune --policy dt\n  \
+    bufgym tune --policy edt --scenario ndt-96x10g-incast --traces 32\n  \
+    bufgym eval --policy dt:tuned --policy edt:tuned"
+)]
+pub struct TuneArgs {
+    /// Policy to tune; the search starts from its parameters
+    #[arg(long, value_name = "P")]
+    policy: String,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Training traces
+    #[arg(long, value_name = "N", default_value_t = tune::TRACES, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    traces: u64,
+}
+
+/// Runs the command.
+pub fn run(args: TuneArgs, common: &Common) -> CliResult {
+    let scenario = args.scenario.resolve()?;
+    let policy: PolicySpec = args.policy.parse().or_bad_input()?;
+    let output = Output::file(&file_of(&scenario), true)?;
+    let mut stored = stored_in(output.path(), &scenario)?.unwrap_or(Stored::new(&scenario));
+    let config = TuneConfig {
+        scenario,
+        policy,
+        traces: args.traces,
+        seed: common.seed(),
+    };
+    let mut on_round = |best: &Candidate| {
+        common.note(format!(
+            "best so far {}  {:.4} × DT",
+            best.policy, best.ratio_to_dt
+        ));
+    };
+    let tuning = tune::tune(&config, &mut on_round).map_err(classify)?;
+    stored.keep(config.policy.name(), &tuning, config.seed);
+    output.write_file(|file| file.write_all(stored.to_json().as_bytes()).or_failure())?;
+    let value = json!({
+        "scenario": config.scenario.name,
+        "seed": config.seed,
+        "stored": output.path(),
+        "tuning": tuning,
+    });
+    common.print(&value, &describe(&tuning, output.path()))
+}
+
+fn describe(tuning: &Tuning, file: &Path) -> String {
+    let mut text = String::from("mean FCT ÷ DT's   traces   policy\n");
+    for candidate in tuning.tried.iter().take(12) {
+        text.push_str(&format!(
+            "{:>15.4}   {:>6}   {}\n",
+            candidate.ratio_to_dt, candidate.traces, candidate.policy
+        ));
+    }
+    if !tuning.not_tuned.is_empty() {
+        text.push_str(&format!("not searched: {}\n", tuning.not_tuned.join(", ")));
+    }
+    text + &format!(
+        "best {}: {:.4} (start {}: {:.4}); {} simulations in {:.0} s; kept in {}",
+        tuning.best.policy,
+        tuning.best.ratio_to_dt,
+        tuning.start.policy,
+        tuning.start.ratio_to_dt,
+        tuning.simulations,
+        tuning.wall_s,
+        file.display()
+    )
+}
+
+fn classify(error: EvalError) -> CliError {
+    match error {
+        EvalError::Scenario(_) | EvalError::NoTraces | EvalError::Simulation { .. } => {
+            CliError::input(error)
+        }
+        _ => CliError::failure(error),
+    }
+}
+
+fn file_of(scenario: &Scenario) -> PathBuf {
+    let name: String = scenario
+        .name
+        .chars()
+        .map(|c| {
+            if c.is_alphanumeric() || "-_.".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    Path::new(FOLDER).join(format!("{name}.json"))
+}
+
+/// What the file holds, if it exists and was made for the scenario.
+fn stored_in(path: &Path, scenario: &Scenario) -> CliResult<Option<Stored>> {
+    let origin = path.display().to_string();
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(CliError::bad(format!("{origin}: {error}"))),
+    };
+    let stored = Stored::read(&text, &origin).or_bad_input()?;
+    let fits = stored.is_for(scenario, &origin).or_bad_input()?;
+    Ok(fits.then_some(stored))
+}
+
+/// The tuned policy that a policy string `P:tuned` stands for; none for other strings.
+///
+/// # Errors
+/// Bad input: no such policy, or it was not tuned for this scenario.
+pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Contestant>> {
+    let Some(name) = text.strip_suffix(TUNED) else {
+        return Ok(None);
+    };
+    let policy: PolicySpec = name.parse().or_bad_input()?;
+    let file = file_of(scenario);
+    let found = match stored_in(&file, scenario)? {
+        Some(stored) => stored.policy(policy.name(), &file.display().to_string()),
+        None => Ok(None),
+    };
+    let spec = match found.or_bad_input()? {
+        Some(spec) => spec,
+        None => built_in(policy.name(), scenario)?.ok_or_else(|| {
+            CliError::bad(format!(
+                "policy {text} was not tuned for scenario {} with these settings; run `bufgym tune --policy {name}` with the same --scenario and --set first",
+                scenario.name
+            ))
+        })?,
+    };
+    Ok(Some(Contestant::tuned(spec)))
+}
+
+/// A tuned policy that comes with the program.
+fn built_in(name: &str, scenario: &Scenario) -> CliResult<Option<PolicySpec>> {
+    for (origin, text) in BUILT_IN {
+        let stored = Stored::read(text, origin).or_failure()?;
+        if stored.is_for(scenario, origin).or_failure()? {
+            return stored.policy(name, origin).or_failure();
+        }
+    }
+    Ok(None)
+}
