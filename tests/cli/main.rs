@@ -11,3 +11,4 @@ mod listings;
 mod simulation;
 mod slotted;
 mod training;
+mod tuning;
