@@ -2,12 +2,17 @@
 
 mod definition;
 mod ndt;
+#[cfg(test)]
+mod workbench;
 
 pub use cs::CompleteSharing;
 pub use definition::{Arguments, Definition, Deployment, Kind, ParameterInfo, PolicyInfo};
 pub use dt::DynamicThreshold;
 pub use edt::{EnhancedDynamicThreshold, EnhancedDynamicThresholdConfig};
+pub use harmonic::Harmonic;
 pub use ndt::{NeuralDynamicThreshold, PortVolumes, TriggerCause};
+pub use sma::MinimumAllocation;
+pub use smxq::MaximumQueueLengths;
 pub use st::StaticThreshold;
 
 use super::SharedBuffer;
@@ -165,8 +170,14 @@ policies! {
     cs::CompleteSharing,
     /// Complete partitioning.
     st::StaticThreshold,
+    /// Sharing with maximum queue lengths.
+    smxq::MaximumQueueLengths,
+    /// Sharing with minimum allocation.
+    sma::MinimumAllocation,
     /// Dynamic Threshold.
     dt::DynamicThreshold,
+    /// Harmonic.
+    harmonic::Harmonic,
     /// Enhanced Dynamic Threshold.
     edt::EnhancedDynamicThreshold,
 }
