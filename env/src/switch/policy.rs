@@ -1,6 +1,7 @@
 //! Buffer-sharing policies behind one small seam, one file each.
 
 mod definition;
+mod flow_table;
 mod ndt;
 #[cfg(test)]
 mod workbench;
@@ -9,11 +10,14 @@ pub use cs::CompleteSharing;
 pub use definition::{Arguments, Definition, Deployment, Kind, ParameterInfo, PolicyInfo};
 pub use dt::DynamicThreshold;
 pub use edt::{EnhancedDynamicThreshold, EnhancedDynamicThresholdConfig};
+pub use fab::{FlowAwareBuffer, FlowAwareConfig};
 pub use harmonic::Harmonic;
+pub use ib::{IntelligentBuffer, IntelligentBufferConfig};
 pub use ndt::{NeuralDynamicThreshold, PortVolumes, TriggerCause};
 pub use sma::MinimumAllocation;
 pub use smxq::MaximumQueueLengths;
 pub use st::StaticThreshold;
+pub use tdt::{TrafficAwareConfig, TrafficAwareThreshold, TrafficState};
 
 use super::SharedBuffer;
 use crate::units::{Rate, Time};
@@ -180,6 +184,12 @@ policies! {
     harmonic::Harmonic,
     /// Enhanced Dynamic Threshold.
     edt::EnhancedDynamicThreshold,
+    /// Traffic-aware Dynamic Threshold.
+    tdt::TrafficAwareThreshold,
+    /// Flow-aware buffer sharing.
+    fab::FlowAwareBuffer,
+    /// Cisco's Intelligent Buffer.
+    ib::IntelligentBuffer,
 }
 
 impl Policy for AnyPolicy {
