@@ -1,14 +1,23 @@
 //! Buffer-sharing policies behind one small seam, one file each.
 
 mod definition;
+mod flow_table;
 mod ndt;
+#[cfg(test)]
+mod workbench;
 
 pub use cs::CompleteSharing;
 pub use definition::{Arguments, Definition, Deployment, Kind, ParameterInfo, PolicyInfo};
 pub use dt::DynamicThreshold;
 pub use edt::{EnhancedDynamicThreshold, EnhancedDynamicThresholdConfig};
+pub use fab::{FlowAwareBuffer, FlowAwareConfig};
+pub use harmonic::Harmonic;
+pub use ib::{IntelligentBuffer, IntelligentBufferConfig};
 pub use ndt::{NeuralDynamicThreshold, PortVolumes, TriggerCause};
+pub use sma::MinimumAllocation;
+pub use smxq::MaximumQueueLengths;
 pub use st::StaticThreshold;
+pub use tdt::{TrafficAwareConfig, TrafficAwareThreshold, TrafficState};
 
 use super::SharedBuffer;
 use crate::units::{Rate, Time};
@@ -165,10 +174,22 @@ policies! {
     cs::CompleteSharing,
     /// Complete partitioning.
     st::StaticThreshold,
+    /// Sharing with maximum queue lengths.
+    smxq::MaximumQueueLengths,
+    /// Sharing with minimum allocation.
+    sma::MinimumAllocation,
     /// Dynamic Threshold.
     dt::DynamicThreshold,
+    /// Harmonic.
+    harmonic::Harmonic,
     /// Enhanced Dynamic Threshold.
     edt::EnhancedDynamicThreshold,
+    /// Traffic-aware Dynamic Threshold.
+    tdt::TrafficAwareThreshold,
+    /// Flow-aware buffer sharing.
+    fab::FlowAwareBuffer,
+    /// Cisco's Intelligent Buffer.
+    ib::IntelligentBuffer,
 }
 
 impl Policy for AnyPolicy {

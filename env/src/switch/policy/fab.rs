@@ -1,0 +1,226 @@
+//! FAB, flow-aware buffer sharing (Apostolaki, Vanbever and Ghobadi, Workshop on Buffer Sizing,
+//! 2019): Dynamic Threshold that favours the first packets of flows.
+
+use super::flow_table::FlowTable;
+use super::{
+    Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Verdict, View,
+};
+use crate::scenario::Scenario;
+use crate::units::Time;
+
+pub(super) static DEFINITION: Definition = Definition {
+    info: PolicyInfo {
+        name: "fab",
+        summary: "FAB: Dynamic Threshold with a high alpha for the first bytes of a flow",
+        rule: "accept iff q_i < a (B - Q), a = alpha_short while the flow has sent less than short_bytes, else alpha",
+        source: "Apostolaki, Vanbever and Ghobadi, Workshop on Buffer Sizing 2019",
+        deployment: Deployment::NewHardware,
+        parameters: &[
+            ParameterInfo {
+                name: "alpha",
+                default: "0.5",
+                kind: Kind::Positive,
+                meaning: "control factor of long flows, above 0",
+            },
+            ParameterInfo {
+                name: "alpha_short",
+                default: "1024",
+                kind: Kind::Positive,
+                meaning: "control factor of a flow's first bytes, above 0",
+            },
+            ParameterInfo {
+                name: "short_bytes",
+                default: "15 MSS",
+                kind: Kind::Bytes,
+                meaning: "wire bytes, the arrival's included, from which a flow is long",
+            },
+            ParameterInfo {
+                name: "idle_us",
+                default: "5000",
+                kind: Kind::Positive,
+                meaning: "after longer than this without a packet a flow starts afresh, microseconds",
+            },
+        ],
+    },
+    build: |arguments, scenario| {
+        let config = FlowAwareConfig::from_arguments(arguments, scenario);
+        Ok(FlowAwareBuffer::new(config).into())
+    },
+};
+
+/// Parameters of FAB.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FlowAwareConfig {
+    /// Control factor of long flows.
+    pub alpha: f64,
+    /// Control factor of the first bytes of a flow.
+    pub alpha_short: f64,
+    /// A flow that has sent as many wire bytes is long.
+    pub short_bytes: u64,
+    /// A flow that is idle for longer starts afresh.
+    pub idle: Time,
+}
+
+impl FlowAwareConfig {
+    fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Self {
+        let number = |name, otherwise| arguments.number(name).unwrap_or(otherwise);
+        FlowAwareConfig {
+            alpha: number("alpha", 0.5),
+            alpha_short: number("alpha_short", 1_024.0),
+            short_bytes: arguments
+                .bytes("short_bytes")
+                .unwrap_or(15 * u64::from(scenario.mss)),
+            idle: Time::from_secs_f64(number("idle_us", 5_000.0) * 1e-6),
+        }
+    }
+}
+
+/// Dynamic Threshold, `q_i < α(B - Q)`, with one α for the first bytes of a flow and another for
+/// the rest.
+///
+/// Every packet that arrives counts, lost or not. Data and acknowledgements are flows of their own.
+#[derive(Clone, Debug)]
+pub struct FlowAwareBuffer {
+    config: FlowAwareConfig,
+    /// Wire bytes since the flow was last idle.
+    sent: FlowTable<u64>,
+}
+
+impl FlowAwareBuffer {
+    /// No flow has sent anything.
+    pub fn new(config: FlowAwareConfig) -> FlowAwareBuffer {
+        FlowAwareBuffer {
+            config,
+            sent: FlowTable::new(config.idle),
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, packet: PacketView, now: Time) -> u64 {
+        let sent = self.sent.touch(packet.flow, now);
+        *sent += packet.bytes;
+        *sent
+    }
+}
+
+impl Policy for FlowAwareBuffer {
+    #[inline]
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        let alpha = if self.count(packet, view.now) < self.config.short_bytes {
+            self.config.alpha_short
+        } else {
+            self.config.alpha
+        };
+        if (view.buffer.queue(packet.queue) as f64) < alpha * view.buffer.free() as f64 {
+            Verdict::Accept
+        } else {
+            Verdict::Drop
+        }
+    }
+
+    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
+        // The others have been counted on arrival.
+        if loss == Loss::Full {
+            self.count(packet, view.now);
+        }
+    }
+
+    /// That of long flows.
+    fn threshold(&self, view: View<'_>, _queue: usize) -> Option<u64> {
+        Some((self.config.alpha * view.buffer.free() as f64) as u64)
+    }
+
+    /// That of long flows.
+    fn alpha(&self, _queue: usize) -> Option<f64> {
+        Some(self.config.alpha)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::policy::workbench::Workbench;
+
+    const MSS: u64 = 1_460;
+
+    const CONFIG: FlowAwareConfig = FlowAwareConfig {
+        alpha: 0.5,
+        alpha_short: 1_024.0,
+        short_bytes: 15 * MSS,
+        idle: Time::from_ms(5),
+    };
+
+    /// Port 0 has as much as `α(B - Q)`, so a long flow has no chance there, and a short one until
+    /// the buffer is all but full.
+    fn crowded() -> Workbench<FlowAwareBuffer> {
+        let mut bench = Workbench::new(FlowAwareBuffer::new(CONFIG), 300_000, 2);
+        bench.buffer.store(0, 100_000, Time::ZERO);
+        assert_eq!(bench.policy.threshold(bench.view(), 0), Some(100_000));
+        bench
+    }
+
+    fn packet(flow: u32) -> PacketView {
+        PacketView {
+            flow,
+            ..PacketView::of_port(0, MSS)
+        }
+    }
+
+    #[test]
+    fn the_first_fifteen_segments_have_the_higher_factor() {
+        let mut bench = crowded();
+        for _ in 0..14 {
+            assert_eq!(bench.arrive(packet(7)), Ok(()));
+        }
+        // With the fifteenth the counter is no longer below 15 MSS.
+        assert_eq!(bench.arrive(packet(7)), Err(Loss::Refused));
+        assert_eq!(bench.arrive(packet(8)), Ok(()), "another flow has its own counter");
+        assert_eq!(bench.arrive(packet(7)), Err(Loss::Refused));
+    }
+
+    #[test]
+    fn a_long_flow_has_dynamic_threshold() {
+        let mut bench = crowded();
+        let to_port_1 = PacketView {
+            flow: 7,
+            ..PacketView::of_port(1, MSS)
+        };
+        for _ in 0..15 {
+            bench.arrive(packet(7)).ok();
+        }
+        let dynamic = |bench: &Workbench<FlowAwareBuffer>| {
+            bench.buffer.queue(1) < bench.policy.threshold(bench.view(), 1).unwrap()
+        };
+        while dynamic(&bench) {
+            assert_eq!(bench.arrive(to_port_1), Ok(()));
+        }
+        assert_eq!(bench.arrive(to_port_1), Err(Loss::Refused));
+    }
+
+    #[test]
+    fn a_flow_starts_afresh_after_five_idle_milliseconds() {
+        let mut bench = crowded();
+        for _ in 0..14 {
+            bench.arrive(packet(7)).unwrap();
+        }
+        bench.now = Time::from_ms(5);
+        assert_eq!(bench.arrive(packet(7)), Err(Loss::Refused));
+        bench.now = Time(Time::from_ms(10).0 + 1);
+        for _ in 0..14 {
+            assert_eq!(bench.arrive(packet(7)), Ok(()));
+        }
+        assert_eq!(bench.arrive(packet(7)), Err(Loss::Refused));
+    }
+
+    #[test]
+    fn packets_that_find_the_buffer_full_count() {
+        let mut bench = crowded();
+        bench.buffer.store(1, 200_000, Time::ZERO);
+        for _ in 0..14 {
+            assert_eq!(bench.arrive(packet(7)), Err(Loss::Full));
+        }
+        bench.buffer.release(1, 200_000, Time::ZERO);
+        assert_eq!(bench.arrive(packet(7)), Err(Loss::Refused));
+    }
+}

@@ -1,0 +1,114 @@
+//! What a switch remembers of the flows that it has seen lately.
+
+use rustc_hash::FxHashMap;
+
+use crate::units::Time;
+
+/// State by flow, forgotten once a flow has been idle for longer than a given time.
+///
+/// Idle flows are swept out once per that time, so the table holds no more flows than sent a packet
+/// within twice of it. When the sweep comes makes no difference: a flow that it has not reached yet
+/// is forgotten when it sends again. A packet costs O(1) on average.
+#[derive(Clone, Debug)]
+pub(super) struct FlowTable<T> {
+    flows: FxHashMap<u32, Entry<T>>,
+    patience: Time,
+    next_sweep: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<T> {
+    last: Time,
+    state: T,
+}
+
+/// A table that has room for fewer flows than this does not shrink.
+const SMALL: usize = 64;
+
+impl<T: Copy + Default> FlowTable<T> {
+    /// Forgets flows that have been idle for longer than `patience`.
+    pub(super) fn new(patience: Time) -> FlowTable<T> {
+        FlowTable {
+            flows: FxHashMap::default(),
+            patience,
+            next_sweep: Time::ZERO,
+        }
+    }
+
+    /// A packet of `flow` arrives: the state of the flow, the default for a new or forgotten one.
+    #[inline]
+    pub(super) fn touch(&mut self, flow: u32, now: Time) -> &mut T {
+        if now >= self.next_sweep {
+            self.sweep(now);
+        }
+        let entry = self.flows.entry(flow).or_insert_with(|| Entry {
+            last: now,
+            state: T::default(),
+        });
+        if now.saturating_since(entry.last) > self.patience {
+            entry.state = T::default();
+        }
+        entry.last = now;
+        &mut entry.state
+    }
+
+    #[cold]
+    fn sweep(&mut self, now: Time) {
+        let patience = self.patience;
+        self.flows
+            .retain(|_, entry| now.saturating_since(entry.last) <= patience);
+        if self.flows.capacity() > SMALL.max(4 * self.flows.len()) {
+            self.flows.shrink_to(2 * self.flows.len());
+        }
+        self.next_sweep = Time(now.0.saturating_add(patience.0));
+    }
+
+    /// Flows in the table.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.flows.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_forgotten_after_its_time_and_not_before() {
+        let mut table = FlowTable::<u32>::new(Time::from_ms(5));
+        *table.touch(1, Time::ZERO) += 1;
+        *table.touch(1, Time::from_ms(4)) += 1;
+        assert_eq!(
+            *table.touch(1, Time::from_ms(9)),
+            2,
+            "idle for 5 ms, not for longer"
+        );
+        assert_eq!(*table.touch(2, Time::from_ms(9)), 0);
+        assert_eq!(*table.touch(1, Time(Time::from_ms(14).0 + 1)), 0);
+    }
+
+    #[test]
+    fn idle_flows_take_no_room() {
+        let mut table = FlowTable::<u64>::new(Time::from_ms(5));
+        let mut most = 0;
+        // A new flow every 10 microseconds: 500 within 5 ms.
+        for flow in 0..100_000 {
+            let now = Time::from_us(10 * u64::from(flow));
+            *table.touch(flow, now) += 1;
+            *table.touch(0, now) += 1;
+            most = most.max(table.len());
+        }
+        assert!((500..=1_003).contains(&most), "{most}");
+        assert_eq!(*table.touch(0, Time::from_ms(1_000)), 100_001, "never idle");
+        table.touch(0, Time::from_ms(1_004));
+        table.touch(0, Time::from_ms(1_008));
+        table.touch(0, Time::from_ms(1_012));
+        assert_eq!(table.len(), 1);
+        assert!(
+            table.flows.capacity() <= 2 * SMALL,
+            "{}",
+            table.flows.capacity()
+        );
+    }
+}

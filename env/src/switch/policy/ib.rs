@@ -1,0 +1,312 @@
+//! Intelligent Buffer (Cisco, "Intelligent Buffer Management on Cisco Nexus 9000 Series Switches",
+//! 2017): Dynamic Threshold, and of elephants approximate fair dropping (AFD; Pan, Breslau,
+//! Prabhakar and Shenker, Computer Communication Review, 2003).
+
+mod fairness;
+#[cfg(test)]
+mod tests;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::dt::ALPHA;
+use super::flow_table::FlowTable;
+use super::{
+    Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Verdict, View,
+};
+use crate::rng;
+use crate::scenario::Scenario;
+use crate::units::Time;
+use fairness::FairShare;
+
+pub(super) static DEFINITION: Definition = Definition {
+    info: PolicyInfo {
+        name: "ib",
+        summary: "Intelligent Buffer: Dynamic Threshold, and elephants are dropped to a fair rate",
+        rule: "accept iff q_i < alpha (B - Q), and of an elephant f with probability min(1, Mfair/M_f) while q_i > queue_bytes",
+        source: "Cisco, Intelligent Buffer Management on Nexus 9000 2017; AFD: Pan, Breslau, Prabhakar and Shenker, CCR 2003",
+        deployment: Deployment::Today,
+        parameters: PARAMETERS,
+    },
+    build: |arguments, scenario| {
+        let config = IntelligentBufferConfig::from_arguments(arguments, scenario)?;
+        let queues = scenario.port_count() * scenario.queues_per_port as usize;
+        Ok(IntelligentBuffer::new(config, queues).into())
+    },
+};
+
+const PARAMETERS: &[ParameterInfo] = &[
+    ALPHA,
+    ParameterInfo {
+        name: "t_afd_us",
+        default: "50 at 10 Gbit/s, in inverse proportion to the rate",
+        kind: Kind::Positive,
+        meaning: "interval over which the bytes of flows are counted and Mfair is kept, microseconds",
+    },
+    ParameterInfo {
+        name: "qref_bytes",
+        default: "bandwidth-delay product",
+        kind: Kind::Bytes,
+        meaning: "queue length that Mfair aims at, bytes",
+    },
+    ParameterInfo {
+        name: "queue_bytes",
+        default: "150000 at 10 Gbit/s, in proportion to the rate",
+        kind: Kind::Bytes,
+        meaning: "queue length above which elephants are dropped, bytes",
+    },
+    ParameterInfo {
+        name: "mfair_bytes",
+        default: "4000000",
+        kind: Kind::Bytes,
+        meaning: "Mfair at first, bytes per interval",
+    },
+    ParameterInfo {
+        name: "mfair_most_bytes",
+        default: "no limit",
+        kind: Kind::Bytes,
+        meaning: "limit of Mfair, which grows while a queue is short, bytes per interval",
+    },
+    ParameterInfo {
+        name: "elephant_bytes",
+        default: "1000000",
+        kind: Kind::Bytes,
+        meaning: "wire bytes above which a flow is an elephant",
+    },
+    ParameterInfo {
+        name: "age_us",
+        default: "5000 at 10 Gbit/s, in inverse proportion to the rate",
+        kind: Kind::Positive,
+        meaning: "after longer than this without a packet a flow leaves the elephant trap, microseconds",
+    },
+    ParameterInfo {
+        name: "seed",
+        default: "1",
+        kind: Kind::Count,
+        meaning: "seed of the random drops",
+    },
+];
+
+/// Parameters of the Intelligent Buffer.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct IntelligentBufferConfig {
+    /// Control factor α of Dynamic Threshold.
+    pub alpha: f64,
+    /// Interval over which bytes are counted, more than zero.
+    pub interval: Time,
+    /// Queue length that the fair share aims at, bytes.
+    pub reference_bytes: u64,
+    /// Elephants are dropped only from longer queues than this, bytes.
+    pub queue_bytes: u64,
+    /// Fair share at first, bytes per interval.
+    pub initial_share: u64,
+    /// Limit of the fair share, bytes per interval.
+    pub largest_share: Option<u64>,
+    /// A flow that has sent more wire bytes is an elephant.
+    pub elephant_bytes: u64,
+    /// A flow that is idle for longer leaves the elephant trap.
+    pub age: Time,
+    /// Seed of the random drops.
+    pub seed: u64,
+}
+
+impl IntelligentBufferConfig {
+    /// The parameters for 10 Gbit/s, brought to the rate of the scenario: every queue has the same
+    /// meaning in time.
+    pub fn suggested(scenario: &Scenario) -> Self {
+        let slower = 10e9 / scenario.rate_bps as f64;
+        IntelligentBufferConfig {
+            alpha: 1.0,
+            interval: Time::from_secs_f64(50e-6 * slower),
+            reference_bytes: bandwidth_delay_product(scenario),
+            queue_bytes: (150_000.0 / slower) as u64,
+            initial_share: 4_000_000,
+            largest_share: None,
+            elephant_bytes: 1_000_000,
+            age: Time::from_secs_f64(5e-3 * slower),
+            seed: 1,
+        }
+    }
+
+    fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<Self, String> {
+        let derived = Self::suggested(scenario);
+        let bytes = |name, otherwise| arguments.bytes(name).unwrap_or(otherwise);
+        let time = |name| {
+            let us = arguments.number(name);
+            us.map(|us| Time::from_secs_f64(us * 1e-6))
+        };
+        let interval = time("t_afd_us").unwrap_or(derived.interval);
+        if interval < SHORTEST_INTERVAL {
+            return Err("t_afd_us is less than a nanosecond: 0.001 is the least".to_owned());
+        }
+        Ok(IntelligentBufferConfig {
+            alpha: arguments.number("alpha").unwrap_or(derived.alpha),
+            interval,
+            reference_bytes: bytes("qref_bytes", derived.reference_bytes),
+            queue_bytes: bytes("queue_bytes", derived.queue_bytes),
+            initial_share: bytes("mfair_bytes", derived.initial_share),
+            largest_share: arguments.bytes("mfair_most_bytes"),
+            elephant_bytes: bytes("elephant_bytes", derived.elephant_bytes),
+            age: time("age_us").unwrap_or(derived.age),
+            seed: arguments.count("seed").map_or(derived.seed, u64::from),
+        })
+    }
+}
+
+const SHORTEST_INTERVAL: Time = Time::from_ns(1);
+
+/// Bytes that the line carries in the round trip of a full packet and its acknowledgement through an
+/// empty switch.
+fn bandwidth_delay_product(scenario: &Scenario) -> u64 {
+    let acknowledgement = u64::from(scenario.ack_bytes + scenario.timestamp_bytes());
+    let packets = [scenario.full_packet_bytes(), acknowledgement];
+    let on_the_line: u64 = packets
+        .iter()
+        .map(|bytes| 2 * (bytes + u64::from(scenario.overhead_bytes)))
+        .sum();
+    let on_the_way = 4.0 * scenario.propagation().as_secs_f64() * scenario.rate_bps as f64 / 8.0;
+    on_the_line + on_the_way as u64
+}
+
+/// What the elephant trap knows of a flow.
+#[derive(Clone, Copy, Default, Debug)]
+struct Trapped {
+    /// Wire bytes since the flow was last idle.
+    sent: u64,
+    /// In the interval of this number.
+    interval: u64,
+    /// Wire bytes in that interval.
+    current: u64,
+    /// Wire bytes in the interval before, M_f.
+    last: u64,
+}
+
+impl Trapped {
+    #[inline]
+    fn count(&mut self, bytes: u64, interval: u64) {
+        if interval != self.interval {
+            let follows = interval == self.interval + 1;
+            self.last = if follows { self.current } else { 0 };
+            self.current = 0;
+            self.interval = interval;
+        }
+        self.sent += bytes;
+        self.current += bytes;
+    }
+}
+
+/// Dynamic Threshold and approximate fair dropping of elephants.
+///
+/// Where a queue is longer than a limit, an elephant that sent `M_f` bytes in the last interval
+/// loses a packet with probability `max(0, 1 - Mfair/M_f)`; the fair share of each queue follows
+/// its length. Flows that have sent little are never dropped in that way. Every packet that arrives
+/// counts as sent, lost or not.
+///
+/// Cisco's switches can also put the first packets of a flow into a queue of its own (dynamic packet
+/// prioritization, DPP). That is left to the scenario: the policy does not choose queues.
+#[derive(Clone, Debug)]
+pub struct IntelligentBuffer {
+    config: IntelligentBufferConfig,
+    flows: FlowTable<Trapped>,
+    shares: Vec<FairShare>,
+    /// Number of the interval, and when the next one begins.
+    interval: (u64, Time),
+    rng: Xoshiro256PlusPlus,
+}
+
+impl IntelligentBuffer {
+    /// An empty trap; every queue has the initial fair share.
+    ///
+    /// # Panics
+    /// When the interval is zero.
+    pub fn new(config: IntelligentBufferConfig, queues: usize) -> Self {
+        assert!(config.interval > Time::ZERO, "an interval takes time");
+        IntelligentBuffer {
+            config,
+            flows: FlowTable::new(config.age),
+            shares: vec![FairShare::new(&config); queues],
+            interval: (0, config.interval),
+            rng: rng::stream(config.seed, "ib", 0),
+        }
+    }
+
+    /// The fair share Mfair of a queue as of its last event, bytes per interval.
+    pub fn fair_share(&self, queue: usize) -> f64 {
+        self.shares[queue].bytes()
+    }
+
+    #[inline]
+    fn number_of_interval(&mut self, now: Time) -> u64 {
+        if now >= self.interval.1 {
+            let number = now.0 / self.config.interval.0;
+            let next = (number + 1).saturating_mul(self.config.interval.0);
+            self.interval = (number, Time(next));
+        }
+        self.interval.0
+    }
+
+    #[inline]
+    fn count(&mut self, packet: PacketView, now: Time) -> Trapped {
+        let interval = self.number_of_interval(now);
+        let trapped = self.flows.touch(packet.flow, now);
+        trapped.count(packet.bytes, interval);
+        *trapped
+    }
+
+    /// Whether chance takes a packet of this elephant.
+    fn exceeds_its_share(&mut self, queue: usize, elephant: Trapped) -> bool {
+        let share = self.shares[queue].bytes();
+        let sent = elephant.last as f64;
+        // P = 1 - Mfair/M_f > 0.
+        sent > share && rng::uniform(&mut self.rng) * sent < sent - share
+    }
+
+    #[inline]
+    fn note_length(&mut self, view: View<'_>, queue: usize) {
+        let length = view.buffer.queue(queue);
+        self.shares[queue].change(length, view.now, &self.config);
+    }
+}
+
+impl Policy for IntelligentBuffer {
+    #[inline]
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        let flow = self.count(packet, view.now);
+        self.note_length(view, packet.queue);
+        let length = view.buffer.queue(packet.queue);
+        if length as f64 >= self.config.alpha * view.buffer.free() as f64 {
+            return Verdict::Drop;
+        }
+        let trapped = flow.sent > self.config.elephant_bytes && length > self.config.queue_bytes;
+        if trapped && self.exceeds_its_share(packet.queue, flow) {
+            return Verdict::Drop;
+        }
+        Verdict::Accept
+    }
+
+    #[inline]
+    fn on_enqueue(&mut self, view: View<'_>, packet: PacketView) {
+        self.note_length(view, packet.queue);
+    }
+
+    #[inline]
+    fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
+        self.note_length(view, packet.queue);
+    }
+
+    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
+        // The others have been counted on arrival.
+        if loss == Loss::Full {
+            self.count(packet, view.now);
+        }
+    }
+
+    /// That of Dynamic Threshold.
+    fn threshold(&self, view: View<'_>, _queue: usize) -> Option<u64> {
+        Some((self.config.alpha * view.buffer.free() as f64) as u64)
+    }
+
+    fn alpha(&self, _queue: usize) -> Option<f64> {
+        Some(self.config.alpha)
+    }
+}

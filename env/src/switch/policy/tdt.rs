@@ -1,0 +1,291 @@
+//! Traffic-aware Dynamic Threshold (Huang, Wang and Cui, INFOCOM 2021): a port absorbs a burst with
+//! a higher threshold and, after many drops, empties its queue with a lower one.
+
+#[cfg(test)]
+mod tests;
+
+use super::dt::ALPHA;
+use super::{
+    Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Verdict, View,
+};
+use crate::scenario::Scenario;
+
+pub(super) static DEFINITION: Definition = Definition {
+    info: PolicyInfo {
+        name: "tdt",
+        summary: "Traffic-aware Dynamic Threshold: absorbs bursts, evacuates ports that lose packets",
+        rule: "accept iff q_i < T; normal: T = alpha (B - Q); absorbing: B/A, A absorbing ports; evacuating: the least of alpha (B - Q) and B/N",
+        source: "Huang, Wang and Cui, INFOCOM 2021",
+        deployment: Deployment::Today,
+        parameters: &[
+            ALPHA,
+            ParameterInfo {
+                name: "dec",
+                default: "3",
+                kind: Kind::Count,
+                meaning: "dequeues in a row that show an underloaded port",
+            },
+            ParameterInfo {
+                name: "nec",
+                default: "B/N in packets",
+                kind: Kind::Count,
+                meaning: "net enqueues that reveal a burst",
+            },
+            ParameterInfo {
+                name: "oc1",
+                default: "nec",
+                kind: Kind::Count,
+                meaning: "dequeues in the normal state after which the net enqueues are counted afresh",
+            },
+            ParameterInfo {
+                name: "oc2",
+                default: "2B in packets",
+                kind: Kind::Count,
+                meaning: "longest absorption, in dequeues",
+            },
+            ParameterInfo {
+                name: "dc",
+                default: "B/2 in packets",
+                kind: Kind::Count,
+                meaning: "drops after which a port is evacuated",
+            },
+        ],
+    },
+    build: |arguments, scenario| {
+        let config = TrafficAwareConfig::from_arguments(arguments, scenario);
+        let queues = scenario.port_count() * scenario.queues_per_port as usize;
+        Ok(TrafficAwareThreshold::new(config, queues).into())
+    },
+};
+
+/// Parameters of TDT; those that count do so in packets.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TrafficAwareConfig {
+    /// Control factor α.
+    pub alpha: f64,
+    /// Dequeues since the last enqueue after which a port counts as underloaded.
+    pub underload_dequeues: u32,
+    /// Net enqueues that reveal a burst.
+    pub burst_enqueues: u32,
+    /// After so many dequeues in the normal state net enqueues are counted afresh.
+    pub observation_dequeues: u32,
+    /// After so many dequeues absorption ends.
+    pub absorption_dequeues: u32,
+    /// Drops that begin an evacuation.
+    pub overload_drops: u32,
+}
+
+impl TrafficAwareConfig {
+    /// The paper's parameters: 3 dequeues; net enqueues and observation of `B/N`, absorption of
+    /// `2B`, drops of `B/2`, in packets of `packet_bytes`.
+    pub fn suggested(alpha: f64, buffer_bytes: u64, ports: usize, packet_bytes: u64) -> Self {
+        let packets = |bytes: u64| {
+            let packets = (bytes / packet_bytes.max(1)).max(1);
+            u32::try_from(packets).unwrap_or(u32::MAX)
+        };
+        let share = packets(buffer_bytes / ports as u64);
+        TrafficAwareConfig {
+            alpha,
+            underload_dequeues: 3,
+            burst_enqueues: share,
+            observation_dequeues: share,
+            absorption_dequeues: packets(2 * buffer_bytes),
+            overload_drops: packets(buffer_bytes / 2),
+        }
+    }
+
+    fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Self {
+        let derived = Self::suggested(
+            arguments.number("alpha").unwrap_or(1.0),
+            scenario.buffer_bytes,
+            scenario.port_count() * scenario.queues_per_port as usize,
+            scenario.full_packet_bytes(),
+        );
+        let count = |name, otherwise| arguments.count(name).unwrap_or(otherwise);
+        let burst_enqueues = count("nec", derived.burst_enqueues);
+        TrafficAwareConfig {
+            alpha: derived.alpha,
+            underload_dequeues: count("dec", derived.underload_dequeues),
+            burst_enqueues,
+            observation_dequeues: count("oc1", burst_enqueues),
+            absorption_dequeues: count("oc2", derived.absorption_dequeues),
+            overload_drops: count("dc", derived.overload_drops),
+        }
+    }
+}
+
+/// What TDT does with a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TrafficState {
+    /// Threshold `α(B - Q)`.
+    Normal,
+    /// Takes in a burst: threshold `B/A`, with `A` such ports.
+    Absorption,
+    /// Has lost many packets: threshold `min(α(B - Q), B/N)`, until the queue is shorter than half
+    /// of it.
+    Evacuation,
+}
+
+/// The state of a port and the counters that change it, all zero at first.
+#[derive(Clone, Copy, Debug)]
+struct Port {
+    state: TrafficState,
+    /// DEC: dequeues since the last enqueue.
+    dequeues: u32,
+    /// NEC: net enqueues.
+    enqueues: u32,
+    /// OC1: dequeues in the normal state, a clock at line rate while the port is busy.
+    observed: u32,
+    /// OC2: dequeues of this absorption.
+    absorbed: u32,
+    /// DC: drops.
+    drops: u32,
+}
+
+/// The TDT state machine, one for each port.
+///
+/// Whether an evacuation is over is looked at when a packet of the port arrives or has left.
+#[derive(Clone, Debug)]
+pub struct TrafficAwareThreshold {
+    config: TrafficAwareConfig,
+    ports: Vec<Port>,
+    absorbing: usize,
+}
+
+impl TrafficAwareThreshold {
+    /// All ports in the normal state.
+    pub fn new(config: TrafficAwareConfig, ports: usize) -> Self {
+        let normal = Port {
+            state: TrafficState::Normal,
+            dequeues: 0,
+            enqueues: 0,
+            observed: 0,
+            absorbed: 0,
+            drops: 0,
+        };
+        TrafficAwareThreshold {
+            config,
+            ports: vec![normal; ports],
+            absorbing: 0,
+        }
+    }
+
+    /// The state of `port`, as of its last event.
+    pub fn state(&self, port: usize) -> TrafficState {
+        self.ports[port].state
+    }
+
+    #[inline]
+    fn limit(&self, view: View<'_>, port: usize) -> f64 {
+        let capacity = view.buffer.capacity() as f64;
+        let dynamic = self.config.alpha * view.buffer.free() as f64;
+        match self.ports[port].state {
+            TrafficState::Normal => dynamic,
+            TrafficState::Absorption => capacity / self.absorbing as f64,
+            TrafficState::Evacuation => dynamic.min(capacity / self.ports.len() as f64),
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, port: usize, state: TrafficState) {
+        let before = std::mem::replace(&mut self.ports[port].state, state);
+        if before != state {
+            self.absorbing += usize::from(state == TrafficState::Absorption);
+            self.absorbing -= usize::from(before == TrafficState::Absorption);
+            self.ports[port].absorbed = 0;
+        }
+    }
+
+    #[inline]
+    fn end_evacuation(&mut self, view: View<'_>, port: usize) {
+        if self.ports[port].state == TrafficState::Evacuation
+            && self.limit(view, port) > 2.0 * view.buffer.queue(port) as f64
+        {
+            self.enter(port, TrafficState::Normal);
+        }
+    }
+}
+
+impl Policy for TrafficAwareThreshold {
+    #[inline]
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        let port = packet.queue;
+        self.end_evacuation(view, port);
+        if (view.buffer.queue(port) as f64) < self.limit(view, port) {
+            Verdict::Accept
+        } else {
+            Verdict::Drop
+        }
+    }
+
+    #[inline]
+    fn on_enqueue(&mut self, _view: View<'_>, packet: PacketView) {
+        let port = &mut self.ports[packet.queue];
+        port.dequeues = 0;
+        if port.state == TrafficState::Absorption {
+            return;
+        }
+        port.enqueues += 1;
+        if port.enqueues >= self.config.burst_enqueues {
+            // Neither counter runs before the absorption is over.
+            port.enqueues = 0;
+            port.observed = 0;
+            self.enter(packet.queue, TrafficState::Absorption);
+        }
+    }
+
+    #[inline]
+    fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
+        let config = self.config;
+        let port = &mut self.ports[packet.queue];
+        port.dequeues += 1;
+        if port.dequeues >= config.underload_dequeues {
+            port.dequeues = 0;
+            port.enqueues = 0;
+            port.drops = 0;
+            self.enter(packet.queue, TrafficState::Normal);
+        }
+        let port = &mut self.ports[packet.queue];
+        port.enqueues = port.enqueues.saturating_sub(1);
+        match port.state {
+            TrafficState::Normal => {
+                port.observed += 1;
+                if port.observed >= config.observation_dequeues {
+                    port.observed = 0;
+                    port.enqueues = 0;
+                    port.dequeues = 0;
+                }
+            }
+            TrafficState::Absorption => {
+                port.absorbed += 1;
+                if port.absorbed >= config.absorption_dequeues {
+                    self.enter(packet.queue, TrafficState::Normal);
+                }
+            }
+            TrafficState::Evacuation => self.end_evacuation(view, packet.queue),
+        }
+    }
+
+    fn on_drop(&mut self, _view: View<'_>, packet: PacketView, loss: Loss) {
+        if loss == Loss::Full {
+            self.enter(packet.queue, TrafficState::Normal);
+        }
+        let port = &mut self.ports[packet.queue];
+        port.enqueues = 0;
+        port.dequeues = 0;
+        port.drops += 1;
+        if port.drops >= self.config.overload_drops {
+            port.drops = 0;
+            self.enter(packet.queue, TrafficState::Evacuation);
+        }
+    }
+
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
+        Some(self.limit(view, queue) as u64)
+    }
+
+    fn alpha(&self, queue: usize) -> Option<f64> {
+        (self.ports[queue].state == TrafficState::Normal).then_some(self.config.alpha)
+    }
+}
