@@ -3,6 +3,7 @@
 mod definition;
 mod ndt;
 
+pub use abm::{ActiveBufferConfig, ActiveBufferManagement};
 pub use cs::CompleteSharing;
 pub use definition::{Arguments, Definition, Deployment, Kind, ParameterInfo, PolicyInfo};
 pub use dt::DynamicThreshold;
@@ -169,6 +170,8 @@ policies! {
     dt::DynamicThreshold,
     /// Enhanced Dynamic Threshold.
     edt::EnhancedDynamicThreshold,
+    /// Active Buffer Management.
+    abm::ActiveBufferManagement,
 }
 
 impl Policy for AnyPolicy {
