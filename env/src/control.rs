@@ -8,6 +8,7 @@
 mod action;
 mod driver;
 mod ideal;
+mod low_level;
 mod meter;
 mod objective;
 mod observation;
@@ -18,6 +19,7 @@ pub use driver::{
     ControlEnv, ControlOptions, Controller, FixedAlpha, IntervalReward, Pause, RewardBaseline,
     RunOptions, run_controlled,
 };
+pub use low_level::{LowLevel, UnknownLowLevel};
 pub(crate) use meter::{FlowMeter, PortTotals};
 pub use objective::{Objective, ObjectiveError};
 pub use observation::{FEATURE_NAMES, FEATURES, HISTORY, Observation};

@@ -11,10 +11,12 @@ use reward::RewardScale;
 use super::ideal::{Arrivals, IdealRun, Outlook};
 use super::observation::log_scaled;
 use super::privileged::{self, Foresight, Scale};
-use super::{Objective, Observation, TriggerMode, action_index, cell_centre};
+use super::{LowLevel, Objective, Observation, TriggerMode, action_index, cell_centre};
 use crate::network::{self, Outcome, SimError, Simulator};
 use crate::scenario::Scenario;
-use crate::switch::policy::{NeuralDynamicThreshold, TriggerCause};
+use crate::switch::policy::{
+    ActiveBufferConfig, ActiveBufferManagement, NeuralDynamicThreshold, TriggerCause,
+};
 use crate::traffic::Trace;
 use crate::units::Time;
 
@@ -44,6 +46,8 @@ pub struct ControlOptions {
     /// Time constant τ of the discount, seconds. A drop's cost arrives one minimum RTO later, so it
     /// must be well above that.
     pub tau_s: f64,
+    /// What the decisions set the α of.
+    pub low_level: LowLevel,
     /// When decisions are due.
     pub trigger: TriggerMode,
     /// What the reward is counted from.
@@ -68,6 +72,7 @@ impl Default for ControlOptions {
         ControlOptions {
             objective: Objective::FCT,
             tau_s: 1.0,
+            low_level: LowLevel::Dt,
             trigger: TriggerMode::CumulativeEvent,
             baseline: RewardBaseline::Zero,
             horizon_s: None,
@@ -129,7 +134,8 @@ struct FeatureScale {
 const APPLY: u64 = 1 << 63;
 
 impl ControlEnv {
-    /// The trace at time zero with α = 1 on every port.
+    /// The trace at time zero with α = 1 on every port. Of a port with several queues the features
+    /// are the sums, and all its queues have its α.
     ///
     /// # Errors
     /// When the scenario is inconsistent or the trace does not fit it.
@@ -141,7 +147,15 @@ impl ControlEnv {
         let ports = scenario.port_count();
         // β = γ = B/N (paper, §IV-B).
         let beta = (scenario.buffer_bytes / u64::from(scenario.ports.max(1))).max(1);
-        let policy = NeuralDynamicThreshold::new(ports, beta, beta, options.trigger);
+        let policy = NeuralDynamicThreshold::new(ports, beta, beta, options.trigger)
+            .with_queues_per_port(scenario.queues_per_port as usize);
+        let policy = match options.low_level {
+            LowLevel::Dt => policy,
+            LowLevel::Abm => {
+                let config = ActiveBufferConfig::suggested(scenario);
+                policy.over(ActiveBufferManagement::new(config, scenario))
+            }
+        };
         let mut simulator = Simulator::new(scenario, trace, policy)?;
         simulator.set_meter(super::FlowMeter::new(ports, options.tau_s));
         let relative =
@@ -277,7 +291,7 @@ impl ControlEnv {
         self.observation.push(|port| {
             let volumes = policy.volumes()[port];
             [
-                (buffer.queue(port) as f64 / scale.buffer) as f32,
+                (buffer.port(port) as f64 / scale.buffer) as f32,
                 log_scaled(volumes.enqueued as f64 / scale.beta),
                 log_scaled(volumes.dropped as f64 / scale.beta),
                 cell_centre(usize::from(policy.indices()[port])),

@@ -100,7 +100,11 @@ impl SharedBuffer {
     ///
     /// # Panics
     /// When the port does not exist.
+    #[inline]
     pub fn port(&self, port: usize) -> u64 {
+        if self.queues_per_port == 1 {
+            return self.queues[port];
+        }
         let first = port * self.queues_per_port;
         self.queues[first..first + self.queues_per_port]
             .iter()

@@ -6,6 +6,7 @@ mod ndt;
 #[cfg(test)]
 mod workbench;
 
+pub use abm::{ActiveBufferConfig, ActiveBufferManagement};
 pub use cs::CompleteSharing;
 pub use definition::{Arguments, Definition, Deployment, Kind, ParameterInfo, PolicyInfo};
 pub use dt::DynamicThreshold;
@@ -190,6 +191,8 @@ policies! {
     fab::FlowAwareBuffer,
     /// Cisco's Intelligent Buffer.
     ib::IntelligentBuffer,
+    /// Active Buffer Management.
+    abm::ActiveBufferManagement,
 }
 
 impl Policy for AnyPolicy {

@@ -14,6 +14,8 @@ pub enum Kind {
     Count,
     /// A whole number of bytes.
     Bytes,
+    /// Numbers above 0, separated by `/`.
+    Numbers,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// A file or folder.
@@ -28,6 +30,7 @@ impl Kind {
             Kind::Fraction => "a number from 0 to 1".to_owned(),
             Kind::Count => "a whole number above 0".to_owned(),
             Kind::Bytes => "a whole number of bytes".to_owned(),
+            Kind::Numbers => "numbers above 0, separated by /".to_owned(),
             Kind::Choice(words) => format!("one of {}", words.join(", ")),
             Kind::Path => "a path".to_owned(),
         }
@@ -41,6 +44,7 @@ impl Kind {
             Kind::Fraction => number().is_some_and(|value| (0.0..=1.0).contains(&value)),
             Kind::Count => text.parse::<u32>().is_ok_and(|value| value > 0),
             Kind::Bytes => text.parse::<u64>().is_ok(),
+            Kind::Numbers => text.split('/').all(|part| Kind::Positive.accepts(part)),
             Kind::Choice(words) => words.contains(&text),
             Kind::Path => !text.is_empty(),
         }
@@ -55,6 +59,10 @@ impl Kind {
             Kind::Count | Kind::Bytes => text
                 .parse::<u64>()
                 .map_or_else(|_| text.to_owned(), |value| value.to_string()),
+            Kind::Numbers => {
+                let parts = text.split('/').map(|part| Kind::Positive.canonical(part));
+                parts.collect::<Vec<_>>().join("/")
+            }
             Kind::Choice(_) | Kind::Path => text.to_owned(),
         }
     }
@@ -139,6 +147,11 @@ impl<'a> Arguments<'a> {
         })
     }
 
+    /// Whether a parameter has another value than its default.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.iter().any(|(key, _)| *key == name)
+    }
+
     /// A number; none where the default is to be derived.
     pub fn number(&self, name: &str) -> Option<f64> {
         self.text(name)?.parse().ok()
@@ -152,5 +165,11 @@ impl<'a> Arguments<'a> {
     /// A number of bytes; none where the default is to be derived.
     pub fn bytes(&self, name: &str) -> Option<u64> {
         self.text(name)?.parse().ok()
+    }
+
+    /// Numbers separated by `/`; none where the default is to be derived.
+    pub fn numbers(&self, name: &str) -> Option<Vec<f64>> {
+        let parts = self.text(name)?.split('/');
+        parts.map(|part| part.parse().ok()).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Neural Dynamic Threshold's fast path: Dynamic Threshold with its own α on every port, the
 //! counters that decide when α are set anew, and the volumes that the decision is based on.
 
-use super::{Loss, PacketView, Policy, Verdict, View};
+use super::{ActiveBufferManagement, Loss, PacketView, Policy, Verdict, View};
 use crate::control::{ALPHAS, INITIAL_INDEX, TriggerMode};
 use crate::units::Time;
 
@@ -49,7 +49,8 @@ impl QueueArea {
     }
 }
 
-/// Dynamic Threshold with a power-of-two α per port: accepts iff `q_i < α_i (B - Q)`.
+/// Dynamic Threshold with a power-of-two α per port: accepts iff `q_i < α_i (B - Q)`. Or
+/// [over](NeuralDynamicThreshold::over) another heuristic, whose α it then is.
 ///
 /// Triggers are tested after the counters of an event are updated, so the packet that triggers
 /// keeps its verdict. The simulation then waits for the control loop.
@@ -64,6 +65,9 @@ pub struct NeuralDynamicThreshold {
     guard_armed: bool,
     suspended: bool,
     fired: Option<TriggerCause>,
+    queues_per_port: usize,
+    /// Decides about packets in place of Dynamic Threshold.
+    heuristic: Option<Box<ActiveBufferManagement>>,
 }
 
 impl NeuralDynamicThreshold {
@@ -79,6 +83,38 @@ impl NeuralDynamicThreshold {
             guard_armed: true,
             suspended: false,
             fired: None,
+            queues_per_port: 1,
+            heuristic: None,
+        }
+    }
+
+    /// For a switch whose ports have several queues. All queues of a port have its α, and it is the
+    /// port's packets together that count.
+    #[must_use]
+    pub fn with_queues_per_port(self, queues_per_port: usize) -> Self {
+        NeuralDynamicThreshold {
+            queues_per_port,
+            ..self
+        }
+    }
+
+    /// Sets the α of `heuristic`, which decides about the packets.
+    #[must_use]
+    pub fn over(self, heuristic: ActiveBufferManagement) -> Self {
+        let mut policy = NeuralDynamicThreshold {
+            heuristic: Some(Box::new(heuristic)),
+            ..self
+        };
+        policy.hand_down();
+        policy
+    }
+
+    /// The heuristic's α become those of the ports.
+    fn hand_down(&mut self) {
+        if let Some(heuristic) = &mut self.heuristic {
+            for (port, &index) in self.indices.iter().enumerate() {
+                heuristic.set_alpha(port, ALPHAS[usize::from(index)]);
+            }
         }
     }
 
@@ -126,6 +162,7 @@ impl NeuralDynamicThreshold {
     /// When there is not one index per port.
     pub(crate) fn apply(&mut self, indices: &[u8]) {
         self.indices.copy_from_slice(indices);
+        self.hand_down();
         self.suspended = false;
     }
 
@@ -136,10 +173,10 @@ impl NeuralDynamicThreshold {
     }
 
     #[inline]
-    fn admits(&self, view: View<'_>, port: usize) -> bool {
-        let (queue, free) = (view.buffer.queue(port), view.buffer.free());
+    fn admits(&self, view: View<'_>, packet: PacketView) -> bool {
+        let (queue, free) = (view.buffer.queue(packet.queue), view.buffer.free());
         // α = 2^(index - INITIAL_INDEX), as a shift of whichever side keeps all bits.
-        match i32::from(self.indices[port]) - INITIAL_INDEX as i32 {
+        match i32::from(self.indices[packet.port]) - INITIAL_INDEX as i32 {
             left if left >= 0 => queue < free << left,
             right => (queue << -right) < free,
         }
@@ -168,7 +205,10 @@ impl NeuralDynamicThreshold {
 impl Policy for NeuralDynamicThreshold {
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
-        if self.admits(view, packet.port) {
+        if let Some(heuristic) = &mut self.heuristic {
+            return heuristic.on_arrival(view, packet);
+        }
+        if self.admits(view, packet) {
             Verdict::Accept
         } else {
             Verdict::Drop
@@ -178,7 +218,10 @@ impl Policy for NeuralDynamicThreshold {
     #[inline]
     fn on_enqueue(&mut self, view: View<'_>, packet: PacketView) {
         let PacketView { port, bytes, .. } = packet;
-        self.areas[port].change(view.buffer.queue(port), view.now);
+        if let Some(heuristic) = &mut self.heuristic {
+            heuristic.on_enqueue(view, packet);
+        }
+        self.areas[port].change(view.buffer.port(port), view.now);
         let volumes = &mut self.volumes[port];
         volumes.enqueued += bytes;
         volumes.excess += bytes;
@@ -188,7 +231,10 @@ impl Policy for NeuralDynamicThreshold {
     #[inline]
     fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
         let PacketView { port, bytes, .. } = packet;
-        self.areas[port].change(view.buffer.queue(port), view.now);
+        if let Some(heuristic) = &mut self.heuristic {
+            heuristic.on_departure(view, packet);
+        }
+        self.areas[port].change(view.buffer.port(port), view.now);
         let volumes = &mut self.volumes[port];
         volumes.excess = volumes.excess.saturating_sub(bytes);
         if self.mode == TriggerMode::PerPacket {
@@ -211,12 +257,17 @@ impl Policy for NeuralDynamicThreshold {
         self.fired.is_some()
     }
 
-    fn threshold(&self, view: View<'_>, port: usize) -> Option<u64> {
-        self.alpha(port)
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
+        if let Some(heuristic) = &self.heuristic {
+            return heuristic.threshold(view, queue);
+        }
+        self.alpha(queue)
             .map(|alpha| (alpha * view.buffer.free() as f64) as u64)
     }
 
-    fn alpha(&self, port: usize) -> Option<f64> {
+    /// That of the queue's port, as decided.
+    fn alpha(&self, queue: usize) -> Option<f64> {
+        let port = queue / self.queues_per_port;
         Some(ALPHAS[usize::from(self.indices[port])])
     }
 }

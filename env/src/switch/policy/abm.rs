@@ -1,0 +1,259 @@
+//! Active Buffer Management (Addanki, Apostolaki, Ghobadi, Schmid and Vanbever, SIGCOMM 2022).
+
+mod headroom;
+mod shares;
+
+use super::{
+    Arguments, Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Verdict, View,
+};
+use crate::scenario::Scenario;
+use crate::units::Time;
+
+use headroom::Headroom;
+use shares::Shares;
+
+pub(super) static DEFINITION: Definition = Definition {
+    info: PolicyInfo {
+        name: "abm",
+        summary: "Active Buffer Management: Dynamic Threshold over congested queues and drain rate",
+        rule: "accept iff q_i < alpha_p / n_p (B - Q) mu_i / b, n_p congested queues of the priority, mu_i / b the queue's share of its line",
+        source: "Addanki et al., SIGCOMM 2022 (Eq. 9)",
+        deployment: Deployment::NewHardware,
+        parameters: &[
+            ParameterInfo {
+                name: "alpha",
+                default: "0.5",
+                kind: Kind::Positive,
+                meaning: "control factor of every priority, above 0",
+            },
+            ParameterInfo {
+                name: "alphas",
+                default: "alpha for each",
+                kind: Kind::Numbers,
+                meaning: "control factors by priority, the first one's first",
+            },
+            ParameterInfo {
+                name: "alpha_unscheduled",
+                default: "64",
+                kind: Kind::Positive,
+                meaning: "control factor of packets of a flow's first round trip (§3.3)",
+            },
+            ParameterInfo {
+                name: "update_us",
+                default: "base RTT",
+                kind: Kind::Positive,
+                meaning: "time between two updates of n_p and mu, microseconds",
+            },
+            ParameterInfo {
+                name: "headroom_bytes",
+                default: "0",
+                kind: Kind::Bytes,
+                meaning: "part of the buffer that only unscheduled packets may use, bytes",
+            },
+            ParameterInfo {
+                name: "periodic_rtts",
+                default: "off",
+                kind: Kind::Count,
+                meaning: "today's switches: DT whose alpha per queue is rewritten every so many base RTT (§4.4); tells no packet apart",
+            },
+        ],
+    },
+    build: |arguments, scenario| {
+        let config = ActiveBufferConfig::from_arguments(arguments, scenario)?;
+        Ok(ActiveBufferManagement::new(config, scenario).into())
+    },
+};
+
+/// Parameters of ABM.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ActiveBufferConfig {
+    /// Control factor α_p of every priority.
+    pub alphas: Vec<f64>,
+    /// Control factor of unscheduled packets; none where they are not told apart.
+    pub alpha_unscheduled: Option<f64>,
+    /// Time between two updates of n_p and μ.
+    pub update: Time,
+    /// Part of the buffer that only unscheduled packets may use, bytes.
+    pub headroom_bytes: u64,
+}
+
+impl ActiveBufferConfig {
+    /// As in the paper's evaluation (§4.1), without headroom: α of 0.5, 64 for unscheduled packets,
+    /// an update every base RTT.
+    pub fn suggested(scenario: &Scenario) -> ActiveBufferConfig {
+        ActiveBufferConfig {
+            alphas: vec![0.5; scenario.queues_per_port as usize],
+            alpha_unscheduled: Some(64.0),
+            update: scenario.base_rtt(),
+            headroom_bytes: 0,
+        }
+    }
+
+    fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<Self, String> {
+        let suggested = Self::suggested(scenario);
+        let alphas = alphas(arguments, scenario.queues_per_port as usize)?;
+        if let Some(rtts) = arguments.count("periodic_rtts") {
+            let unused = ["alpha_unscheduled", "headroom_bytes", "update_us"];
+            if let Some(name) = unused.into_iter().find(|name| arguments.is_given(name)) {
+                return Err(format!("{name} has no meaning with periodic_rtts; leave one out"));
+            }
+            return Ok(ActiveBufferConfig {
+                alphas,
+                alpha_unscheduled: None,
+                update: Time(suggested.update.0.saturating_mul(u64::from(rtts))),
+                ..suggested
+            });
+        }
+        let update_us = arguments.number("update_us");
+        Ok(ActiveBufferConfig {
+            alphas,
+            alpha_unscheduled: arguments.number("alpha_unscheduled"),
+            update: update_us.map_or(suggested.update, |us| Time::from_secs_f64(us * 1e-6)),
+            headroom_bytes: headroom_bytes(arguments, scenario)?,
+        })
+    }
+}
+
+fn alphas(arguments: &Arguments<'_>, priorities: usize) -> Result<Vec<f64>, String> {
+    let Some(alphas) = arguments.numbers("alphas") else {
+        return Ok(vec![arguments.number("alpha").unwrap_or(0.5); priorities]);
+    };
+    if arguments.is_given("alpha") {
+        return Err("alpha and alphas are both given; leave one out".to_owned());
+    }
+    if alphas.len() != priorities {
+        return Err(format!(
+            "alphas has {} values, but ports have queues_per_port = {priorities}; give one for each",
+            alphas.len()
+        ));
+    }
+    Ok(alphas)
+}
+
+fn headroom_bytes(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<u64, String> {
+    let bytes = arguments.bytes("headroom_bytes").unwrap_or(0);
+    let most = scenario.buffer_bytes.saturating_sub(scenario.full_packet_bytes());
+    if bytes > 0 && bytes > most {
+        return Err(format!(
+            "headroom_bytes={bytes} leaves no packet to the other {} of the buffer; at most {most}",
+            scenario.buffer_bytes
+        ));
+    }
+    Ok(bytes)
+}
+
+/// Accepts iff `q < T`, `T = α_p · (1/n_p) · (B - Q) · μ/b`, with one α for all unscheduled packets.
+///
+/// `n_p`, the congested queues of a priority, and `μ/b`, the queue's share of its line, are measured
+/// periodically. A headroom is no part of the B and Q of the rule.
+#[derive(Clone, Debug)]
+pub struct ActiveBufferManagement {
+    /// α_p of every queue.
+    alphas: Box<[f64]>,
+    alpha_unscheduled: Option<f64>,
+    shares: Shares,
+    headroom: Option<Box<Headroom>>,
+}
+
+impl ActiveBufferManagement {
+    /// In an empty switch as `scenario` has it: no queue is congested, and each may have its line
+    /// to itself.
+    ///
+    /// # Panics
+    /// When there is not one α per priority.
+    pub fn new(config: ActiveBufferConfig, scenario: &Scenario) -> Self {
+        let (ports, priorities) = (scenario.port_count(), scenario.queues_per_port as usize);
+        assert_eq!(config.alphas.len(), priorities, "one α per priority");
+        let queues = ports * priorities;
+        ActiveBufferManagement {
+            alphas: config.alphas.repeat(ports).into_boxed_slice(),
+            alpha_unscheduled: config.alpha_unscheduled,
+            shares: Shares::new(queues, priorities, config.update, scenario),
+            headroom: (config.headroom_bytes > 0)
+                .then(|| Box::new(Headroom::new(config.headroom_bytes, queues))),
+        }
+    }
+
+    /// Sets α of all queues of a port.
+    ///
+    /// # Panics
+    /// When the port does not exist.
+    pub(crate) fn set_alpha(&mut self, port: usize, alpha: f64) {
+        let priorities = self.shares.priorities();
+        self.alphas[port * priorities..][..priorities].fill(alpha);
+    }
+
+    /// `B - Q` of the rule: what is not in use of the shared pool, bytes.
+    #[inline]
+    fn free(&self, view: View<'_>) -> u64 {
+        match &self.headroom {
+            None => view.buffer.free(),
+            Some(headroom) => headroom.free_outside(view.buffer),
+        }
+    }
+
+    /// Asks the headroom about an arrival whose threshold has answered.
+    #[cold]
+    fn with_headroom(&mut self, below: bool, free: u64, packet: PacketView) -> Verdict {
+        let fits = below && packet.bytes <= free;
+        let Some(headroom) = &mut self.headroom else {
+            return Verdict::Drop;
+        };
+        if headroom.admits(fits, packet) {
+            Verdict::Accept
+        } else {
+            Verdict::Drop
+        }
+    }
+}
+
+impl Policy for ActiveBufferManagement {
+    #[inline]
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        let free = self.free(view);
+        if view.now >= self.shares.next_update() {
+            self.shares.update(view, free, &self.alphas);
+        }
+        let alpha = match self.alpha_unscheduled {
+            Some(alpha) if packet.unscheduled => alpha,
+            _ => self.alphas[packet.queue],
+        };
+        let threshold = alpha * self.shares.factor(packet.queue) * free as f64;
+        let below = (view.buffer.queue(packet.queue) as f64) < threshold;
+        if self.headroom.is_some() {
+            return self.with_headroom(below, free, packet);
+        }
+        if below { Verdict::Accept } else { Verdict::Drop }
+    }
+
+    #[inline]
+    fn on_enqueue(&mut self, view: View<'_>, packet: PacketView) {
+        self.shares.enqueued(view, packet);
+        if let Some(headroom) = &mut self.headroom {
+            headroom.enqueued(packet);
+        }
+    }
+
+    #[inline]
+    fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
+        self.shares.sent(view, packet);
+        if let Some(headroom) = &mut self.headroom {
+            headroom.sent(packet);
+        }
+    }
+
+    /// That of scheduled packets.
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
+        let alpha = self.alphas[queue] * self.shares.factor(queue);
+        Some((alpha * self.free(view) as f64) as u64)
+    }
+
+    /// What multiplies `B - Q`: the α that a Dynamic Threshold would need to do the same.
+    fn alpha(&self, queue: usize) -> Option<f64> {
+        Some(self.alphas[queue] * self.shares.factor(queue))
+    }
+}
+
+#[cfg(test)]
+mod tests;

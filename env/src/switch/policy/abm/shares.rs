@@ -1,0 +1,147 @@
+//! What ABM measures: how many queues of a priority are congested, and which share of its line a
+//! queue gets.
+
+use crate::scenario::Scenario;
+use crate::switch::policy::{PacketView, View};
+use crate::units::Time;
+
+/// A queue counts as congested from this part of its threshold on (paper, §3.1).
+const CONGESTED: f64 = 0.9;
+
+/// What a queue has sent since the last update.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    /// Bytes that left in `(since, last]`, preambles and gaps included.
+    sent: u64,
+    /// The last departure before the interval, or the instant at which the queue became busy.
+    since: Time,
+    /// The last departure, or `since`.
+    last: Time,
+    /// The queue was empty at some instant of the interval.
+    emptied: bool,
+    /// μ/b, as of the last update.
+    share: f64,
+}
+
+/// `(1/n_p) · μ/b` of every queue.
+///
+/// μ is measured from departure to departure: an interval that holds only a few packets of a queue
+/// would else tell as much about its own ends as about the scheduler.
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    factors: Box<[f64]>,
+    drains: Box<[Drain]>,
+    /// Congested queues by priority.
+    congested: Box<[u32]>,
+    interval: Time,
+    next_update: Time,
+    overhead_bytes: u64,
+    /// Of a full packet, preamble and gap included.
+    largest: u64,
+}
+
+impl Shares {
+    pub(super) fn new(
+        queues: usize,
+        priorities: usize,
+        interval: Time,
+        scenario: &Scenario,
+    ) -> Shares {
+        let idle = Drain {
+            sent: 0,
+            since: Time::ZERO,
+            last: Time::ZERO,
+            emptied: true,
+            share: 1.0,
+        };
+        let overhead_bytes = u64::from(scenario.overhead_bytes);
+        Shares {
+            factors: vec![1.0; queues].into_boxed_slice(),
+            drains: vec![idle; queues].into_boxed_slice(),
+            congested: vec![0; priorities].into_boxed_slice(),
+            interval,
+            next_update: interval,
+            overhead_bytes,
+            largest: scenario.full_packet_bytes() + overhead_bytes,
+        }
+    }
+
+    pub(super) fn priorities(&self) -> usize {
+        self.congested.len()
+    }
+
+    /// When the measurements are due to be replaced.
+    #[inline]
+    pub(super) fn next_update(&self) -> Time {
+        self.next_update
+    }
+
+    /// `(1/n_p) · μ/b` of a queue.
+    #[inline]
+    pub(super) fn factor(&self, queue: usize) -> f64 {
+        self.factors[queue]
+    }
+
+    /// The view shows the state after it.
+    #[inline]
+    pub(super) fn enqueued(&mut self, view: View<'_>, packet: PacketView) {
+        if view.buffer.queue(packet.queue) <= packet.bytes {
+            let drain = &mut self.drains[packet.queue];
+            drain.emptied = true;
+            drain.sent = 0;
+            drain.since = view.now;
+            drain.last = view.now;
+        }
+    }
+
+    /// The view shows the state after it.
+    #[inline]
+    pub(super) fn sent(&mut self, view: View<'_>, packet: PacketView) {
+        let drain = &mut self.drains[packet.queue];
+        drain.sent += packet.bytes + self.overhead_bytes;
+        drain.last = view.now;
+        drain.emptied |= view.buffer.queue(packet.queue) == 0;
+    }
+
+    /// Measures anew. `free` is `B - Q`, `alphas` has α of every queue; the thresholds that tell
+    /// which queues are congested are those before the update.
+    #[inline(never)]
+    pub(super) fn update(&mut self, view: View<'_>, free: u64, alphas: &[f64]) {
+        let queues = view.buffer.queues();
+        let priorities = self.congested.len();
+        self.congested.fill(0);
+        for (queue, &bytes) in queues.iter().enumerate() {
+            let threshold = alphas[queue] * self.factors[queue] * free as f64;
+            let congested = bytes > 0 && bytes as f64 >= CONGESTED * threshold;
+            self.congested[queue % priorities] += u32::from(congested);
+        }
+        for (queue, drain) in self.drains.iter_mut().enumerate() {
+            drain.update(view, queues[queue] == 0, self.largest);
+            let congested = self.congested[queue % priorities].max(1);
+            self.factors[queue] = drain.share / f64::from(congested);
+        }
+        self.next_update = Time(view.now.0.saturating_add(self.interval.0));
+    }
+}
+
+impl Drain {
+    /// `largest` are the bytes that a queue may have in service beyond what it has sent.
+    fn update(&mut self, view: View<'_>, empty: bool, largest: u64) {
+        let line = |bytes: u64, span: Time| 8e12 * bytes as f64 / (view.rate.0 as f64 * span.0 as f64);
+        if self.emptied {
+            self.share = 1.0;
+        } else {
+            if self.last > self.since {
+                self.share = line(self.sent, self.last - self.since).min(1.0);
+            }
+            // Whatever it got before: since then it has got no more than this.
+            if view.now > self.since {
+                let most = line(self.sent + largest, view.now - self.since);
+                self.share = self.share.min(most);
+            }
+        }
+        self.sent = 0;
+        self.since = self.last;
+        self.emptied = empty;
+    }
+}
