@@ -212,6 +212,17 @@ impl Scenario {
         Time::from_ns(self.propagation_ns)
     }
 
+    /// Round trip of a full packet and its acknowledgement through an empty switch: four times the
+    /// propagation delay and two transmissions of each.
+    pub fn base_rtt(&self) -> Time {
+        let on_line = |bytes: u64| {
+            let bytes = bytes + u64::from(self.overhead_bytes);
+            self.rate().transmission_time(bytes).0
+        };
+        let ack = on_line(u64::from(self.ack_bytes) + u64::from(self.timestamp_bytes()));
+        Time(4 * self.propagation().0 + 2 * on_line(self.full_packet_bytes()) + 2 * ack)
+    }
+
     /// First timeout of a SYN.
     pub fn syn_timeout(&self) -> Time {
         Time::from_us(self.syn_timeout_us.unwrap_or(self.min_rto_us))

@@ -3,11 +3,19 @@
 mod definition;
 mod ndt;
 
+pub use credence::{
+    Averages, Credence, FEATURES, Features, Forest, ForestError, ForestModel, MAX_DEPTH, MAX_TREES,
+    MODEL_FILE, ModelError, Tree,
+};
 pub use cs::CompleteSharing;
 pub use definition::{Arguments, Definition, Deployment, Kind, ParameterInfo, PolicyInfo};
 pub use dt::DynamicThreshold;
 pub use edt::{EnhancedDynamicThreshold, EnhancedDynamicThresholdConfig};
+pub use followlqd::{FollowLqd, VirtualQueues};
+pub use lqd::LongestQueueDrop;
 pub use ndt::{NeuralDynamicThreshold, PortVolumes, TriggerCause};
+pub use occamy::Occamy;
+pub use pot::PushOutWithThreshold;
 pub use st::StaticThreshold;
 
 use super::SharedBuffer;
@@ -169,6 +177,16 @@ policies! {
     dt::DynamicThreshold,
     /// Enhanced Dynamic Threshold.
     edt::EnhancedDynamicThreshold,
+    /// Longest Queue Drop.
+    lqd::LongestQueueDrop,
+    /// Occamy.
+    occamy::Occamy,
+    /// Push-out with threshold.
+    pot::PushOutWithThreshold,
+    /// FollowLQD.
+    followlqd::FollowLqd,
+    /// Credence.
+    credence::Credence,
 }
 
 impl Policy for AnyPolicy {

@@ -139,6 +139,11 @@ impl<'a> Arguments<'a> {
         })
     }
 
+    /// Whether a parameter has another value than its default.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.iter().any(|(key, _)| *key == name)
+    }
+
     /// A number; none where the default is to be derived.
     pub fn number(&self, name: &str) -> Option<f64> {
         self.text(name)?.parse().ok()
