@@ -4,10 +4,12 @@
 //! answers one question per arriving packet.
 
 mod buffer;
+mod open_loop;
 pub mod policy;
 mod spec;
 
 pub use buffer::SharedBuffer;
+pub use open_loop::{Fate, OpenLoop};
 pub use policy::{
     AnyPolicy, Definition, Loss, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict, View,
 };

@@ -7,14 +7,22 @@ mod ndt;
 mod workbench;
 
 pub use abm::{ActiveBufferConfig, ActiveBufferManagement};
+pub use credence::{
+    Averages, Credence, FEATURES, Features, Forest, ForestError, ForestModel, MAX_DEPTH, MAX_TREES,
+    MODEL_FILE, ModelError, Tree,
+};
 pub use cs::CompleteSharing;
 pub use definition::{Arguments, Definition, Deployment, Kind, ParameterInfo, PolicyInfo};
 pub use dt::DynamicThreshold;
 pub use edt::{EnhancedDynamicThreshold, EnhancedDynamicThresholdConfig};
 pub use fab::{FlowAwareBuffer, FlowAwareConfig};
+pub use followlqd::{FollowLqd, VirtualQueues};
 pub use harmonic::Harmonic;
 pub use ib::{IntelligentBuffer, IntelligentBufferConfig};
+pub use lqd::LongestQueueDrop;
 pub use ndt::{NeuralDynamicThreshold, PortVolumes, TriggerCause};
+pub use occamy::Occamy;
+pub use pot::PushOutWithThreshold;
 pub use sma::MinimumAllocation;
 pub use smxq::MaximumQueueLengths;
 pub use st::StaticThreshold;
@@ -193,6 +201,16 @@ policies! {
     ib::IntelligentBuffer,
     /// Active Buffer Management.
     abm::ActiveBufferManagement,
+    /// Longest Queue Drop.
+    lqd::LongestQueueDrop,
+    /// Occamy.
+    occamy::Occamy,
+    /// Push-out with threshold.
+    pot::PushOutWithThreshold,
+    /// FollowLQD.
+    followlqd::FollowLqd,
+    /// Credence.
+    credence::Credence,
 }
 
 impl Policy for AnyPolicy {

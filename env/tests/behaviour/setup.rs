@@ -96,7 +96,8 @@ fn least_buffer(scenario: &Scenario, policy: &PolicySpec) -> u64 {
         u64::from(scenario.syn_bytes.max(scenario.ack_bytes) + scenario.timestamp_bytes());
     let largest = scenario.full_packet_bytes().max(control + SACK_BYTES);
     match policy.name() {
-        "cs" | "dt" | "edt" | "abm" | "unlimited" => largest,
+        "cs" | "dt" | "edt" | "abm" | "unlimited" | "lqd" | "occamy" | "pot" | "followlqd"
+        | "credence" => largest,
         _ => largest * u64::from(scenario.ports * scenario.queues_per_port),
     }
 }

@@ -1,0 +1,194 @@
+//! Credence (Addanki, Pacut and Schmid, NSDI 2024, Algorithm 1): FollowLQD that also believes an
+//! oracle, within limits.
+
+mod features;
+mod forest;
+mod model;
+
+pub use features::{Averages, FEATURES, Features};
+pub use forest::{Forest, ForestError, MAX_DEPTH, MAX_TREES, Tree};
+pub use model::{ForestModel, MODEL_FILE, ModelError};
+
+use super::{
+    Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Verdict, View, VirtualQueues,
+};
+use crate::rng;
+use crate::scenario::Scenario;
+
+pub(super) static DEFINITION: Definition = Definition {
+    info: PolicyInfo {
+        name: "credence",
+        summary: "FollowLQD with predictions of what Longest Queue Drop would lose",
+        rule: "accept if the longest queue < B/N; else iff q_i + L <= T_i and no loss is predicted",
+        source: "Addanki, Pacut and Schmid, NSDI 2024, Algorithm 1",
+        deployment: Deployment::NewHardware,
+        parameters: &[
+            ParameterInfo {
+                name: "oracle",
+                default: "forest",
+                kind: Kind::Choice(&["forest", "perfect"]),
+                meaning: "who predicts; `perfect` exists where arrivals are given, in `bufgym slotted`",
+            },
+            ParameterInfo {
+                name: "model",
+                default: "a forest trained on ndt-16x1g, compiled in",
+                kind: Kind::Path,
+                meaning: "folder that `bufgym credence train` wrote",
+            },
+            ParameterInfo {
+                name: "flip",
+                default: "0",
+                kind: Kind::Fraction,
+                meaning: "probability with which a prediction is turned into its opposite",
+            },
+            ParameterInfo {
+                name: "seed",
+                default: "1",
+                kind: Kind::Count,
+                meaning: "seed of the flips",
+            },
+        ],
+    },
+    build: |arguments, scenario| {
+        let forest = oracle(arguments)?;
+        let credence = Credence::new(scenario, forest);
+        let flip = arguments.number("flip").unwrap_or(0.0);
+        let seed = arguments.count("seed").unwrap_or(1);
+        Ok(credence.with_flips(flip, u64::from(seed)).into())
+    },
+};
+
+/// The forest that the arguments name, or why there is none.
+fn oracle(arguments: &Arguments<'_>) -> Result<Forest, String> {
+    if arguments.text("oracle") == Some("perfect") {
+        return Err(
+            "a perfect oracle is undefined here: senders react to losses, so which packets arrive \
+             depends on the policy itself and Longest Queue Drop has no losses for the same \
+             arrivals; use oracle=forest, or `bufgym slotted`, where arrivals are given"
+                .to_owned(),
+        );
+    }
+    let given = arguments.is_given("model");
+    let model = match arguments.text("model") {
+        Some(path) if given => ForestModel::load(path.as_ref()),
+        _ => ForestModel::built_in(),
+    };
+    model
+        .map(|model| model.forest)
+        .map_err(|error| error.to_string())
+}
+
+/// Follows LQD's queue lengths as [`FollowLqd`](super::FollowLqd) does, and drops what the oracle
+/// expects LQD to lose. While every queue is shorter than `B/N` it accepts without asking, so that
+/// wrong predictions cannot starve it; N counts queues.
+#[derive(Clone, Debug)]
+pub struct Credence {
+    queues: VirtualQueues,
+    averages: Averages,
+    forest: Forest,
+    flips: Option<Flips>,
+}
+
+/// Turns predictions into their opposite, each with the same probability.
+#[derive(Clone, Copy, Debug)]
+struct Flips {
+    probability: f64,
+    seed: u64,
+    arrivals: u64,
+}
+
+impl Flips {
+    /// Depends on the number of the arrival alone, not on how many predictions were asked for.
+    fn flips(&self) -> bool {
+        let mut stream = rng::stream(self.seed, "credence flip", self.arrivals);
+        rng::uniform(&mut stream) < self.probability
+    }
+}
+
+impl Credence {
+    /// With empty queues, for a switch as `scenario` has it.
+    pub fn new(scenario: &Scenario, forest: Forest) -> Credence {
+        let queues_per_port = scenario.queues_per_port as usize;
+        Credence {
+            queues: VirtualQueues::new(scenario.port_count(), queues_per_port),
+            averages: Averages::new(scenario),
+            forest,
+            flips: None,
+        }
+    }
+
+    /// The same with every prediction wrong with this probability.
+    #[must_use]
+    pub fn with_flips(mut self, probability: f64, seed: u64) -> Credence {
+        self.flips = (probability > 0.0).then_some(Flips {
+            probability,
+            seed,
+            arrivals: 0,
+        });
+        self
+    }
+
+    /// The virtual queues.
+    pub fn virtual_queues(&self) -> &VirtualQueues {
+        &self.queues
+    }
+
+    fn note_arrival(&mut self, view: View<'_>, packet: PacketView) -> (Features, u64) {
+        if let Some(flips) = &mut self.flips {
+            flips.arrivals += 1;
+        }
+        let features = self.averages.observe(view, packet.queue);
+        (features, self.queues.arrive(view, packet))
+    }
+}
+
+/// Whether every queue is shorter than its part of the buffer.
+#[inline]
+fn all_short(view: View<'_>) -> bool {
+    let lengths = view.buffer.queues();
+    let share = view.buffer.capacity() / lengths.len() as u64;
+    // Whole bytes: q < B/N iff N q < B.
+    let exact = view.buffer.capacity() % lengths.len() as u64 == 0;
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    longest < share || (!exact && longest == share)
+}
+
+impl Policy for Credence {
+    #[inline]
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        let (features, length) = self.note_arrival(view, packet);
+        if all_short(view) {
+            return Verdict::Accept;
+        }
+        if view.buffer.queue(packet.queue) + packet.bytes > length {
+            return Verdict::Drop;
+        }
+        let flipped = self.flips.is_some_and(|flips| flips.flips());
+        match self.forest.predicts_loss(&features) != flipped {
+            true => Verdict::Drop,
+            false => Verdict::Accept,
+        }
+    }
+
+    #[inline]
+    fn on_enqueue(&mut self, _view: View<'_>, packet: PacketView) {
+        self.queues.enqueued(packet);
+    }
+
+    #[inline]
+    fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
+        self.queues.departed(view, packet);
+    }
+
+    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
+        // One that does not fit arrives without a question.
+        if loss == Loss::Full {
+            self.note_arrival(view, packet);
+        }
+    }
+
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
+        Some(self.queues.length(view, queue))
+    }
+}

@@ -1,0 +1,288 @@
+//! Decision trees in the form in which they are asked: complete, flat, without branches.
+
+use super::features::{FEATURES, Features};
+use thiserror::Error;
+
+/// Splits between the root of a tree and its leaves, at most (§3.4 of the paper).
+pub const MAX_DEPTH: usize = 4;
+
+/// Trees in a forest, at most.
+pub const MAX_TREES: usize = 256;
+
+const SPLITS: usize = (1 << MAX_DEPTH) - 1;
+const LEAVES: usize = 1 << MAX_DEPTH;
+
+/// A decision tree as arrays with an entry for each node; node 0 is the root, and children follow
+/// their parents.
+#[derive(Clone, PartialEq, Default, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tree {
+    /// The feature that a node looks at; -1 for a leaf.
+    pub feature: Vec<i64>,
+    /// Up to this value the left child is next, above it the right one; 0 for a leaf.
+    pub split: Vec<f32>,
+    /// The left child; -1 for a leaf.
+    pub left: Vec<i64>,
+    /// The right child; -1 for a leaf.
+    pub right: Vec<i64>,
+    /// Share of the arrivals lost among the training data that reached the node.
+    pub lost: Vec<f32>,
+}
+
+/// A tree that cannot be used.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum ForestError {
+    /// The forest has no trees, or too many.
+    #[error("it has {0} trees; needs 1 to {MAX_TREES}")]
+    Trees(usize),
+    /// The arrays differ in length or are empty.
+    #[error("tree {0}: the arrays must have the same length, above 0")]
+    Lengths(usize),
+    /// A node's entries make no sense.
+    #[error("tree {tree}, node {node}: {problem}")]
+    Node {
+        /// Index of the tree.
+        tree: usize,
+        /// Index of the node.
+        node: usize,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A leaf lies too deep.
+    #[error("tree {0} is deeper than {MAX_DEPTH} splits")]
+    Depth(usize),
+}
+
+/// One split of a complete tree.
+#[derive(Clone, Copy, Debug)]
+struct Split {
+    feature: u32,
+    value: f32,
+}
+
+/// A complete tree of [`MAX_DEPTH`] splits. The children of split `i` are `2i + 1` and `2i + 2`.
+#[derive(Clone, Debug)]
+struct Compiled {
+    splits: [Split; SPLITS],
+    lost: [f32; LEAVES],
+}
+
+impl Compiled {
+    #[inline]
+    fn lost(&self, features: &Features) -> f32 {
+        let mut at = 0;
+        for _ in 0..MAX_DEPTH {
+            let split = self.splits[at];
+            // The mask spares a check of bounds.
+            let right = features[split.feature as usize & 3] > split.value;
+            at = 2 * at + 1 + usize::from(right);
+        }
+        self.lost[at - SPLITS]
+    }
+}
+
+/// A random forest. Trees vote with the share of lost arrivals in the leaf that they reach.
+#[derive(Clone, Debug)]
+pub struct Forest {
+    trees: Box<[Compiled]>,
+    /// A loss is predicted from this sum of votes on.
+    limit: f32,
+}
+
+impl Forest {
+    /// Compiles the trees. A loss is predicted where they say on average that at least `threshold`
+    /// of such arrivals are lost.
+    ///
+    /// # Errors
+    /// When a tree is damaged or too deep.
+    pub fn new(trees: &[Tree], threshold: f32) -> Result<Forest, ForestError> {
+        if trees.is_empty() || trees.len() > MAX_TREES {
+            return Err(ForestError::Trees(trees.len()));
+        }
+        let compiled = trees.iter().enumerate().map(|(index, tree)| {
+            check(tree, index)?;
+            let mut compiled = Compiled {
+                splits: [Split {
+                    feature: 0,
+                    value: f32::INFINITY,
+                }; SPLITS],
+                lost: [0.0; LEAVES],
+            };
+            compile(tree, index, 0, 0, 0, &mut compiled)?;
+            Ok(compiled)
+        });
+        Ok(Forest {
+            trees: compiled.collect::<Result<_, _>>()?,
+            limit: threshold * trees.len() as f32,
+        })
+    }
+
+    /// Whether an arrival with these features is expected to be lost.
+    #[inline]
+    pub fn predicts_loss(&self, features: &Features) -> bool {
+        let votes: f32 = self.trees.iter().map(|tree| tree.lost(features)).sum();
+        votes >= self.limit
+    }
+
+    /// Number of trees.
+    pub fn len(&self) -> usize {
+        self.trees.len()
+    }
+
+    /// Never: a forest has a tree.
+    pub fn is_empty(&self) -> bool {
+        self.trees.is_empty()
+    }
+}
+
+fn check(tree: &Tree, index: usize) -> Result<(), ForestError> {
+    let nodes = tree.feature.len();
+    let lengths = [
+        tree.split.len(),
+        tree.left.len(),
+        tree.right.len(),
+        tree.lost.len(),
+    ];
+    if nodes == 0 || lengths.iter().any(|length| *length != nodes) {
+        return Err(ForestError::Lengths(index));
+    }
+    for node in 0..nodes {
+        let child = |child: i64| child > node as i64 && child < nodes as i64;
+        let problem = if !(0.0..=1.0).contains(&tree.lost[node]) {
+            "the share lost is not a number from 0 to 1"
+        } else if tree.feature[node] == -1 {
+            continue;
+        } else if !(0..FEATURES.len() as i64).contains(&tree.feature[node]) {
+            "there is no such feature"
+        } else if !tree.split[node].is_finite() {
+            "the split is not finite"
+        } else if !child(tree.left[node]) || !child(tree.right[node]) {
+            "a child does not follow it"
+        } else {
+            continue;
+        };
+        return Err(ForestError::Node {
+            tree: index,
+            node,
+            problem,
+        });
+    }
+    Ok(())
+}
+
+/// Writes the tree below `node` to where `place` is in the complete tree.
+fn compile(
+    tree: &Tree,
+    index: usize,
+    node: usize,
+    depth: usize,
+    place: usize,
+    into: &mut Compiled,
+) -> Result<(), ForestError> {
+    let leaf = tree.feature[node] == -1;
+    if depth == MAX_DEPTH {
+        if !leaf {
+            return Err(ForestError::Depth(index));
+        }
+        into.lost[place - SPLITS] = tree.lost[node];
+        return Ok(());
+    }
+    let (left, right) = if leaf {
+        // Both ways lead to the same leaf.
+        (node, node)
+    } else {
+        into.splits[place] = Split {
+            feature: tree.feature[node] as u32,
+            value: tree.split[node],
+        };
+        (tree.left[node] as usize, tree.right[node] as usize)
+    };
+    compile(tree, index, left, depth + 1, 2 * place + 1, into)?;
+    compile(tree, index, right, depth + 1, 2 * place + 2, into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lost above a quarter of the buffer in the queue, else where the buffer is nearly full.
+    fn tree() -> Tree {
+        Tree {
+            feature: vec![0, 2, -1, -1, -1],
+            split: vec![0.25, 0.9, 0.0, 0.0, 0.0],
+            left: vec![1, 3, -1, -1, -1],
+            right: vec![2, 4, -1, -1, -1],
+            lost: vec![0.2, 0.1, 1.0, 0.0, 0.75],
+        }
+    }
+
+    #[test]
+    fn a_compiled_tree_answers_as_the_arrays_say() {
+        let forest = Forest::new(&[tree()], 0.5).unwrap();
+        for (features, lost) in [
+            ([0.25, 0.0, 0.9, 0.0], false),
+            ([0.26, 0.0, 0.1, 0.0], true),
+            ([0.0, 0.0, 0.91, 0.0], true),
+            ([0.0, 1.0, 0.0, 1.0], false),
+        ] {
+            assert_eq!(forest.predicts_loss(&features), lost, "{features:?}");
+        }
+        let strict = Forest::new(&[tree()], 0.8).unwrap();
+        assert!(!strict.predicts_loss(&[0.0, 0.0, 0.91, 0.0]));
+    }
+
+    #[test]
+    fn trees_vote_together() {
+        let keep = Tree {
+            feature: vec![-1],
+            split: vec![0.0],
+            left: vec![-1],
+            right: vec![-1],
+            lost: vec![0.0],
+        };
+        let features = [0.5, 0.0, 0.0, 0.0];
+        let of = |trees: &[Tree]| Forest::new(trees, 0.5).unwrap().predicts_loss(&features);
+        assert!(of(&[tree(), keep.clone()]), "1 and 0 are 0.5 on average");
+        assert!(!of(&[tree(), keep.clone(), keep]));
+    }
+
+    #[test]
+    fn damaged_trees_are_refused() {
+        let broken = |damage: fn(&mut Tree)| {
+            let mut tree = tree();
+            damage(&mut tree);
+            Forest::new(&[tree], 0.5).unwrap_err().to_string()
+        };
+        assert!(broken(|tree| tree.left[0] = 9).contains("child"));
+        assert!(broken(|tree| tree.right[1] = 0).contains("child"));
+        assert!(broken(|tree| tree.feature[0] = 4).contains("feature"));
+        assert!(broken(|tree| tree.split[0] = f32::NAN).contains("finite"));
+        assert!(broken(|tree| tree.lost[3] = 1.5).contains("share"));
+        assert!(broken(|tree| tree.split.truncate(2)).contains("length"));
+        assert!(Forest::new(&[], 0.5).is_err());
+    }
+
+    #[test]
+    fn a_tree_of_five_splits_is_too_deep() {
+        let deep = |splits: i64| {
+            let nodes = 2 * splits + 1;
+            let inner = |node: i64| node % 2 == 0 && node < 2 * splits;
+            let column = |value: fn(i64) -> i64| {
+                let of = |node| if inner(node) { value(node) } else { -1 };
+                (0..nodes).map(of).collect::<Vec<i64>>()
+            };
+            Tree {
+                feature: column(|_| 0),
+                split: vec![0.5; nodes as usize],
+                left: column(|node| node + 1),
+                right: column(|node| node + 2),
+                lost: vec![0.5; nodes as usize],
+            }
+        };
+        assert!(Forest::new(&[deep(4)], 0.5).is_ok());
+        assert_eq!(
+            Forest::new(&[deep(5)], 0.5).unwrap_err(),
+            ForestError::Depth(0)
+        );
+    }
+}

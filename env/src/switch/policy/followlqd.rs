@@ -1,0 +1,76 @@
+//! FollowLQD (Addanki, Pacut and Schmid, NSDI 2024, Algorithm 2): drops at the tail what would make
+//! a queue longer than it would be under LQD.
+
+mod virtual_queues;
+
+pub use virtual_queues::VirtualQueues;
+
+use super::{Definition, Deployment, Loss, PacketView, Policy, PolicyInfo, Verdict, View};
+
+pub(super) static DEFINITION: Definition = Definition {
+    info: PolicyInfo {
+        name: "followlqd",
+        summary: "follows the queue lengths that Longest Queue Drop would have, without push-out",
+        rule: "accept iff q_i + L <= T_i, T_i the length of queue i under LQD",
+        source: "Addanki, Pacut and Schmid, NSDI 2024, Algorithm 2",
+        deployment: Deployment::NewHardware,
+        parameters: &[],
+    },
+    build: |_, scenario| {
+        let ports = scenario.port_count();
+        Ok(FollowLqd::new(ports, scenario.queues_per_port as usize).into())
+    },
+};
+
+/// Accepts iff `q_i + L <= T_i`, where the [`VirtualQueues`] have `T_i` bytes after the arrival.
+#[derive(Clone, Debug)]
+pub struct FollowLqd {
+    queues: VirtualQueues,
+}
+
+impl FollowLqd {
+    /// With empty virtual queues.
+    pub fn new(ports: usize, queues_per_port: usize) -> FollowLqd {
+        FollowLqd {
+            queues: VirtualQueues::new(ports, queues_per_port),
+        }
+    }
+
+    /// The virtual queues.
+    pub fn virtual_queues(&self) -> &VirtualQueues {
+        &self.queues
+    }
+}
+
+impl Policy for FollowLqd {
+    #[inline]
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        let length = self.queues.arrive(view, packet);
+        if view.buffer.queue(packet.queue) + packet.bytes <= length {
+            Verdict::Accept
+        } else {
+            Verdict::Drop
+        }
+    }
+
+    #[inline]
+    fn on_enqueue(&mut self, _view: View<'_>, packet: PacketView) {
+        self.queues.enqueued(packet);
+    }
+
+    #[inline]
+    fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
+        self.queues.departed(view, packet);
+    }
+
+    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
+        // One that does not fit arrives without a question.
+        if loss == Loss::Full {
+            self.queues.arrive(view, packet);
+        }
+    }
+
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
+        Some(self.queues.length(view, queue))
+    }
+}

@@ -1,0 +1,172 @@
+//! Occamy (Shan et al., EuroSys 2025): Dynamic Threshold with a large α, whose mistakes are undone
+//! with the memory bandwidth that traffic leaves over.
+
+use super::{
+    Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict,
+    View,
+};
+use crate::scenario::Scenario;
+use crate::units::{Rate, Time};
+
+pub(super) static DEFINITION: Definition = Definition {
+    info: PolicyInfo {
+        name: "occamy",
+        summary: "Dynamic Threshold that takes memory back with spare memory bandwidth",
+        rule: "accept iff q_i < alpha (B - Q); queues above it lose head packets in turn, within the budget",
+        source: "Shan et al., EuroSys 2025",
+        deployment: Deployment::NewHardware,
+        parameters: &[
+            ParameterInfo {
+                name: "alpha",
+                default: "8",
+                kind: Kind::Positive,
+                meaning: "control factor, above 0",
+            },
+            ParameterInfo {
+                name: "bandwidth",
+                default: "1",
+                kind: Kind::Positive,
+                meaning: "memory bandwidth; 1 lets all ports write and read at line rate at once",
+            },
+            ParameterInfo {
+                name: "burst_bytes",
+                default: "a full packet for each port",
+                kind: Kind::Bytes,
+                meaning: "unused bandwidth that is kept, bytes, at least a full packet",
+            },
+        ],
+    },
+    build: |arguments, scenario| {
+        let packet_bytes = scenario.full_packet_bytes();
+        let burst = arguments.bytes("burst_bytes");
+        if let Some(burst) = burst
+            && burst < packet_bytes
+        {
+            return Err(format!(
+                "burst_bytes={burst} pays for no full packet; needs at least {packet_bytes}"
+            ));
+        }
+        let alpha = arguments.number("alpha").unwrap_or(8.0);
+        let bandwidth = arguments.number("bandwidth").unwrap_or(1.0);
+        let burst = burst.unwrap_or(u64::from(scenario.ports) * packet_bytes);
+        Ok(Occamy::new(alpha, Budget::new(bandwidth, burst, scenario)).into())
+    },
+};
+
+/// Memory bandwidth that arrivals and departures leave over, as a bucket of tokens of a byte each.
+///
+/// The memory moves `bandwidth · 2NC`: all ports writing and reading at line rate C. Every packet
+/// written, read or removed takes its bytes; traffic comes first and never waits.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    bytes_per_ps: f64,
+    /// Most tokens that are kept.
+    burst: f64,
+    /// Without as many, nothing is removed: the largest packet.
+    price: f64,
+    tokens: f64,
+    updated: Time,
+}
+
+impl Budget {
+    fn new(bandwidth: f64, burst: u64, scenario: &Scenario) -> Budget {
+        let Rate(line) = scenario.rate();
+        let lines = 2.0 * f64::from(scenario.ports);
+        Budget {
+            bytes_per_ps: bandwidth * lines * line as f64 / 8e12,
+            burst: burst as f64,
+            price: scenario.full_packet_bytes() as f64,
+            tokens: burst as f64,
+            updated: Time::ZERO,
+        }
+    }
+
+    #[inline]
+    fn refill(&mut self, now: Time) {
+        let elapsed = now.saturating_since(self.updated).0 as f64;
+        self.tokens = (self.tokens + elapsed * self.bytes_per_ps).min(self.burst);
+        self.updated = now;
+    }
+
+    #[inline]
+    fn take(&mut self, now: Time, bytes: u64) {
+        self.refill(now);
+        self.tokens = (self.tokens - bytes as f64).max(0.0);
+    }
+}
+
+/// Accepts as DT does; queues longer than `T = α(B - Q)` lose packets at their heads, one queue
+/// after the other, as fast as spare memory bandwidth allows.
+#[derive(Clone, Debug)]
+pub struct Occamy {
+    alpha: f64,
+    budget: Budget,
+    /// The queue that is looked at first.
+    turn: usize,
+}
+
+impl Occamy {
+    fn new(alpha: f64, budget: Budget) -> Occamy {
+        Occamy {
+            alpha,
+            budget,
+            turn: 0,
+        }
+    }
+}
+
+impl Policy for Occamy {
+    #[inline]
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        if (view.buffer.queue(packet.queue) as f64) < self.alpha * view.buffer.free() as f64 {
+            Verdict::Accept
+        } else {
+            Verdict::Drop
+        }
+    }
+
+    #[inline]
+    fn on_enqueue(&mut self, view: View<'_>, packet: PacketView) {
+        self.budget.take(view.now, packet.bytes);
+    }
+
+    #[inline]
+    fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
+        self.budget.take(view.now, packet.bytes);
+    }
+
+    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
+        if loss == Loss::PushedOut {
+            self.budget.take(view.now, packet.bytes);
+        }
+    }
+
+    fn pushes_out(&self) -> bool {
+        true
+    }
+
+    fn expel(&mut self, view: View<'_>) -> Option<usize> {
+        let limit = self.alpha * view.buffer.free() as f64;
+        // No queue is longer than all together.
+        if view.buffer.occupancy() as f64 <= limit {
+            return None;
+        }
+        self.budget.refill(view.now);
+        if self.budget.tokens < self.budget.price {
+            return None;
+        }
+        let lengths = view.buffer.queues();
+        let above = |queue: &usize| lengths[*queue] as f64 > limit;
+        let found = (self.turn..lengths.len()).chain(0..self.turn).find(above)?;
+        self.turn = (found + 1) % lengths.len();
+        Some(found)
+    }
+
+    fn threshold(&self, view: View<'_>, _queue: usize) -> Option<u64> {
+        Some((self.alpha * view.buffer.free() as f64) as u64)
+    }
+
+    fn alpha(&self, _queue: usize) -> Option<f64> {
+        Some(self.alpha)
+    }
+}
