@@ -1,6 +1,6 @@
 //! `bufgym policies`: every policy with its rule, parameters, defaults and source.
 
-use bufgym::env::switch::policy::catalogue;
+use bufgym::env::switch::policy::{Deployment, catalogue};
 use bufgym::env::switch::{PolicyInfo, PolicySpec};
 use clap::Args;
 use serde_json::{Value, json};
@@ -52,6 +52,7 @@ pub fn run(args: PoliciesArgs, common: &Common) -> CliResult {
 const LEARNED_TEXT: &str = "ndt  per-port Dynamic Threshold whose alpha a trained network sets\n  \
     rule    T_i = alpha_i (B - Q), alpha_i in 2^-2..2^5, decided whenever enough traffic exceeded what left\n  \
     source  Neural Dynamic Thresholds (NDT), sections III to V\n  \
+    switch  could run on today's\n  \
     use     ndt (the weights shipped with this program) or ndt:DIR (a checkpoint folder)";
 
 fn learned_json() -> Value {
@@ -66,8 +67,12 @@ fn learned_json() -> Value {
 
 fn describe(info: &PolicyInfo) -> String {
     let mut text = format!(
-        "{}  {}\n  rule    {}\n  source  {}",
-        info.name, info.summary, info.rule, info.source
+        "{}  {}\n  rule    {}\n  source  {}\n  switch  {}",
+        info.name,
+        info.summary,
+        info.rule,
+        info.source,
+        deployment(info.deployment)
     );
     for parameter in info.parameters {
         text.push_str(&format!(
@@ -76,6 +81,15 @@ fn describe(info: &PolicyInfo) -> String {
         ));
     }
     text
+}
+
+/// Whether a switch could run it, in words.
+fn deployment(deployment: Deployment) -> &'static str {
+    match deployment {
+        Deployment::Today => "could run on today's",
+        Deployment::NewHardware => "needs new hardware",
+        Deployment::Reference => "none could run it",
+    }
 }
 
 fn describe_json(info: &PolicyInfo) -> Value {
@@ -91,6 +105,7 @@ fn describe_json(info: &PolicyInfo) -> Value {
         "summary": info.summary,
         "rule": info.rule,
         "source": info.source,
+        "switch": deployment(info.deployment),
         "parameters": parameters,
     })
 }
