@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use bufgym_env::control::{RunOptions, run_controlled};
+use bufgym_env::control::{ControlOptions, LowLevel, RunOptions, run_controlled};
 use bufgym_env::network::{Outcome, SimError};
 use bufgym_env::scenario::Scenario;
 use bufgym_env::switch::{PolicyParseError, PolicySpec};
@@ -51,6 +51,7 @@ enum Kind {
     Tuned(PolicySpec),
     Learned {
         actor: Box<FastActor>,
+        low_level: LowLevel,
         origin: String,
     },
 }
@@ -72,17 +73,27 @@ impl Contestant {
         }
     }
 
-    /// A network that decides by its mean. `name` is its policy string, `origin` says in a few
-    /// words how it was trained.
+    /// A network that decides by its mean, over Dynamic Threshold. `name` is its policy string,
+    /// `origin` says in a few words how it was trained.
     pub fn learned(name: &str, actor: FastActor, origin: &str) -> Contestant {
         let kind = Kind::Learned {
             actor: Box::new(actor),
+            low_level: LowLevel::default(),
             origin: origin.to_string(),
         };
         Contestant {
             name: name.to_string(),
             kind,
         }
+    }
+
+    /// The same network over another heuristic; rules stay what they are.
+    #[must_use]
+    pub fn over(mut self, heuristic: LowLevel) -> Contestant {
+        if let Kind::Learned { low_level, .. } = &mut self.kind {
+            *low_level = heuristic;
+        }
+        self
     }
 
     /// DT with α = 1, which every ratio is relative to.
@@ -95,9 +106,11 @@ impl Contestant {
         Contestant::rule(PolicySpec::unlimited())
     }
 
-    /// The policy of a checkpoint that is already loaded, under the given policy string.
+    /// The policy of a checkpoint that is already loaded, under the given policy string, over the
+    /// heuristic that it was trained with.
     pub fn from_checkpoint(name: &str, weights: &ActorWeights, manifest: &Manifest) -> Contestant {
-        Contestant::learned(name, FastActor::new(weights), &origin(manifest))
+        let actor = FastActor::new(weights);
+        Contestant::learned(name, actor, &origin(manifest)).over(manifest.low_level)
     }
 
     /// Loads the checkpoint of a policy string `ndt:DIR`.
@@ -159,11 +172,16 @@ impl Contestant {
                 }
                 Ok(simulator.run())
             }
-            Kind::Learned { actor, .. } => {
+            Kind::Learned {
+                actor, low_level, ..
+            } => {
                 let mut actor = actor.clone();
                 let options = RunOptions {
                     timeline,
-                    ..RunOptions::default()
+                    control: ControlOptions {
+                        low_level: *low_level,
+                        ..ControlOptions::default()
+                    },
                 };
                 run_controlled(scenario, trace, actor.as_mut(), &options)
             }
@@ -180,8 +198,12 @@ pub fn origin(manifest: &Manifest) -> String {
             result.metric, result.traces
         )
     });
+    let over = match manifest.low_level {
+        LowLevel::Dt => String::new(),
+        other => format!(" over {other}"),
+    };
     format!(
-        "trained on {} for {}, seed {}, {} decisions, {} updates{}",
+        "trained on {} for {}{over}, seed {}, {} decisions, {} updates{}",
         manifest.scenario,
         manifest.objective,
         manifest.seed,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bufgym::env::control::Objective;
+use bufgym::env::control::{LowLevel, Objective};
 use bufgym::eval;
 use bufgym::train::{
     self, Budget, Controls, Expected, ResumeOptions, Status, TrainConfig, TrainError, TrainSummary,
@@ -22,6 +22,7 @@ use super::scenario;
     after_help = "Ctrl-C saves and ends; a second one ends at once.\n\nExamples:\n  \
     bufgym train --workers 32 --objective fct\n  \
     bufgym train --objective fct=1,loss=0.1 --scenario mine.toml --set load=0.8 --minutes 10\n  \
+    bufgym train --low-level abm --set queues_per_port=2\n  \
     bufgym train --config mine-train.toml --seed 3 --out runs/third\n  \
     bufgym train --resume runs/fct-ndt-16x1g-1 --steps 640000"
 )]
@@ -33,6 +34,9 @@ pub struct TrainArgs {
     /// What to learn for: fct, loss, throughput, delay, fairness, or weights as in fct=1,loss=0.1 [default: fct]
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<String>,
+    /// The heuristic whose α is learned: dt, abm [default: dt]
+    #[arg(long, value_name = "POLICY")]
+    low_level: Option<LowLevel>,
     /// Preset or TOML file [default: ndt-16x1g]
     #[arg(long, value_name = "NAME|FILE.toml")]
     scenario: Option<String>,
@@ -149,6 +153,7 @@ impl TrainArgs {
         if let Some(objective) = self.objective()? {
             config.objective = objective;
         }
+        config.low_level = self.low_level.unwrap_or(config.low_level);
         match &self.scenario {
             Some(name) => config.scenario = scenario::load(name, &self.set)?,
             None => scenario::change(&mut config.scenario, &self.set)?,
@@ -175,6 +180,7 @@ impl TrainArgs {
             expected: Expected {
                 scenario,
                 objective: self.objective()?,
+                low_level: self.low_level,
                 workers: self.workers.map(usize::from),
                 seed: common.seed,
             },
@@ -201,8 +207,12 @@ impl TrainArgs {
 
 /// What tells runs apart at a glance; characters that are awkward in file names are replaced.
 fn run_name(config: &TrainConfig) -> String {
+    let over = match config.low_level {
+        LowLevel::Dt => String::new(),
+        other => format!("-{other}"),
+    };
     let name = format!(
-        "{}-{}-{}",
+        "{}{over}-{}-{}",
         config.objective, config.scenario.name, config.seed
     );
     name.chars()
@@ -267,6 +277,11 @@ mod tests {
             ..TrainConfig::default()
         };
         assert_eq!(run_name(&config), "fct-ndt-16x1g-4");
+        let over_abm = TrainConfig {
+            low_level: LowLevel::Abm,
+            ..config.clone()
+        };
+        assert_eq!(run_name(&over_abm), "fct-abm-ndt-16x1g-4");
         let objective: Objective = "fct=1,loss=0.1".parse().unwrap();
         assert_eq!(
             run_name(&TrainConfig {

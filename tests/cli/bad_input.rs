@@ -27,6 +27,7 @@ fn an_unknown_objective_suggests_the_nearest() {
     let sandbox = Sandbox::new();
     sandbox.refused("train --objective fcd", &["fcd", "fct"]);
     sandbox.refused("train --objective fct=x", &["fct", "x"]);
+    sandbox.refused("train --low-level edt", &["edt", "abm"]);
 }
 
 #[test]

@@ -105,6 +105,31 @@ fn a_run_leaves_what_is_documented_and_can_be_evaluated() {
     assert_eq!(again.stderr, "");
 }
 
+/// Weights act over the heuristic that they were trained with, which their manifest names.
+#[test]
+fn weights_over_another_heuristic_stay_with_it() {
+    let sandbox = sandbox();
+    let run = sandbox.ok(&format!(
+        "{TRAIN} --steps 120 --low-level abm --set queues_per_port=2 --json"
+    ));
+    assert_eq!(run.json()["out"], "runs/fct-abm-ndt-16x1g-1");
+    let best = "runs/fct-abm-ndt-16x1g-1/checkpoints/best";
+    let simulate = |options: &str| {
+        let run = sandbox.ok(&format!(
+            "sim --policy ndt:{best} --set flows=300..300 --seed 3 --json {options}"
+        ));
+        run.json()["mean_fct_ms"].as_f64().unwrap()
+    };
+    let over_abm = simulate("");
+    assert_eq!(over_abm, simulate(""));
+    let manifest = sandbox.path(best).join("manifest.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let over_dt = text.replace("\"low_level\": \"abm\"", "\"low_level\": \"dt\"");
+    assert_ne!(over_dt, text, "{text}");
+    fs::write(&manifest, over_dt).unwrap();
+    assert_ne!(over_abm, simulate(""));
+}
+
 #[test]
 fn the_number_of_threads_does_not_change_the_result() {
     let sandbox = sandbox();
@@ -163,6 +188,10 @@ fn a_resume_that_cannot_work_is_refused() {
     sandbox.refused(
         "train --resume run --objective loss",
         &["objective", "fct", "loss"],
+    );
+    sandbox.refused(
+        "train --resume run --low-level abm",
+        &["low_level", "dt", "abm"],
     );
     sandbox.refused("train --resume run --out other", &["--resume", "--out"]);
 }

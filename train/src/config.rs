@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bufgym_agents::SacConfig;
-use bufgym_env::control::{Objective, RewardBaseline};
+use bufgym_env::control::{LowLevel, Objective, RewardBaseline};
 use bufgym_env::scenario::Scenario;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -42,6 +42,8 @@ pub struct TrainConfig {
     pub scenario: Scenario,
     /// What the agent is paid for.
     pub objective: Objective,
+    /// The heuristic whose α the agent sets.
+    pub low_level: LowLevel,
     /// Seed of everything random: traces, weights, exploration, batches.
     pub seed: u64,
     /// When the training ends.
@@ -65,6 +67,7 @@ impl Default for TrainConfig {
             force: false,
             scenario: Scenario::default(),
             objective: Objective::default(),
+            low_level: LowLevel::default(),
             seed: 1,
             budget: Budget::default(),
             rollout: RolloutConfig::default(),
@@ -434,6 +437,7 @@ mod tests {
             ..TrainConfig::default()
         };
         config.scenario.set("active_ports=2..8").unwrap();
+        config.low_level = LowLevel::Abm;
         config.sac.batch_size = 17;
         assert_eq!(read(&config.to_toml()).unwrap(), config);
         assert_eq!(read("").unwrap(), TrainConfig::default());
@@ -445,6 +449,7 @@ mod tests {
             ("seed = 1\nsede = 2\n", ["a.toml", "line 2", "sede"]),
             ("[sac]\nbatchsize = 2\n", ["a.toml", "line 2", "batchsize"]),
             ("objective = 'fcd'", ["a.toml", "line 1", "fct"]),
+            ("low_level = 'edt'", ["a.toml", "line 1", "`abm`"]),
             ("[rollout]\nworkers = -1\n", ["a.toml", "line 2", "-1"]),
             ("[scenario]\nportz = 3\n", ["a.toml", "line", "portz"]),
             ("scenario = 'ndt-16x2g'", ["a.toml", "line 1", "ndt-16x1g"]),

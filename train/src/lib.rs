@@ -45,7 +45,7 @@ mod validation;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bufgym_env::control::Objective;
+use bufgym_env::control::{LowLevel, Objective};
 use bufgym_env::rng::{Split, trace_seed};
 use bufgym_env::scenario::Scenario;
 use bufgym_env::traffic::generate;
@@ -134,6 +134,8 @@ pub struct Expected {
     pub scenario: Option<Scenario>,
     /// The objective.
     pub objective: Option<Objective>,
+    /// The heuristic below.
+    pub low_level: Option<LowLevel>,
     /// The number of workers.
     pub workers: Option<usize>,
     /// The seed.
@@ -206,6 +208,7 @@ impl Expected {
             expected.scenario = scenario.clone();
         }
         expected.objective = self.objective.unwrap_or(config.objective);
+        expected.low_level = self.low_level.unwrap_or(config.low_level);
         expected.rollout.workers = self.workers.unwrap_or(config.rollout.workers);
         expected.seed = self.seed.unwrap_or(config.seed);
         expected.require_same(config)

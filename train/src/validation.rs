@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bufgym_env::control::{Objective, RunOptions, run_controlled};
+use bufgym_env::control::{ControlOptions, LowLevel, Objective, RunOptions, run_controlled};
 use bufgym_env::network::{FlowRecord, Outcome, SimError};
 use bufgym_env::rng::{Split, trace_seed};
 use bufgym_env::scenario::Scenario;
@@ -41,6 +41,7 @@ pub struct ValidationResult {
 /// The fixed traces with DT's results on them.
 pub(crate) struct Validator {
     scenario: Scenario,
+    low_level: LowLevel,
     metric: Metric,
     traces: Vec<Trace>,
     /// Value and mean FCT of DT.
@@ -148,6 +149,7 @@ impl Validator {
             .collect::<Result<_, SimError>>()?;
         Ok(Self {
             scenario,
+            low_level: config.low_level,
             metric,
             traces,
             baseline,
@@ -165,13 +167,19 @@ impl Validator {
         &self,
         actor: &FastActor,
     ) -> Result<(ValidationResult, Duration), SimError> {
+        let options = RunOptions {
+            control: ControlOptions {
+                low_level: self.low_level,
+                ..ControlOptions::default()
+            },
+            ..RunOptions::default()
+        };
         let measured = self
             .traces
             .par_iter()
             .map(|trace| {
                 let start = Instant::now();
                 let mut actor = actor.clone();
-                let options = RunOptions::default();
                 let outcome = run_controlled(&self.scenario, trace, &mut actor, &options)?;
                 Ok(measurement(self.metric, &outcome, &self.scenario, start))
             })

@@ -289,7 +289,7 @@ impl ControlEnv {
         let elapsed = log_scaled(elapsed_s / scale.drain_s);
         let (buffer, policy) = (self.simulator.buffer(), self.simulator.policy());
         self.observation.push(|port| {
-            let volumes = policy.volumes()[port];
+            let volumes = policy.volumes(port);
             [
                 (buffer.port(port) as f64 / scale.buffer) as f32,
                 log_scaled(volumes.enqueued as f64 / scale.beta),

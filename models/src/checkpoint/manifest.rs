@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bufgym_env::control::{ALPHAS, FEATURE_NAMES, HISTORY, INITIAL_INDEX, cell_centre};
+use bufgym_env::control::{ALPHAS, FEATURE_NAMES, HISTORY, INITIAL_INDEX, LowLevel, cell_centre};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -27,6 +27,9 @@ pub struct Manifest {
     pub features: Vec<Feature>,
     /// What the outputs mean.
     pub actions: ActionSet,
+    /// The heuristic whose α the outputs set; not written where it is Dynamic Threshold.
+    #[serde(default, skip_serializing_if = "LowLevel::is_default")]
+    pub low_level: LowLevel,
     /// Name of the scenario it was trained in.
     pub scenario: String,
     /// That scenario, every setting resolved.
@@ -116,8 +119,9 @@ pub struct Validation {
 }
 
 impl Manifest {
-    /// The manifest of an untrained actor of this program. Decisions, updates and the validation
-    /// result are for the caller to set; the hash is set when it is saved.
+    /// The manifest of an untrained actor of this program over Dynamic Threshold. Another low
+    /// level, decisions, updates and the validation result are for the caller to set; the hash is
+    /// set when it is saved.
     pub fn new(scenario: &str, scenario_toml: &str, objective: &str, seed: u64) -> Manifest {
         Manifest {
             format_version: FORMAT_VERSION,
@@ -125,6 +129,7 @@ impl Manifest {
             architecture: Architecture::current(),
             features: current_features(),
             actions: ActionSet::current(),
+            low_level: LowLevel::default(),
             scenario: scenario.to_owned(),
             scenario_toml: scenario_toml.to_owned(),
             objective: objective.to_owned(),

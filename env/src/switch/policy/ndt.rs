@@ -49,6 +49,14 @@ impl QueueArea {
     }
 }
 
+/// All that an event of a port touches, in one cache line.
+#[derive(Clone, Copy, Default, Debug)]
+#[repr(align(64))]
+struct PortCounters {
+    volumes: PortVolumes,
+    area: QueueArea,
+}
+
 /// Dynamic Threshold with a power-of-two α per port: accepts iff `q_i < α_i (B - Q)`. Or
 /// [over](NeuralDynamicThreshold::over) another heuristic, whose α it then is.
 ///
@@ -60,8 +68,7 @@ pub struct NeuralDynamicThreshold {
     sensitivity: u64,
     safe_line: u64,
     indices: Vec<u8>,
-    volumes: Vec<PortVolumes>,
-    areas: Vec<QueueArea>,
+    counters: Vec<PortCounters>,
     guard_armed: bool,
     suspended: bool,
     fired: Option<TriggerCause>,
@@ -78,8 +85,7 @@ impl NeuralDynamicThreshold {
             sensitivity,
             safe_line,
             indices: vec![INITIAL_INDEX as u8; ports],
-            volumes: vec![PortVolumes::default(); ports],
-            areas: vec![QueueArea::default(); ports],
+            counters: vec![PortCounters::default(); ports],
             guard_armed: true,
             suspended: false,
             fired: None,
@@ -124,9 +130,12 @@ impl NeuralDynamicThreshold {
         self.fired
     }
 
-    /// Volumes of every port since the last decision.
-    pub fn volumes(&self) -> &[PortVolumes] {
-        &self.volumes
+    /// Volumes of a port since the last decision.
+    ///
+    /// # Panics
+    /// When there is no such port.
+    pub fn volumes(&self, port: usize) -> PortVolumes {
+        self.counters[port].volumes
     }
 
     /// Index into [`ALPHAS`] of every port.
@@ -141,11 +150,11 @@ impl NeuralDynamicThreshold {
 
     /// ∫ q_i dt of every port since the last call, byte seconds.
     pub(crate) fn take_queue_areas(&mut self, now: Time) -> Vec<f64> {
-        let settle = |area: &mut QueueArea| {
+        let settle = |PortCounters { area, .. }: &mut PortCounters| {
             area.change(area.bytes, now);
             std::mem::take(&mut area.byte_ps) as f64 * 1e-12
         };
-        self.areas.iter_mut().map(settle).collect()
+        self.counters.iter_mut().map(settle).collect()
     }
 
     /// Takes note of a decision: zeroes the counters of all ports and, after a safeguard, disarms
@@ -153,7 +162,9 @@ impl NeuralDynamicThreshold {
     pub(crate) fn acknowledge(&mut self) {
         let cause = self.fired.take();
         self.guard_armed = cause != Some(TriggerCause::Safeguard);
-        self.volumes.fill(PortVolumes::default());
+        for port in &mut self.counters {
+            port.volumes = PortVolumes::default();
+        }
     }
 
     /// Puts new α in force on all ports; lets triggers fire again.
@@ -187,7 +198,7 @@ impl NeuralDynamicThreshold {
         if self.suspended {
             return;
         }
-        let volumes = &self.volumes[port];
+        let volumes = &self.counters[port].volumes;
         match self.mode {
             TriggerMode::CumulativeEvent => {
                 if volumes.excess >= self.sensitivity {
@@ -221,8 +232,8 @@ impl Policy for NeuralDynamicThreshold {
         if let Some(heuristic) = &mut self.heuristic {
             heuristic.on_enqueue(view, packet);
         }
-        self.areas[port].change(view.buffer.port(port), view.now);
-        let volumes = &mut self.volumes[port];
+        let PortCounters { volumes, area } = &mut self.counters[port];
+        area.change(view.buffer.port(port), view.now);
         volumes.enqueued += bytes;
         volumes.excess += bytes;
         self.test(port);
@@ -234,8 +245,8 @@ impl Policy for NeuralDynamicThreshold {
         if let Some(heuristic) = &mut self.heuristic {
             heuristic.on_departure(view, packet);
         }
-        self.areas[port].change(view.buffer.port(port), view.now);
-        let volumes = &mut self.volumes[port];
+        let PortCounters { volumes, area } = &mut self.counters[port];
+        area.change(view.buffer.port(port), view.now);
         volumes.excess = volumes.excess.saturating_sub(bytes);
         if self.mode == TriggerMode::PerPacket {
             self.test(port);
@@ -245,7 +256,7 @@ impl Policy for NeuralDynamicThreshold {
     #[inline]
     fn on_drop(&mut self, _view: View<'_>, packet: PacketView, _loss: Loss) {
         let PacketView { port, bytes, .. } = packet;
-        let volumes = &mut self.volumes[port];
+        let volumes = &mut self.counters[port].volumes;
         volumes.dropped += bytes;
         volumes.guarded_drops += bytes;
         volumes.excess += bytes;
