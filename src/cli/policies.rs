@@ -86,9 +86,10 @@ fn describe(info: &PolicyInfo) -> String {
 /// Whether a switch could run it, in words.
 fn deployment(deployment: Deployment) -> &'static str {
     match deployment {
-        Deployment::Today => "could run on today's",
+        Deployment::Today => "today's can run it",
+        Deployment::Extension => "needs counters beside Dynamic Threshold",
         Deployment::NewHardware => "needs new hardware",
-        Deployment::Reference => "none could run it",
+        Deployment::Reference => "none can run it",
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "Active Buffer Management: Dynamic Threshold over congested queues and drain rate",
         rule: "accept iff q_i < alpha_p / n_p (B - Q) mu_i / b, n_p congested queues of the priority, mu_i / b the queue's share of its line",
         source: "Addanki et al., SIGCOMM 2022 (Eq. 9)",
-        deployment: Deployment::NewHardware,
+        deployment: Deployment::Extension,
         parameters: &[
             ParameterInfo {
                 name: "alpha",

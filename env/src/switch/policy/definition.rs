@@ -84,9 +84,13 @@ pub struct ParameterInfo {
 /// Whether a switch could run a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deployment {
-    /// Today's switches run it, or could with what they have.
+    /// Today's switches have it, or their settings suffice for it.
     Today,
-    /// It needs memory bandwidth, state or arithmetic that today's shared-memory switches lack.
+    /// It needs counters and comparisons beside Dynamic Threshold, as a programmable switch or the
+    /// next chip can have.
+    Extension,
+    /// It needs what shared-memory switches lack: push-out, sorted queues, state beyond that, or a
+    /// model on the packet path.
     NewHardware,
     /// No switch could: a reference line.
     Reference,

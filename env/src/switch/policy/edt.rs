@@ -15,7 +15,7 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "Enhanced Dynamic Threshold: lifts the threshold of a port with a micro-burst",
         rule: "controlled: accept iff q_i < alpha (B - Q); uncontrolled: iff q_i < B/U, U uncontrolled ports",
         source: "Shan, Jiang and Ren, INFOCOM 2015 and IEEE TPDS 2017",
-        deployment: Deployment::Today,
+        deployment: Deployment::Extension,
         parameters: &[
             ALPHA,
             ParameterInfo {

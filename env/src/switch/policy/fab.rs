@@ -15,7 +15,7 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "FAB: Dynamic Threshold with a high alpha for the first bytes of a flow",
         rule: "accept iff q_i < a (B - Q), a = alpha_short while the flow has sent less than short_bytes, else alpha",
         source: "Apostolaki, Vanbever and Ghobadi, Workshop on Buffer Sizing 2019",
-        deployment: Deployment::NewHardware,
+        deployment: Deployment::Extension,
         parameters: &[
             ParameterInfo {
                 name: "alpha",

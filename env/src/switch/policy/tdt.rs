@@ -17,7 +17,7 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "Traffic-aware Dynamic Threshold: absorbs bursts, evacuates ports that lose packets",
         rule: "accept iff q_i < T; normal: T = alpha (B - Q); absorbing: B/A, A absorbing ports; evacuating: the least of alpha (B - Q) and B/N",
         source: "Huang, Wang and Cui, INFOCOM 2021",
-        deployment: Deployment::Today,
+        deployment: Deployment::Extension,
         parameters: &[
             ALPHA,
             ParameterInfo {
