@@ -3,6 +3,7 @@
 mod abm;
 mod burst;
 mod credence;
+mod elephants;
 mod followlqd;
 mod harmonic;
 mod limits;
