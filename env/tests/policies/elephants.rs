@@ -1,4 +1,5 @@
-//! Intelligent Buffer in a network: what it drops beyond Dynamic Threshold belongs to elephants.
+//! Policies that know flows, in a network: what Intelligent Buffer drops beyond Dynamic Threshold
+//! belongs to elephants, and FAB drops nothing of mice where it drops elephants.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +9,42 @@ use bufgym_env::switch::{AnyPolicy, Loss, PacketView, Policy, PolicySpec, Verdic
 use bufgym_env::traffic::{FlowSpec, Trace};
 use bufgym_env::units::Time;
 
-/// Notes who is dropped where Dynamic Threshold with α = 1 would accept.
+/// A packet that the policy refused.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Refusal {
+    /// Number of the flow, and direction.
+    flow: u32,
+    /// Wire bytes that the flow has sent, this packet's included.
+    sent: u64,
+    /// Length of the queue over free bytes.
+    crowding: f64,
+}
+
+/// Notes who is refused and when.
 #[derive(Clone, Debug)]
 struct Observed {
     inner: AnyPolicy,
     /// Wire bytes that have arrived, by flow and direction.
     sent: BTreeMap<u32, u64>,
-    /// Bytes sent up to each such drop, by flow and direction.
-    fair_drops: BTreeMap<u32, Vec<u64>>,
-    other_drops: u64,
+    refusals: Vec<Refusal>,
 }
+
+impl Observed {
+    /// Refusals where Dynamic Threshold with this α would accept.
+    fn beyond(&self, alpha: f64) -> Vec<Refusal> {
+        let refusals = self.refusals.iter().copied();
+        refusals
+            .filter(|refusal| refusal.crowding < alpha)
+            .collect()
+    }
+
+    fn is_mouse(refusal: &Refusal) -> bool {
+        refusal.flow >> 1 >= ELEPHANTS
+    }
+}
+
+/// The first flows of the trace.
+const ELEPHANTS: u32 = 2;
 
 impl Policy for Observed {
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
@@ -25,11 +52,11 @@ impl Policy for Observed {
         *sent += packet.bytes;
         let verdict = self.inner.on_arrival(view, packet);
         if verdict == Verdict::Drop {
-            if view.buffer.queue(packet.queue) < view.buffer.free() {
-                self.fair_drops.entry(packet.flow).or_default().push(*sent);
-            } else {
-                self.other_drops += 1;
-            }
+            self.refusals.push(Refusal {
+                flow: packet.flow,
+                sent: *sent,
+                crowding: view.buffer.queue(packet.queue) as f64 / view.buffer.free() as f64,
+            });
         }
         verdict
     }
@@ -84,8 +111,7 @@ fn observe(policy: &str) -> Observed {
     let observed = Observed {
         inner: spec.build(&scenario).unwrap(),
         sent: BTreeMap::new(),
-        fair_drops: BTreeMap::new(),
-        other_drops: 0,
+        refusals: Vec::new(),
     };
     let mut simulator = Simulator::new(&scenario, &elephants_and_mice(), observed).unwrap();
     let outcome = simulator.run();
@@ -94,20 +120,59 @@ fn observe(policy: &str) -> Observed {
 }
 
 #[test]
-fn elephants_are_dropped_by_flow_and_mice_never() {
+fn intelligent_buffer_drops_elephants_by_flow_and_mice_never() {
     let observed = observe("ib:mfair_bytes=20000,mfair_most_bytes=20000");
-    // The flow's number and the direction of its data.
-    let dropped: Vec<u32> = observed.fair_drops.keys().copied().collect();
-    assert_eq!(dropped, [0 << 1, 1 << 1]);
-    for drops in observed.fair_drops.values() {
-        assert!(drops.iter().all(|&sent| sent > 1_000_000), "{drops:?}");
-        assert!(drops.len() >= 5, "{drops:?}");
+    let drops = observed.beyond(1.0);
+    for elephant in 0..ELEPHANTS {
+        // The direction of its data.
+        let flow = elephant << 1;
+        assert!(drops.iter().filter(|drop| drop.flow == flow).count() >= 5);
+    }
+    for drop in drops {
+        assert!(
+            !Observed::is_mouse(&drop) && drop.sent > 1_000_000,
+            "{drop:?}"
+        );
     }
 }
 
 #[test]
 fn without_a_trap_it_is_dynamic_threshold() {
     let observed = observe("ib:elephant_bytes=1000000000");
-    assert!(observed.fair_drops.is_empty());
+    assert!(observed.beyond(1.0).is_empty());
     assert_eq!(observe("dt").sent, observed.sent);
+}
+
+#[test]
+fn fab_gives_the_first_bytes_of_a_flow_the_higher_factor() {
+    const SHORT: u64 = 15 * 1_460;
+    let observed = observe("fab");
+    let refusals = &observed.refusals;
+    // Mice end before they are long.
+    assert!(
+        refusals
+            .iter()
+            .filter(|refusal| !Observed::is_mouse(refusal))
+            .count()
+            > 100
+    );
+    assert!(!refusals.iter().any(Observed::is_mouse), "{refusals:?}");
+    assert!(
+        refusals
+            .iter()
+            .all(|refusal| refusal.sent >= SHORT && refusal.crowding >= 0.5)
+    );
+    assert!(
+        observed
+            .sent
+            .iter()
+            .all(|(flow, &sent)| flow >> 1 < ELEPHANTS || sent < SHORT)
+    );
+}
+
+#[test]
+fn fab_with_one_factor_is_dynamic_threshold_and_refuses_mice() {
+    let observed = observe("fab:alpha_short=0.5");
+    assert!(observed.refusals.iter().any(Observed::is_mouse));
+    assert_eq!(observe("dt:alpha=0.5").refusals, observed.refusals);
 }
