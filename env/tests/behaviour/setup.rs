@@ -89,16 +89,23 @@ pub fn any_setup() -> impl Strategy<Value = Setup> {
     })
 }
 
-/// Bytes without which the largest packet could not pass an empty switch: one packet, or one for
-/// each port where the policy divides the buffer among the ports.
+/// Bytes without which the largest packet could not pass an empty switch: one packet, or more where
+/// the policy never gives the whole buffer to one queue.
 fn least_buffer(scenario: &Scenario, policy: &PolicySpec) -> u64 {
     let control =
         u64::from(scenario.syn_bytes.max(scenario.ack_bytes) + scenario.timestamp_bytes());
     let largest = scenario.full_packet_bytes().max(control + SACK_BYTES);
+    let queues = u64::from(scenario.ports * scenario.queues_per_port);
     match policy.name() {
-        "cs" | "dt" | "edt" | "abm" | "unlimited" | "lqd" | "occamy" | "pot" | "followlqd"
-        | "credence" => largest,
-        _ => largest * u64::from(scenario.ports * scenario.queues_per_port),
+        "cs" | "dt" | "edt" | "tdt" | "fab" | "ib" | "abm" | "unlimited" | "lqd" | "occamy"
+        | "pot" | "followlqd" | "credence" => largest,
+        "sma" => 2 * largest,
+        "smxq" => largest * queues.div_ceil(2),
+        "harmonic" => {
+            let harmonic_number: f64 = (1..=queues).map(|k| 1.0 / k as f64).sum();
+            largest * harmonic_number.ceil() as u64
+        }
+        _ => largest * queues,
     }
 }
 

@@ -3,9 +3,13 @@
 mod abm;
 mod burst;
 mod credence;
+mod elephants;
 mod followlqd;
+mod harmonic;
+mod limits;
 mod lqd;
 mod occamy;
 mod overload;
 mod pot;
+mod saturation;
 mod switch;

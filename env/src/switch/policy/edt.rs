@@ -1,6 +1,9 @@
 //! Enhanced Dynamic Threshold (Shan, Jiang and Ren, INFOCOM 2015 and IEEE TPDS 2017): absorbs
 //! micro-bursts by lifting the threshold of a port for a bounded time.
 
+#[cfg(test)]
+mod tests;
+
 use super::dt::ALPHA;
 use super::{
     Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
@@ -276,103 +279,5 @@ impl Policy for EnhancedDynamicThreshold {
 
     fn alpha(&self, port: usize) -> Option<f64> {
         (!self.ports[port].uncontrolled).then_some(self.config.alpha)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::switch::SharedBuffer;
-
-    const RATE: Rate = Rate(1_000_000_000);
-
-    fn policy(ports: usize) -> EnhancedDynamicThreshold {
-        let config = EnhancedDynamicThresholdConfig::suggested(1.0, 1_000_000, ports, RATE);
-        EnhancedDynamicThreshold::new(config, ports)
-    }
-
-    fn view(buffer: &SharedBuffer, us: u64) -> View<'_> {
-        View {
-            buffer,
-            now: Time::from_us(us),
-            rate: RATE,
-        }
-    }
-
-    #[test]
-    fn suggested_parameters_for_the_default_switch() {
-        let config = EnhancedDynamicThresholdConfig::suggested(1.0, 1_000_000, 16, RATE);
-        assert_eq!(config.burst_enqueues, 8);
-        assert!((config.controlled_period.as_ms_f64() - 2.1).abs() < 0.01);
-        assert_eq!(config.uncontrolled_period, Time::from_ms(10));
-    }
-
-    #[test]
-    fn a_burst_lifts_the_threshold_until_the_port_is_underloaded() {
-        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16, 1);
-        let mut edt = policy(16);
-        for packet in 0..8 {
-            assert!(!edt.is_uncontrolled(3));
-            edt.on_enqueue(view(&buffer, packet), PacketView::of_port(3, 1_500));
-        }
-        assert!(edt.is_uncontrolled(3));
-        assert_eq!(edt.threshold(view(&buffer, 8), 3), Some(1_000_000));
-        for _ in 0..2 {
-            edt.on_departure(view(&buffer, 9), PacketView::of_port(3, 1_500));
-        }
-        edt.on_enqueue(view(&buffer, 9), PacketView::of_port(3, 1_500));
-        for _ in 0..2 {
-            edt.on_departure(view(&buffer, 10), PacketView::of_port(3, 1_500));
-        }
-        assert!(
-            edt.is_uncontrolled(3),
-            "an enqueue starts the count of dequeues afresh"
-        );
-        edt.on_departure(view(&buffer, 10), PacketView::of_port(3, 1_500));
-        assert!(!edt.is_uncontrolled(3));
-    }
-
-    #[test]
-    fn uncontrolled_ports_share_the_buffer_and_leave_after_t2() {
-        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16, 1);
-        let mut edt = policy(16);
-        for port in [0, 1] {
-            for _ in 0..8 {
-                edt.on_enqueue(view(&buffer, 100 * port as u64), PacketView::of_port(port, 1_500));
-            }
-        }
-        assert_eq!(edt.threshold(view(&buffer, 101), 0), Some(500_000));
-        edt.on_arrival(view(&buffer, 10_000), PacketView::of_port(5, 1_500));
-        assert!(!edt.is_uncontrolled(0) && edt.is_uncontrolled(1));
-        edt.on_arrival(view(&buffer, 10_100), PacketView::of_port(5, 1_500));
-        assert!(!edt.is_uncontrolled(1));
-    }
-
-    #[test]
-    fn slow_arrivals_are_no_burst() {
-        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16, 1);
-        let mut edt = policy(16);
-        for packet in 0..100 {
-            // T1 is 2.1 ms: seven packets fit before the counters start afresh.
-            let now = view(&buffer, 310 * packet);
-            edt.on_arrival(now, PacketView::of_port(0, 1_500));
-            edt.on_enqueue(now, PacketView::of_port(0, 1_500));
-        }
-        assert!(!edt.is_uncontrolled(0));
-    }
-
-    #[test]
-    fn a_full_buffer_ends_every_exception_and_a_threshold_drop_keeps_the_state() {
-        let buffer = SharedBuffer::new(1_000_000, 1_000_000, 16, 1);
-        let mut edt = policy(16);
-        for port in [0, 1] {
-            for _ in 0..8 {
-                edt.on_enqueue(view(&buffer, 0), PacketView::of_port(port, 1_500));
-            }
-        }
-        edt.on_drop(view(&buffer, 1), PacketView::of_port(0, 1_500), Loss::Refused);
-        assert!(edt.is_uncontrolled(0));
-        edt.on_drop(view(&buffer, 2), PacketView::of_port(5, 1_500), Loss::Full);
-        assert!(!edt.is_uncontrolled(0) && !edt.is_uncontrolled(1));
     }
 }
