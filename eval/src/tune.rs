@@ -64,7 +64,7 @@ pub struct Tuning {
     pub start: Candidate,
     /// Everything that was tried, the best of those that ran most traces first.
     pub tried: Vec<Candidate>,
-    /// Parameters that have no grid: paths.
+    /// Parameters that have no grid: paths, lists, seeds.
     pub not_tuned: Vec<&'static str>,
     /// Simulations run.
     pub simulations: usize,

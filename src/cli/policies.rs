@@ -52,7 +52,7 @@ pub fn run(args: PoliciesArgs, common: &Common) -> CliResult {
 const LEARNED_TEXT: &str = "ndt  per-port Dynamic Threshold whose alpha a trained network sets\n  \
     rule    T_i = alpha_i (B - Q), alpha_i in 2^-2..2^5, decided whenever enough traffic exceeded what left\n  \
     source  Neural Dynamic Thresholds (NDT), sections III to V\n  \
-    switch  could run on today's\n  \
+    switch  needs counters beside Dynamic Threshold, and a processor that decides\n  \
     use     ndt (the weights shipped with this program) or ndt:DIR (a checkpoint folder)";
 
 fn learned_json() -> Value {
@@ -61,6 +61,7 @@ fn learned_json() -> Value {
         "summary": "per-port Dynamic Threshold whose alpha a trained network sets",
         "rule": "T_i = alpha_i (B - Q), alpha_i in 2^-2..2^5",
         "source": "Neural Dynamic Thresholds (NDT), sections III to V",
+        "switch": "needs counters beside Dynamic Threshold, and a processor that decides",
         "parameters": [{ "name": "DIR", "default": "the shipped weights", "meaning": "checkpoint folder, as in ndt:DIR" }],
     })
 }

@@ -45,7 +45,7 @@ pub(super) static DEFINITION: Definition = Definition {
             ParameterInfo {
                 name: "seed",
                 default: "1",
-                kind: Kind::Count,
+                kind: Kind::Seed,
                 meaning: "seed of the flips",
             },
         ],

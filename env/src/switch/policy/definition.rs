@@ -12,6 +12,8 @@ pub enum Kind {
     Fraction,
     /// A whole number above 0, below 2^32.
     Count,
+    /// A whole number, below 2^32, that chooses among random numbers.
+    Seed,
     /// A whole number of bytes.
     Bytes,
     /// Numbers above 0, separated by `/`.
@@ -29,6 +31,7 @@ impl Kind {
             Kind::Positive => "a number above 0".to_owned(),
             Kind::Fraction => "a number from 0 to 1".to_owned(),
             Kind::Count => "a whole number above 0".to_owned(),
+            Kind::Seed => "a whole number".to_owned(),
             Kind::Bytes => "a whole number of bytes".to_owned(),
             Kind::Numbers => "numbers above 0, separated by /".to_owned(),
             Kind::Choice(words) => format!("one of {}", words.join(", ")),
@@ -43,6 +46,7 @@ impl Kind {
             Kind::Positive => number().is_some_and(|value| value > 0.0),
             Kind::Fraction => number().is_some_and(|value| (0.0..=1.0).contains(&value)),
             Kind::Count => text.parse::<u32>().is_ok_and(|value| value > 0),
+            Kind::Seed => text.parse::<u32>().is_ok(),
             Kind::Bytes => text.parse::<u64>().is_ok(),
             Kind::Numbers => text.split('/').all(|part| Kind::Positive.accepts(part)),
             Kind::Choice(words) => words.contains(&text),
@@ -56,7 +60,7 @@ impl Kind {
             Kind::Positive | Kind::Fraction => text
                 .parse::<f64>()
                 .map_or_else(|_| text.to_owned(), |value| value.to_string()),
-            Kind::Count | Kind::Bytes => text
+            Kind::Count | Kind::Seed | Kind::Bytes => text
                 .parse::<u64>()
                 .map_or_else(|_| text.to_owned(), |value| value.to_string()),
             Kind::Numbers => {

@@ -82,7 +82,7 @@ const PARAMETERS: &[ParameterInfo] = &[
     ParameterInfo {
         name: "seed",
         default: "1",
-        kind: Kind::Count,
+        kind: Kind::Seed,
         meaning: "seed of the random drops",
     },
 ];
