@@ -218,6 +218,20 @@ fn t2_runs_out_whichever_event_comes_and_t1_starts_there() {
 }
 
 #[test]
+fn t1_starts_where_t2_runs_out_however_late_that_is_seen() {
+    let mut port = Driven::new();
+    port.us = 100;
+    port.enqueue(0, 8);
+    port.us = 11_500;
+    port.enqueue(0, 7);
+    assert_eq!(port.state(0), (false, 0, 7));
+    // From 10,100 us T1 is over at 12,198.77 us.
+    port.us = 12_199;
+    port.enqueue(0, 1);
+    assert_eq!(port.state(0), (false, 0, 1));
+}
+
+#[test]
 fn a_threshold_drop_while_controlled() {
     let mut port = Driven::new();
     port.enqueue(0, 7);

@@ -287,6 +287,31 @@ fn drops_start_the_count_of_net_enqueues_afresh() {
 }
 
 #[test]
+fn a_drop_ends_the_dequeues_in_a_row() {
+    let mut bench = absorbing();
+    dequeue(&mut bench, 0, 2);
+    lose(&mut bench, 0, Loss::Refused);
+    dequeue(&mut bench, 0, 1);
+    assert_eq!(bench.policy.state(0), Absorption);
+}
+
+#[test]
+fn the_end_of_an_observation_ends_the_dequeues_in_a_row() {
+    let mut bench = bench(CONFIG);
+    enqueue(&mut bench, 0, 3);
+    lose(&mut bench, 0, Loss::Refused);
+    lose(&mut bench, 0, Loss::Refused);
+    for _ in 0..5 {
+        dequeue(&mut bench, 0, 1);
+        enqueue(&mut bench, 0, 1);
+    }
+    // The second is the seventh in all; a third in a row would forget the drops.
+    dequeue(&mut bench, 0, 3);
+    lose(&mut bench, 0, Loss::Refused);
+    assert_eq!(bench.policy.state(0), Evacuation);
+}
+
+#[test]
 fn suggested_parameters_for_the_default_switch() {
     let config = TrafficAwareConfig::suggested(1.0, 1_000_000, 16, 1_518);
     assert_eq!(
