@@ -202,21 +202,21 @@ impl<'a> Race<'a> {
     }
 
     /// Successive halving: an eighth of the traces for all, three eighths for the better third, all
-    /// for the best two. The first of the field is never left out before the end.
+    /// for the best three. The first of the field, which was best before, stays to the end.
     fn winner(&mut self, field: Vec<PolicySpec>) -> Result<PolicySpec, EvalError> {
         let all = self.traces.len();
         let mut left = field;
         left.dedup();
+        let first = left[0].clone();
         for (count, kept) in [
             (all.div_ceil(8), left.len().div_ceil(3).max(3)),
-            ((3 * all).div_ceil(8), 2),
+            ((3 * all).div_ceil(8), 3),
         ] {
             left = self.run_all(&left, count)?;
-            let first = left[0].clone();
             self.rank(&mut left, count);
             left.truncate(kept);
             if !left.contains(&first) {
-                left.push(first);
+                left.push(first.clone());
             }
         }
         left = self.run_all(&left, all)?;

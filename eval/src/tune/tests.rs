@@ -65,3 +65,19 @@ fn a_policy_without_parameters_is_only_measured() {
     let tuning = search(&config("st", 2));
     assert_eq!((tuning.tried.len(), tuning.best.policy.as_str()), (1, "st"));
 }
+
+/// What was best so far must not fall by the wayside on the first traces.
+#[test]
+fn the_first_of_the_field_runs_to_the_end() {
+    let config = config("dt", 8);
+    let traces = split_traces(&config.scenario, Split::Train, config.seed, 8).unwrap();
+    let mut race = Race::new(&config.scenario, &traces).unwrap();
+    let mut field: Vec<PolicySpec> = vec![config.policy];
+    field.extend((2..12).map(|alpha| format!("dt:alpha={alpha}").parse().unwrap()));
+    for policy in &field {
+        race.results.insert(policy.to_string(), vec![1.0; 8]);
+    }
+    let late = [2.0, 2.0, 2.0, 2.0, 0.1, 0.1, 0.1, 0.1];
+    race.results.insert("dt".to_owned(), late.to_vec());
+    assert_eq!(race.winner(field).unwrap().to_string(), "dt");
+}
