@@ -2,14 +2,21 @@
 //! so that the binary alone is enough to use them.
 
 use std::path::Path;
+use std::process::Command;
 use std::{env, fs, io};
 
 const FOLDER: &str = "checkpoints/ndt-fct";
 const TUNED: &str = "checkpoints/tuned";
+const HEAD_LOG: &str = ".git/logs/HEAD";
 const FILES: [&str; 2] = ["manifest.json", "actor.safetensors"];
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=checkpoints");
+    // A path that does not exist would make every build run this again.
+    if Path::new(HEAD_LOG).exists() {
+        println!("cargo::rerun-if-changed={HEAD_LOG}");
+    }
+    println!("cargo::rustc-env=BUFGYM_REVISION={}", revision());
     let variable = |name: &str| env::var(name).map_err(io::Error::other);
     let folder = Path::new(&variable("CARGO_MANIFEST_DIR")?).join(FOLDER);
     let paths = FILES.map(|file| folder.join(file));
@@ -24,6 +31,20 @@ fn main() -> io::Result<()> {
     fs::write(Path::new(&out).join("shipped.rs"), code)?;
     let tuned = tuned(&Path::new(&variable("CARGO_MANIFEST_DIR")?).join(TUNED))?;
     fs::write(Path::new(&out).join("tuned.rs"), tuned)
+}
+
+/// The commit that is built, as far as it is known.
+fn revision() -> String {
+    let git = Command::new("git")
+        .args(["rev-parse", "--short=10", "HEAD"])
+        .output();
+    match git {
+        Ok(output) if output.status.success() => {
+            let name = String::from_utf8_lossy(&output.stdout);
+            format!("revision {}", name.trim())
+        }
+        _ => "revision unknown".to_owned(),
+    }
 }
 
 /// Every file of tuned parameters with its name.

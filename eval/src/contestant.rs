@@ -7,7 +7,7 @@ use std::str::FromStr;
 use bufgym_env::control::{ControlOptions, LowLevel, RunOptions, run_controlled};
 use bufgym_env::network::{Outcome, SimError};
 use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::{PolicyParseError, PolicySpec};
+use bufgym_env::switch::{Policy as _, PolicyParseError, PolicySpec};
 use bufgym_env::traffic::Trace;
 use bufgym_env::units::Time;
 use bufgym_models::checkpoint::{self, CheckpointError, Manifest};
@@ -137,6 +137,16 @@ impl Contestant {
             _ if self.name == BASELINE => Role::Baseline,
             _ if self.name == UNLIMITED => Role::Reference,
             Kind::Rule(_) | Kind::Tuned(_) => Role::Heuristic,
+        }
+    }
+
+    /// Whether the policy removes packets that were admitted, which today's switches cannot do.
+    pub fn pushes_out(&self, scenario: &Scenario) -> bool {
+        match &self.kind {
+            Kind::Rule(spec) | Kind::Tuned(spec) => {
+                spec.build(scenario).is_ok_and(|policy| policy.pushes_out())
+            }
+            Kind::Learned { .. } => false,
         }
     }
 

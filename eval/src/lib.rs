@@ -14,6 +14,7 @@ pub mod format;
 pub mod html;
 pub mod output;
 pub mod stats;
+pub mod suite;
 pub mod summary;
 #[cfg(test)]
 mod synthetic;

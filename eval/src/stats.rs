@@ -128,12 +128,16 @@ impl Tally {
     }
 }
 
+/// As a share of the baseline, what must be there for shares of it to say anything.
+const LEAST_ROOM: f64 = 0.01;
+
 /// Share of the headroom between a baseline and an unlimited buffer that a policy captures:
 /// 0 is the baseline, 1 the unlimited buffer. It is a scale and not a bound, as shorter queues can
-/// beat an unlimited buffer. `None` where the unlimited buffer is not better than the baseline.
+/// beat an unlimited buffer. `None` where the unlimited buffer is not better than the baseline by
+/// more than [`LEAST_ROOM`].
 pub fn headroom(baseline: f64, policy: f64, unlimited: f64) -> Option<f64> {
     let room = baseline - unlimited;
-    (room > 0.0 && policy.is_finite()).then(|| (baseline - policy) / room)
+    (room > LEAST_ROOM * baseline && policy.is_finite()).then(|| (baseline - policy) / room)
 }
 
 #[cfg(test)]
@@ -189,6 +193,7 @@ mod tests {
         assert_eq!(headroom(10.0, 5.0, 6.0), Some(1.25));
         assert_eq!(headroom(10.0, 12.0, 6.0), Some(-0.5));
         assert_eq!(headroom(10.0, 9.0, 10.0), None);
+        assert_eq!(headroom(10.0, 5.0, 9.99), None);
         assert_eq!(headroom(10.0, f64::NAN, 5.0), None);
     }
 

@@ -15,13 +15,16 @@ use super::output::Output;
 use super::policy;
 use super::scenario::ScenarioArgs;
 
+mod suite;
+
 /// Compare policies on unseen traces
 #[derive(Args)]
 #[command(
     after_help = "DT with alpha = 1 (`dt`) and the unlimited buffer (`unlimited`) always take part.\n\nExamples:\n  \
     bufgym eval --out reports/shipped\n  \
     bufgym eval --policy ndt:runs/mine/checkpoints/best --policy dt:alpha=8 --out reports/mine\n  \
-    bufgym eval --traces 20 --set min_rto_us=10000 --json"
+    bufgym eval --traces 20 --set min_rto_us=10000 --json\n  \
+    bufgym eval --suite paper --out reports/paper"
 )]
 pub struct EvalArgs {
     /// Policy to compare; may be repeated [default: ndt (the shipped weights), dt, edt, st, cs]
@@ -32,6 +35,10 @@ pub struct EvalArgs {
     /// Unseen traces
     #[arg(long, value_name = "N", default_value_t = eval::TRACES, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     traces: u64,
+    /// A fixed set of comparisons, each with its own scenario: every rule beside the policies given,
+    /// then these in scenarios that they were not trained in; writes results.md and suite.json too
+    #[arg(long, value_name = "NAME", value_parser = ["paper"], conflicts_with_all = ["scenario", "set"])]
+    suite: Option<String>,
     /// Folder for report.html, report.json, per_trace.csv and the figures
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -45,6 +52,9 @@ const DEFAULT_RULES: [&str; 4] = ["dt", "edt", "st", "cs"];
 
 /// Runs the command.
 pub fn run(args: EvalArgs, common: &Common) -> CliResult {
+    if args.suite.is_some() {
+        return suite::run(&args, common);
+    }
     let scenario = args.scenario.resolve()?;
     let (contestants, note) = contestants(&args.policy, &scenario)?;
     let output = args

@@ -142,21 +142,31 @@ pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Contestant>> {
         return Ok(None);
     };
     let policy: PolicySpec = name.parse().or_bad_input()?;
+    let found = if_tuned(policy.name(), scenario)?;
+    found.map(Some).ok_or_else(|| {
+        CliError::bad(format!(
+            "policy {text} was not tuned for scenario {} with these settings; run `bufgym tune --policy {name}` with the same --scenario and --set first",
+            scenario.name
+        ))
+    })
+}
+
+/// The policy of that name as it was tuned for the scenario, here or by those who made this
+/// program.
+///
+/// # Errors
+/// Bad input: the file of tuned parameters is broken.
+pub fn if_tuned(name: &str, scenario: &Scenario) -> CliResult<Option<Contestant>> {
     let file = file_of(scenario);
     let found = match stored_in(&file, scenario)? {
-        Some(stored) => stored.policy(policy.name(), &file.display().to_string()),
+        Some(stored) => stored.policy(name, &file.display().to_string()),
         None => Ok(None),
     };
     let spec = match found.or_bad_input()? {
-        Some(spec) => spec,
-        None => built_in(policy.name(), scenario)?.ok_or_else(|| {
-            CliError::bad(format!(
-                "policy {text} was not tuned for scenario {} with these settings; run `bufgym tune --policy {name}` with the same --scenario and --set first",
-                scenario.name
-            ))
-        })?,
+        Some(spec) => Some(spec),
+        None => built_in(name, scenario)?,
     };
-    Ok(Some(Contestant::tuned(spec)))
+    Ok(spec.map(Contestant::tuned))
 }
 
 /// A tuned policy that comes with the program.

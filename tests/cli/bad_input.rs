@@ -139,3 +139,14 @@ fn an_output_place_that_cannot_be_written_is_refused() {
     }
     sandbox.refused("trace --out file/flows.csv", &["file/flows.csv"]);
 }
+
+#[test]
+fn the_suite_needs_a_folder_and_has_its_own_scenarios() {
+    let sandbox = Sandbox::new();
+    sandbox.refused("eval --suite paper", &["--suite", "--out"]);
+    sandbox.refused("eval --suite papr --out o", &["papr", "paper"]);
+    sandbox.refused(
+        "eval --suite paper --out o --set load=0.2",
+        &["--suite", "--set"],
+    );
+}

@@ -77,7 +77,7 @@ fn the_first_of_the_field_runs_to_the_end() {
     for policy in &field {
         race.results.insert(policy.to_string(), vec![1.0; 8]);
     }
-    let late = [2.0, 2.0, 2.0, 2.0, 0.1, 0.1, 0.1, 0.1];
+    let late = [2.0, 2.0, 2.0, 0.1, 0.1, 0.1, 0.1, 0.1];
     race.results.insert("dt".to_owned(), late.to_vec());
     assert_eq!(race.winner(field).unwrap().to_string(), "dt");
 }

@@ -1,0 +1,259 @@
+//! A fixed set of comparisons for a page of results: every policy in one scenario, then the learned
+//! policies in scenarios that they were not trained in.
+
+mod page;
+
+use bufgym_env::scenario::{Scenario, ScenarioError};
+use serde::{Deserialize, Serialize};
+
+use crate::contestant::Contestant;
+use crate::data::{Evaluation, PolicySummary, Role, UNLIMITED};
+use crate::evaluate::{EvalConfig, EvalError, OnProgress, evaluate};
+
+pub use page::render;
+
+/// Names the file format in `suite.json`.
+const FORMAT: &str = "bufgym-eval-suite";
+/// Raised when a field changes its meaning; added fields do not raise it.
+const VERSION: u32 = 1;
+
+/// Traces of a transfer cell unless told otherwise.
+pub const CELL_TRACES: u64 = 60;
+
+/// The scenario of the main comparison, whose settings the cells change.
+pub const MAIN: &str = "ndt-16x1g";
+
+/// A cell counts as lost where even the lower end of its interval is above this.
+pub const LOST_ABOVE: f64 = 1.02;
+
+/// There is something to be won where the unlimited buffer is better than DT by more than this.
+pub const HEADROOM: f64 = 0.03;
+
+/// A scenario that a policy was not trained in.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// What was changed, as words.
+    pub title: &'static str,
+    /// The scenario.
+    pub scenario: Scenario,
+}
+
+/// What was changed, the preset, and the settings that say so.
+const CELLS: [(&str, &str, &[&str]); 14] = [
+    ("data mining", MAIN, &["workload=data_mining"]),
+    ("load 20 %", MAIN, &["load=0.2"]),
+    ("load 30 %", MAIN, &["load=0.3"]),
+    ("load 40 %", MAIN, &["load=0.4"]),
+    ("load 60 %", MAIN, &["load=0.6"]),
+    ("load 70 %", MAIN, &["load=0.7"]),
+    ("load 80 %", MAIN, &["load=0.8"]),
+    ("minimum RTO 10 ms", MAIN, &["min_rto_us=10000"]),
+    ("CUBIC", MAIN, &["transport=cubic"]),
+    (
+        "DCTCP, marking above 30 KB",
+        MAIN,
+        &["transport=dctcp", "ecn_threshold_bytes=30000"],
+    ),
+    ("256 KB of buffer", MAIN, &["buffer_bytes=256000"]),
+    ("4 MB of buffer", MAIN, &["buffer_bytes=4000000"]),
+    (
+        "96 ports at 10 Gbps, 95-to-1 in-cast",
+        "ndt-96x10g-incast",
+        &[],
+    ),
+    ("4-to-2 in-cast against elephants", "ndt-4to2-incast", &[]),
+];
+
+/// The cells of the transfer table.
+///
+/// # Errors
+/// When a setting does not exist.
+pub fn cells() -> Result<Vec<Cell>, ScenarioError> {
+    CELLS
+        .iter()
+        .map(|&(title, preset, settings)| {
+            let mut scenario = Scenario::load(preset)?;
+            for setting in settings {
+                scenario.set(setting)?;
+            }
+            Ok(Cell { title, scenario })
+        })
+        .collect()
+}
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub struct SuiteConfig {
+    /// Every policy in the scenario that policies were trained and tuned in.
+    pub main: EvalConfig,
+    /// The policies that are compared in the cells.
+    pub movers: Vec<Contestant>,
+    /// The cells.
+    pub cells: Vec<Cell>,
+    /// Traces of every cell.
+    pub cell_traces: u64,
+    /// Which state of the program this is.
+    pub revision: String,
+}
+
+/// One cell's result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// What was changed.
+    pub title: String,
+    /// All settings, as TOML.
+    pub scenario: String,
+    /// Traces.
+    pub traces: u64,
+    /// As in an evaluation.
+    pub policies: Vec<PolicySummary>,
+    /// Wall time, seconds.
+    pub wall_s: f64,
+}
+
+impl CellResult {
+    fn of(title: &str, evaluation: Evaluation) -> CellResult {
+        CellResult {
+            title: title.to_owned(),
+            scenario: evaluation.scenario.toml,
+            traces: evaluation.traces,
+            policies: evaluation.policies,
+            wall_s: evaluation.timing.wall_s,
+        }
+    }
+
+    /// How much lower the unlimited buffer's mean FCT is than that of DT, as a share.
+    pub fn headroom(&self) -> Option<f64> {
+        let unlimited = self.policies.iter().find(|p| p.entry.policy == UNLIMITED)?;
+        Some(1.0 - unlimited.ratio_to_dt?.mean)
+    }
+}
+
+/// How a learned policy moves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transfer {
+    /// Cells in which it is worse than DT by more than 2 %, beyond chance.
+    pub lost: Vec<String>,
+    /// Cells with headroom.
+    pub with_headroom: usize,
+    /// Those of them in which it is better than DT, beyond chance.
+    pub better: usize,
+}
+
+/// Everything that the page shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Suite {
+    format: String,
+    version: u32,
+    /// Name, version and revision of the program.
+    pub software: String,
+    /// The main comparison.
+    pub main: Evaluation,
+    /// The policies in it that push out.
+    pub push_out: Vec<String>,
+    /// The transfer table.
+    pub cells: Vec<CellResult>,
+    /// Wall time of everything, seconds.
+    pub wall_s: f64,
+}
+
+impl Suite {
+    /// The best rule that never pushes out.
+    pub fn best_drop_tail(&self) -> Option<&PolicySummary> {
+        let rules = self.main.policies.iter().filter(|p| {
+            matches!(p.entry.role, Role::Heuristic | Role::Baseline)
+                && !self.push_out.contains(&p.entry.policy)
+        });
+        rules
+            .filter(|p| p.ratio_to_dt.is_some())
+            .min_by(|a, b| key(a).total_cmp(&key(b)))
+    }
+
+    /// Counts the cells of one policy.
+    pub fn transfer(&self, policy: &str) -> Transfer {
+        let mut transfer = Transfer::default();
+        for cell in &self.cells {
+            let summary = cell.policies.iter().find(|p| p.entry.policy == policy);
+            let Some(ratio) = summary.and_then(|summary| summary.ratio_to_dt) else {
+                continue;
+            };
+            if ratio.low > LOST_ABOVE {
+                transfer.lost.push(cell.title.clone());
+            }
+            if cell.headroom().is_some_and(|share| share > HEADROOM) {
+                transfer.with_headroom += 1;
+                transfer.better += usize::from(ratio.is_below_one());
+            }
+        }
+        transfer
+    }
+}
+
+/// Called when a part begins: its title and how many simulations it has.
+pub type OnPart<'a> = &'a dyn Fn(&str, usize);
+
+/// Runs everything. The result is the same for the same configuration, whatever the number of
+/// threads, except for wall times.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn run(
+    config: &SuiteConfig,
+    part: OnPart<'_>,
+    progress: OnProgress<'_>,
+) -> Result<Suite, EvalError> {
+    let simulations = |contestants: &[Contestant], traces: u64| {
+        let given = contestants.len();
+        let fixed = [Contestant::baseline(), Contestant::unlimited()];
+        let added = fixed
+            .iter()
+            .filter(|one| contestants.iter().all(|other| other.name() != one.name()));
+        (given + added.count()) * traces as usize
+    };
+    let main = &config.main;
+    part(
+        &main.scenario.name,
+        simulations(&main.contestants, main.traces),
+    );
+    let evaluation = evaluate(main, progress)?;
+    let mut cells = Vec::new();
+    for cell in &config.cells {
+        part(cell.title, simulations(&config.movers, config.cell_traces));
+        let cell_config = EvalConfig {
+            scenario: cell.scenario.clone(),
+            contestants: config.movers.clone(),
+            traces: config.cell_traces,
+            ..main.clone()
+        };
+        cells.push(CellResult::of(
+            cell.title,
+            evaluate(&cell_config, progress)?,
+        ));
+    }
+    let wall_s = evaluation.timing.wall_s + cells.iter().map(|cell| cell.wall_s).sum::<f64>();
+    let pushing = main.contestants.iter();
+    let pushing = pushing.filter(|one| one.pushes_out(&main.scenario));
+    Ok(Suite {
+        push_out: pushing.map(|one| one.name().to_owned()).collect(),
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        software: format!("{}, {}", evaluation.software, config.revision),
+        main: evaluation,
+        cells,
+        wall_s,
+    })
+}
+
+/// What policies are ranked by: their mean ratio to DT, lower first.
+fn key(policy: &PolicySummary) -> f64 {
+    policy.ratio_to_dt.map_or(f64::INFINITY, |ratio| ratio.mean)
+}
+
+/// Learned policies of an evaluation, by name.
+fn learned(policies: &[PolicySummary]) -> Vec<&str> {
+    let learned = policies.iter().filter(|p| p.entry.role == Role::Learned);
+    learned.map(|p| p.entry.policy.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests;
