@@ -1,6 +1,7 @@
 //! The command line: arguments become ready objects, which then run. One file per subcommand.
 
 mod bench;
+mod credence;
 mod error;
 mod eval;
 mod infer;
@@ -103,6 +104,7 @@ enum Command {
     Infer(infer::InferArgs),
     Policies(policies::PoliciesArgs),
     Scenarios(scenarios::ScenariosArgs),
+    Credence(credence::CredenceArgs),
     Slotted(slotted::SlottedArgs),
     Bench(bench::BenchArgs),
 }
@@ -144,6 +146,7 @@ fn run(cli: Cli) -> CliResult {
         Command::Infer(args) => infer::run(args, &common),
         Command::Policies(args) => policies::run(args, &common),
         Command::Scenarios(args) => scenarios::run(args, &common),
+        Command::Credence(args) => credence::run(args, &common),
         Command::Slotted(args) => slotted::run(args, &common),
         Command::Bench(args) => bench::run(args, &common),
     }

@@ -9,6 +9,7 @@
 //! | [`models`] | the permutation-equivariant actor and the critics, checkpoints of weights |
 //! | [`agents`] | soft actor-critic and its replay, fixed and random agents |
 //! | [`train`] | rollout workers, learner, validation, run folders, event files |
+//! | [`credence`] | the random forest of the policy Credence: labelled arrivals, training, scores |
 //! | [`eval`] | paired evaluation on unseen traces, statistics, the report |
 //!
 //! # A packet's way through
@@ -32,6 +33,7 @@
 //! ```
 
 pub use bufgym_agents as agents;
+pub use bufgym_credence as credence;
 pub use bufgym_env as env;
 pub use bufgym_eval as eval;
 pub use bufgym_models as models;

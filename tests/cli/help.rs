@@ -2,12 +2,13 @@
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 9] = [
     "train",
     "eval",
     "sim",
     "trace",
     "infer",
+    "credence",
     "policies",
     "scenarios",
     "bench",

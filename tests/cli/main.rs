@@ -3,6 +3,7 @@
 mod bad_input;
 mod captures;
 mod checkpoints;
+mod credence;
 mod documents;
 mod evaluation;
 mod harness;

@@ -244,7 +244,7 @@ fn traffic(ports: u32) -> impl Strategy<Value = Trace> {
 #[test]
 fn set_ups_are_hard_enough() {
     let mut runner = TestRunner::deterministic();
-    let set_ups = 60;
+    let set_ups = 200;
     let [mut with_drops, mut with_timeouts, mut without_drops] = [0; 3];
     for _ in 0..set_ups {
         let tree = any_setup().new_tree(&mut runner).expect("a set-up");

@@ -24,18 +24,18 @@ fn a_queue_above_the_threshold_loses_its_head_packets() {
     for _ in 0..160 {
         switch.arrive(Time::ZERO, 0, PACKET);
     }
-    for _ in 0..60 {
-        switch.arrive(slot(1), 1, PACKET);
+    for packet in 0..80 {
+        switch.arrive(slot(1 + packet / 4), 1, PACKET);
     }
     let lengths = lengths(&switch);
     let free = 180 - lengths.iter().sum::<u64>();
     assert!(lengths[0] <= 8 * free, "{lengths:?}");
     assert!(lost(&switch, Loss::PushedOut) > 20, "{lengths:?}");
-    let pushed: Vec<usize> = (0..160)
-        .filter(|arrival| switch.fates()[*arrival] == Fate::Lost(Loss::PushedOut))
-        .collect();
-    // The first has left, the second is in service.
-    assert_eq!(pushed, (2..2 + pushed.len()).collect::<Vec<_>>());
+    let stored = (0..160).filter(|arrival| switch.fates()[*arrival] == Fate::Stored);
+    let stored: Vec<usize> = stored.collect();
+    // One is in service, behind it are the newest.
+    let newest: Vec<usize> = (161 - stored.len()..160).collect();
+    assert_eq!(stored[1..], newest);
 }
 
 /// Steady state with n saturated queues as under DT: each αB/(1+nα).
@@ -51,8 +51,9 @@ fn saturated_queues_become_equal() {
     }
     let expected = 8.0 * 425.0 / 25.0;
     for length in &lengths(&switch)[..3] {
+        // A packet moves the threshold by eight.
         let error = (*length as f64 - expected).abs();
-        assert!(error <= 4.0, "{length} packets, expected {expected}");
+        assert!(error <= 8.0, "{length} packets, expected {expected}");
     }
 }
 
@@ -81,13 +82,17 @@ fn the_budget_limits_what_is_taken_back() {
 /// Queues above the threshold take turns.
 #[test]
 fn queues_give_back_in_turn() {
-    let mut switch = named(4, 170, "occamy");
-    fill(&mut switch, &[75, 75, 0, 0]);
-    for _ in 0..20 {
-        switch.arrive(slot(1), 2, PACKET);
+    let mut switch = named(16, 180, "occamy");
+    fill(&mut switch, &{
+        let mut packets = [0; 16];
+        packets[..2].fill(80);
+        packets
+    });
+    for packet in 0..60 {
+        switch.arrive(slot(1 + packet / 10), 2, PACKET);
     }
     let lengths = lengths(&switch);
-    assert!(lengths[0] < 74, "{lengths:?}");
+    assert!(lengths[0] < 73, "{lengths:?}");
     assert!(lengths[0].abs_diff(lengths[1]) <= 1, "{lengths:?}");
 }
 

@@ -26,7 +26,7 @@ pub(super) fn run(args: &SlottedArgs, common: &Common) -> CliResult {
         Some("fig14") => {}
         Some("fig15") => {
             return Err(CliError::bad(
-                "fig15 is a sweep over the trees of Credence's random forest: it needs arrivals of the packet simulator with their features and a forest trained on them, which the slotted model has not; fig14 is its sweep",
+                "fig15 is a sweep over the trees of Credence's random forest: it needs arrivals of the packet simulator with their features and a forest trained on them, which the slotted model has not; `bufgym credence sweep --over trees` draws it",
             ));
         }
         other => {

@@ -120,8 +120,13 @@ impl Forest {
     /// Whether an arrival with these features is expected to be lost.
     #[inline]
     pub fn predicts_loss(&self, features: &Features) -> bool {
-        let votes: f32 = self.trees.iter().map(|tree| tree.lost(features)).sum();
-        votes >= self.limit
+        self.votes(features) >= self.limit
+    }
+
+    /// Sum over the trees of the share of such arrivals that they say are lost.
+    #[inline]
+    pub fn votes(&self, features: &Features) -> f32 {
+        self.trees.iter().map(|tree| tree.lost(features)).sum()
     }
 
     /// Number of trees.

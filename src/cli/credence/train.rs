@@ -1,0 +1,114 @@
+//! `bufgym credence train`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use bufgym::credence::{Data, Scores, best_threshold, train};
+use bufgym::env::scenario::Scenario;
+use bufgym::env::switch::policy::{ForestModel, MODEL_FILE};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{LearningArgs, classify, counts};
+use crate::cli::Common;
+use crate::cli::error::{CliResult, ResultExt as _};
+use crate::cli::output::Output;
+
+/// Learn what Longest Queue Drop loses, from simulations of it
+#[derive(Args)]
+#[command(
+    after_help = "Writes DIR/forest.json and DIR/report.json. The policy is then \
+    credence:oracle=forest,model=DIR\n\nExamples:\n  \
+    bufgym credence train --scenario ndt-16x1g --out forest\n  \
+    bufgym credence train --set load=0.8 --set transport=dctcp --trees 8 --out forest8 --json"
+)]
+pub struct ForestArgs {
+    #[command(flatten)]
+    learning: LearningArgs,
+    /// Trees of the forest
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 4,
+        allow_negative_numbers = true
+    )]
+    trees: u16,
+    /// Folder for the model
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Write into a folder that is not empty
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &ForestArgs, common: &Common) -> CliResult {
+    let learning = &args.learning;
+    let scenario = learning.scenario.resolve()?;
+    let settings = learning.settings(args.trees, common)?;
+    let output = Output::folder(&args.out, args.force)?;
+    let data = learning.record(&scenario, common)?;
+    let trees = train(&data.train, settings).map_err(classify)?;
+    let threshold = match learning.threshold {
+        Some(threshold) => threshold,
+        None => best_threshold(&trees, &data.train).or_failure()?,
+    };
+    let (seed, traces) = (settings.seed, learning.traces);
+    let model = ForestModel::new(&scenario.name, seed, traces, threshold, trees).or_failure()?;
+    let scores = Scores::of(&model.forest, &data.test, &scenario);
+    let value = report(&scenario, &model, &data, &scores)?;
+    output.write_folder(|folder| {
+        fs::write(folder.join(MODEL_FILE), model.encode()).or_failure()?;
+        fs::write(folder.join("report.json"), format!("{value:#}\n")).or_failure()
+    })?;
+    if !common.json {
+        common.note(format!("written to {}", output.path().display()));
+    }
+    common.print(&value, &describe(&model, &data, &scores))
+}
+
+fn report(
+    scenario: &Scenario,
+    model: &ForestModel,
+    data: &Data,
+    scores: &Scores,
+) -> CliResult<Value> {
+    let part = |traces: &[Vec<_>]| {
+        let (arrivals, lost) = counts(traces);
+        json!({ "traces": traces.len(), "arrivals": arrivals, "lost": lost })
+    };
+    Ok(json!({
+        "scenario": scenario.name,
+        "settings": scenario.to_toml(),
+        "seed": model.seed,
+        "trees": model.forest.len(),
+        "threshold": model.threshold,
+        "train": part(&data.train),
+        "test": part(&data.test),
+        "scores": serde_json::to_value(scores).or_failure()?,
+    }))
+}
+
+fn describe(model: &ForestModel, data: &Data, scores: &Scores) -> String {
+    let (arrivals, lost) = counts(&data.test);
+    let error_score = match scores.error_score {
+        Some(score) => format!("{score:.4}"),
+        None => "not defined for several queues per port".to_owned(),
+    };
+    format!(
+        "{} trees; a loss is predicted from a share of {:.3} on\n\
+         on {} traces not learned from: {arrivals} arrivals, {lost} lost\n\
+         accuracy    {:.4}\n\
+         precision   {:.4}\n\
+         recall      {:.4}\n\
+         F1          {:.4}\n\
+         1/eta       {error_score}",
+        model.forest.len(),
+        model.threshold,
+        data.test.len(),
+        scores.accuracy,
+        scores.precision,
+        scores.recall,
+        scores.f1,
+    )
+}

@@ -1,0 +1,177 @@
+//! Arrivals under Longest Queue Drop, and which of them it lost.
+
+use std::collections::VecDeque;
+
+use bufgym_env::network::{SimError, Simulator};
+use bufgym_env::rng::{Split, trace_seed};
+use bufgym_env::scenario::Scenario;
+use bufgym_env::switch::policy::{Averages, Features, LongestQueueDrop};
+use bufgym_env::switch::{Loss, PacketView, Policy, Verdict, View};
+use bufgym_env::traffic;
+use bufgym_env::units::Time;
+use rayon::prelude::*;
+
+/// Share of the traces to learn from; the others are for the scores.
+const TRAIN_SHARE: f64 = 0.6;
+
+/// A packet that arrived at the switch.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Arrival {
+    /// When.
+    pub at: Time,
+    /// For which queue.
+    pub queue: u32,
+    /// Wire bytes.
+    pub bytes: u32,
+    /// What an oracle sees of it.
+    pub features: Features,
+    /// LQD dropped it, then or later.
+    pub lost: bool,
+}
+
+/// Labelled arrivals, trace by trace.
+#[derive(Clone, Debug)]
+pub struct Data {
+    /// To learn from.
+    pub train: Vec<Vec<Arrival>>,
+    /// To judge by. Whole traces: neighbours in a trace are nearly copies of each other.
+    pub test: Vec<Vec<Arrival>>,
+}
+
+/// Simulates training traces `0..traces` of experiment `seed` under LQD. The first 60 % of them,
+/// rounded, but neither none nor all, are to learn from.
+///
+/// # Errors
+/// When the scenario is inconsistent.
+pub fn record(scenario: &Scenario, seed: u64, traces: u64) -> Result<Data, SimError> {
+    let recorded: Result<Vec<_>, _> = (0..traces)
+        .into_par_iter()
+        .map(|index| record_trace(scenario, trace_seed(Split::Train, seed, index)))
+        .collect();
+    let mut train = recorded?;
+    let split = (train.len() as f64 * TRAIN_SHARE).round() as usize;
+    let test = train.split_off(split.clamp(1, train.len().saturating_sub(1).max(1)));
+    Ok(Data { train, test })
+}
+
+fn record_trace(scenario: &Scenario, seed: u64) -> Result<Vec<Arrival>, SimError> {
+    let trace = traffic::generate(scenario, seed);
+    let mut simulator = Simulator::new(scenario, &trace, Recorder::new(scenario))?;
+    simulator.run();
+    Ok(simulator.policy().arrivals.clone())
+}
+
+/// LQD, which notes what arrives and what it loses.
+#[derive(Clone, Debug)]
+struct Recorder {
+    policy: LongestQueueDrop,
+    averages: Averages,
+    arrivals: Vec<Arrival>,
+    /// The arrivals that are in each queue, the one in service first.
+    queued: Vec<VecDeque<usize>>,
+    /// The last arrival is neither in a queue nor lost.
+    pending: bool,
+}
+
+impl Recorder {
+    fn new(scenario: &Scenario) -> Recorder {
+        let queues = scenario.port_count() * scenario.queues_per_port as usize;
+        Recorder {
+            policy: LongestQueueDrop,
+            averages: Averages::new(scenario),
+            arrivals: Vec::new(),
+            queued: vec![VecDeque::new(); queues],
+            pending: false,
+        }
+    }
+
+    fn note(&mut self, view: View<'_>, packet: PacketView) {
+        if self.pending {
+            return;
+        }
+        self.pending = true;
+        self.arrivals.push(Arrival {
+            at: view.now,
+            queue: packet.queue as u32,
+            bytes: packet.bytes as u32,
+            features: self.averages.observe(view, packet.queue),
+            lost: false,
+        });
+    }
+
+    fn lose(&mut self, arrival: Option<usize>) {
+        if let Some(arrival) = arrival.and_then(|arrival| self.arrivals.get_mut(arrival)) {
+            arrival.lost = true;
+        }
+    }
+}
+
+impl Policy for Recorder {
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        self.note(view, packet);
+        self.policy.on_arrival(view, packet)
+    }
+
+    fn on_enqueue(&mut self, _view: View<'_>, packet: PacketView) {
+        self.queued[packet.queue].push_back(self.arrivals.len() - 1);
+        self.pending = false;
+    }
+
+    fn on_departure(&mut self, _view: View<'_>, packet: PacketView) {
+        self.queued[packet.queue].pop_front();
+    }
+
+    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
+        if loss == Loss::PushedOut {
+            let tail = self.queued[packet.queue].pop_back();
+            return self.lose(tail);
+        }
+        self.note(view, packet);
+        self.lose(self.arrivals.len().checked_sub(1));
+        self.pending = false;
+    }
+
+    fn pushes_out(&self) -> bool {
+        true
+    }
+
+    fn victim(&mut self, view: View<'_>, packet: PacketView, lengths: &[u64]) -> Option<usize> {
+        self.note(view, packet);
+        self.policy.victim(view, packet, lengths)
+    }
+
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
+        self.policy.threshold(view, queue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bufgym_env::switch::PolicySpec;
+
+    use super::*;
+
+    #[test]
+    fn every_arrival_of_lqd_is_noted_and_every_loss() {
+        let scenario = Scenario::default();
+        let data = record(&scenario, 1, 3).unwrap();
+        assert_eq!((data.train.len(), data.test.len()), (2, 1));
+        for (index, arrivals) in data.train.iter().chain(&data.test).enumerate() {
+            let trace = traffic::generate(&scenario, trace_seed(Split::Train, 1, index as u64));
+            let lqd = PolicySpec::named("lqd");
+            let summary = lqd.simulator(&scenario, &trace).unwrap().run().summary;
+            let lost = arrivals.iter().filter(|arrival| arrival.lost).count() as u64;
+            assert_eq!(lost, summary.drops);
+            assert!(arrivals.len() as u64 >= summary.packets_forwarded + lost);
+            assert!(arrivals.is_sorted_by_key(|arrival| arrival.at));
+            for arrival in arrivals {
+                assert!(
+                    arrival
+                        .features
+                        .iter()
+                        .all(|share| (0.0..=1.0).contains(share))
+                );
+            }
+        }
+    }
+}
