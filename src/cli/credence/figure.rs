@@ -12,6 +12,7 @@ const PURPLE_LINE: RGBColor = RGBColor(0x7b, 0x4f, 0xa8);
 const GREY: RGBColor = RGBColor(0x80, 0x87, 0x91);
 
 type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
+type Metric = fn(&FlipPoint) -> f64;
 
 /// One line of a panel, a value for each place on the axis.
 struct Line<'a> {
@@ -70,7 +71,7 @@ pub(super) fn flips(points: &[FlipPoint]) -> Result<String, String> {
         .iter()
         .filter_map(|point| point.flip.map(|flip| flip.to_string()))
         .collect();
-    let metrics: [(&str, fn(&FlipPoint) -> f64); 4] = [
+    let metrics: [(&str, Metric); 4] = [
         ("mean FCT, ms", |point| point.mean_fct_ms),
         ("99th percentile, short flows, ms", |point| {
             point.short_p99_fct_ms
