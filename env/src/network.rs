@@ -7,6 +7,7 @@ mod outcome;
 mod packet;
 mod ring;
 mod simulator;
+mod waits;
 
 pub use isolated::IsolatedFlow;
 pub use outcome::{FlowRecord, Outcome, Summary, TimelineRow};

@@ -3,7 +3,7 @@
 //!
 //! The modules follow the way of the numbers: a trace is run and becomes a
 //! [`TraceResult`], [`summary`] turns results into one line per policy with the
-//! help of [`stats`], [`verdict`] into sentences, and [`table`], [`figures`] and [`html`] show
+//! help of [`stats`] and [`metric`], [`verdict`] into sentences, and [`table`], [`figures`] and [`html`] show
 //! them. [`output`] writes the files.
 
 pub mod contestant;
@@ -12,6 +12,7 @@ pub mod evaluate;
 pub mod figures;
 pub mod format;
 pub mod html;
+pub mod metric;
 pub mod output;
 pub mod stats;
 pub mod suite;

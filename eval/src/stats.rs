@@ -79,11 +79,51 @@ pub fn bootstrap_mean(values: &[f64], resamples: usize, seed: u64) -> Option<Int
 
 fn resampled_mean(values: &[f64], rng: &mut Xoshiro256PlusPlus) -> f64 {
     let count = values.len();
-    let draw = |rng: &mut Xoshiro256PlusPlus| {
-        // Multiply-shift maps 64 random bits onto 0..count; the bias is below count / 2^64.
-        values[((u128::from(rng.next_u64()) * count as u128) >> 64) as usize]
-    };
-    (0..count).map(|_| draw(rng)).sum::<f64>() / count as f64
+    let draws = (0..count).map(|_| values[any_of(count, rng)]);
+    draws.sum::<f64>() / count as f64
+}
+
+fn any_of(count: usize, rng: &mut Xoshiro256PlusPlus) -> usize {
+    // Multiply-shift maps 64 random bits onto 0..count; the bias is below count / 2^64.
+    ((u128::from(rng.next_u64()) * count as u128) >> 64) as usize
+}
+
+/// Ratio of the means of `values` and `of`, which belong together pair by pair, with a
+/// percentile-bootstrap 95 % interval over the pairs; [`Interval::mean`] holds the ratio.
+///
+/// Drawn as in [`bootstrap_mean`]; draws in which all of `of` is zero have no ratio and are left
+/// out. `None` where the slices are empty or differ in length, where a value is not finite, or
+/// where `of` sums to zero.
+pub fn bootstrap_ratio_of_means(
+    values: &[f64],
+    of: &[f64],
+    resamples: usize,
+    seed: u64,
+) -> Option<Interval> {
+    let finite = values.iter().chain(of).all(|value| value.is_finite());
+    if values.len() != of.len() || !finite {
+        return None;
+    }
+    let ratio = |over: f64, under: f64| (under != 0.0).then(|| over / under);
+    let centre = ratio(values.iter().sum(), of.iter().sum())?;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut ratios: Vec<f64> = (0..resamples)
+        .filter_map(|_| {
+            let (mut over, mut under) = (0.0, 0.0);
+            for _ in 0..values.len() {
+                let at = any_of(values.len(), &mut rng);
+                over += values[at];
+                under += of[at];
+            }
+            ratio(over, under)
+        })
+        .collect();
+    ratios.sort_by(f64::total_cmp);
+    Some(Interval {
+        mean: centre,
+        low: nearest_rank(&ratios, 0.025).unwrap_or(centre),
+        high: nearest_rank(&ratios, 0.975).unwrap_or(centre),
+    })
 }
 
 /// How many traces a policy wins, ties and loses against the baseline.
@@ -220,6 +260,30 @@ mod tests {
         assert_eq!(interval.mean, 49.5);
         assert!((interval.low - 43.84).abs() < 0.25, "{interval:?}");
         assert!((interval.high - 55.16).abs() < 0.25, "{interval:?}");
+    }
+
+    #[test]
+    fn a_ratio_of_means_is_resampled_in_pairs() {
+        // Two pairs: drawn are the first twice, both, or the second twice, with probability 1/4,
+        // 1/2, 1/4.
+        let interval = bootstrap_ratio_of_means(&[1.0, 6.0], &[2.0, 3.0], RESAMPLES, 1).unwrap();
+        assert_eq!(
+            interval,
+            Interval {
+                mean: 7.0 / 5.0,
+                low: 0.5,
+                high: 2.0
+            }
+        );
+        // Where the second pair is drawn twice there is no ratio.
+        let interval = bootstrap_ratio_of_means(&[1.0, 0.0], &[2.0, 0.0], RESAMPLES, 1).unwrap();
+        assert_eq!(
+            (interval.mean, interval.low, interval.high),
+            (0.5, 0.5, 0.5)
+        );
+        assert_eq!(bootstrap_ratio_of_means(&[1.0], &[0.0], 10, 1), None);
+        assert_eq!(bootstrap_ratio_of_means(&[1.0], &[f64::NAN], 10, 1), None);
+        assert_eq!(bootstrap_ratio_of_means(&[], &[], 10, 1), None);
     }
 
     proptest! {

@@ -112,6 +112,16 @@ pub struct Summary {
     pub max_occupancy_bytes: u64,
     /// 99th percentile of occupancy over time, as a fraction of the buffer.
     pub p99_occupancy: f64,
+    /// 99th percentile over packets, acknowledgements included, of the time from the arrival of the
+    /// last bit at the switch to the departure of the first, microseconds; within 0.4 %. Packets
+    /// that are lost do not count.
+    pub p99_queueing_delay_us: f64,
+    /// Data packets lost at the switch for each one delivered; retransmissions that the receiver
+    /// has already are not delivered.
+    pub loss_per_delivered: f64,
+    /// Payload bits delivered in order to all receivers together for each second from the start of
+    /// the first flow to the completion of the last one, or to the end of the simulation.
+    pub goodput_bps: f64,
     /// Bytes stored on average over time, by priority; empty where ports have one queue.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mean_bytes_by_priority: Vec<f64>,

@@ -144,6 +144,8 @@ pub(crate) struct PacketStore {
     /// Vacant places, linked.
     vacant: PacketId,
     live: usize,
+    /// When it joined its queue at the switch.
+    joined: Vec<Time>,
     /// The packet before it in its queue, where queues are linked both ways.
     previous: Vec<PacketId>,
     both_ways: bool,
@@ -155,6 +157,7 @@ impl Default for PacketStore {
             slots: Vec::new(),
             vacant: NO_PACKET,
             live: 0,
+            joined: Vec::new(),
             previous: Vec::new(),
             both_ways: false,
         }
@@ -175,6 +178,7 @@ impl PacketStore {
             }
             None => {
                 self.slots.push(packet);
+                self.joined.push(Time::ZERO);
                 (self.slots.len() - 1) as PacketId
             }
         }
@@ -186,6 +190,17 @@ impl PacketStore {
         self.live -= 1;
         self.slots[id as usize].next = self.vacant;
         self.vacant = id;
+    }
+
+    #[inline]
+    pub(crate) fn set_joined(&mut self, id: PacketId, now: Time) {
+        self.joined[id as usize] = now;
+    }
+
+    /// When it joined its queue at the switch, if it did.
+    #[inline]
+    pub(crate) fn joined(&self, id: PacketId) -> Time {
+        self.joined[id as usize]
     }
 
     /// From now on packets can be taken from the tails of queues that were filled with

@@ -26,6 +26,7 @@ use super::host::Host;
 use super::isolated::IsolatedFlow;
 use super::outcome::TimelineRow;
 use super::packet::{Packet, PacketQueue, PacketStore, SackStore, SizeClass};
+use super::waits::Waits;
 use crate::control::FlowMeter;
 use crate::scenario::{HostQueue, Scenario, ScenarioError};
 use crate::switch::{AnyPolicy, Policy, PolicyParseError, SharedBuffer, View};
@@ -152,6 +153,7 @@ pub struct Simulator<P = AnyPolicy> {
     policy: P,
     sacks: SackStore,
     counters: Counters,
+    waits: Waits,
     completed: usize,
     last_finish: Time,
     wall: Duration,
@@ -262,6 +264,7 @@ impl<P: Policy> Simulator<P> {
             policy,
             sacks: SackStore::default(),
             counters: Counters::default(),
+            waits: Waits::default(),
             completed: 0,
             last_finish: Time::ZERO,
             wall: Duration::ZERO,

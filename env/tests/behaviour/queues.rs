@@ -38,4 +38,26 @@ proptest! {
             prop_assert!(departure.left <= started + departure.transmission, "{:?}", departure);
         }
     }
+
+    /// The histogram's percentile is that of the packets that left; a packet of each port may be in
+    /// service at the end.
+    #[test]
+    fn the_delay_reported_is_the_delay_of_a_packet(setup in any_setup()) {
+        let mut simulator = setup.probed();
+        let reported = simulator.run().summary.p99_queueing_delay_us;
+        let mut waits: Vec<f64> = simulator
+            .policy()
+            .departures
+            .iter()
+            .map(|d| (d.left - d.transmission).saturating_since(d.enqueued).0 as f64 * 1e-6)
+            .collect();
+        waits.sort_by(f64::total_cmp);
+        let rank = (0.99 * waits.len() as f64).ceil() as usize;
+        let spare = setup.scenario.port_count() + 1;
+        let at = |index: usize| waits.get(index).copied();
+        let low = at(rank.saturating_sub(spare + 1)).unwrap_or(0.0);
+        let high = at(rank + spare).unwrap_or(f64::INFINITY);
+        prop_assert!(low * 0.996 - 3e-4 <= reported && reported <= high * 1.004 + 3e-4,
+            "{reported} µs, not from {low} to {high}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::flow::Flow;
 use super::{Pause, Simulator, TimelineRecorder};
 use crate::control::FlowMeter;
 use crate::network::event::Timer;
@@ -180,6 +181,9 @@ impl<P: Policy> Simulator<P> {
             },
             max_occupancy_bytes: self.buffer.max_occupancy(),
             p99_occupancy: self.buffer.occupancy_percentile(99.0),
+            p99_queueing_delay_us: self.waits.percentile_us(99.0),
+            loss_per_delivered: self.counters.drops_data as f64 / self.delivered_packets() as f64,
+            goodput_bps: self.goodput_bps(),
             mean_bytes_by_priority: self.buffer.mean_by_priority(),
             ..Summary::default()
         }
@@ -194,6 +198,31 @@ impl<P: Policy> Simulator<P> {
                 .unwrap_or_default(),
             trigger_intervals_ps: Vec::new(),
         }
+    }
+
+    /// Data packets, without duplicates, that receivers have in order.
+    fn delivered_packets(&self) -> u64 {
+        let of_flow = |flow: &Flow| u64::from(flow.delivered_segments());
+        self.flows.iter().map(of_flow).sum()
+    }
+
+    fn goodput_bps(&self) -> f64 {
+        if self.flows.is_empty() {
+            return f64::NAN;
+        }
+        let delivered = |index: usize| {
+            let flow = &self.flows[index];
+            let size = self.roster.spec(index, flow, &self.settings).size;
+            size.min(u64::from(flow.delivered_segments()) * u64::from(self.settings.mss))
+        };
+        let bytes: u64 = (0..self.flows.len()).map(delivered).sum();
+        let end = if self.finished() {
+            self.last_finish
+        } else {
+            self.now
+        };
+        let span = end.saturating_since(self.roster.start(0).unwrap_or_default());
+        8.0 * bytes as f64 / span.as_secs_f64()
     }
 
     fn records(&self) -> Vec<FlowRecord> {

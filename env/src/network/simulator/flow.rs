@@ -44,6 +44,14 @@ impl Flow {
             sender: Sender::new(spec.size, settings),
         }
     }
+
+    /// Segments that the receiver has in order.
+    pub(super) fn delivered_segments(&self) -> u32 {
+        match self.stage.finish() {
+            Some(_) => self.segments,
+            None => self.receiver.next_expected(),
+        }
+    }
 }
 
 /// Two signs in a byte.

@@ -224,6 +224,46 @@ fn a_flow_completes_although_its_last_packets_are_lost() {
     assert!(outcome.summary.simulated_s > 0.2);
 }
 
+/// A full segment takes 12.144 µs. All three reach the switch together, so they wait 0, 1 and 2 of
+/// these; their acknowledgements do not wait.
+#[test]
+fn delay_and_goodput_of_three_segments() {
+    let scenario = Scenario::default();
+    let flows = (0..3)
+        .map(|i| flow(u64::from(i), i + 1, 0, 500, 1_460))
+        .collect();
+    let summary = simulator(&scenario, "cs", &trace(flows)).run().summary;
+    let wait = summary.p99_queueing_delay_us;
+    assert!((wait / 24.288 - 1.0).abs() < 0.004, "{wait}");
+    let makespan_s = 4.0 * 12.144e-6 + 2.0 * 10e-6;
+    let expected = 8.0 * 3.0 * 1_460.0 / makespan_s;
+    let goodput = summary.goodput_bps;
+    assert!((goodput / expected - 1.0).abs() < 1e-9, "{goodput}");
+    assert_eq!(summary.loss_per_delivered, 0.0);
+}
+
+#[test]
+fn losses_count_for_each_delivered_segment() {
+    let scenario = Scenario {
+        buffer_bytes: 2 * 1_518,
+        ..Scenario::default()
+    };
+    let flows = (0..3)
+        .map(|i| flow(u64::from(i), i + 1, 0, 0, 1_460))
+        .collect();
+    let mut simulator = simulator(&scenario, "cs", &trace(flows));
+    while simulator.counters.delivered < 2 {
+        simulator.step();
+    }
+    let early = simulator.outcome().summary;
+    assert_eq!((early.completed, early.loss_per_delivered), (2, 0.5));
+    let summary = simulator.run().summary;
+    assert_eq!((summary.drops_data, summary.completed), (1, 3));
+    assert_eq!(summary.loss_per_delivered, 1.0 / 3.0);
+    let wait = summary.p99_queueing_delay_us;
+    assert!((wait / 12.144 - 1.0).abs() < 0.004, "{wait}");
+}
+
 #[test]
 fn simultaneous_flows_start_in_the_order_of_the_trace() {
     let scenario = Scenario {

@@ -1,0 +1,93 @@
+//! Port slowdowns (NDT paper, §VI-D).
+
+use bufgym_env::network::{FlowRecord, SimError};
+use bufgym_env::scenario::Scenario;
+use bufgym_env::switch::PolicySpec;
+use bufgym_env::traffic::Trace;
+use rayon::prelude::*;
+
+/// Mean FCT of the flows to every port of a trace when these flows have the switch to themselves:
+/// the same buffer, complete sharing, no competition between ports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IsolatedPorts {
+    /// Milliseconds by port; none for a port without flows, NaN where a flow did not finish.
+    mean_fct_ms: Vec<Option<f64>>,
+}
+
+impl IsolatedPorts {
+    /// One simulation per active port, in parallel on the current pool; the result does not depend
+    /// on the number of threads.
+    ///
+    /// # Errors
+    /// When the scenario is inconsistent or the trace does not fit it.
+    pub fn measure(scenario: &Scenario, trace: &Trace) -> Result<IsolatedPorts, SimError> {
+        trace.validate(scenario.ports)?;
+        let sharing: PolicySpec = "cs".parse()?;
+        let mean_fct_ms = (0..scenario.ports)
+            .into_par_iter()
+            .map(|port| {
+                let alone = only_to(trace, port);
+                if alone.flows.is_empty() {
+                    return Ok(None);
+                }
+                let outcome = sharing.simulator(scenario, &alone)?.run();
+                Ok(Some(mean_fct_ms(outcome.records.iter())))
+            })
+            .collect::<Result<_, SimError>>()?;
+        Ok(IsolatedPorts { mean_fct_ms })
+    }
+
+    /// The slowdowns of the active ports in a run of the whole trace; `None` where a flow did not
+    /// finish here or there.
+    pub fn slowdowns(&self, records: &[FlowRecord]) -> Option<PortSlowdowns> {
+        let mut slowdowns = Vec::new();
+        for (port, isolated) in self.mean_fct_ms.iter().enumerate() {
+            let Some(isolated) = isolated else { continue };
+            let here = records.iter().filter(|r| r.spec.dst as usize == port);
+            let slowdown = mean_fct_ms(here) / isolated;
+            if !slowdown.is_finite() {
+                return None;
+            }
+            slowdowns.push(slowdown);
+        }
+        (!slowdowns.is_empty()).then_some(PortSlowdowns(slowdowns))
+    }
+}
+
+fn only_to(trace: &Trace, port: u32) -> Trace {
+    Trace {
+        flows: trace
+            .flows
+            .iter()
+            .filter(|flow| flow.dst == port)
+            .cloned()
+            .collect(),
+        kinds: trace.kinds.clone(),
+        seed: trace.seed,
+    }
+}
+
+/// NaN where a flow did not finish, or where there is none.
+fn mean_fct_ms<'a>(records: impl Iterator<Item = &'a FlowRecord>) -> f64 {
+    let (mut sum, mut flows) = (0.0, 0_u64);
+    for record in records {
+        sum += record.fct.map_or(f64::NAN, |fct| fct.as_ms_f64());
+        flows += 1;
+    }
+    sum / flows as f64
+}
+
+/// Mean FCT of the flows to a port over their mean FCT without the other ports' flows, for every
+/// active port in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortSlowdowns(pub Vec<f64>);
+
+impl PortSlowdowns {
+    /// Population variance over the active ports; zero for a single one.
+    pub fn variance(&self) -> f64 {
+        let count = self.0.len() as f64;
+        let mean = self.0.iter().sum::<f64>() / count;
+        let squares = self.0.iter().map(|s| (s - mean) * (s - mean));
+        squares.sum::<f64>() / count
+    }
+}

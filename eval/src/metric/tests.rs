@@ -1,0 +1,195 @@
+use bufgym_env::scenario::Scenario;
+use bufgym_env::switch::PolicySpec;
+use bufgym_env::traffic::{FlowSpec, Trace};
+use bufgym_env::units::Time;
+
+use super::*;
+
+/// One segment each, all at the same time: (source, destination).
+fn trace(flows: &[(u32, u32)]) -> Trace {
+    let flow = |(id, &(src, dst))| FlowSpec {
+        id,
+        src,
+        dst,
+        start: Time::ZERO,
+        size: 1_460,
+        kind: 0,
+        query: -1,
+        priority: 0,
+    };
+    Trace {
+        flows: (0..).zip(flows).map(flow).collect(),
+        kinds: vec![Trace::DEFAULT_KIND.to_owned()],
+        seed: 0,
+    }
+}
+
+fn run(scenario: &Scenario, trace: &Trace) -> Outcome {
+    let policy = PolicySpec::baseline();
+    policy.simulator(scenario, trace).unwrap().run()
+}
+
+/// A segment takes 12.144 µs on a line of 1 Gbit/s and 10 µs on each of two links: 44.288 µs. Two
+/// from host 2: the second leaves 12.144 µs later. Two to port 0: the second waits as long.
+#[test]
+fn port_slowdowns_of_three_flows() {
+    let scenario = Scenario::default();
+    let trace = trace(&[(2, 0), (3, 0), (2, 1)]);
+    let ports = IsolatedPorts::measure(&scenario, &trace).unwrap();
+    let outcome = run(&scenario, &trace);
+    let slowdowns = ports.slowdowns(&outcome.records).unwrap();
+    let of_port_1 = (44.288 + 12.144) / 44.288;
+    assert!((slowdowns.0[0] - 1.0).abs() < 1e-9);
+    assert!((slowdowns.0[1] - of_port_1).abs() < 1e-9);
+    let variance = ((of_port_1 - 1.0) / 2.0).powi(2);
+    let value = Metric::PortSlowdownVariance
+        .value(&outcome, Some(&ports))
+        .unwrap();
+    assert!((value - variance).abs() < 1e-9, "{value}");
+    assert_eq!(Metric::PortSlowdownVariance.value(&outcome, None), None);
+}
+
+#[test]
+fn variance_is_over_the_ports() {
+    assert_eq!(PortSlowdowns(vec![1.0, 2.0, 6.0]).variance(), 14.0 / 3.0);
+    assert_eq!(PortSlowdowns(vec![3.0]).variance(), 0.0);
+}
+
+#[test]
+fn a_flow_that_does_not_finish_leaves_no_slowdowns() {
+    let scenario = Scenario::default();
+    let trace = trace(&[(2, 0), (2, 1)]);
+    let ports = IsolatedPorts::measure(&scenario, &trace).unwrap();
+    let mut records = run(&scenario, &trace).records;
+    records[1].fct = None;
+    assert_eq!(ports.slowdowns(&records), None);
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let scenario = Scenario::default();
+    let trace = bufgym_env::traffic::generate(&scenario, 3);
+    let measure = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let measure = || IsolatedPorts::measure(&scenario, &trace).unwrap();
+        pool.build().unwrap().install(measure)
+    };
+    assert_eq!(measure(1), measure(3));
+}
+
+/// Three segments at once to a port that has room for two: the first goes on at once, the second
+/// waits for it, the third is lost and comes again after the timer's 200 ms.
+#[test]
+fn the_metrics_of_three_segments_and_a_loss() {
+    let scenario = Scenario {
+        buffer_bytes: 2 * 1_518,
+        ..Scenario::default()
+    };
+    let outcome = PolicySpec::simulator(
+        &"cs".parse().unwrap(),
+        &scenario,
+        &trace(&[(1, 0), (2, 0), (3, 0)]),
+    )
+    .unwrap()
+    .run();
+    let value = |metric: Metric| metric.value(&outcome, None).unwrap();
+    assert_eq!(value(Metric::Loss), 1.0 / 3.0);
+    let delay = value(Metric::QueueingDelay);
+    assert!((delay / 12.144 - 1.0).abs() < 0.004, "{delay}");
+    let makespan_s = outcome.summary.simulated_s;
+    assert!(makespan_s > 0.2 && makespan_s < 0.201, "{makespan_s}");
+    let goodput = value(Metric::Goodput);
+    assert!((goodput * makespan_s / (8.0 * 3.0 * 1_460.0) - 1.0).abs() < 1e-12);
+}
+
+fn samples(values: &[(f64, f64)]) -> Vec<Sample> {
+    let sample = |&(value, mean_fct_ms)| Sample {
+        value,
+        mean_fct_ms,
+        complete: true,
+    };
+    values.iter().map(sample).collect()
+}
+
+#[test]
+fn fct_is_a_mean_of_ratios_and_all_else_a_ratio_of_means() {
+    let dt = samples(&[(10.0, 10.0), (30.0, 30.0)]);
+    let own = samples(&[(5.0, 5.0), (30.0, 30.0)]);
+    let value = |metric| compare(metric, &own, &dt, 0).value;
+    assert_eq!(value(Metric::MeanFct), 0.75);
+    assert_eq!(value(Metric::Loss), 35.0 / 40.0);
+    assert_eq!(value(Metric::QueueingDelay), 35.0 / 40.0);
+    assert_eq!(value(Metric::PortSlowdownVariance), 35.0 / 40.0);
+    assert_eq!(
+        value(Metric::Goodput),
+        40.0 / 35.0,
+        "DT's over the policy's"
+    );
+    let tally = |metric| compare(metric, &own, &dt, 0).tally;
+    assert_eq!((tally(Metric::Loss).won, tally(Metric::Loss).tied), (1, 1));
+    assert_eq!(tally(Metric::Goodput).lost, 1);
+}
+
+#[test]
+fn dt_is_its_own_measure() {
+    for metric in Metric::ALL {
+        for dt in [
+            samples(&[(10.0, 10.0), (0.0, 30.0)]),
+            samples(&[(0.0, 10.0)]),
+        ] {
+            let found = compare(metric, &dt, &dt, 100);
+            let same = if metric == Metric::Goodput && dt[0].value == 0.0 {
+                // No bytes delivered at all.
+                continue;
+            } else {
+                1.0
+            };
+            assert_eq!(found.value, same, "{metric:?}");
+            assert_eq!(found.tally.tied, dt.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn no_losses_with_dt_leave_room_for_worse_only() {
+    let dt = samples(&[(0.0, 10.0), (0.0, 10.0)]);
+    let own = samples(&[(0.0, 10.0), (0.5, 10.0)]);
+    assert_eq!(compare(Metric::Loss, &own, &dt, 10).value, 1.25);
+}
+
+#[test]
+fn delay_may_not_be_bought_with_completion_times() {
+    let dt = samples(&[(100.0, 10.0)]);
+    let value = |fct| compare(Metric::QueueingDelay, &samples(&[(50.0, fct)]), &dt, 0).value;
+    assert_eq!(value(10.5), 0.5);
+    assert!(value(10.6) > 1.5);
+    let fairness = |fct| {
+        compare(
+            Metric::PortSlowdownVariance,
+            &samples(&[(50.0, fct)]),
+            &dt,
+            0,
+        )
+    };
+    assert_eq!((fairness(20.0).value, fairness(20.0).fct_ratio), (0.5, 2.0));
+}
+
+#[test]
+fn who_does_not_finish_loses() {
+    let dt = samples(&[(10.0, 10.0), (10.0, 10.0)]);
+    let mut own = samples(&[(1.0, 1.0), (1.0, 1.0)]);
+    own[1].complete = false;
+    for metric in Metric::ALL {
+        let found = compare(metric, &own, &dt, 10);
+        assert!(found.value > 1e100 && found.value.is_finite(), "{metric:?}");
+        assert_eq!(found.failed, 1);
+    }
+}
+
+#[test]
+fn every_objective_has_its_metric() {
+    let of = |text: &str| Metric::of(&text.parse().unwrap());
+    let named = ["fct", "loss", "throughput", "delay", "fairness"].map(of);
+    assert_eq!(named, Metric::ALL);
+    assert_eq!(of("fct=1,loss=0.1"), Metric::MeanFct);
+}
