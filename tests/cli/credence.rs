@@ -12,7 +12,7 @@ fn a_trained_forest_is_a_policy() {
         "credence train --scenario ndt-16x1g {SMALL} --out forest --json"
     ));
     let report = run.json();
-    assert_eq!(report["trees"], 4);
+    assert_eq!((&report["trees"], &report["depth"]), (&4.into(), &4.into()));
     assert_eq!(
         (&report["train"]["traces"], &report["test"]["traces"]),
         (&2.into(), &1.into())

@@ -181,7 +181,7 @@ fn a_model_that_cannot_be_used_is_refused_in_one_line() {
         other.contains("features") && other.contains("queue_median"),
         "{other}"
     );
-    assert!(refused(&changed("\"depth\": 4", "\"depth\": 6")).contains("at most 4"));
+    assert!(refused(&changed("\"depth\": 2", "\"depth\": 6")).contains("at most 4"));
     assert!(refused(&changed("\"version\": 1", "\"version\": 2")).contains("reads"));
     assert!(refused(&changed("\"threshold\": 0.5", "\"threshold\": 0")).contains("threshold"));
     assert!(refused(&changed("\"left\"", "\"lft\"")).contains("damaged"));

@@ -82,6 +82,7 @@ fn report(
         "settings": scenario.to_toml(),
         "seed": model.seed,
         "trees": model.forest.len(),
+        "depth": model.depth(),
         "threshold": model.threshold,
         "train": part(&data.train),
         "test": part(&data.test),

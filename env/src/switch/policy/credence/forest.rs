@@ -29,6 +29,23 @@ pub struct Tree {
     pub lost: Vec<f32>,
 }
 
+impl Tree {
+    /// Splits between the root and the deepest leaf.
+    pub fn depth(&self) -> usize {
+        let mut depths = vec![0; self.feature.len()];
+        for node in 0..depths.len() {
+            let below = depths[node] + 1;
+            for child in [self.left.get(node), self.right.get(node)] {
+                let child = child.and_then(|child| usize::try_from(*child).ok());
+                if let Some(depth) = child.and_then(|child| depths.get_mut(child)) {
+                    *depth = below;
+                }
+            }
+        }
+        depths.into_iter().max().unwrap_or(0)
+    }
+}
+
 /// A tree that cannot be used.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ForestError {
@@ -234,6 +251,12 @@ mod tests {
         }
         let strict = Forest::new(&[tree()], 0.8).unwrap();
         assert!(!strict.predicts_loss(&[0.0, 0.0, 0.91, 0.0]));
+    }
+
+    #[test]
+    fn the_depth_is_that_of_the_deepest_leaf() {
+        assert_eq!(tree().depth(), 2);
+        assert_eq!(Tree::default().depth(), 0);
     }
 
     #[test]

@@ -174,6 +174,11 @@ impl ForestModel {
         .map_err(|error| content(error.to_string()))
     }
 
+    /// Splits between root and leaf of the deepest tree.
+    pub fn depth(&self) -> usize {
+        self.trees.iter().map(Tree::depth).max().unwrap_or(0)
+    }
+
     /// The text of the file.
     pub fn encode(&self) -> String {
         let file = File {
@@ -183,7 +188,7 @@ impl ForestModel {
             scenario: self.scenario.clone(),
             seed: self.seed,
             traces: self.traces,
-            depth: MAX_DEPTH,
+            depth: self.depth(),
             threshold: self.threshold,
             trees: self.trees.clone(),
         };
