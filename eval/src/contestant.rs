@@ -177,6 +177,7 @@ impl Contestant {
         match &self.kind {
             Kind::Rule(spec) | Kind::Tuned(spec) => {
                 let mut simulator = spec.simulator(scenario, trace)?;
+                simulator.measure_waits();
                 if let Some(interval) = timeline {
                     simulator.record_timeline(interval);
                 }

@@ -4,6 +4,7 @@ use bufgym_env::scenario::{Scenario, Traffic};
 use serde::{Deserialize, Serialize};
 
 use crate::format;
+use crate::metric::{MeasureRatios, Measures};
 use crate::stats::{Interval, Tally};
 
 /// Names the file format in `report.json`.
@@ -98,6 +99,9 @@ pub struct TraceResult {
     pub ratio_to_dt: Option<f64>,
     /// p99 FCT / p99 FCT of DT (α = 1) on the same trace.
     pub p99_ratio_to_dt: Option<f64>,
+    /// The metrics of the other objectives.
+    #[serde(flatten)]
+    pub measures: Measures,
     /// Why the trace counts as failed, if it does: flows were left unfinished.
     pub failure: Option<String>,
 }
@@ -165,6 +169,12 @@ pub struct PolicySummary {
     pub max_occupancy_bytes: u64,
     /// Decisions over all traces.
     pub decisions: u64,
+    /// Means over traces of the metrics of the other objectives.
+    #[serde(flatten)]
+    pub measures: Measures,
+    /// These relative to DT's (α = 1).
+    #[serde(flatten)]
+    pub measure_ratios: MeasureRatios,
 }
 
 /// A learned policy against another one, pairwise over the same traces.

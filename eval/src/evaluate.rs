@@ -14,6 +14,7 @@ use crate::contestant::Contestant;
 use crate::data::{
     Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timing, TraceResult, TriggerIntervals, VERSION,
 };
+use crate::metric::{IsolatedPorts, Measures};
 use crate::stats::RESAMPLES;
 use crate::{stats, summary, window};
 
@@ -233,6 +234,7 @@ fn run_all(
     traces: &[NumberedTrace],
     progress: OnProgress,
 ) -> Result<(Vec<TraceResult>, Vec<TriggerIntervals>), EvalError> {
+    let ports = isolated_ports(scenario, traces)?;
     let done = AtomicUsize::new(0);
     let total = contestants.len() * traces.len();
     // Trace by trace, so that the simulations under way at any time differ in length.
@@ -249,7 +251,12 @@ fn run_all(
                 trace: numbered.index,
             });
             Ok((
-                trace_result(contestant, numbered, &outcome),
+                trace_result(
+                    contestant,
+                    numbered,
+                    &outcome,
+                    &ports[run / contestants.len()],
+                ),
                 outcome.trigger_intervals_ps,
             ))
         })
@@ -275,6 +282,21 @@ fn run_all(
             .collect(),
         intervals,
     ))
+}
+
+/// What the port slowdowns of all policies are relative to.
+fn isolated_ports(
+    scenario: &Scenario,
+    traces: &[NumberedTrace],
+) -> Result<Vec<IsolatedPorts>, EvalError> {
+    let measure = |numbered: &NumberedTrace| {
+        IsolatedPorts::measure(scenario, &numbered.trace).map_err(|source| EvalError::Simulation {
+            policy: "cs".to_string(),
+            trace: numbered.index,
+            source: Box::new(source),
+        })
+    };
+    traces.par_iter().map(measure).collect()
 }
 
 fn simulate(
@@ -306,6 +328,7 @@ fn trace_result(
     contestant: &Contestant,
     numbered: &NumberedTrace,
     outcome: &Outcome,
+    ports: &IsolatedPorts,
 ) -> TraceResult {
     let s = &outcome.summary;
     let finished = s.completed == s.flows;
@@ -338,6 +361,7 @@ fn trace_result(
         decisions: s.decisions,
         ratio_to_dt: None,
         p99_ratio_to_dt: None,
+        measures: Measures::of(outcome, ports),
         failure: (!finished).then(|| {
             format!(
                 "{} of {} flows did not finish",

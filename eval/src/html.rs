@@ -40,6 +40,7 @@ pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
                     @if !curves.is_empty() { (figure_grid("Trace by trace", &curves)) }
                     (tables::versus(evaluation))
                     (tables::completion_times(evaluation))
+                    (tables::objectives(evaluation))
                     (tables::buffer(evaluation))
                     @if !timelines.is_empty() { (timeline_section(evaluation, &timelines)) }
                     (tables::failures(evaluation))
@@ -157,6 +158,16 @@ fn method(evaluation: &Evaluation) -> Markup {
                  an unlimited buffer. Percentiles are by nearest rank within a trace, then averaged \
                  over traces. Slowdown is FCT divided by the FCT of the same flow alone in the \
                  network; short flows have at most 100 KB, long ones at least 1 MB."
+            }
+            p {
+                "The other objectives are compared by the mean over traces divided by DT’s, with the \
+                 bootstrap over pairs of traces. Loss: data packets lost at the switch per data packet \
+                 delivered. Goodput: all bytes over the time from the first start to the last \
+                 completion. Queueing delay: 99th percentile over the packets sent, acknowledgements \
+                 included, from the arrival of the last bit at the switch to the departure of the \
+                 first. Port slowdown: mean FCT of the flows to a port divided by their mean FCT when \
+                 only these flows are simulated, in the same buffer with complete sharing; its \
+                 variance is over the ports that have flows."
             }
             p {
                 "What a drop costs depends on minRTO and on loss recovery, so that these numbers hold \

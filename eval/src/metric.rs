@@ -1,6 +1,7 @@
 //! What policies are compared by: one number per policy and trace for every objective, and how the
 //! numbers of many traces become a ratio to DT (α = 1).
 
+mod measures;
 mod ports;
 
 use bufgym_env::control::Objective;
@@ -8,6 +9,7 @@ use bufgym_env::network::Outcome;
 
 use crate::stats::{self, Interval, Tally};
 
+pub use measures::{MeasureRatios, Measures};
 pub use ports::{IsolatedPorts, PortSlowdowns};
 
 /// A policy that pays for its delay with more than this share of mean FCT is not an improvement.

@@ -158,7 +158,7 @@ fn json(evaluation: &Evaluation) -> Result<Vec<u8>, OutputError> {
 }
 
 /// The columns of `per_trace.csv`, in order.
-pub const PER_TRACE_COLUMNS: [&str; 19] = [
+pub const PER_TRACE_COLUMNS: [&str; 23] = [
     "policy",
     "trace",
     "seed",
@@ -178,6 +178,10 @@ pub const PER_TRACE_COLUMNS: [&str; 19] = [
     "ratio_to_dt",
     "incast_mean_fct_ms",
     "incast_p99_fct_ms",
+    "loss_per_delivered",
+    "goodput_bps",
+    "p99_queueing_delay_us",
+    "port_slowdown_variance",
 ];
 
 /// `per_trace.csv`: one row per policy and trace; a field without a number is empty.
@@ -220,6 +224,10 @@ fn csv_row(result: &TraceResult) -> [String; PER_TRACE_COLUMNS.len()] {
         number(result.ratio_to_dt),
         number(result.incast_mean_fct_ms),
         number(result.incast_p99_fct_ms),
+        number(result.measures.loss_per_delivered),
+        number(result.measures.goodput_bps),
+        number(result.measures.p99_queueing_delay_us),
+        number(result.measures.port_slowdown_variance),
     ]
 }
 
@@ -285,12 +293,15 @@ mod tests {
             Some(
                 "policy,trace,seed,flows,mean_fct_ms,p50_fct_ms,p95_fct_ms,p99_fct_ms,mean_slowdown,\
                  short_mean_fct_ms,short_p99_fct_ms,long_mean_fct_ms,drops,timeouts,p99_occupancy,\
-                 decisions,ratio_to_dt,incast_mean_fct_ms,incast_p99_fct_ms"
+                 decisions,ratio_to_dt,incast_mean_fct_ms,incast_p99_fct_ms,\
+                 loss_per_delivered,goodput_bps,p99_queueing_delay_us,port_slowdown_variance"
             )
         );
         assert_eq!(
             lines.next(),
-            Some("cs,0,2654435769,300,5,1,20,45,1,1.5,15,,50,5,0.8,0,0.5,2,")
+            Some(
+                "cs,0,2654435769,300,5,1,20,45,1,1.5,15,,50,5,0.8,0,0.5,2,,0.0005,995000000,100,0.05"
+            )
         );
         assert_eq!(lines.count(), 1);
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::data::{BASELINE, Entry, PolicySummary, Role, TraceResult, UNLIMITED, Versus};
+use crate::metric::{MeasureRatios, Measures};
 use crate::stats::{self, Interval, Tally};
 
 /// Fills the ratios to DT (α = 1) of every result from the result of DT on the same trace.
@@ -52,6 +53,12 @@ pub fn summarise(
     seed: u64,
 ) -> Vec<PolicySummary> {
     let common = common_traces(results);
+    let baseline = measures_of(
+        &results
+            .iter()
+            .filter(|r| r.policy == BASELINE && common.contains(&r.trace))
+            .collect::<Vec<_>>(),
+    );
     let mut summaries: Vec<PolicySummary> = entries
         .iter()
         .map(|entry| {
@@ -59,7 +66,14 @@ pub fn summarise(
                 .iter()
                 .filter(|r| r.policy == entry.policy)
                 .collect();
-            summarise_one(entry, &own, &common, resamples, seed)
+            let mut summary = summarise_one(entry, &own, &common, resamples, seed);
+            summary.measure_ratios = MeasureRatios::of(
+                &measures_of(&counted(&own, &common)),
+                &baseline,
+                resamples,
+                seed,
+            );
+            summary
         })
         .collect();
     let mean_of = |name: &str| {
@@ -85,11 +99,7 @@ fn summarise_one(
     resamples: usize,
     seed: u64,
 ) -> PolicySummary {
-    let counted: Vec<&TraceResult> = own
-        .iter()
-        .copied()
-        .filter(|r| common.contains(&r.trace))
-        .collect();
+    let counted = counted(own, common);
     let mean = |field: fn(&TraceResult) -> Option<f64>| {
         stats::finite_mean(counted.iter().filter_map(|r| field(r)))
     };
@@ -130,7 +140,20 @@ fn summarise_one(
             .max()
             .unwrap_or(0),
         decisions: counted.iter().map(|r| r.decisions).sum(),
+        measures: Measures::mean(&measures_of(&counted)),
+        measure_ratios: MeasureRatios::default(),
     }
+}
+
+fn counted<'a>(own: &[&'a TraceResult], common: &BTreeSet<u64>) -> Vec<&'a TraceResult> {
+    own.iter()
+        .copied()
+        .filter(|r| common.contains(&r.trace))
+        .collect()
+}
+
+fn measures_of(results: &[&TraceResult]) -> Vec<Measures> {
+    results.iter().map(|result| result.measures).collect()
 }
 
 /// Compares every learned policy with every rule (the baseline too, the unlimited buffer not).
@@ -210,6 +233,13 @@ mod tests {
         let ratio = cs.ratio_to_dt.unwrap();
         assert!((ratio.mean - 0.95).abs() < 1e-12, "mean of 0.8 and 1.1");
         assert!((ratio.low - 0.8).abs() < 1e-12 && (ratio.high - 1.1).abs() < 1e-12);
+        // Losses are in proportion to FCT here: 30 over 30.
+        let losses = cs.measure_ratios.loss_ratio_to_dt.unwrap();
+        assert!((losses.mean - 1.0).abs() < 1e-12 && losses.low < 0.85 && losses.high > 1.05);
+        // (992 + 978) over (990 + 980) Mbit/s.
+        let goodput = cs.measure_ratios.goodput_ratio_to_dt.unwrap();
+        assert!((goodput.mean - 1.0).abs() < 1e-12);
+        assert_eq!(cs.measures.p99_queueing_delay_us, Some(300.0));
         assert_eq!(
             cs.tally,
             Tally {

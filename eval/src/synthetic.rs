@@ -7,6 +7,7 @@ use crate::data::{
     BASELINE, Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timeline, TimelineSeries, Timing,
     TraceResult, TriggerIntervals, UNLIMITED, VERSION,
 };
+use crate::metric::Measures;
 use crate::summary;
 
 fn entry(policy: &str) -> Entry {
@@ -53,6 +54,12 @@ fn result(policy: &str, trace: u64, mean: f64) -> TraceResult {
         decisions: if policy.starts_with("ndt:") { 370 } else { 0 },
         ratio_to_dt: None,
         p99_ratio_to_dt: None,
+        measures: Measures {
+            loss_per_delivered: some(mean / 1e4),
+            goodput_bps: some(1e9 - mean * 1e6),
+            p99_queueing_delay_us: some(mean * 20.0),
+            port_slowdown_variance: some(mean / 100.0),
+        },
         failure: (!finished).then(|| "1 of 300 flows did not finish".to_string()),
     }
 }

@@ -4,8 +4,8 @@
 //! A coordinate search: one parameter after the other takes the values of a grid while the rest
 //! stay. The values of a parameter race by successive halving (Jamieson and Talwalkar, AISTATS
 //! 2016): all run the first traces, the better ones more of them. All runs are paired, every
-//! candidate on the same traces, and judged by the mean ratio of their mean FCT to that of DT
-//! (α = 1) there.
+//! candidate on the same traces, and judged by the objective's [metric](crate::metric) relative to DT
+//! (α = 1) there: for FCT, the mean ratio of mean FCTs.
 
 mod grid;
 mod store;
@@ -13,7 +13,7 @@ mod store;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use bufgym_env::network::{Outcome, SimError};
+use bufgym_env::network::SimError;
 use bufgym_env::rng::Split;
 use bufgym_env::scenario::Scenario;
 use bufgym_env::switch::PolicySpec;
@@ -21,6 +21,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::evaluate::{EvalError, NumberedTrace, split_traces};
+use crate::metric::{Comparison, IsolatedPorts, Metric, Sample, compare};
 
 pub use grid::values;
 pub use store::{StoreError, Stored, StoredPolicy};
@@ -42,6 +43,8 @@ pub struct TuneConfig {
     pub traces: u64,
     /// Seed from which the seeds of the traces follow.
     pub seed: u64,
+    /// What the policy is judged by.
+    pub metric: Metric,
 }
 
 /// One set of parameters that was tried.
@@ -51,8 +54,10 @@ pub struct Candidate {
     pub policy: String,
     /// Traces it ran.
     pub traces: usize,
-    /// Mean over them of its mean FCT over DT's.
+    /// The metric relative to DT's on them, lower is better: [`Comparison::value`].
     pub ratio_to_dt: f64,
+    /// Mean over them of its mean FCT over DT's.
+    pub fct_ratio_to_dt: f64,
 }
 
 /// What a search found.
@@ -87,7 +92,7 @@ pub fn tune(config: &TuneConfig, on_round: OnRound<'_>) -> Result<Tuning, EvalEr
         return Err(EvalError::NoTraces);
     }
     let traces = split_traces(&config.scenario, Split::Train, config.seed, config.traces)?;
-    let mut race = Race::new(&config.scenario, &traces)?;
+    let mut race = Race::new(&config.scenario, config.metric, &traces)?;
     let mut best = config.policy.clone();
     race.run(&best, traces.len())?;
     let parameters = config.policy.info().parameters;
@@ -134,26 +139,57 @@ pub fn tune(config: &TuneConfig, on_round: OnRound<'_>) -> Result<Tuning, EvalEr
 /// Candidates on the same traces.
 struct Race<'a> {
     scenario: &'a Scenario,
+    metric: Metric,
     traces: &'a [NumberedTrace],
-    /// Mean FCT of DT (α = 1) by trace, milliseconds.
-    baseline: Vec<f64>,
-    /// Ratios to it on the first traces, by policy string; none where the parameters do not fit.
-    results: HashMap<String, Vec<f64>>,
+    /// By trace, where the metric is about ports.
+    ports: Vec<Option<IsolatedPorts>>,
+    /// DT (α = 1) by trace.
+    baseline: Vec<Sample>,
+    /// The first traces by policy string; none where the parameters do not fit.
+    results: HashMap<String, Vec<Sample>>,
     simulations: usize,
 }
 
 impl<'a> Race<'a> {
-    fn new(scenario: &'a Scenario, traces: &'a [NumberedTrace]) -> Result<Race<'a>, EvalError> {
-        let dt = PolicySpec::baseline();
-        let run = |trace| mean_fct(scenario, &dt, trace);
-        let baseline: Result<Vec<f64>, EvalError> = traces.par_iter().map(run).collect();
-        Ok(Race {
+    fn new(
+        scenario: &'a Scenario,
+        metric: Metric,
+        traces: &'a [NumberedTrace],
+    ) -> Result<Race<'a>, EvalError> {
+        let ports = |numbered: &NumberedTrace| match metric {
+            Metric::PortSlowdownVariance => IsolatedPorts::measure(scenario, &numbered.trace)
+                .map(Some)
+                .map_err(|source| failure("cs", numbered, source)),
+            _ => Ok(None),
+        };
+        let mut race = Race {
             scenario,
+            metric,
             traces,
-            baseline: baseline?,
+            ports: traces.par_iter().map(ports).collect::<Result<_, _>>()?,
+            baseline: Vec::new(),
             results: HashMap::new(),
             simulations: traces.len(),
-        })
+        };
+        let dt = PolicySpec::baseline();
+        race.baseline = (0..traces.len())
+            .into_par_iter()
+            .map(|trace| race.sample(&dt, trace))
+            .collect::<Result<_, _>>()?;
+        Ok(race)
+    }
+
+    fn sample(&self, policy: &PolicySpec, trace: usize) -> Result<Sample, EvalError> {
+        let numbered = &self.traces[trace];
+        let outcome = policy
+            .simulator(self.scenario, &numbered.trace)
+            .map(|mut simulator| {
+                simulator.measure_waits();
+                simulator.run()
+            })
+            .map_err(|source| failure(&policy.to_string(), numbered, source))?;
+        let ports = self.ports[trace].as_ref();
+        Ok(Sample::of(self.metric, &outcome, ports))
     }
 
     /// Runs one policy on the first `count` traces.
@@ -172,22 +208,19 @@ impl<'a> Race<'a> {
             .iter()
             .flat_map(|policy| (done(policy)..count).map(move |trace| (policy, trace)))
             .collect();
-        let ratios: Vec<Result<f64, EvalError>> = jobs
+        let samples: Vec<Result<Sample, EvalError>> = jobs
             .par_iter()
-            .map(|&(policy, trace)| {
-                let fct = mean_fct(self.scenario, policy, &self.traces[trace])?;
-                Ok(fct / self.baseline[trace])
-            })
+            .map(|&(policy, trace)| self.sample(policy, trace))
             .collect();
         self.simulations += jobs.len();
         let mut refused: HashMap<String, EvalError> = HashMap::new();
-        for ((policy, _), ratio) in jobs.iter().zip(ratios) {
-            match ratio {
-                Ok(ratio) => self
+        for ((policy, _), sample) in jobs.iter().zip(samples) {
+            match sample {
+                Ok(sample) => self
                     .results
                     .entry(policy.to_string())
                     .or_default()
-                    .push(ratio),
+                    .push(sample),
                 Err(error) => {
                     refused.entry(policy.to_string()).or_insert(error);
                 }
@@ -226,7 +259,7 @@ impl<'a> Race<'a> {
 
     /// Best first, by the first `count` traces; a stable sort.
     fn rank(&self, field: &mut [PolicySpec], count: usize) {
-        let score = |policy: &PolicySpec| mean(&self.results[&policy.to_string()][..count]);
+        let score = |policy: &PolicySpec| self.compared(&policy.to_string(), count).value;
         field.sort_by(|a, b| score(a).total_cmp(&score(b)));
     }
 
@@ -235,33 +268,29 @@ impl<'a> Race<'a> {
     }
 
     fn candidate_named(&self, policy: &str) -> Candidate {
-        let ratios = &self.results[policy];
+        let traces = self.results[policy].len();
+        let found = self.compared(policy, traces);
         Candidate {
             policy: policy.to_owned(),
-            traces: ratios.len(),
-            ratio_to_dt: mean(ratios),
+            traces,
+            ratio_to_dt: found.value,
+            fct_ratio_to_dt: found.fct_ratio,
         }
+    }
+
+    /// On the first `count` traces.
+    fn compared(&self, policy: &str, count: usize) -> Comparison {
+        let samples = &self.results[policy][..count];
+        compare(self.metric, samples, &self.baseline[..count], 0)
     }
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-fn mean_fct(
-    scenario: &Scenario,
-    policy: &PolicySpec,
-    numbered: &NumberedTrace,
-) -> Result<f64, EvalError> {
-    let outcome: Result<Outcome, SimError> = policy
-        .simulator(scenario, &numbered.trace)
-        .map(|mut simulator| simulator.run());
-    let outcome = outcome.map_err(|source| EvalError::Simulation {
-        policy: policy.to_string(),
+fn failure(policy: &str, numbered: &NumberedTrace, source: SimError) -> EvalError {
+    EvalError::Simulation {
+        policy: policy.to_owned(),
         trace: numbered.index,
         source: Box::new(source),
-    })?;
-    Ok(outcome.summary.mean_fct_ms)
+    }
 }
 
 #[cfg(test)]

@@ -144,6 +144,8 @@ fn describe(policy: &Contestant, scenario: &Scenario, s: &Summary) -> String {
          slowdown    mean {slowdown}  short {short_slowdown}  long {long_slowdown}\n\
          drops       {drops} ({drops_data} data, {dropped} bytes), timeouts {timeouts}\n\
          buffer      at most {occupancy} bytes, 99 % of the time below {p99_occupancy:.1} %\n\
+         queueing    99 % of the packets wait at most {p99_wait} µs\n\
+         goodput     {goodput:.1} Mbit/s, {loss:.5} data packets lost per delivered one\n\
          speed       {forwarded} packets, {wall:.3} s, {rate:.2} M packets/s{decisions}",
         policy = policy.name(),
         scenario = scenario.name,
@@ -167,6 +169,9 @@ fn describe(policy: &Contestant, scenario: &Scenario, s: &Summary) -> String {
         timeouts = s.timeouts,
         occupancy = s.max_occupancy_bytes,
         p99_occupancy = s.p99_occupancy * 100.0,
+        p99_wait = or_dash(s.p99_queueing_delay_us),
+        goodput = s.goodput_bps * 1e-6,
+        loss = s.loss_per_delivered,
         forwarded = s.packets_forwarded,
         wall = s.wall_s,
         rate = s.packets_per_s / 1e6,

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bufgym::env::control::Objective;
 use bufgym::env::scenario::Scenario;
 use bufgym::env::switch::PolicySpec;
+use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::{self, Candidate, Stored, TuneConfig, Tuning};
 use bufgym::eval::{Contestant, EvalError};
 use clap::Args;
@@ -26,16 +28,20 @@ const TUNED: &str = ":tuned";
 /// Search a policy's parameters on training traces
 #[derive(Args)]
 #[command(
-    after_help = "The result is kept in checkpoints/tuned, and `P:tuned` is then a policy \
-    wherever that scenario is used.\n\nExamples:\n  \
+    after_help = "The result for mean FCT is kept in checkpoints/tuned, and `P:tuned` is then a policy \
+    wherever that scenario is used. Results for other objectives are printed only.\n\nExamples:\n  \
     bufgym tune --policy dt\n  \
     bufgym tune --policy edt --scenario ndt-96x10g-incast --traces 32\n  \
+    bufgym tune --policy dt --objective loss\n  \
     bufgym eval --policy dt:tuned --policy edt:tuned"
 )]
 pub struct TuneArgs {
     /// Policy to tune; the search starts from its parameters
     #[arg(long, value_name = "P")]
     policy: String,
+    /// What to judge by, as in training: fct, loss, throughput, delay or fairness
+    #[arg(long, value_name = "OBJECTIVE", default_value = "fct")]
+    objective: Objective,
     #[command(flatten)]
     scenario: ScenarioArgs,
     /// Training traces
@@ -47,13 +53,17 @@ pub struct TuneArgs {
 pub fn run(args: TuneArgs, common: &Common) -> CliResult {
     let scenario = args.scenario.resolve()?;
     let policy: PolicySpec = args.policy.parse().or_bad_input()?;
-    let output = Output::file(&file_of(&scenario), true)?;
-    let mut stored = stored_in(output.path(), &scenario)?.unwrap_or(Stored::new(&scenario));
+    let metric = Metric::of(&args.objective);
+    let kept = match metric {
+        Metric::MeanFct => Some(Kept::open(&scenario)?),
+        _ => None,
+    };
     let config = TuneConfig {
         scenario,
         policy,
         traces: args.traces,
         seed: common.seed(),
+        metric,
     };
     let mut on_round = |best: &Candidate| {
         common.note(format!(
@@ -62,37 +72,67 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
         ));
     };
     let tuning = tune::tune(&config, &mut on_round).map_err(classify)?;
-    stored.keep(config.policy.name(), &tuning, config.seed);
-    output.write_file(|file| file.write_all(stored.to_json().as_bytes()).or_failure())?;
+    let file = kept.map(|kept| kept.keep(&config, &tuning)).transpose()?;
     let value = json!({
         "scenario": config.scenario.name,
+        "objective": args.objective,
+        "metric": metric.comparison(),
         "seed": config.seed,
-        "stored": output.path(),
+        "stored": file,
         "tuning": tuning,
     });
-    common.print(&value, &describe(&tuning, output.path()))
+    common.print(&value, &describe(metric, &tuning, file.as_deref()))
 }
 
-fn describe(tuning: &Tuning, file: &Path) -> String {
-    let mut text = String::from("mean FCT ÷ DT's   traces   policy\n");
+/// The file of a scenario, ready to take another result.
+struct Kept {
+    output: Output,
+    stored: Stored,
+}
+
+impl Kept {
+    fn open(scenario: &Scenario) -> CliResult<Kept> {
+        let output = Output::file(&file_of(scenario), true)?;
+        let stored = stored_in(output.path(), scenario)?.unwrap_or(Stored::new(scenario));
+        Ok(Kept { output, stored })
+    }
+
+    fn keep(mut self, config: &TuneConfig, tuning: &Tuning) -> CliResult<PathBuf> {
+        self.stored.keep(config.policy.name(), tuning, config.seed);
+        let text = self.stored.to_json();
+        let path = self.output.path().to_owned();
+        self.output
+            .write_file(|file| file.write_all(text.as_bytes()).or_failure())?;
+        Ok(path)
+    }
+}
+
+fn describe(metric: Metric, tuning: &Tuning, file: Option<&Path>) -> String {
+    let mut text = format!(
+        "÷ DT: {}\n   ÷ DT   FCT ÷ DT   traces   policy\n",
+        metric.comparison()
+    );
     for candidate in tuning.tried.iter().take(12) {
         text.push_str(&format!(
-            "{:>15.4}   {:>6}   {}\n",
-            candidate.ratio_to_dt, candidate.traces, candidate.policy
+            "{:>7.4}   {:>8.4}   {:>6}   {}\n",
+            candidate.ratio_to_dt, candidate.fct_ratio_to_dt, candidate.traces, candidate.policy
         ));
     }
     if !tuning.not_tuned.is_empty() {
         text.push_str(&format!("not searched: {}\n", tuning.not_tuned.join(", ")));
     }
+    let place = file.map_or_else(
+        || "not kept, as only results for mean FCT are".to_owned(),
+        |file| format!("kept in {}", file.display()),
+    );
     text + &format!(
-        "best {}: {:.4} (start {}: {:.4}); {} simulations in {:.0} s; kept in {}",
+        "best {}: {:.4} (start {}: {:.4}); {} simulations in {:.0} s; {place}",
         tuning.best.policy,
         tuning.best.ratio_to_dt,
         tuning.start.policy,
         tuning.start.ratio_to_dt,
         tuning.simulations,
         tuning.wall_s,
-        file.display()
     )
 }
 

@@ -73,6 +73,9 @@ fn the_files_have_the_documented_fields() {
         "decisions",
         "incast_mean_fct_ms",
         "incast_p99_fct_ms",
+        "p99_queueing_delay_us",
+        "loss_per_delivered",
+        "goodput_bps",
     ] {
         assert!(summary.get(field).is_some(), "no {field}");
         assert_eq!(run.json()[field], summary[field], "{field}");

@@ -51,6 +51,29 @@ fn another_search_keeps_what_is_there() {
 }
 
 #[test]
+fn results_for_other_objectives_are_not_kept() {
+    let sandbox = Sandbox::new();
+    for (objective, metric) in [
+        ("loss", "lost per delivered"),
+        ("throughput", "goodput"),
+        ("delay", "queueing delay"),
+        ("fairness", "port slowdowns"),
+    ] {
+        let found = sandbox
+            .ok(&format!(
+                "tune --policy dt --objective {objective} --traces 1 {SMALL} --json"
+            ))
+            .json();
+        assert!(found["metric"].as_str().unwrap().contains(metric));
+        assert!(found["stored"].is_null());
+    }
+    assert!(sandbox.files().is_empty());
+    let wrong = sandbox.run("tune --policy dt --objective los");
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.stderr.contains("loss"), "{}", wrong.stderr);
+}
+
+#[test]
 fn a_file_that_is_not_ours_is_refused_and_left_alone() {
     let sandbox = Sandbox::new();
     std::fs::create_dir_all(sandbox.path("checkpoints/tuned")).unwrap();

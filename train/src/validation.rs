@@ -140,7 +140,9 @@ impl ValidationTrace {
             Metric::PortSlowdownVariance => Some(IsolatedPorts::measure(scenario, &trace)?),
             _ => None,
         };
-        let outcome = PolicySpec::baseline().simulator(scenario, &trace)?.run();
+        let mut simulator = PolicySpec::baseline().simulator(scenario, &trace)?;
+        simulator.measure_waits();
+        let outcome = simulator.run();
         let baseline = Sample::of(metric, &outcome, ports.as_ref());
         Ok(Self {
             trace,

@@ -395,6 +395,11 @@ impl ControlEnv {
         &self.simulator
     }
 
+    /// See [`Simulator::measure_waits`].
+    pub fn measure_waits(&mut self) {
+        self.simulator.measure_waits();
+    }
+
     /// Records a timeline, see [`Simulator::record_timeline`].
     pub fn record_timeline(&mut self, interval: Time) {
         self.simulator.record_timeline(interval);

@@ -114,7 +114,8 @@ pub struct Summary {
     pub p99_occupancy: f64,
     /// 99th percentile over packets, acknowledgements included, of the time from the arrival of the
     /// last bit at the switch to the departure of the first, microseconds; within 0.4 %. Packets
-    /// that are lost do not count.
+    /// that are lost do not count. NaN unless
+    /// [measured](super::Simulator::measure_waits).
     pub p99_queueing_delay_us: f64,
     /// Data packets lost at the switch for each one delivered; retransmissions that the receiver
     /// has already are not delivered.

@@ -144,7 +144,7 @@ pub(crate) struct PacketStore {
     /// Vacant places, linked.
     vacant: PacketId,
     live: usize,
-    /// When it joined its queue at the switch.
+    /// When it joined its queue at the switch, where that is of interest.
     joined: Vec<Time>,
     /// The packet before it in its queue, where queues are linked both ways.
     previous: Vec<PacketId>,
@@ -178,7 +178,6 @@ impl PacketStore {
             }
             None => {
                 self.slots.push(packet);
-                self.joined.push(Time::ZERO);
                 (self.slots.len() - 1) as PacketId
             }
         }
@@ -194,13 +193,16 @@ impl PacketStore {
 
     #[inline]
     pub(crate) fn set_joined(&mut self, id: PacketId, now: Time) {
+        if self.joined.len() < self.slots.len() {
+            self.joined.resize(self.slots.capacity(), Time::ZERO);
+        }
         self.joined[id as usize] = now;
     }
 
-    /// When it joined its queue at the switch, if it did.
+    /// When it joined its queue at the switch; `None` if that was not noted.
     #[inline]
-    pub(crate) fn joined(&self, id: PacketId) -> Time {
-        self.joined[id as usize]
+    pub(crate) fn joined(&self, id: PacketId) -> Option<Time> {
+        self.joined.get(id as usize).copied()
     }
 
     /// From now on packets can be taken from the tails of queues that were filled with

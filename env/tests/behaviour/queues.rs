@@ -44,6 +44,7 @@ proptest! {
     #[test]
     fn the_delay_reported_is_the_delay_of_a_packet(setup in any_setup()) {
         let mut simulator = setup.probed();
+        simulator.measure_waits();
         let reported = simulator.run().summary.p99_queueing_delay_us;
         let mut waits: Vec<f64> = simulator
             .policy()

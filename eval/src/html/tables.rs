@@ -246,6 +246,73 @@ pub fn completion_times(evaluation: &Evaluation) -> Markup {
     )
 }
 
+/// What the policies do for objectives other than FCT.
+pub fn objectives(evaluation: &Evaluation) -> Markup {
+    let columns = [
+        Column {
+            head: "Loss",
+            unit: "lost per delivered",
+            cell: |p| plain(format::optional(p.measures.loss_per_delivered)),
+        },
+        Column {
+            head: "Loss ratio",
+            unit: "95 % interval",
+            cell: |p| policy_ratio(p, p.measure_ratios.loss_ratio_to_dt.as_ref()),
+        },
+        Column {
+            head: "Goodput",
+            unit: "Mbit/s",
+            cell: |p| plain(format::optional(p.measures.goodput_bps.map(|g| g * 1e-6))),
+        },
+        Column {
+            head: "Goodput ratio",
+            unit: "higher is better",
+            cell: |p| {
+                higher_is_better(policy_ratio(
+                    p,
+                    p.measure_ratios.goodput_ratio_to_dt.as_ref(),
+                ))
+            },
+        },
+        Column {
+            head: "Queueing delay p99",
+            unit: "µs",
+            cell: |p| plain(format::optional(p.measures.p99_queueing_delay_us)),
+        },
+        Column {
+            head: "Delay ratio",
+            unit: "95 % interval",
+            cell: |p| policy_ratio(p, p.measure_ratios.p99_queueing_delay_ratio_to_dt.as_ref()),
+        },
+        Column {
+            head: "Port slowdowns",
+            unit: "variance",
+            cell: |p| plain(format::optional(p.measures.port_slowdown_variance)),
+        },
+        Column {
+            head: "Variance ratio",
+            unit: "95 % interval",
+            cell: |p| {
+                policy_ratio(
+                    p,
+                    p.measure_ratios.port_slowdown_variance_ratio_to_dt.as_ref(),
+                )
+            },
+        },
+    ];
+    let caption = "Means over traces, and their ratios to DT’s (α = 1).";
+    table(evaluation, "Other objectives", caption, &columns)
+}
+
+fn higher_is_better(cell: Cell) -> Cell {
+    let class = match cell.class {
+        "wins" => "loses",
+        "loses" => "wins",
+        class => class,
+    };
+    Cell { class, ..cell }
+}
+
 /// What happens in the buffer.
 pub fn buffer(evaluation: &Evaluation) -> Markup {
     let columns = [

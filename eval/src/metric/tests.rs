@@ -85,13 +85,11 @@ fn the_metrics_of_three_segments_and_a_loss() {
         buffer_bytes: 2 * 1_518,
         ..Scenario::default()
     };
-    let outcome = PolicySpec::simulator(
-        &"cs".parse().unwrap(),
-        &scenario,
-        &trace(&[(1, 0), (2, 0), (3, 0)]),
-    )
-    .unwrap()
-    .run();
+    let sharing: PolicySpec = "cs".parse().unwrap();
+    let trace = trace(&[(1, 0), (2, 0), (3, 0)]);
+    let mut simulator = sharing.simulator(&scenario, &trace).unwrap();
+    simulator.measure_waits();
+    let outcome = simulator.run();
     let value = |metric: Metric| metric.value(&outcome, None).unwrap();
     assert_eq!(value(Metric::Loss), 1.0 / 3.0);
     let delay = value(Metric::QueueingDelay);

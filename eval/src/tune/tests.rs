@@ -13,6 +13,7 @@ fn config(policy: &str, traces: u64) -> TuneConfig {
         policy: policy.parse().unwrap(),
         traces,
         seed: 1,
+        metric: Metric::MeanFct,
     }
 }
 
@@ -44,6 +45,26 @@ fn dt_is_its_own_measure() {
 }
 
 #[test]
+fn every_metric_can_be_searched_for() {
+    for metric in Metric::ALL {
+        let tuning = search(&TuneConfig {
+            metric,
+            ..config("dt:alpha=0.25", 4)
+        });
+        assert!(tuning.best.ratio_to_dt <= tuning.start.ratio_to_dt);
+        let worst = tuning
+            .tried
+            .iter()
+            .map(|c| c.ratio_to_dt)
+            .fold(0.0, f64::max);
+        assert!(tuning.best.ratio_to_dt < worst, "{metric:?}: {tuning:?}");
+        if metric == Metric::QueueingDelay {
+            assert!(tuning.best.fct_ratio_to_dt <= crate::metric::DELAY_FCT_LIMIT);
+        }
+    }
+}
+
+#[test]
 fn the_number_of_threads_changes_nothing() {
     let results = [1, 3].map(|threads| {
         let pool = rayon::ThreadPoolBuilder::new()
@@ -71,13 +92,22 @@ fn a_policy_without_parameters_is_only_measured() {
 fn the_first_of_the_field_runs_to_the_end() {
     let config = config("dt", 8);
     let traces = split_traces(&config.scenario, Split::Train, config.seed, 8).unwrap();
-    let mut race = Race::new(&config.scenario, &traces).unwrap();
+    let mut race = Race::new(&config.scenario, config.metric, &traces).unwrap();
+    let samples = |ratios: [f64; 8]| {
+        let sample = |ratio| Sample {
+            value: ratio,
+            mean_fct_ms: ratio,
+            complete: true,
+        };
+        ratios.map(sample).to_vec()
+    };
+    race.baseline = samples([1.0; 8]);
     let mut field: Vec<PolicySpec> = vec![config.policy];
     field.extend((2..12).map(|alpha| format!("dt:alpha={alpha}").parse().unwrap()));
     for policy in &field {
-        race.results.insert(policy.to_string(), vec![1.0; 8]);
+        race.results.insert(policy.to_string(), samples([1.0; 8]));
     }
     let late = [2.0, 2.0, 2.0, 0.1, 0.1, 0.1, 0.1, 0.1];
-    race.results.insert("dt".to_owned(), late.to_vec());
+    race.results.insert("dt".to_owned(), samples(late));
     assert_eq!(race.winner(field).unwrap().to_string(), "dt");
 }

@@ -59,6 +59,7 @@ pub fn run_controlled(
     options: &RunOptions,
 ) -> Result<Outcome, SimError> {
     let mut env = ControlEnv::new(scenario, trace, &options.control)?;
+    env.measure_waits();
     if let Some(interval) = options.timeline {
         env.record_timeline(interval);
     }

@@ -129,6 +129,12 @@ impl<P: Policy> Simulator<P> {
         }));
     }
 
+    /// Measures how long packets wait in the switch, for
+    /// [`Summary::p99_queueing_delay_us`]; to be called before the run.
+    pub fn measure_waits(&mut self) {
+        self.waits = Some(Box::default());
+    }
+
     pub(super) fn record_timeline_until(&mut self, now: Time) {
         let Some(mut recorder) = self.timeline.take() else {
             return;
@@ -181,7 +187,10 @@ impl<P: Policy> Simulator<P> {
             },
             max_occupancy_bytes: self.buffer.max_occupancy(),
             p99_occupancy: self.buffer.occupancy_percentile(99.0),
-            p99_queueing_delay_us: self.waits.percentile_us(99.0),
+            p99_queueing_delay_us: self
+                .waits
+                .as_ref()
+                .map_or(f64::NAN, |waits| waits.percentile_us(99.0)),
             loss_per_delivered: self.counters.drops_data as f64 / self.delivered_packets() as f64,
             goodput_bps: self.goodput_bps(),
             mean_bytes_by_priority: self.buffer.mean_by_priority(),

@@ -54,11 +54,15 @@ impl<P: Policy> Simulator<P> {
             if (line.length as usize) < self.uncounted {
                 self.buffer.release(packet.queue, packet.bytes, now);
             }
-            self.packets.set_joined(id, now);
+            if self.waits.is_some() {
+                self.packets.set_joined(id, now);
+            }
             self.queues[packet.queue].append(&mut self.packets, id);
         } else {
             line.sending = true;
-            self.waits.add_none();
+            if let Some(waits) = &mut self.waits {
+                waits.add_none();
+            }
             if self.uncounted > 0 {
                 self.buffer.release(packet.queue, packet.bytes, now);
             }
@@ -185,7 +189,11 @@ impl<P: Policy> Simulator<P> {
         }
         match self.next_of_port(packet.port) {
             Some(next) => {
-                self.waits.add(now - self.packets.joined(next));
+                if let Some(waits) = &mut self.waits
+                    && let Some(joined) = self.packets.joined(next)
+                {
+                    waits.add(now - joined);
+                }
                 if self.uncounted == 1 {
                     let next = self.packet_view(next);
                     self.buffer.release(next.queue, next.bytes, now);

@@ -232,7 +232,9 @@ fn delay_and_goodput_of_three_segments() {
     let flows = (0..3)
         .map(|i| flow(u64::from(i), i + 1, 0, 500, 1_460))
         .collect();
-    let summary = simulator(&scenario, "cs", &trace(flows)).run().summary;
+    let mut simulator = simulator(&scenario, "cs", &trace(flows));
+    simulator.measure_waits();
+    let summary = simulator.run().summary;
     let wait = summary.p99_queueing_delay_us;
     assert!((wait / 24.288 - 1.0).abs() < 0.004, "{wait}");
     let makespan_s = 4.0 * 12.144e-6 + 2.0 * 10e-6;
@@ -252,6 +254,7 @@ fn losses_count_for_each_delivered_segment() {
         .map(|i| flow(u64::from(i), i + 1, 0, 0, 1_460))
         .collect();
     let mut simulator = simulator(&scenario, "cs", &trace(flows));
+    simulator.measure_waits();
     while simulator.counters.delivered < 2 {
         simulator.step();
     }
