@@ -210,7 +210,7 @@ pub fn origin(manifest: &Manifest) -> String {
         )
     });
     let over = match manifest.low_level {
-        LowLevel::Dt => String::new(),
+        LowLevel::DT => String::new(),
         other => format!(" over {other}"),
     };
     format!(

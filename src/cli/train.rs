@@ -34,7 +34,7 @@ pub struct TrainArgs {
     /// What to learn for: fct, loss, throughput, delay, fairness, or weights as in fct=1,loss=0.1 [default: fct]
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<String>,
-    /// The heuristic whose α is learned: dt, abm [default: dt]
+    /// The heuristic whose α is learned: dt, edt, tdt, fab, ib, abm, occamy [default: dt]
     #[arg(long, value_name = "POLICY")]
     low_level: Option<LowLevel>,
     /// Preset or TOML file [default: ndt-16x1g]
@@ -208,7 +208,7 @@ impl TrainArgs {
 /// What tells runs apart at a glance; characters that are awkward in file names are replaced.
 fn run_name(config: &TrainConfig) -> String {
     let over = match config.low_level {
-        LowLevel::Dt => String::new(),
+        LowLevel::DT => String::new(),
         other => format!("-{other}"),
     };
     let name = format!(
@@ -278,7 +278,7 @@ mod tests {
         };
         assert_eq!(run_name(&config), "fct-ndt-16x1g-4");
         let over_abm = TrainConfig {
-            low_level: LowLevel::Abm,
+            low_level: LowLevel::ABM,
             ..config.clone()
         };
         assert_eq!(run_name(&over_abm), "fct-abm-ndt-16x1g-4");

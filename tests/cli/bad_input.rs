@@ -27,7 +27,11 @@ fn an_unknown_objective_suggests_the_nearest() {
     let sandbox = Sandbox::new();
     sandbox.refused("train --objective fcd", &["fcd", "fct"]);
     sandbox.refused("train --objective fct=x", &["fct", "x"]);
-    sandbox.refused("train --low-level edt", &["edt", "abm"]);
+    sandbox.refused(
+        "train --low-level lqd",
+        &["lqd", "control factor", "abm", "occamy"],
+    );
+    sandbox.refused("train --low-level etd", &["etd", "`edt`", "occamy"]);
 }
 
 #[test]

@@ -437,7 +437,7 @@ mod tests {
             ..TrainConfig::default()
         };
         config.scenario.set("active_ports=2..8").unwrap();
-        config.low_level = LowLevel::Abm;
+        config.low_level = LowLevel::ABM;
         config.sac.batch_size = 17;
         assert_eq!(read(&config.to_toml()).unwrap(), config);
         assert_eq!(read("").unwrap(), TrainConfig::default());
@@ -449,7 +449,7 @@ mod tests {
             ("seed = 1\nsede = 2\n", ["a.toml", "line 2", "sede"]),
             ("[sac]\nbatchsize = 2\n", ["a.toml", "line 2", "batchsize"]),
             ("objective = 'fcd'", ["a.toml", "line 1", "fct"]),
-            ("low_level = 'edt'", ["a.toml", "line 1", "`abm`"]),
+            ("low_level = 'lqd'", ["a.toml", "line 1", "abm"]),
             ("[rollout]\nworkers = -1\n", ["a.toml", "line 2", "-1"]),
             ("[scenario]\nportz = 3\n", ["a.toml", "line", "portz"]),
             ("scenario = 'ndt-16x2g'", ["a.toml", "line 1", "ndt-16x1g"]),

@@ -14,9 +14,7 @@ use super::privileged::{self, Foresight, Scale};
 use super::{LowLevel, Objective, Observation, TriggerMode, action_index, cell_centre};
 use crate::network::{self, Outcome, SimError, Simulator};
 use crate::scenario::Scenario;
-use crate::switch::policy::{
-    ActiveBufferConfig, ActiveBufferManagement, NeuralDynamicThreshold, TriggerCause,
-};
+use crate::switch::policy::{NeuralDynamicThreshold, TriggerCause};
 use crate::traffic::Trace;
 use crate::units::Time;
 
@@ -72,7 +70,7 @@ impl Default for ControlOptions {
         ControlOptions {
             objective: Objective::FCT,
             tau_s: 1.0,
-            low_level: LowLevel::Dt,
+            low_level: LowLevel::DT,
             trigger: TriggerMode::CumulativeEvent,
             baseline: RewardBaseline::Zero,
             horizon_s: None,
@@ -138,23 +136,21 @@ impl ControlEnv {
     /// are the sums, and all its queues have its α.
     ///
     /// # Errors
-    /// When the scenario is inconsistent or the trace does not fit it.
+    /// When the scenario is inconsistent, or the trace or the heuristic does not fit it.
     pub fn new(
         scenario: &Scenario,
         trace: &Trace,
         options: &ControlOptions,
     ) -> Result<ControlEnv, SimError> {
+        scenario.validate()?;
         let ports = scenario.port_count();
         // β = γ = B/N (paper, §IV-B).
         let beta = (scenario.buffer_bytes / u64::from(scenario.ports.max(1))).max(1);
         let policy = NeuralDynamicThreshold::new(ports, beta, beta, options.trigger)
             .with_queues_per_port(scenario.queues_per_port as usize);
         let policy = match options.low_level {
-            LowLevel::Dt => policy,
-            LowLevel::Abm => {
-                let config = ActiveBufferConfig::suggested(scenario);
-                policy.over(ActiveBufferManagement::new(config, scenario))
-            }
+            LowLevel::DT => policy,
+            other => policy.over(other.policy().build(scenario)?),
         };
         let mut simulator = Simulator::new(scenario, trace, policy)?;
         simulator.set_meter(super::FlowMeter::new(ports, options.tau_s));

@@ -144,6 +144,17 @@ pub trait Policy {
     fn alpha(&self, _queue: usize) -> Option<f64> {
         None
     }
+
+    /// Sets the control factor α of `queue`, above 0, from the next packet on; of a port with
+    /// several queues the caller sets each. Whether the policy can: most have no α, and
+    /// [`DynamicThreshold`] has one for all queues ([`NeuralDynamicThreshold`] is it with one for
+    /// each port). What else the policy derived from the α that it was built with stays.
+    ///
+    /// # Panics
+    /// When the policy can and there is no such queue.
+    fn set_alpha(&mut self, _queue: usize, _alpha: f64) -> bool {
+        false
+    }
 }
 
 /// Declares the policies: a module and a type each, in the order of listings. The module has a
@@ -257,6 +268,10 @@ impl Policy for AnyPolicy {
 
     fn alpha(&self, queue: usize) -> Option<f64> {
         each_policy!(self, policy => policy.alpha(queue))
+    }
+
+    fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
+        each_policy!(self, policy => policy.set_alpha(queue, alpha))
     }
 }
 

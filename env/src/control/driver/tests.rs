@@ -1,3 +1,5 @@
+mod low_level;
+
 use super::*;
 use crate::control::{
     ALPHAS, FEATURES, FixedAlpha, HISTORY, PRIVILEGED, RunOptions, run_controlled,
@@ -264,58 +266,6 @@ fn the_order_of_the_file_does_not_change_the_rewards() {
         let returns = [&sorted, &by_port].map(|run| discounted_return(run, &options, 4));
         let difference = returns[0] - returns[1];
         assert!(difference.abs() < 1e-9, "{options:?}: {returns:?}");
-    }
-}
-
-/// Flow times and losses with the same α at every decision, from the start on.
-fn controlled_from_the_start(
-    (scenario, trace): &(Scenario, Trace),
-    low_level: LowLevel,
-    index: usize,
-) -> (Vec<Option<Time>>, u64, u64) {
-    let options = ControlOptions {
-        low_level,
-        ..ControlOptions::default()
-    };
-    let mut env = ControlEnv::new(scenario, trace, &options).unwrap();
-    env.simulator.policy_mut().apply(&[index as u8; 16]);
-    while env.advance() == Pause::Decision {
-        env.act(&[cell_centre(index); 16]);
-    }
-    let outcome = env.outcome();
-    let fcts = outcome.records.iter().map(|record| record.fct).collect();
-    (fcts, outcome.summary.drops, outcome.summary.decisions)
-}
-
-/// Over either heuristic, and with one queue per port or several, a constant decision is that
-/// heuristic with that α, bit for bit.
-#[test]
-fn a_fixed_alpha_is_the_low_level_heuristic() {
-    for settings in [
-        &["queues_per_port=1"][..],
-        &["queues_per_port=3", "scheduler=strict", "min_rto_us=10000"],
-        &["queues_per_port=2", "scheduler=drr", "overhead_bytes=20"],
-    ] {
-        let mut scenario = small();
-        settings.iter().for_each(|text| scenario.set(text).unwrap());
-        let mut trace = generate(&scenario, 5);
-        for (flow, spec) in trace.flows.iter_mut().enumerate() {
-            spec.priority = (flow % 3) as u8;
-        }
-        let run = (scenario, trace);
-        for (low_level, index) in [(LowLevel::Dt, 1), (LowLevel::Abm, 1), (LowLevel::Abm, 4)] {
-            let (fcts, drops, decisions) = controlled_from_the_start(&run, low_level, index);
-            let policy = PolicySpec::named(low_level.name())
-                .with("alpha", &ALPHAS[index].to_string())
-                .unwrap();
-            let alone = policy.simulator(&run.0, &run.1).unwrap().run();
-            let expected: Vec<_> = alone.records.iter().map(|record| record.fct).collect();
-            assert_eq!(fcts, expected, "{policy} {settings:?}");
-            assert_eq!(drops, alone.summary.drops);
-            assert!(drops > 0 && decisions > 10, "{drops} {decisions}");
-        }
-        let dt = controlled_from_the_start(&run, LowLevel::Dt, 1);
-        assert_ne!(dt, controlled_from_the_start(&run, LowLevel::Abm, 1));
     }
 }
 

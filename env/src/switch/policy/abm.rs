@@ -175,15 +175,6 @@ impl ActiveBufferManagement {
         }
     }
 
-    /// Sets α of all queues of a port.
-    ///
-    /// # Panics
-    /// When the port does not exist.
-    pub(crate) fn set_alpha(&mut self, port: usize, alpha: f64) {
-        let priorities = self.shares.priorities();
-        self.alphas[port * priorities..][..priorities].fill(alpha);
-    }
-
     /// `B - Q` of the rule: what is not in use of the shared pool, bytes.
     #[inline]
     fn free(&self, view: View<'_>) -> u64 {
@@ -252,6 +243,12 @@ impl Policy for ActiveBufferManagement {
     /// What multiplies `B - Q`: the α that a Dynamic Threshold would need to do the same.
     fn alpha(&self, queue: usize) -> Option<f64> {
         Some(self.alphas[queue] * self.shares.factor(queue))
+    }
+
+    /// α_p itself, for scheduled packets; n_p and μ/b are measured as before.
+    fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
+        self.alphas[queue] = alpha;
+        true
     }
 }
 

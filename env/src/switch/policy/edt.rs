@@ -57,7 +57,7 @@ pub(super) static DEFINITION: Definition = Definition {
 /// Parameters of EDT.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct EnhancedDynamicThresholdConfig {
-    /// Control factor α of the controlled state.
+    /// Control factor α of the controlled state, of every port at first.
     pub alpha: f64,
     /// Dequeues in a row after which a port counts as underloaded (C1).
     pub underload_dequeues: u32,
@@ -114,6 +114,8 @@ impl EnhancedDynamicThresholdConfig {
 
 #[derive(Clone, Copy, Debug)]
 struct PortState {
+    /// α while controlled.
+    alpha: f64,
     uncontrolled: bool,
     dequeues: u32,
     enqueues: u32,
@@ -137,6 +139,7 @@ impl EnhancedDynamicThreshold {
     /// All ports controlled, all timers started at time zero.
     pub fn new(config: EnhancedDynamicThresholdConfig, ports: usize) -> Self {
         let idle = PortState {
+            alpha: config.alpha,
             uncontrolled: false,
             dequeues: 0,
             enqueues: 0,
@@ -156,10 +159,11 @@ impl EnhancedDynamicThreshold {
     }
 
     fn limit(&self, view: View<'_>, port: usize) -> f64 {
-        if self.ports[port].uncontrolled {
+        let state = &self.ports[port];
+        if state.uncontrolled {
             view.buffer.capacity() as f64 / self.uncontrolled as f64
         } else {
-            self.config.alpha * view.buffer.free() as f64
+            state.alpha * view.buffer.free() as f64
         }
     }
 
@@ -211,6 +215,7 @@ impl EnhancedDynamicThreshold {
             dequeues: 0,
             enqueues: 0,
             since: now,
+            ..*state
         };
         self.uncontrolled += 1;
         self.next_expiry = self.next_expiry.min(now + self.config.uncontrolled_period);
@@ -278,6 +283,13 @@ impl Policy for EnhancedDynamicThreshold {
     }
 
     fn alpha(&self, port: usize) -> Option<f64> {
-        (!self.ports[port].uncontrolled).then_some(self.config.alpha)
+        let state = &self.ports[port];
+        (!state.uncontrolled).then_some(state.alpha)
+    }
+
+    /// That of the controlled state; C2 and T1 stay.
+    fn set_alpha(&mut self, port: usize, alpha: f64) -> bool {
+        self.ports[port].alpha = alpha;
+        true
     }
 }

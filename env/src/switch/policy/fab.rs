@@ -45,14 +45,15 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |arguments, scenario| {
         let config = FlowAwareConfig::from_arguments(arguments, scenario);
-        Ok(FlowAwareBuffer::new(config).into())
+        let queues = scenario.port_count() * scenario.queues_per_port as usize;
+        Ok(FlowAwareBuffer::new(config, queues).into())
     },
 };
 
 /// Parameters of FAB.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FlowAwareConfig {
-    /// Control factor of long flows.
+    /// Control factor of long flows, at every queue at first.
     pub alpha: f64,
     /// Control factor of the first bytes of a flow.
     pub alpha_short: f64,
@@ -83,15 +84,18 @@ impl FlowAwareConfig {
 #[derive(Clone, Debug)]
 pub struct FlowAwareBuffer {
     config: FlowAwareConfig,
+    /// Control factor of long flows at every queue.
+    alphas: Box<[f64]>,
     /// Wire bytes since the flow was last idle.
     sent: FlowTable<u64>,
 }
 
 impl FlowAwareBuffer {
     /// No flow has sent anything.
-    pub fn new(config: FlowAwareConfig) -> FlowAwareBuffer {
+    pub fn new(config: FlowAwareConfig, queues: usize) -> FlowAwareBuffer {
         FlowAwareBuffer {
             config,
+            alphas: vec![config.alpha; queues].into_boxed_slice(),
             sent: FlowTable::new(config.idle),
         }
     }
@@ -110,7 +114,7 @@ impl Policy for FlowAwareBuffer {
         let alpha = if self.count(packet, view.now) < self.config.short_bytes {
             self.config.alpha_short
         } else {
-            self.config.alpha
+            self.alphas[packet.queue]
         };
         if (view.buffer.queue(packet.queue) as f64) < alpha * view.buffer.free() as f64 {
             Verdict::Accept
@@ -127,13 +131,20 @@ impl Policy for FlowAwareBuffer {
     }
 
     /// That of long flows.
-    fn threshold(&self, view: View<'_>, _queue: usize) -> Option<u64> {
-        Some((self.config.alpha * view.buffer.free() as f64) as u64)
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
+        Some((self.alphas[queue] * view.buffer.free() as f64) as u64)
     }
 
     /// That of long flows.
-    fn alpha(&self, _queue: usize) -> Option<f64> {
-        Some(self.config.alpha)
+    fn alpha(&self, queue: usize) -> Option<f64> {
+        Some(self.alphas[queue])
+    }
+
+    /// That of long flows. A flow's first bytes keep theirs, which is to let them in whatever the
+    /// load, and so lies far above any α that suits long flows.
+    fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
+        self.alphas[queue] = alpha;
+        true
     }
 }
 
@@ -154,7 +165,7 @@ mod tests {
     /// Port 0 has as much as `α(B - Q)`, so a long flow has no chance there, and a short one until
     /// the buffer is all but full.
     fn crowded() -> Workbench<FlowAwareBuffer> {
-        let mut bench = Workbench::new(FlowAwareBuffer::new(CONFIG), 300_000, 2);
+        let mut bench = Workbench::new(FlowAwareBuffer::new(CONFIG, 2), 300_000, 2);
         bench.buffer.store(0, 100_000, Time::ZERO);
         assert_eq!(bench.policy.threshold(bench.view(), 0), Some(100_000));
         bench

@@ -90,7 +90,7 @@ const PARAMETERS: &[ParameterInfo] = &[
 /// Parameters of the Intelligent Buffer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct IntelligentBufferConfig {
-    /// Control factor α of Dynamic Threshold.
+    /// Control factor α of Dynamic Threshold, of every queue at first.
     pub alpha: f64,
     /// Interval over which bytes are counted, more than zero.
     pub interval: Time,
@@ -195,6 +195,14 @@ impl Trapped {
     }
 }
 
+/// What is kept of a queue.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    /// Control factor of Dynamic Threshold.
+    alpha: f64,
+    share: FairShare,
+}
+
 /// Dynamic Threshold and approximate fair dropping of elephants.
 ///
 /// Where a queue is longer than a limit, an elephant that sent `M_f` bytes in the last interval
@@ -208,7 +216,7 @@ impl Trapped {
 pub struct IntelligentBuffer {
     config: IntelligentBufferConfig,
     flows: FlowTable<Trapped>,
-    shares: Vec<FairShare>,
+    queues: Vec<Queue>,
     /// Number of the interval, and when the next one begins.
     interval: (u64, Time),
     rng: Xoshiro256PlusPlus,
@@ -221,10 +229,14 @@ impl IntelligentBuffer {
     /// When the interval is zero.
     pub fn new(config: IntelligentBufferConfig, queues: usize) -> Self {
         assert!(config.interval > Time::ZERO, "an interval takes time");
+        let queue = Queue {
+            alpha: config.alpha,
+            share: FairShare::new(&config),
+        };
         IntelligentBuffer {
             config,
             flows: FlowTable::new(config.age),
-            shares: vec![FairShare::new(&config); queues],
+            queues: vec![queue; queues],
             interval: (0, config.interval),
             rng: rng::stream(config.seed, "ib", 0),
         }
@@ -232,7 +244,7 @@ impl IntelligentBuffer {
 
     /// The fair share Mfair of a queue as of its last event, bytes per interval.
     pub fn fair_share(&self, queue: usize) -> f64 {
-        self.shares[queue].bytes()
+        self.queues[queue].share.bytes()
     }
 
     #[inline]
@@ -255,7 +267,7 @@ impl IntelligentBuffer {
 
     /// Whether chance takes a packet of this elephant.
     fn exceeds_its_share(&mut self, queue: usize, elephant: Trapped) -> bool {
-        let share = self.shares[queue].bytes();
+        let share = self.queues[queue].share.bytes();
         let sent = elephant.last as f64;
         // P = 1 - Mfair/M_f > 0.
         sent > share && rng::uniform(&mut self.rng) * sent < sent - share
@@ -264,7 +276,7 @@ impl IntelligentBuffer {
     #[inline]
     fn note_length(&mut self, view: View<'_>, queue: usize) {
         let length = view.buffer.queue(queue);
-        self.shares[queue].change(length, view.now, &self.config);
+        self.queues[queue].share.change(length, view.now, &self.config);
     }
 }
 
@@ -274,7 +286,7 @@ impl Policy for IntelligentBuffer {
         let flow = self.count(packet, view.now);
         self.note_length(view, packet.queue);
         let length = view.buffer.queue(packet.queue);
-        if length as f64 >= self.config.alpha * view.buffer.free() as f64 {
+        if length as f64 >= self.queues[packet.queue].alpha * view.buffer.free() as f64 {
             return Verdict::Drop;
         }
         let trapped = flow.sent > self.config.elephant_bytes && length > self.config.queue_bytes;
@@ -302,11 +314,16 @@ impl Policy for IntelligentBuffer {
     }
 
     /// That of Dynamic Threshold.
-    fn threshold(&self, view: View<'_>, _queue: usize) -> Option<u64> {
-        Some((self.config.alpha * view.buffer.free() as f64) as u64)
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
+        Some((self.queues[queue].alpha * view.buffer.free() as f64) as u64)
     }
 
-    fn alpha(&self, _queue: usize) -> Option<f64> {
-        Some(self.config.alpha)
+    fn alpha(&self, queue: usize) -> Option<f64> {
+        Some(self.queues[queue].alpha)
+    }
+
+    fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
+        self.queues[queue].alpha = alpha;
+        true
     }
 }

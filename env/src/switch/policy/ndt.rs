@@ -1,7 +1,7 @@
 //! Neural Dynamic Threshold's fast path: Dynamic Threshold with its own α on every port, the
 //! counters that decide when α are set anew, and the volumes that the decision is based on.
 
-use super::{ActiveBufferManagement, Loss, PacketView, Policy, Verdict, View};
+use super::{AnyPolicy, Loss, PacketView, Policy, Verdict, View};
 use crate::control::{ALPHAS, INITIAL_INDEX, TriggerMode};
 use crate::units::Time;
 
@@ -23,12 +23,13 @@ pub enum TriggerCause {
 pub struct PortVolumes {
     /// Enqueued.
     pub enqueued: u64,
-    /// Dropped.
+    /// Dropped on arrival, or pushed out.
     pub dropped: u64,
-    /// Arrived (enqueued or dropped) minus dequeued, never below zero: clamped after every event,
-    /// so that draining an old queue earns no credit.
+    /// Arrived minus dequeued, never below zero: clamped after every event, so that draining an old
+    /// queue earns no credit. That is what the queue grew by and what was dropped: a packet that is
+    /// pushed out goes from one to the other, having arrived before.
     pub excess: u64,
-    /// Dropped, for the safeguard's own count.
+    /// Dropped or pushed out, for the safeguard's own count.
     pub guarded_drops: u64,
 }
 
@@ -74,7 +75,7 @@ pub struct NeuralDynamicThreshold {
     fired: Option<TriggerCause>,
     queues_per_port: usize,
     /// Decides about packets in place of Dynamic Threshold.
-    heuristic: Option<Box<ActiveBufferManagement>>,
+    heuristic: Option<Box<AnyPolicy>>,
 }
 
 impl NeuralDynamicThreshold {
@@ -104,9 +105,13 @@ impl NeuralDynamicThreshold {
         }
     }
 
-    /// Sets the α of `heuristic`, which decides about the packets.
+    /// Sets the α of `heuristic`, which decides about the packets of all
+    /// [queues](NeuralDynamicThreshold::with_queues_per_port).
+    ///
+    /// # Panics
+    /// When it has no α for every queue.
     #[must_use]
-    pub fn over(self, heuristic: ActiveBufferManagement) -> Self {
+    pub fn over(self, heuristic: AnyPolicy) -> Self {
         let mut policy = NeuralDynamicThreshold {
             heuristic: Some(Box::new(heuristic)),
             ..self
@@ -117,9 +122,14 @@ impl NeuralDynamicThreshold {
 
     /// The heuristic's α become those of the ports.
     fn hand_down(&mut self) {
-        if let Some(heuristic) = &mut self.heuristic {
-            for (port, &index) in self.indices.iter().enumerate() {
-                heuristic.set_alpha(port, ALPHAS[usize::from(index)]);
+        let Some(heuristic) = &mut self.heuristic else {
+            return;
+        };
+        for (port, &index) in self.indices.iter().enumerate() {
+            let first = port * self.queues_per_port;
+            for queue in first..first + self.queues_per_port {
+                let has_one = heuristic.set_alpha(queue, ALPHAS[usize::from(index)]);
+                assert!(has_one, "the heuristic has no α to set");
             }
         }
     }
@@ -204,7 +214,8 @@ impl NeuralDynamicThreshold {
                 if volumes.excess >= self.sensitivity {
                     self.fired = Some(TriggerCause::Excess);
                 } else if self.guard_armed && volumes.guarded_drops >= self.safe_line {
-                    self.fired = Some(TriggerCause::Safeguard);
+                    // One event can touch several ports; both at once count as normal.
+                    self.fired = self.fired.or(Some(TriggerCause::Safeguard));
                 }
             }
             TriggerMode::PerPacket => self.fired = Some(TriggerCause::Packet),
@@ -254,13 +265,34 @@ impl Policy for NeuralDynamicThreshold {
     }
 
     #[inline]
-    fn on_drop(&mut self, _view: View<'_>, packet: PacketView, _loss: Loss) {
+    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
         let PacketView { port, bytes, .. } = packet;
-        let volumes = &mut self.counters[port].volumes;
+        if let Some(heuristic) = &mut self.heuristic {
+            heuristic.on_drop(view, packet, loss);
+        }
+        let PortCounters { volumes, area } = &mut self.counters[port];
         volumes.dropped += bytes;
         volumes.guarded_drops += bytes;
-        volumes.excess += bytes;
+        if loss == Loss::PushedOut {
+            area.change(view.buffer.port(port), view.now);
+        } else {
+            volumes.excess += bytes;
+        }
         self.test(port);
+    }
+
+    fn pushes_out(&self) -> bool {
+        let heuristic = self.heuristic.as_ref();
+        heuristic.is_some_and(|heuristic| heuristic.pushes_out())
+    }
+
+    fn victim(&mut self, view: View<'_>, packet: PacketView, lengths: &[u64]) -> Option<usize> {
+        let heuristic = self.heuristic.as_mut()?;
+        heuristic.victim(view, packet, lengths)
+    }
+
+    fn expel(&mut self, view: View<'_>) -> Option<usize> {
+        self.heuristic.as_mut()?.expel(view)
     }
 
     #[inline]

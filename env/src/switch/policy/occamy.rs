@@ -49,7 +49,8 @@ pub(super) static DEFINITION: Definition = Definition {
         let alpha = arguments.number("alpha").unwrap_or(8.0);
         let bandwidth = arguments.number("bandwidth").unwrap_or(1.0);
         let burst = burst.unwrap_or(u64::from(scenario.ports) * packet_bytes);
-        Ok(Occamy::new(alpha, Budget::new(bandwidth, burst, scenario)).into())
+        let queues = scenario.port_count() * scenario.queues_per_port as usize;
+        Ok(Occamy::new(alpha, queues, Budget::new(bandwidth, burst, scenario)).into())
     },
 };
 
@@ -99,16 +100,19 @@ impl Budget {
 /// after the other, as fast as spare memory bandwidth allows.
 #[derive(Clone, Debug)]
 pub struct Occamy {
-    alpha: f64,
+    /// α of every queue.
+    alphas: Box<[f64]>,
+    least_alpha: f64,
     budget: Budget,
     /// The queue that is looked at first.
     turn: usize,
 }
 
 impl Occamy {
-    fn new(alpha: f64, budget: Budget) -> Occamy {
+    fn new(alpha: f64, queues: usize, budget: Budget) -> Occamy {
         Occamy {
-            alpha,
+            alphas: vec![alpha; queues].into_boxed_slice(),
+            least_alpha: alpha,
             budget,
             turn: 0,
         }
@@ -118,7 +122,7 @@ impl Occamy {
 impl Policy for Occamy {
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
-        if (view.buffer.queue(packet.queue) as f64) < self.alpha * view.buffer.free() as f64 {
+        if (view.buffer.queue(packet.queue) as f64) < self.alphas[packet.queue] * view.buffer.free() as f64 {
             Verdict::Accept
         } else {
             Verdict::Drop
@@ -146,9 +150,9 @@ impl Policy for Occamy {
     }
 
     fn expel(&mut self, view: View<'_>) -> Option<usize> {
-        let limit = self.alpha * view.buffer.free() as f64;
+        let free = view.buffer.free() as f64;
         // No queue is longer than all together.
-        if view.buffer.occupancy() as f64 <= limit {
+        if view.buffer.occupancy() as f64 <= self.least_alpha * free {
             return None;
         }
         self.budget.refill(view.now);
@@ -156,17 +160,27 @@ impl Policy for Occamy {
             return None;
         }
         let lengths = view.buffer.queues();
-        let above = |queue: &usize| lengths[*queue] as f64 > limit;
+        let above = |queue: &usize| lengths[*queue] as f64 > self.alphas[*queue] * free;
         let found = (self.turn..lengths.len()).chain(0..self.turn).find(above)?;
         self.turn = (found + 1) % lengths.len();
         Some(found)
     }
 
-    fn threshold(&self, view: View<'_>, _queue: usize) -> Option<u64> {
-        Some((self.alpha * view.buffer.free() as f64) as u64)
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
+        Some((self.alphas[queue] * view.buffer.free() as f64) as u64)
     }
 
-    fn alpha(&self, _queue: usize) -> Option<f64> {
-        Some(self.alpha)
+    fn alpha(&self, queue: usize) -> Option<f64> {
+        Some(self.alphas[queue])
+    }
+
+    fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
+        let before = std::mem::replace(&mut self.alphas[queue], alpha);
+        if alpha <= self.least_alpha {
+            self.least_alpha = alpha;
+        } else if before == self.least_alpha {
+            self.least_alpha = self.alphas.iter().copied().fold(alpha, f64::min);
+        }
+        true
     }
 }

@@ -62,7 +62,7 @@ pub(super) static DEFINITION: Definition = Definition {
 /// Parameters of TDT; those that count do so in packets.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TrafficAwareConfig {
-    /// Control factor α.
+    /// Control factor α, of every port at first.
     pub alpha: f64,
     /// Dequeues since the last enqueue after which a port counts as underloaded.
     pub underload_dequeues: u32,
@@ -130,6 +130,7 @@ pub enum TrafficState {
 /// The state of a port and the counters that change it, all zero at first.
 #[derive(Clone, Copy, Debug)]
 struct Port {
+    alpha: f64,
     state: TrafficState,
     /// DEC: dequeues since the last enqueue.
     dequeues: u32,
@@ -157,6 +158,7 @@ impl TrafficAwareThreshold {
     /// All ports in the normal state.
     pub fn new(config: TrafficAwareConfig, ports: usize) -> Self {
         let normal = Port {
+            alpha: config.alpha,
             state: TrafficState::Normal,
             dequeues: 0,
             enqueues: 0,
@@ -179,8 +181,9 @@ impl TrafficAwareThreshold {
     #[inline]
     fn limit(&self, view: View<'_>, port: usize) -> f64 {
         let capacity = view.buffer.capacity() as f64;
-        let dynamic = self.config.alpha * view.buffer.free() as f64;
-        match self.ports[port].state {
+        let Port { alpha, state, .. } = self.ports[port];
+        let dynamic = alpha * view.buffer.free() as f64;
+        match state {
             TrafficState::Normal => dynamic,
             TrafficState::Absorption => capacity / self.absorbing as f64,
             TrafficState::Evacuation => dynamic.min(capacity / self.ports.len() as f64),
@@ -286,6 +289,13 @@ impl Policy for TrafficAwareThreshold {
     }
 
     fn alpha(&self, queue: usize) -> Option<f64> {
-        (self.ports[queue].state == TrafficState::Normal).then_some(self.config.alpha)
+        let Port { alpha, state, .. } = self.ports[queue];
+        (state == TrafficState::Normal).then_some(alpha)
+    }
+
+    /// That of the normal state and of evacuations.
+    fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
+        self.ports[queue].alpha = alpha;
+        true
     }
 }

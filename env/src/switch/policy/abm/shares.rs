@@ -66,10 +66,6 @@ impl Shares {
         }
     }
 
-    pub(super) fn priorities(&self) -> usize {
-        self.congested.len()
-    }
-
     /// When the measurements are due to be replaced.
     #[inline]
     pub(super) fn next_update(&self) -> Time {

@@ -79,7 +79,7 @@ fn an_elephant_loses_what_exceeds_the_fair_share() {
         let mut bench = congested(config);
         let note = |bench: &mut Workbench<IntelligentBuffer>| {
             // The length of 151 kB was there from the beginning.
-            bench.policy.shares[0] = FairShare::steady(&config, 151_000);
+            bench.policy.queues[0].share = FairShare::steady(&config, 151_000);
         };
         note(&mut bench);
         send(&mut bench, 7, 50_000, 21);
@@ -99,7 +99,7 @@ fn rates_are_those_of_flows_not_of_queues() {
         ..config()
     };
     let mut bench = congested(config);
-    bench.policy.shares[0] = FairShare::steady(&config, 151_000);
+    bench.policy.queues[0].share = FairShare::steady(&config, 151_000);
     let [mut fast, mut slow] = [0, 0];
     for packet in 0..40_000_u32 {
         bench.now += Time::from_us(1);
@@ -161,7 +161,7 @@ fn the_same_seed_drops_the_same_packets() {
             ..config()
         };
         let mut bench = congested(config);
-        bench.policy.shares[0] = FairShare::steady(&config, 151_000);
+        bench.policy.queues[0].share = FairShare::steady(&config, 151_000);
         (0..60).map(|_| send(&mut bench, 7, 50_000, 1)).collect::<Vec<_>>()
     };
     assert_eq!(run(1), run(1));

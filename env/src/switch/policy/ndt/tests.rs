@@ -1,5 +1,7 @@
 use super::*;
-use crate::switch::SharedBuffer;
+use crate::control::LowLevel;
+use crate::scenario::Scenario;
+use crate::switch::{PolicySpec, SharedBuffer};
 use crate::units::{Rate, Time};
 
 const BETA: u64 = 10_000;
@@ -125,4 +127,135 @@ fn the_threshold_is_a_shift_of_the_free_buffer() {
         // 20 kB against α·80 kB; equality is a drop.
         assert_eq!(verdict == Verdict::Accept, accepts, "index {index}");
     }
+}
+
+/// A switch of 4 ports with 2 queues each, and the control over a heuristic in it.
+fn over(low_level: LowLevel) -> (SharedBuffer, NeuralDynamicThreshold) {
+    let scenario = Scenario {
+        ports: 4,
+        queues_per_port: 2,
+        ..Scenario::default()
+    };
+    let heuristic = low_level.policy().build(&scenario).unwrap();
+    let policy = NeuralDynamicThreshold::new(4, BETA, BETA, TriggerMode::CumulativeEvent)
+        .with_queues_per_port(2);
+    let policy = match low_level {
+        LowLevel::DT => policy,
+        _ => policy.over(heuristic),
+    };
+    let bytes = scenario.buffer_bytes;
+    (SharedBuffer::new(bytes, bytes, 4, 2), policy)
+}
+
+#[test]
+fn the_alpha_of_a_port_is_that_of_its_queues_alone() {
+    for low_level in LowLevel::all() {
+        let (mut buffer, mut ndt) = over(low_level);
+        buffer.store(2, 40_000, Time::ZERO);
+        let free = buffer.free();
+        let thresholds = |ndt: &NeuralDynamicThreshold| {
+            let of = |queue| ndt.threshold(view(&buffer), queue).unwrap();
+            (0..8).map(of).collect::<Vec<u64>>()
+        };
+        assert_eq!(thresholds(&ndt), [free; 8], "{low_level}: α = 1 at first");
+        ndt.apply(&[2, 4, 2, 0]);
+        let (more, less) = (4 * free, free / 4);
+        let expected = [free, free, more, more, free, free, less, less];
+        assert_eq!(thresholds(&ndt), expected, "{low_level}");
+    }
+}
+
+/// What arrives is held against the α of its own port.
+#[test]
+fn verdicts_follow_the_alpha_of_the_port() {
+    for low_level in LowLevel::all() {
+        let (mut buffer, mut ndt) = over(low_level);
+        let part = buffer.capacity() / 8;
+        for port in 0..4 {
+            buffer.store(2 * port, part, Time::ZERO);
+        }
+        // An eighth of the buffer against α/2 of it.
+        ndt.apply(&[2, 0, 3, 1]);
+        for (port, expected) in [
+            Verdict::Accept,
+            Verdict::Drop,
+            Verdict::Accept,
+            Verdict::Accept,
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            // FAB has another α for the first bytes of a flow.
+            let packet = PacketView {
+                port,
+                queue: 2 * port,
+                ..packet(port, 100_000)
+            };
+            assert_eq!(
+                ndt.on_arrival(view(&buffer), packet),
+                expected,
+                "{low_level} {port}"
+            );
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "no α")]
+fn a_heuristic_without_alpha_is_a_mistake() {
+    let policy = PolicySpec::named("lqd")
+        .build(&Scenario::default())
+        .unwrap();
+    let _ = NeuralDynamicThreshold::new(4, BETA, BETA, TriggerMode::PerPacket).over(policy);
+}
+
+/// A packet that is pushed out has arrived before: it is dropped now, and nothing arrives.
+#[test]
+fn what_is_pushed_out_counts_as_dropped() {
+    let buffer = SharedBuffer::new(100_000, 100_000, 2, 1);
+    let mut ndt = policy(TriggerMode::CumulativeEvent);
+    ndt.on_enqueue(view(&buffer), packet(0, 6_000));
+    ndt.on_drop(view(&buffer), packet(0, 5_000), Loss::PushedOut);
+    let volumes = PortVolumes {
+        enqueued: 6_000,
+        dropped: 5_000,
+        excess: 6_000,
+        guarded_drops: 5_000,
+    };
+    assert_eq!(ndt.volumes(0), volumes);
+    assert_eq!(ndt.fired(), None);
+    ndt.on_drop(view(&buffer), packet(0, 5_000), Loss::PushedOut);
+    assert_eq!(ndt.fired(), Some(TriggerCause::Safeguard));
+}
+
+/// The arrival that takes one port over β may push packets of another one out.
+#[test]
+fn an_event_that_fires_both_triggers_counts_as_normal() {
+    let buffer = SharedBuffer::new(100_000, 100_000, 2, 1);
+    let mut ndt = policy(TriggerMode::CumulativeEvent);
+    ndt.on_enqueue(view(&buffer), packet(0, BETA));
+    ndt.on_drop(view(&buffer), packet(1, BETA), Loss::PushedOut);
+    assert_eq!(ndt.fired(), Some(TriggerCause::Excess));
+    ndt.acknowledge();
+    ndt.on_drop(view(&buffer), packet(1, BETA), Loss::PushedOut);
+    ndt.on_enqueue(view(&buffer), packet(0, BETA));
+    assert_eq!(ndt.fired(), Some(TriggerCause::Excess));
+}
+
+#[test]
+fn the_queue_ends_where_a_packet_is_pushed_out() {
+    let mut buffer = SharedBuffer::new(100_000, 100_000, 2, 1);
+    let mut ndt = policy(TriggerMode::CumulativeEvent);
+    buffer.store(0, 1_000, Time::ZERO);
+    ndt.on_enqueue(view(&buffer), packet(0, 1_000));
+    buffer.release(0, 1_000, Time::from_us(3));
+    let later = View {
+        now: Time::from_us(3),
+        ..view(&buffer)
+    };
+    ndt.on_drop(later, packet(0, 1_000), Loss::PushedOut);
+    let [area, _] = ndt.take_queue_areas(Time::from_us(10))[..] else {
+        panic!("two ports");
+    };
+    assert!((area - 3e-3).abs() < 1e-12, "{area} byte seconds");
 }
