@@ -259,7 +259,7 @@ impl Sender {
         };
         if trouble.ns3.state == State::Reduction && una > trouble.ns3.recover {
             trouble.ns3.state = State::Open;
-            self.window.cwnd = self.window.ssthresh;
+            self.window.cwnd = self.window.ssthresh.min(settings.window_cap);
         }
         self.note_echo(trouble, ack, &progress, settings);
         self.process(trouble, &progress, settings);
@@ -410,7 +410,7 @@ impl Sender {
                 trouble.ns3.partial = false;
                 trouble.ns3.state = State::Open;
                 trouble.ns3.duplicates = 0;
-                self.window.cwnd = self.window.ssthresh;
+                self.window.cwnd = self.window.ssthresh.min(settings.window_cap);
             }
             State::Loss => {
                 segments = self.sent.una - trouble.ns3.recover;

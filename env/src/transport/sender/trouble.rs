@@ -142,6 +142,8 @@ impl Sender {
         let flight = self.flight(settings);
         let window = &self.window;
         let cwnd = self.congestion.window_after_mark(window, flight, settings);
+        // Duplicates had let out more than the cap.
+        let cwnd = cwnd.min(settings.window_cap);
         self.window = Window {
             cwnd,
             ssthresh: cwnd,
