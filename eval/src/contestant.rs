@@ -110,7 +110,7 @@ impl Contestant {
     /// heuristic that it was trained with.
     pub fn from_checkpoint(name: &str, weights: &ActorWeights, manifest: &Manifest) -> Contestant {
         let actor = FastActor::new(weights);
-        Contestant::learned(name, actor, &origin(manifest)).over(manifest.low_level)
+        Contestant::learned(name, actor, &origin(manifest)).over(manifest.low_level.clone())
     }
 
     /// Loads the checkpoint of a policy string `ndt:DIR`.
@@ -190,7 +190,7 @@ impl Contestant {
                 let options = RunOptions {
                     timeline,
                     control: ControlOptions {
-                        low_level: *low_level,
+                        low_level: low_level.clone(),
                         ..ControlOptions::default()
                     },
                 };
@@ -209,8 +209,8 @@ pub fn origin(manifest: &Manifest) -> String {
             result.metric, result.traces
         )
     });
-    let over = match manifest.low_level {
-        LowLevel::DT => String::new(),
+    let over = match &manifest.low_level {
+        dt if dt.is_default() => String::new(),
         other => format!(" over {other}"),
     };
     format!(

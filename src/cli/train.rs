@@ -153,7 +153,7 @@ impl TrainArgs {
         if let Some(objective) = self.objective()? {
             config.objective = objective;
         }
-        config.low_level = self.low_level.unwrap_or(config.low_level);
+        config.low_level = self.low_level.clone().unwrap_or(config.low_level);
         match &self.scenario {
             Some(name) => config.scenario = scenario::load(name, &self.set)?,
             None => scenario::change(&mut config.scenario, &self.set)?,
@@ -180,7 +180,7 @@ impl TrainArgs {
             expected: Expected {
                 scenario,
                 objective: self.objective()?,
-                low_level: self.low_level,
+                low_level: self.low_level.clone(),
                 workers: self.workers.map(usize::from),
                 seed: common.seed,
             },
@@ -207,8 +207,8 @@ impl TrainArgs {
 
 /// What tells runs apart at a glance; characters that are awkward in file names are replaced.
 fn run_name(config: &TrainConfig) -> String {
-    let over = match config.low_level {
-        LowLevel::DT => String::new(),
+    let over = match &config.low_level {
+        dt if dt.is_default() => String::new(),
         other => format!("-{other}"),
     };
     let name = format!(
@@ -278,7 +278,7 @@ mod tests {
         };
         assert_eq!(run_name(&config), "fct-ndt-16x1g-4");
         let over_abm = TrainConfig {
-            low_level: LowLevel::ABM,
+            low_level: "abm".parse().unwrap(),
             ..config.clone()
         };
         assert_eq!(run_name(&over_abm), "fct-abm-ndt-16x1g-4");

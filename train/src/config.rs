@@ -437,7 +437,7 @@ mod tests {
             ..TrainConfig::default()
         };
         config.scenario.set("active_ports=2..8").unwrap();
-        config.low_level = LowLevel::ABM;
+        config.low_level = "abm:update_us=20".parse().unwrap();
         config.sac.batch_size = 17;
         assert_eq!(read(&config.to_toml()).unwrap(), config);
         assert_eq!(read("").unwrap(), TrainConfig::default());

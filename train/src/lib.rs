@@ -208,7 +208,7 @@ impl Expected {
             expected.scenario = scenario.clone();
         }
         expected.objective = self.objective.unwrap_or(config.objective);
-        expected.low_level = self.low_level.unwrap_or(config.low_level);
+        expected.low_level = self.low_level.clone().unwrap_or(config.low_level.clone());
         expected.rollout.workers = self.workers.unwrap_or(config.rollout.workers);
         expected.seed = self.seed.unwrap_or(config.seed);
         expected.require_same(config)

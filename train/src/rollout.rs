@@ -111,7 +111,7 @@ impl Worker {
             traces: all.worker(index as u64, config.rollout.workers as u64),
             control: ControlOptions {
                 objective: config.objective,
-                low_level: config.low_level,
+                low_level: config.low_level.clone(),
                 tau_s: config.rollout.tau_s,
                 baseline: config.rollout.baseline,
                 horizon_s: Some(config.rollout.horizon_s).filter(|&horizon| horizon > 0.0),

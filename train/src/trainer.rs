@@ -296,7 +296,7 @@ impl Trainer {
             &config.objective.to_string(),
             config.seed,
         );
-        manifest.low_level = config.low_level;
+        manifest.low_level = config.low_level.clone();
         manifest.decisions = at.decisions;
         manifest.updates = at.updates;
         manifest.validation = Some(validator.for_manifest(result));

@@ -67,7 +67,7 @@ impl Validator {
             .collect::<Result<_, SimError>>()?;
         Ok(Self {
             scenario,
-            low_level: config.low_level,
+            low_level: config.low_level.clone(),
             metric,
             traces,
         })
@@ -86,7 +86,7 @@ impl Validator {
     ) -> Result<(ValidationResult, Duration), SimError> {
         let options = RunOptions {
             control: ControlOptions {
-                low_level: self.low_level,
+                low_level: self.low_level.clone(),
                 ..ControlOptions::default()
             },
             ..RunOptions::default()

@@ -70,7 +70,7 @@ impl Default for ControlOptions {
         ControlOptions {
             objective: Objective::FCT,
             tau_s: 1.0,
-            low_level: LowLevel::DT,
+            low_level: LowLevel::dt(),
             trigger: TriggerMode::CumulativeEvent,
             baseline: RewardBaseline::Zero,
             horizon_s: None,
@@ -148,9 +148,10 @@ impl ControlEnv {
         let beta = (scenario.buffer_bytes / u64::from(scenario.ports.max(1))).max(1);
         let policy = NeuralDynamicThreshold::new(ports, beta, beta, options.trigger)
             .with_queues_per_port(scenario.queues_per_port as usize);
-        let policy = match options.low_level {
-            LowLevel::DT => policy,
-            other => policy.over(other.policy().build(scenario)?),
+        let low_level = &options.low_level;
+        let policy = match low_level.is_default() {
+            true => policy,
+            false => policy.over(low_level.policy().build(scenario)?),
         };
         let mut simulator = Simulator::new(scenario, trace, policy)?;
         simulator.set_meter(super::FlowMeter::new(ports, options.tau_s));

@@ -7,25 +7,28 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::scenario::suggestion;
-use crate::switch::PolicySpec;
+use crate::switch::{PolicyParseError, PolicySpec};
 use crate::switch::policy::{Definition, catalogue};
 
 /// The policy that decides about packets, with the α that the decisions choose for every port: one
 /// of the [catalogue] whose rule has a control factor.
 ///
-/// Its other parameters have their defaults, as has what they derive from α (EDT's C2 and T1): the
-/// α of a port is set in its queues alone. Of a policy with several α it is that of
+/// What its other parameters derive from α (EDT's C2 and T1) keeps its default: the α of a port is
+/// set in its queues alone. Of a policy with several α it is that of
 /// - [FAB](crate::switch::policy::FlowAwareBuffer): long flows,
 /// - [ABM](crate::switch::policy::ActiveBufferManagement): all priorities, not unscheduled packets,
 /// - [EDT](crate::switch::policy::EnhancedDynamicThreshold): the controlled state,
 /// - [TDT](crate::switch::policy::TrafficAwareThreshold): the normal state and evacuations.
 ///
-/// In text and files it is the policy's name.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct LowLevel(&'static str);
+/// In text and files it is a policy string without `alpha`, such as `abm` or
+/// `fab:short_bytes=62500`.
+#[derive(Clone, PartialEq)]
+pub struct LowLevel(PolicySpec);
+
+const DT: &str = "dt";
 
 /// A text that names no low-level heuristic.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum UnknownLowLevel {
     /// A policy whose rule has no α.
     #[error(
@@ -36,6 +39,15 @@ pub enum UnknownLowLevel {
         /// As it was written.
         name: String,
     },
+    /// The α is for the decisions to set.
+    #[error("low level '{text}': leave out alpha, which the decisions set")]
+    AlphaGiven {
+        /// As it was written.
+        text: String,
+    },
+    /// A parameter that the policy does not have, or not with this value.
+    #[error("low level: {0}")]
+    Parameter(PolicyParseError),
     /// No policy.
     #[error("low level '{name}' is not known{}; there are {}", suggestion(.name, &names()), listed())]
     NoPolicy {
@@ -50,7 +62,7 @@ fn has_alpha(definition: &Definition) -> bool {
 }
 
 fn names() -> Vec<&'static str> {
-    LowLevel::all().map(LowLevel::name).collect()
+    LowLevel::all().map(|low_level| low_level.0.name()).collect()
 }
 
 fn listed() -> String {
@@ -59,36 +71,31 @@ fn listed() -> String {
 
 impl LowLevel {
     /// Dynamic Threshold: `T = α_i (B - Q)` (paper, §IV-B).
-    pub const DT: LowLevel = LowLevel("dt");
-    /// Active Buffer Management: `T = α_i · (1/n_p) · (B - Q) · μ/b`.
-    pub const ABM: LowLevel = LowLevel("abm");
+    pub fn dt() -> LowLevel {
+        LowLevel(PolicySpec::named(DT))
+    }
 
-    /// Every one of them, in the order of the catalogue.
+    /// Every one of them with its defaults, in the order of the catalogue.
     pub fn all() -> impl Iterator<Item = LowLevel> {
         let definitions = catalogue().iter();
         let with_alpha = definitions.filter(|definition| has_alpha(definition));
-        with_alpha.map(|definition| LowLevel(definition.info.name))
+        with_alpha.map(|definition| LowLevel(PolicySpec::named(definition.info.name)))
     }
 
-    /// The name in files and on the command line.
-    pub const fn name(self) -> &'static str {
-        self.0
+    /// The policy, its α as by default.
+    pub fn policy(&self) -> &PolicySpec {
+        &self.0
     }
 
-    /// The policy itself, with its defaults.
-    pub fn policy(self) -> PolicySpec {
-        PolicySpec::named(self.0)
-    }
-
-    /// Whether it is the paper's own, [`LowLevel::DT`].
+    /// Whether it is the paper's own, [`LowLevel::dt`].
     pub fn is_default(&self) -> bool {
-        *self == LowLevel::default()
+        self.0.name() == DT
     }
 }
 
 impl Default for LowLevel {
     fn default() -> LowLevel {
-        LowLevel::DT
+        LowLevel::dt()
     }
 }
 
@@ -100,7 +107,7 @@ impl fmt::Debug for LowLevel {
 
 impl fmt::Display for LowLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(&self.0.to_string())
     }
 }
 
@@ -108,22 +115,32 @@ impl FromStr for LowLevel {
     type Err = UnknownLowLevel;
 
     fn from_str(text: &str) -> Result<LowLevel, UnknownLowLevel> {
-        let found = LowLevel::all().find(|low_level| low_level.name() == text);
-        found.ok_or_else(|| {
-            let name = text.to_owned();
-            let mut policies = catalogue().iter();
-            if policies.any(|definition| definition.info.name == text) {
-                UnknownLowLevel::NoAlpha { name }
-            } else {
-                UnknownLowLevel::NoPolicy { name }
-            }
-        })
+        let (name, _) = text.split_once(':').unwrap_or((text, ""));
+        let mut policies = catalogue().iter();
+        let Some(definition) = policies.find(|definition| definition.info.name == name) else {
+            return Err(UnknownLowLevel::NoPolicy {
+                name: name.to_owned(),
+            });
+        };
+        if !has_alpha(definition) {
+            return Err(UnknownLowLevel::NoAlpha {
+                name: name.to_owned(),
+            });
+        }
+        let policy: PolicySpec = text.parse().map_err(UnknownLowLevel::Parameter)?;
+        let gives_alpha = |part: &str| part.trim_start().starts_with("alpha=");
+        if text.split([':', ',']).any(gives_alpha) {
+            return Err(UnknownLowLevel::AlphaGiven {
+                text: text.to_owned(),
+            });
+        }
+        Ok(LowLevel(policy))
     }
 }
 
 impl Serialize for LowLevel {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
+        serializer.collect_str(&self.0)
     }
 }
 
@@ -145,13 +162,17 @@ mod tests {
         let names = "dt, edt, tdt, fab, ib, abm, occamy";
         assert_eq!(listed(), names);
         for low_level in LowLevel::all() {
-            assert_eq!(low_level.to_string().parse(), Ok(low_level));
+            assert_eq!(low_level.to_string().parse(), Ok(low_level.clone()));
             let json = serde_json::to_string(&low_level).unwrap();
             assert_eq!(json, format!("\"{low_level}\""));
             assert_eq!(serde_json::from_str::<LowLevel>(&json).unwrap(), low_level);
         }
-        assert_eq!("dt".parse(), Ok(LowLevel::DT));
-        assert_eq!("abm".parse(), Ok(LowLevel::ABM));
+        assert_eq!("dt".parse(), Ok(LowLevel::dt()));
+        let text = "fab:alpha_short=2048,short_bytes=62500";
+        let tuned: LowLevel = text.parse().unwrap();
+        assert_eq!(tuned.to_string(), text);
+        assert_eq!(tuned.policy().to_string(), text);
+        assert!(!tuned.is_default() && LowLevel::dt().is_default());
     }
 
     #[test]
@@ -184,7 +205,9 @@ mod tests {
                 suggestion("etd", &["edt"])
             )
         );
-        for text in ["", "edt:alpha=2", "EDT"] {
+        assert!(message("edt:alpha=2").contains("leave out alpha"));
+        assert!(message("fab:short_byte=2").contains("short_bytes"));
+        for text in ["", "EDT"] {
             assert!(message(text).contains(names), "{}", message(text));
         }
         let error = serde_json::from_str::<LowLevel>("\"lqd\"").unwrap_err();

@@ -16,9 +16,9 @@ fn results(outcome: &Outcome) -> (Vec<Option<Time>>, [u64; 3]) {
 }
 
 /// The same α at every decision, from the start on.
-fn controlled((scenario, trace): &Run, low_level: LowLevel, index: usize) -> Outcome {
+fn controlled((scenario, trace): &Run, low_level: &LowLevel, index: usize) -> Outcome {
     let options = ControlOptions {
-        low_level,
+        low_level: low_level.clone(),
         ..ControlOptions::default()
     };
     let mut env = ControlEnv::new(scenario, trace, &options).unwrap();
@@ -30,9 +30,10 @@ fn controlled((scenario, trace): &Run, low_level: LowLevel, index: usize) -> Out
 }
 
 /// The heuristic itself with that α.
-fn alone((scenario, trace): &Run, low_level: LowLevel, alpha: f64) -> Outcome {
+fn alone((scenario, trace): &Run, low_level: &LowLevel, alpha: f64) -> Outcome {
     let policy = low_level
         .policy()
+        .clone()
         .with("alpha", &alpha.to_string())
         .unwrap();
     policy.simulator(scenario, trace).unwrap().run()
@@ -71,8 +72,8 @@ fn a_fixed_alpha_is_the_low_level_heuristic() {
                 if low_level == named("edt") && index != 2 {
                     continue;
                 }
-                let outcome = controlled(&run, low_level, index);
-                let expected = alone(&run, low_level, ALPHAS[index]);
+                let outcome = controlled(&run, &low_level, index);
+                let expected = alone(&run, &low_level, ALPHAS[index]);
                 assert_eq!(
                     results(&outcome),
                     results(&expected),
@@ -102,7 +103,7 @@ fn only_the_alpha_of_edt_is_set() {
         let policy = EnhancedDynamicThreshold::new(config, ports);
         results(&Simulator::new(scenario, trace, policy).unwrap().run())
     };
-    let found = results(&controlled(&run, named("edt"), 4));
+    let found = results(&controlled(&run, &named("edt"), 4));
     let expected = with(EnhancedDynamicThresholdConfig {
         alpha: ALPHAS[4],
         ..suggested(1.0)
@@ -119,21 +120,21 @@ fn heuristics_and_their_alpha_matter() {
     let mut seen: Vec<(LowLevel, usize, _)> = Vec::new();
     for low_level in LowLevel::all() {
         for index in [2, 5] {
-            let result = results(&controlled(&run, low_level, index));
+            let result = results(&controlled(&run, &low_level, index));
             for (other, at, before) in &seen {
                 assert_ne!(&result, before, "{low_level} {index} and {other} {at}");
             }
-            seen.push((low_level, index, result));
+            seen.push((low_level.clone(), index, result));
         }
     }
-    let summary = controlled(&run, named("occamy"), 5).summary;
+    let summary = controlled(&run, &named("occamy"), 5).summary;
     assert!(summary.pushed_out > 0, "{summary:?}");
 }
 
 /// Different α on every port and at every decision; every observation and reward.
-fn varied((scenario, trace): &Run, low_level: LowLevel) -> (Vec<f32>, Outcome) {
+fn varied((scenario, trace): &Run, low_level: &LowLevel) -> (Vec<f32>, Outcome) {
     let options = ControlOptions {
-        low_level,
+        low_level: low_level.clone(),
         objective: "fct=1,delay=0.1".parse().unwrap(),
         ..ControlOptions::default()
     };
@@ -154,12 +155,12 @@ fn the_same_decisions_have_the_same_results() {
     let run = crowded(&["queues_per_port=2"]);
     let mut seen = Vec::new();
     for low_level in LowLevel::all() {
-        let (first, outcome) = varied(&run, low_level);
-        let (second, again) = varied(&run, low_level);
+        let (first, outcome) = varied(&run, &low_level);
+        let (second, again) = varied(&run, &low_level);
         assert_eq!(first, second, "{low_level}");
         assert_eq!(results(&outcome), results(&again), "{low_level}");
         assert!(outcome.summary.completed == 60, "{low_level}");
-        let ports_alike = results(&controlled(&run, low_level, 2));
+        let ports_alike = results(&controlled(&run, &low_level, 2));
         assert_ne!(results(&outcome), ports_alike, "{low_level}");
         seen.push(first);
     }
@@ -179,7 +180,7 @@ fn what_the_heuristic_cannot_do_is_said() {
             .err()
             .map(|error| error.to_string())
     };
-    assert_eq!(error(LowLevel::DT), None);
+    assert_eq!(error(LowLevel::dt()), None);
     let message = error(named("occamy")).unwrap();
     assert!(message.contains("ecn_uncounted_packets=0"), "{message}");
 }

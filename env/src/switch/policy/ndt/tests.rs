@@ -130,7 +130,7 @@ fn the_threshold_is_a_shift_of_the_free_buffer() {
 }
 
 /// A switch of 4 ports with 2 queues each, and the control over a heuristic in it.
-fn over(low_level: LowLevel) -> (SharedBuffer, NeuralDynamicThreshold) {
+fn over(low_level: &LowLevel) -> (SharedBuffer, NeuralDynamicThreshold) {
     let scenario = Scenario {
         ports: 4,
         queues_per_port: 2,
@@ -139,9 +139,9 @@ fn over(low_level: LowLevel) -> (SharedBuffer, NeuralDynamicThreshold) {
     let heuristic = low_level.policy().build(&scenario).unwrap();
     let policy = NeuralDynamicThreshold::new(4, BETA, BETA, TriggerMode::CumulativeEvent)
         .with_queues_per_port(2);
-    let policy = match low_level {
-        LowLevel::DT => policy,
-        _ => policy.over(heuristic),
+    let policy = match low_level.is_default() {
+        true => policy,
+        false => policy.over(heuristic),
     };
     let bytes = scenario.buffer_bytes;
     (SharedBuffer::new(bytes, bytes, 4, 2), policy)
@@ -150,7 +150,7 @@ fn over(low_level: LowLevel) -> (SharedBuffer, NeuralDynamicThreshold) {
 #[test]
 fn the_alpha_of_a_port_is_that_of_its_queues_alone() {
     for low_level in LowLevel::all() {
-        let (mut buffer, mut ndt) = over(low_level);
+        let (mut buffer, mut ndt) = over(&low_level);
         buffer.store(2, 40_000, Time::ZERO);
         let free = buffer.free();
         let thresholds = |ndt: &NeuralDynamicThreshold| {
@@ -169,7 +169,7 @@ fn the_alpha_of_a_port_is_that_of_its_queues_alone() {
 #[test]
 fn verdicts_follow_the_alpha_of_the_port() {
     for low_level in LowLevel::all() {
-        let (mut buffer, mut ndt) = over(low_level);
+        let (mut buffer, mut ndt) = over(&low_level);
         let part = buffer.capacity() / 8;
         for port in 0..4 {
             buffer.store(2 * port, part, Time::ZERO);
