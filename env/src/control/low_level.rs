@@ -7,8 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::scenario::suggestion;
-use crate::switch::{PolicyParseError, PolicySpec};
 use crate::switch::policy::{Definition, catalogue};
+use crate::switch::{PolicyParseError, PolicySpec};
 
 /// The policy that decides about packets, with the α that the decisions choose for every port: one
 /// of the [catalogue] whose rule has a control factor.
@@ -62,7 +62,9 @@ fn has_alpha(definition: &Definition) -> bool {
 }
 
 fn names() -> Vec<&'static str> {
-    LowLevel::all().map(|low_level| low_level.0.name()).collect()
+    LowLevel::all()
+        .map(|low_level| low_level.0.name())
+        .collect()
 }
 
 fn listed() -> String {

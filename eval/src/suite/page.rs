@@ -150,8 +150,10 @@ fn transfer(text: &mut String, suite: &Suite) {
 
 fn row(text: &mut String, cell: &CellResult, names: &[&str]) {
     let headroom = cell.headroom().map(|share| 100.0 * share);
-    let headroom =
-        headroom.map_or_else(|| format::NONE.to_owned(), |share| format!("{share:.1} %"));
+    let headroom = headroom.map_or_else(
+        || format::NONE.to_owned(),
+        |share| format!("{share:.1} %").replace('-', "−"),
+    );
     _ = write!(text, "| {} | {headroom} |", cell.title);
     for name in names {
         let summary = cell.policies.iter().find(|p| p.entry.policy == *name);
