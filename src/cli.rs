@@ -4,6 +4,7 @@ mod bench;
 mod credence;
 mod error;
 mod eval;
+mod explain;
 mod infer;
 mod interrupt;
 mod npy;
@@ -98,6 +99,7 @@ impl Common {
 enum Command {
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
+    Explain(explain::ExplainArgs),
     Sim(sim::SimArgs),
     Trace(trace::TraceArgs),
     Tune(tune::TuneArgs),
@@ -140,6 +142,7 @@ fn run(cli: Cli) -> CliResult {
     match cli.command {
         Command::Train(args) => train::run(args, &common),
         Command::Eval(args) => eval::run(args, &common),
+        Command::Explain(args) => explain::run(args, &common),
         Command::Sim(args) => sim::run(args, &common),
         Command::Trace(args) => trace::run(args, &common),
         Command::Tune(args) => tune::run(args, &common),

@@ -22,7 +22,7 @@ pub use driver::{
 pub use low_level::{LowLevel, UnknownLowLevel};
 pub(crate) use meter::{FlowMeter, PortTotals};
 pub use objective::{Objective, ObjectiveError};
-pub use observation::{FEATURE_NAMES, FEATURES, HISTORY, Observation};
+pub use observation::{FEATURE_NAMES, FEATURES, HISTORY, LOG_RANGE, Observation};
 pub use privileged::{OCCUPANCY_FEATURE, PRIVILEGED, PRIVILEGED_NAMES, SENDER_FEATURES};
 
 use serde::{Deserialize, Serialize};

@@ -10,6 +10,6 @@ mod simulator;
 mod waits;
 
 pub use isolated::IsolatedFlow;
-pub use outcome::{FlowRecord, Outcome, Summary, TimelineRow};
+pub use outcome::{DropRow, FlowRecord, Outcome, Summary, TimelineRow};
 pub(crate) use packet::{MAX_SACK_BLOCKS, SackBlock, SackBlocks};
 pub use simulator::{FlowView, Pause, SimError, Simulator, Violation};

@@ -140,6 +140,16 @@ impl Contestant {
         }
     }
 
+    /// The network of a learned policy and the heuristic that it steers.
+    pub fn network(&self) -> Option<(&FastActor, LowLevel)> {
+        match &self.kind {
+            Kind::Learned {
+                actor, low_level, ..
+            } => Some((actor, *low_level)),
+            Kind::Rule(_) | Kind::Tuned(_) => None,
+        }
+    }
+
     /// Whether the policy removes packets that were admitted, which today's switches cannot do.
     pub fn pushes_out(&self, scenario: &Scenario) -> bool {
         match &self.kind {

@@ -3,11 +3,16 @@
 //! A figure has no background, draws its ink in `currentColor` and its series in colours that keep
 //! a contrast of 3 : 1 on white and on near-black, so that one drawing serves light, dark and print.
 
+mod axis;
 mod curves;
+mod explain;
 mod style;
 mod timeline;
 
-use crate::data::Evaluation;
+pub use explain::figures as of_explanation;
+pub(crate) use explain::share_of;
+
+use crate::data::{Entry, Evaluation};
 
 /// A figure that could not be drawn.
 #[derive(Debug, thiserror::Error)]
@@ -111,7 +116,10 @@ pub fn figures(evaluation: &Evaluation) -> Result<Vec<Figure>, FigureError> {
     figures.extend(curves::mean_ratio(evaluation)?);
     figures.extend(curves::tail_ratio(evaluation)?);
     figures.extend(curves::trigger_intervals(evaluation)?);
-    figures.extend(timeline::timelines(evaluation)?);
+    if let Some(timeline) = &evaluation.timeline {
+        let entries: Vec<&Entry> = evaluation.policies.iter().map(|p| &p.entry).collect();
+        figures.extend(timeline::timelines(timeline, &entries)?);
+    }
     Ok(figures)
 }
 

@@ -10,7 +10,7 @@ use crate::figures::Figure;
 use crate::format;
 use crate::verdict::{self, Tone, Verdict};
 
-const STYLE: &str = include_str!("html/report.css");
+pub(crate) const STYLE: &str = include_str!("html/report.css");
 
 /// The whole page.
 pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
@@ -105,7 +105,8 @@ fn finding(verdict: &Verdict) -> Markup {
     }
 }
 
-fn figure_grid(title: &str, figures: &[&Figure]) -> Markup {
+/// A section of figures side by side.
+pub(crate) fn figure_grid(title: &str, figures: &[&Figure]) -> Markup {
     html! {
         section {
             h2 { (title) }

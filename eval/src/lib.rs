@@ -4,11 +4,12 @@
 //! The modules follow the way of the numbers: a trace is run and becomes a
 //! [`TraceResult`], [`summary`] turns results into one line per policy with the
 //! help of [`stats`] and [`metric`], [`verdict`] into sentences, and [`table`], [`figures`] and [`html`] show
-//! them. [`output`] writes the files.
+//! them. [`output`] writes the files. [`explain`] looks into one learned policy.
 
 pub mod contestant;
 pub mod data;
 pub mod evaluate;
+pub mod explain;
 pub mod figures;
 pub mod format;
 pub mod html;

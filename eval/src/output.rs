@@ -91,9 +91,13 @@ fn staging(folder: &Path) -> Result<PathBuf, OutputError> {
 /// As [`check_folder`], and when a file cannot be written. Nothing is left behind.
 pub fn write(evaluation: &Evaluation, folder: &Path, force: bool) -> Result<(), OutputError> {
     check_folder(folder, force)?;
-    let files = contents(evaluation)?;
+    write_files(&contents(evaluation)?, folder)
+}
+
+/// Puts the files, a name and its bytes each, into a folder that takes the place of `folder`.
+pub(crate) fn write_files(files: &[(String, Vec<u8>)], folder: &Path) -> Result<(), OutputError> {
     let staging = staging(folder)?;
-    let written = fill(&staging, &files).and_then(|()| install(&staging, folder));
+    let written = fill(&staging, files).and_then(|()| install(&staging, folder));
     if written.is_err() {
         // The first error is the one to report.
         let _ = fs::remove_dir_all(&staging);
@@ -147,14 +151,22 @@ fn install(staging: &Path, folder: &Path) -> Result<(), OutputError> {
     fs::remove_dir_all(&old).map_err(io_error(&old))
 }
 
-/// `report.json`: the whole evaluation.
-fn json(evaluation: &Evaluation) -> Result<Vec<u8>, OutputError> {
-    let mut text = serde_json::to_vec_pretty(evaluation).map_err(|e| OutputError::Encode {
-        name: "report.json",
+/// The contents of the JSON file `name`.
+pub(crate) fn pretty_json(
+    name: &'static str,
+    value: &impl serde::Serialize,
+) -> Result<Vec<u8>, OutputError> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|e| OutputError::Encode {
+        name,
         reason: e.to_string(),
     })?;
     text.push(b'\n');
     Ok(text)
+}
+
+/// `report.json`: the whole evaluation.
+fn json(evaluation: &Evaluation) -> Result<Vec<u8>, OutputError> {
+    pretty_json("report.json", evaluation)
 }
 
 /// The columns of `per_trace.csv`, in order.

@@ -31,9 +31,22 @@ pub fn timeline(
     let Some((numbered, simulated_s)) = busiest_trace(traces, results) else {
         return Ok(None);
     };
+    excerpt_of(scenario, &shown(contestants), numbered, simulated_s)
+}
+
+/// The excerpt of a trace of `simulated_s` seconds: where two ports are busiest under DT, which
+/// must be one of the policies shown, or there is none.
+///
+/// # Errors
+/// When a policy does not fit the scenario.
+pub fn excerpt_of(
+    scenario: &Scenario,
+    shown: &[&Contestant],
+    numbered: &NumberedTrace,
+    simulated_s: f64,
+) -> Result<Option<Timeline>, EvalError> {
     let bin = bin_width(scenario);
     let sample = sampling(scenario, bin, simulated_s);
-    let shown = shown(contestants);
     let rows: Result<Vec<Vec<TimelineRow>>, EvalError> = shown
         .par_iter()
         .map(|contestant| {

@@ -132,7 +132,8 @@ fn classify(error: EvalError) -> CliError {
     }
 }
 
-fn progress_bar(common: &Common) -> ProgressBar {
+/// A bar over simulations, hidden with `--quiet`.
+pub fn progress_bar(common: &Common) -> ProgressBar {
     if common.quiet {
         return ProgressBar::hidden();
     }

@@ -5,9 +5,10 @@ use std::fs;
 use crate::harness::Sandbox;
 
 /// Commands that read the checkpoint folder `c`.
-const READERS: [&str; 3] = [
+const READERS: [&str; 4] = [
     "sim --policy ndt:c",
     "eval --policy ndt:c --traces 1",
+    "explain --checkpoint c --traces 1 --out e",
     "infer --checkpoint c --observations obs.npy --out actions.npy",
 ];
 

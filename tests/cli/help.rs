@@ -2,9 +2,10 @@
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 9] = [
+const COMMANDS: [&str; 10] = [
     "train",
     "eval",
+    "explain",
     "sim",
     "trace",
     "infer",

@@ -6,6 +6,7 @@ mod checkpoints;
 mod credence;
 mod documents;
 mod evaluation;
+mod explanation;
 mod harness;
 mod help;
 mod inference;

@@ -397,6 +397,11 @@ impl ControlEnv {
         self.simulator.measure_waits();
     }
 
+    /// See [`Simulator::record_drops`].
+    pub fn record_drops(&mut self) {
+        self.simulator.record_drops();
+    }
+
     /// Records a timeline, see [`Simulator::record_timeline`].
     pub fn record_timeline(&mut self, interval: Time) {
         self.simulator.record_timeline(interval);

@@ -18,9 +18,10 @@ pub const FEATURE_NAMES: [&str; FEATURES] = [
     "elapsed: log(1 + t * C / (8 * beta)) / log(65), t in s, C in bit/s",
 ];
 
-/// Upper end of the logarithmic scale, in units of β (paper-free choice: at line rate an interval
-/// of 20 ms is 40 β, so a linear scale would lose the small values or the large ones).
-const LOG_RANGE: f64 = 65.0;
+/// Base of the logarithmic scale, which ends one below it, in units of β (paper-free choice: at line
+/// rate an interval of 20 ms is 40 β, so a linear scale would lose the small values or the large
+/// ones).
+pub const LOG_RANGE: f64 = 65.0;
 
 /// `log(1 + x)/log 65`, clipped to [0, 1]. Deterministic across platforms.
 pub(super) fn log_scaled(x: f64) -> f32 {

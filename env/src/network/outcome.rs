@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::switch::Loss;
 use crate::traffic::FlowSpec;
 use crate::units::Time;
 
@@ -43,6 +44,22 @@ pub struct TimelineRow {
     pub alpha: f64,
 }
 
+/// One lost packet, and the buffer as it was: without a packet that never entered it, and with one
+/// that was pushed out gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DropRow {
+    /// The instant, on the clock of the switch.
+    pub t: Time,
+    /// The port that the packet was for.
+    pub port: u32,
+    /// Bytes queued at that port.
+    pub queue_bytes: u64,
+    /// Bytes in the whole buffer.
+    pub occupancy_bytes: u64,
+    /// Why it was lost.
+    pub loss: Loss,
+}
+
 /// Everything a simulation yields.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -52,6 +69,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// Rows in order of time; empty unless asked for.
     pub timeline: Vec<TimelineRow>,
+    /// Lost packets in order of time; empty unless asked for.
+    pub drops: Vec<DropRow>,
     /// Time between consecutive decisions, picoseconds; empty without a control loop.
     pub trigger_intervals_ps: Vec<u64>,
 }

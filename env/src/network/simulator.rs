@@ -24,7 +24,7 @@ use flow::{Flow, Roster, flows_in_start_order};
 use super::event::{Cause, Causes, Delays, EventQueue, Irregular, LAST_INSTANT, Timer, source};
 use super::host::Host;
 use super::isolated::IsolatedFlow;
-use super::outcome::TimelineRow;
+use super::outcome::{DropRow, TimelineRow};
 use super::packet::{Packet, PacketQueue, PacketStore, SackStore, SizeClass};
 use super::waits::Waits;
 use crate::control::FlowMeter;
@@ -161,6 +161,7 @@ pub struct Simulator<P = AnyPolicy> {
     /// The alarm that has just rung.
     rung: Option<u64>,
     timeline: Option<Box<TimelineRecorder>>,
+    drops: Option<Vec<DropRow>>,
 }
 
 #[derive(Clone, Debug)]
@@ -271,6 +272,7 @@ impl<P: Policy> Simulator<P> {
             meter: None,
             rung: None,
             timeline: None,
+            drops: None,
         };
         simulator.schedule_next_start();
         Ok(simulator)

@@ -10,13 +10,14 @@ use crate::data::{Evaluation, TraceResult};
 use crate::format;
 
 /// The height of the plot without its legend.
-const PLOT: u32 = 300;
+pub(super) const PLOT: u32 = 300;
 /// Ratios above this leave the figure: a policy ten times worse would flatten all others.
 const RATIO_CEILING: f64 = 2.5;
 
-struct Curve {
-    key: Key,
-    points: Vec<(f64, f64)>,
+/// One line of a figure.
+pub(super) struct Curve {
+    pub(super) key: Key,
+    pub(super) points: Vec<(f64, f64)>,
 }
 
 fn curves(
@@ -50,7 +51,7 @@ fn curves(
 
 /// A logarithmic axis with ticks at 1, 2 and 5 in each decade, or at the decades where there are
 /// many: the library marks decades only, of which there is often just one.
-fn logarithmic(least: f64, most: f64) -> WithKeyPoints<LogCoord<f64>> {
+pub(super) fn logarithmic(least: f64, most: f64) -> WithKeyPoints<LogCoord<f64>> {
     let least = least.max(1e-6);
     let decades = (most / least).log10();
     let steps: &[f64] = if decades > 2.5 {
@@ -65,7 +66,7 @@ fn logarithmic(least: f64, most: f64) -> WithKeyPoints<LogCoord<f64>> {
 }
 
 /// The points of a distribution function that rises at each value.
-fn steps(points: &[(f64, f64)], rise: f64) -> Vec<(f64, f64)> {
+pub(super) fn steps(points: &[(f64, f64)], rise: f64) -> Vec<(f64, f64)> {
     points
         .iter()
         .flat_map(|&(value, share)| [(value, share - rise), (value, share)])
@@ -95,8 +96,9 @@ pub fn mean_fct_cdf(evaluation: &Evaluation) -> Result<Option<Figure>, FigureErr
         listed(evaluation, |r| r.mean_fct_ms, " ms"),
     );
     let axes = Axes {
-        x: "mean FCT of a trace, ms (log scale)",
+        x: "mean FCT of a trace, ms (log scale)".to_owned(),
         y: "share of traces",
+        x_tick: format::tick,
     };
     plot(
         "cdf-mean-fct",
@@ -114,8 +116,9 @@ pub fn mean_fct_cdf(evaluation: &Evaluation) -> Result<Option<Figure>, FigureErr
 /// Ratio of mean FCTs to DT per trace, sorted (Fig. 8b).
 pub fn mean_ratio(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
     let axes = Axes {
-        x: "traces, each policy sorted, %",
+        x: "traces, each policy sorted, %".to_owned(),
         y: "mean FCT / mean FCT of DT",
+        x_tick: format::tick,
     };
     sorted_ratios(
         evaluation,
@@ -129,8 +132,9 @@ pub fn mean_ratio(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError
 /// Ratio of 99th percentiles to DT per trace, sorted (Fig. 8c).
 pub fn tail_ratio(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
     let axes = Axes {
-        x: "traces, each policy sorted, %",
+        x: "traces, each policy sorted, %".to_owned(),
         y: "p99 FCT / p99 FCT of DT",
+        x_tick: format::tick,
     };
     sorted_ratios(
         evaluation,
@@ -236,8 +240,9 @@ pub fn trigger_intervals(evaluation: &Evaluation) -> Result<Option<Figure>, Figu
         medians.collect::<Vec<_>>().join(", "),
     );
     let axes = Axes {
-        x: "time between decisions, ms (log scale)",
+        x: "time between decisions, ms (log scale)".to_owned(),
         y: "share of decisions",
+        x_tick: format::tick,
     };
     plot(
         "trigger-intervals",
@@ -265,16 +270,19 @@ fn listed(evaluation: &Evaluation, value: fn(&TraceResult) -> Option<f64>, unit:
     medians.collect::<Vec<_>>().join(", ")
 }
 
-struct Axes {
-    x: &'static str,
-    y: &'static str,
+/// What stands at the axes.
+pub(super) struct Axes {
+    pub(super) x: String,
+    pub(super) y: &'static str,
+    /// A value of the horizontal axis as text.
+    pub(super) x_tick: fn(f64) -> String,
 }
 
 #[expect(
     clippy::too_many_arguments,
     reason = "one call per figure, each argument a part of it"
 )]
-fn plot<X, Y>(
+pub(super) fn plot<X, Y>(
     name: &str,
     title: &str,
     description: String,
@@ -333,7 +341,7 @@ where
         .y_desc(axes.y)
         .x_labels(6)
         .y_labels(6)
-        .x_label_formatter(&tick)
+        .x_label_formatter(&|value: &f64| (axes.x_tick)(*value))
         .y_label_formatter(&tick)
         .label_style(style::label(TYPE))
         .axis_desc_style(style::label(TYPE))

@@ -69,6 +69,15 @@ pub fn stroke(policy: &str, role: Role, index: usize) -> Stroke {
     }
 }
 
+/// The stroke of the curve `index` of a figure whose curves are not policies.
+pub fn series(index: usize) -> Stroke {
+    Stroke {
+        colour: [BLUE, ORANGE, GREEN, PURPLE][index % 4],
+        width: 2,
+        dash: None,
+    }
+}
+
 /// Draws on a canvas of the given size into `svg`.
 pub fn paint(svg: &mut String, size: (u32, u32), draw: impl FnOnce(&Canvas) -> Drawn) -> Drawn {
     let canvas = SVGBackend::with_string(svg, size).into_drawing_area();

@@ -7,7 +7,7 @@ use plotters::prelude::*;
 
 use super::style::{self, Canvas, Drawn, text};
 use super::{Figure, FigureError, draw};
-use crate::data::{Evaluation, Role, Timeline, TimelineSeries};
+use crate::data::{Entry, Role, Timeline, TimelineSeries};
 use crate::format;
 use crate::verdict::short_name;
 
@@ -15,19 +15,17 @@ const PANEL: u32 = 150;
 const FOOT: u32 = 44;
 const TYPE: u32 = style::TYPE;
 
-/// One figure per port, one panel per policy.
-pub fn timelines(evaluation: &Evaluation) -> Result<Vec<Figure>, FigureError> {
-    let Some(timeline) = &evaluation.timeline else {
-        return Ok(Vec::new());
-    };
+/// One figure per port, one panel per policy; `entries` are the policies in the order that colours
+/// follow.
+pub fn timelines(timeline: &Timeline, entries: &[&Entry]) -> Result<Vec<Figure>, FigureError> {
     let ports: BTreeSet<u32> = timeline.series.iter().map(|series| series.port).collect();
     ports
         .into_iter()
-        .map(|port| of_port(evaluation, timeline, port))
+        .map(|port| of_port(entries, timeline, port))
         .collect()
 }
 
-fn of_port(evaluation: &Evaluation, timeline: &Timeline, port: u32) -> Result<Figure, FigureError> {
+fn of_port(entries: &[&Entry], timeline: &Timeline, port: u32) -> Result<Figure, FigureError> {
     let series: Vec<&TimelineSeries> = timeline.series.iter().filter(|s| s.port == port).collect();
     let longest = series
         .iter()
@@ -58,7 +56,7 @@ fn of_port(evaluation: &Evaluation, timeline: &Timeline, port: u32) -> Result<Fi
             for (index, series) in series.iter().enumerate() {
                 let last = index + 1 == names.len();
                 let (panel, below) = rest.split_vertically(if last { PANEL + FOOT } else { PANEL });
-                let stroke = policy_stroke(evaluation, &series.policy);
+                let stroke = policy_stroke(entries, &series.policy);
                 draw_panel(&panel, timeline, series, top_kb, last, stroke)?;
                 rest = below;
             }
@@ -67,16 +65,10 @@ fn of_port(evaluation: &Evaluation, timeline: &Timeline, port: u32) -> Result<Fi
     )
 }
 
-fn policy_stroke(evaluation: &Evaluation, policy: &str) -> style::Stroke {
-    let index = evaluation
-        .policies
-        .iter()
-        .position(|p| p.entry.policy == policy)
-        .unwrap_or(0);
-    let role = evaluation
-        .policy(policy)
-        .map_or(Role::Heuristic, |p| p.entry.role);
-    style::stroke(policy, role, index)
+fn policy_stroke(entries: &[&Entry], policy: &str) -> style::Stroke {
+    let index = entries.iter().position(|entry| entry.policy == policy);
+    let role = index.map_or(Role::Heuristic, |index| entries[index].role);
+    style::stroke(policy, role, index.unwrap_or(0))
 }
 
 fn draw_panel(

@@ -129,6 +129,11 @@ impl<P: Policy> Simulator<P> {
         }));
     }
 
+    /// Records every lost packet from now on.
+    pub fn record_drops(&mut self) {
+        self.drops.get_or_insert_default();
+    }
+
     /// Measures how long packets wait in the switch, for
     /// [`Summary::p99_queueing_delay_us`]; to be called before the run.
     pub fn measure_waits(&mut self) {
@@ -166,7 +171,7 @@ impl<P: Policy> Simulator<P> {
         }
     }
 
-    /// Records and aggregates as of now. The timeline is handed over.
+    /// Records and aggregates as of now. The timeline and the drops are handed over.
     pub fn outcome(&mut self) -> Outcome {
         let records = self.records();
         let wall_s = self.wall.as_secs_f64();
@@ -205,6 +210,7 @@ impl<P: Policy> Simulator<P> {
                 .take()
                 .map(|recorder| recorder.rows)
                 .unwrap_or_default(),
+            drops: self.drops.take().unwrap_or_default(),
             trigger_intervals_ps: Vec::new(),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Simulator;
 use crate::network::event::Subject;
+use crate::network::outcome::DropRow;
 use crate::network::packet::{NO_PACKET, Packet, PacketId, PacketKind};
 use crate::switch::{Loss, PacketView, Policy, Verdict, View};
 
@@ -140,6 +141,15 @@ impl<P: Policy> Simulator<P> {
             now: self.switch_now(),
             rate: self.rate,
         };
+        if let Some(drops) = &mut self.drops {
+            drops.push(DropRow {
+                t: view.now,
+                port: seen.port as u32,
+                queue_bytes: self.buffer.port(seen.port),
+                occupancy_bytes: self.buffer.occupancy(),
+                loss,
+            });
+        }
         self.policy.on_drop(view, seen, loss);
     }
 

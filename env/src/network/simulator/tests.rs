@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::scenario::{RangeU32, Recovery};
-use crate::switch::PolicySpec;
+use crate::switch::{Loss, PolicySpec};
 use crate::traffic::FlowSpec;
 
 fn flow(id: u64, src: u32, dst: u32, start_ns: u64, size: u64) -> FlowSpec {
@@ -365,6 +365,37 @@ proptest! {
         }
         for record in simulator.outcome().records {
             prop_assert!(record.slowdown.is_some_and(|slowdown| slowdown >= 1.0));
+        }
+    }
+}
+
+/// Complete sharing drops where the buffer has no room, static thresholds where the port has none.
+#[test]
+fn recorded_drops_show_the_buffer_at_the_loss() {
+    let scenario = Scenario {
+        buffer_bytes: 100_000,
+        ..Scenario::default()
+    };
+    let flows = (0..8).map(|src| flow(src, src as u32, 9, 0, 200_000));
+    let trace = trace(flows.collect());
+    let packet = scenario.full_packet_bytes();
+    for (policy, limit, loss) in [
+        ("cs", scenario.buffer_bytes, Loss::Full),
+        ("st", scenario.buffer_bytes / 16, Loss::Refused),
+    ] {
+        let mut simulator = simulator(&scenario, policy, &trace);
+        simulator.record_drops();
+        let outcome = simulator.run();
+        assert_eq!(outcome.drops.len() as u64, outcome.summary.drops);
+        assert!(outcome.drops.len() > 10, "{policy}");
+        assert!(outcome.drops.is_sorted_by_key(|row| row.t));
+        for row in outcome.drops.iter().filter(|row| row.port == 9) {
+            assert_eq!(row.loss, loss, "{policy}");
+            let full = match loss {
+                Loss::Full => row.occupancy_bytes,
+                _ => row.queue_bytes,
+            };
+            assert!(full <= limit && full + packet > limit, "{policy} {row:?}");
         }
     }
 }

@@ -1,0 +1,346 @@
+//! What a learned policy has learned: what its decisions depend on, how queues and thresholds meet
+//! in an in-cast, how full the buffer is when packets are lost, and whether decisions come in time.
+//!
+//! Everything is measured on validation traces, which training has not learned from; the traces of
+//! the test split stay unseen.
+
+mod cost;
+mod dependence;
+mod drops;
+mod page;
+mod watch;
+
+pub use cost::{Inference, RateIntervals};
+pub use dependence::{
+    Dependence, DependenceCurve, Factor, Observations, Population, Steps, dependences,
+};
+pub use drops::DropOccupancy;
+pub use watch::{AlphaCounts, Watched, watch};
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use bufgym_env::control::LowLevel;
+use bufgym_env::network::SimError;
+use bufgym_env::rng::{self, Split};
+use bufgym_env::scenario::{Scenario, ScenarioError};
+use bufgym_env::switch::PolicySpec;
+use bufgym_models::FastActor;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::contestant::Contestant;
+use crate::data::{BASELINE, Entry, ScenarioFacts, Timeline, Timing};
+use crate::evaluate::{EvalError, NumberedTrace, OnProgress, Progress, split_traces};
+use crate::figures;
+use crate::output::{self, OutputError};
+use crate::window;
+
+/// Names the file format in `explain.json`.
+pub const FORMAT: &str = "bufgym-explanation";
+/// Raised when a field changes its meaning; added fields do not raise it.
+pub const VERSION: u32 = 1;
+/// Traces unless told otherwise.
+pub const TRACES: u64 = 16;
+/// The preset of the in-cast (§VI-D of the NDT paper, Fig. 10).
+pub const INCAST: &str = "ndt-4to2-incast";
+/// The rules whose drops stand beside those of the policy (Fig. 11).
+pub const RULES: [&str; 4] = ["cs", "st", "dt", "edt"];
+
+/// Observations kept of each trace.
+const KEPT: usize = 256;
+/// Decisions of one port each that a dependence is averaged over, for each population.
+const SAMPLES: u64 = 1024;
+
+/// What to explain and on what.
+#[derive(Clone, Debug)]
+pub struct ExplainConfig {
+    /// Switch, transport and traffic.
+    pub scenario: Scenario,
+    /// A learned policy.
+    pub contestant: Contestant,
+    /// Validation traces, at least 1.
+    pub traces: u64,
+    /// Seed from which the seeds of the traces follow.
+    pub seed: u64,
+}
+
+/// Why there is no explanation.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// As in an evaluation.
+    #[error(transparent)]
+    Eval(#[from] EvalError),
+    /// The in-cast's preset is broken.
+    #[error(transparent)]
+    Preset(#[from] ScenarioError),
+    /// Rules have nothing to explain.
+    #[error("policy {0} is a rule: only learned policies can be explained")]
+    NotLearned(String),
+    /// No trigger fired.
+    #[error(
+        "the policy was never asked for a decision on {0} validation traces: raise `load`, `flows` or the number of traces"
+    )]
+    NoDecisions(u64),
+}
+
+/// An explanation. All but [`Explanation::timing`] and [`Explanation::inference`] is the same for the
+/// same seed, whatever the number of threads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// [`FORMAT`].
+    pub format: String,
+    /// [`VERSION`].
+    pub version: u32,
+    /// Program and version.
+    pub software: String,
+    /// The policy.
+    #[serde(flatten)]
+    pub entry: Entry,
+    /// Where the traces come from.
+    pub scenario: ScenarioFacts,
+    /// Bytes of the buffer per port, β, in which volumes are measured.
+    pub beta_bytes: u64,
+    /// Time to send β at line rate, milliseconds: the unit of the time since the last decision.
+    pub drain_ms: f64,
+    /// Of which split the traces are.
+    pub split: String,
+    /// Seed of the traces.
+    pub seed: u64,
+    /// Number of traces.
+    pub traces: u64,
+    /// Decisions of the policy on them.
+    pub decisions: u64,
+    /// What the decided α depends on.
+    pub dependences: Vec<Dependence>,
+    /// How often each α was decided.
+    pub alphas: AlphaCounts,
+    /// The in-cast's scenario.
+    pub incast: ScenarioFacts,
+    /// Queue and threshold in the in-cast; none when nothing is dropped there.
+    pub timeline: Option<Timeline>,
+    /// Occupancy at drops, the policy first, then the rules.
+    pub drops: Vec<DropOccupancy>,
+    /// Time between decisions at several line rates.
+    pub intervals: Vec<RateIntervals>,
+    /// Time of a decision on this machine.
+    pub inference: Inference,
+    /// What else depends on the machine.
+    pub timing: Timing,
+}
+
+/// Watches the policy on validation traces and measures what it depends on.
+///
+/// # Errors
+/// When the policy is not learned or never asked, when the scenario makes no sense, or when there
+/// is no trace.
+pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanation, ExplainError> {
+    let start = Instant::now();
+    let contestant = &config.contestant;
+    let Some((actor, low_level)) = contestant.network() else {
+        return Err(ExplainError::NotLearned(contestant.name().to_owned()));
+    };
+    let scenario = &config.scenario;
+    let traces = split_traces(scenario, Split::Validation, config.seed, config.traces)?;
+    if traces.is_empty() {
+        return Err(EvalError::NoTraces.into());
+    }
+    let study = Study {
+        name: contestant.name(),
+        actor,
+        low_level,
+        seed: config.seed,
+        done: AtomicUsize::new(0),
+        total: traces.len() * (1 + RULES.len() + cost::RATES_BPS.len()),
+        progress,
+    };
+    let watched = study.policy(scenario, &traces, KEPT)?;
+    if watched.decisions == 0 {
+        return Err(ExplainError::NoDecisions(config.traces));
+    }
+    let entry = contestant.entry();
+    let capacity = scenario.buffer_bytes;
+    let mut drops = vec![DropOccupancy::of(&entry, &watched.drops, capacity)];
+    drops.extend(study.rules(scenario, &traces)?);
+    let intervals = study.intervals(config)?;
+    let incast = Scenario::preset(INCAST)?;
+    let inference = Inference::measure(actor, &watched.observations, &intervals);
+    let beta = (capacity / u64::from(scenario.ports.max(1))).max(1);
+    Ok(Explanation {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        software: concat!("bufgym ", env!("CARGO_PKG_VERSION")).to_owned(),
+        scenario: ScenarioFacts::of(scenario),
+        beta_bytes: beta,
+        drain_ms: 8e3 * beta as f64 / scenario.rate_bps as f64,
+        split: Split::Validation.to_string(),
+        seed: config.seed,
+        traces: config.traces,
+        decisions: watched.decisions,
+        dependences: dependences(actor, &watched.observations, SAMPLES, config.seed),
+        alphas: watched.alphas,
+        timeline: incast_timeline(contestant, &incast, config.seed)?,
+        incast: ScenarioFacts::of(&incast),
+        drops,
+        intervals: intervals.into_iter().map(|(summary, _)| summary).collect(),
+        inference,
+        entry,
+        timing: Timing {
+            wall_s: start.elapsed().as_secs_f64(),
+            threads: rayon::current_num_threads(),
+        },
+    })
+}
+
+/// The simulations of an explanation.
+struct Study<'a> {
+    name: &'a str,
+    actor: &'a FastActor,
+    low_level: LowLevel,
+    seed: u64,
+    done: AtomicUsize,
+    total: usize,
+    progress: OnProgress<'a>,
+}
+
+impl Study<'_> {
+    fn finished(&self, policy: &str, trace: u64) {
+        (self.progress)(Progress {
+            done: self.done.fetch_add(1, Ordering::Relaxed) + 1,
+            total: self.total,
+            policy,
+            trace,
+        });
+    }
+
+    /// The policy on every trace, as one; up to `kept` observations of each.
+    fn policy(
+        &self,
+        scenario: &Scenario,
+        traces: &[NumberedTrace],
+        kept: usize,
+    ) -> Result<Watched, EvalError> {
+        let runs: Result<Vec<Watched>, EvalError> = traces
+            .par_iter()
+            .map(|numbered| {
+                let mut actor = self.actor.clone();
+                let mut chance = rng::stream(self.seed, "explain observations", numbered.index);
+                let run = watch(
+                    scenario,
+                    &numbered.trace,
+                    &mut actor,
+                    self.low_level,
+                    kept,
+                    &mut chance,
+                );
+                self.finished(self.name, numbered.index);
+                run.map_err(|source| simulation(self.name, numbered, source))
+            })
+            .collect();
+        let mut all = Watched::new(scenario);
+        runs?.into_iter().for_each(|run| all.append(run));
+        Ok(all)
+    }
+
+    /// Where the rules drop, on the same traces.
+    fn rules(
+        &self,
+        scenario: &Scenario,
+        traces: &[NumberedTrace],
+    ) -> Result<Vec<DropOccupancy>, EvalError> {
+        let of_rule = |name: &str| {
+            let spec = PolicySpec::named(name);
+            let rows: Result<Vec<_>, EvalError> = traces
+                .par_iter()
+                .map(|numbered| {
+                    let rows = drops::of_rule(&spec, scenario, &numbered.trace);
+                    self.finished(name, numbered.index);
+                    rows.map_err(|source| simulation(name, numbered, source))
+                })
+                .collect();
+            let entry = Contestant::rule(spec).entry();
+            Ok(DropOccupancy::of(
+                &entry,
+                &rows?.concat(),
+                scenario.buffer_bytes,
+            ))
+        };
+        RULES.into_iter().map(of_rule).collect()
+    }
+
+    /// The time between decisions at each line rate, with the sorted intervals in microseconds.
+    fn intervals(
+        &self,
+        config: &ExplainConfig,
+    ) -> Result<Vec<(RateIntervals, Vec<f64>)>, EvalError> {
+        let at_rate = |rate_bps: u64| {
+            let scenario = Scenario {
+                rate_bps,
+                ..config.scenario.clone()
+            };
+            let traces = split_traces(&scenario, Split::Validation, config.seed, config.traces)?;
+            let watched = self.policy(&scenario, &traces, 0)?;
+            Ok(RateIntervals::of(rate_bps, &watched.intervals_ps))
+        };
+        cost::RATES_BPS.into_iter().map(at_rate).collect()
+    }
+}
+
+fn simulation(policy: &str, numbered: &NumberedTrace, source: SimError) -> EvalError {
+    EvalError::Simulation {
+        policy: policy.to_owned(),
+        trace: numbered.index,
+        source: Box::new(source),
+    }
+}
+
+/// Complete sharing, DT and the policy on the first validation trace of the in-cast.
+fn incast_timeline(
+    contestant: &Contestant,
+    incast: &Scenario,
+    seed: u64,
+) -> Result<Option<Timeline>, EvalError> {
+    let traces = split_traces(incast, Split::Validation, seed, 1)?;
+    let Some(numbered) = traces.first() else {
+        return Ok(None);
+    };
+    let baseline = Contestant::baseline();
+    let sharing = Contestant::rule(PolicySpec::named("cs"));
+    let outcome = baseline.run(incast, &numbered.trace, None);
+    let outcome = outcome.map_err(|source| simulation(BASELINE, numbered, source))?;
+    window::excerpt_of(
+        incast,
+        &[&sharing, &baseline, contestant],
+        numbered,
+        outcome.summary.simulated_s,
+    )
+}
+
+/// Writes `explain.html`, `explain.json` and the figures as the content of `folder`.
+///
+/// # Errors
+/// When the folder is not empty and `force` is not set, when a file cannot be written or a figure
+/// not be drawn. Nothing is left behind.
+pub fn write(explanation: &Explanation, folder: &Path, force: bool) -> Result<(), OutputError> {
+    output::check_folder(folder, force)?;
+    let figures = figures::of_explanation(explanation)?;
+    let json = output::pretty_json("explain.json", explanation)?;
+    let mut files = vec![
+        (
+            "explain.html".to_owned(),
+            page::render(explanation, &figures).into_bytes(),
+        ),
+        ("explain.json".to_owned(), json),
+    ];
+    let drawings = figures
+        .iter()
+        .map(|f| (format!("{}.svg", f.name), f.standalone().into_bytes()));
+    files.extend(drawings);
+    output::write_files(&files, folder)
+}
+
+/// The findings in words, the most important first.
+pub fn findings(explanation: &Explanation) -> Vec<String> {
+    page::findings(explanation)
+}

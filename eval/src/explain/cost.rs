@@ -1,0 +1,123 @@
+//! Whether a decision is ready before the next one is due (Fig. 12b of the NDT paper).
+
+use std::time::Instant;
+
+use bufgym_env::control::Controller as _;
+use bufgym_models::FastActor;
+use serde::{Deserialize, Serialize};
+
+use super::dependence::Observations;
+use super::drops::percentiles;
+use crate::stats;
+
+/// Line rates at which the time between decisions is measured, bits per second.
+pub(super) const RATES_BPS: [u64; 3] = [1_000_000_000, 10_000_000_000, 100_000_000_000];
+
+/// Forward passes that are timed.
+const PASSES: usize = 5_000;
+/// Forward passes before, so that weights and code are in the caches.
+const WARM_UP: usize = 200;
+
+/// The time between decisions at one line rate, over all traces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateIntervals {
+    /// Line rate of every port, bits per second.
+    pub rate_bps: u64,
+    /// Intervals counted.
+    pub count: u64,
+    /// Nearest-rank percentiles 0, 0.5, …, 100 in microseconds; empty without intervals.
+    pub percentiles_us: Vec<f64>,
+}
+
+impl RateIntervals {
+    /// Summarises intervals, and returns them sorted, in microseconds.
+    pub(super) fn of(rate_bps: u64, intervals_ps: &[u64]) -> (RateIntervals, Vec<f64>) {
+        let mut us: Vec<f64> = intervals_ps.iter().map(|ps| *ps as f64 * 1e-6).collect();
+        us.sort_by(f64::total_cmp);
+        let summary = RateIntervals {
+            rate_bps,
+            count: us.len() as u64,
+            percentiles_us: percentiles(us.clone()),
+        };
+        (summary, us)
+    }
+
+    /// The median in microseconds.
+    pub fn median_us(&self) -> Option<f64> {
+        self.percentiles_us
+            .get(self.percentiles_us.len() / 2)
+            .copied()
+    }
+}
+
+/// The time that one decision takes on this machine, on one thread, for all ports together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Inference {
+    /// Ports decided about at once.
+    pub ports: usize,
+    /// Forward passes timed, over recorded observations in turn.
+    pub passes: usize,
+    /// Median, microseconds.
+    pub median_us: f64,
+    /// 99th percentile, microseconds.
+    pub p99_us: f64,
+    /// Share of the intervals shorter than the median, one for each line rate; none where there is no
+    /// interval.
+    pub shorter_intervals: Vec<Option<f64>>,
+}
+
+impl Inference {
+    /// Times the network on recorded observations.
+    pub(super) fn measure(
+        actor: &FastActor,
+        observations: &Observations,
+        intervals: &[(RateIntervals, Vec<f64>)],
+    ) -> Inference {
+        let mut actor = actor.clone();
+        let mut action = vec![0.0; observations.ports];
+        let mut times: Vec<f64> = (0..WARM_UP + PASSES)
+            .map(|pass| {
+                let observation = observations.get(pass % observations.count().max(1));
+                let begun = Instant::now();
+                actor.act(observation, observations.ports, &mut action);
+                begun.elapsed().as_secs_f64() * 1e6
+            })
+            .skip(WARM_UP)
+            .collect();
+        times.sort_by(f64::total_cmp);
+        let percentile = |q: f64| stats::nearest_rank(&times, q).unwrap_or(f64::NAN);
+        let median_us = percentile(0.5);
+        Inference {
+            ports: observations.ports,
+            passes: times.len(),
+            median_us,
+            p99_us: percentile(0.99),
+            shorter_intervals: intervals
+                .iter()
+                .map(|(_, us)| share_below(us, median_us))
+                .collect(),
+        }
+    }
+}
+
+/// The share of the sorted values that are below `limit`.
+fn share_below(sorted: &[f64], limit: f64) -> Option<f64> {
+    let below = sorted.partition_point(|value| *value < limit);
+    (!sorted.is_empty()).then(|| below as f64 / sorted.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_in_microseconds() {
+        let (summary, sorted) = RateIntervals::of(1, &[3_000_000, 1_000_000, 2_000_000]);
+        assert_eq!(sorted, [1.0, 2.0, 3.0]);
+        assert_eq!(summary.median_us(), Some(2.0));
+        assert_eq!(share_below(&sorted, 2.0), Some(1.0 / 3.0));
+        assert_eq!(share_below(&sorted, 9.0), Some(1.0));
+        assert_eq!(share_below(&[], 9.0), None);
+        assert_eq!(RateIntervals::of(1, &[]).0.median_us(), None);
+    }
+}

@@ -1,0 +1,483 @@
+//! Partial dependence of the decided α (Friedman, "Greedy Function Approximation", 2001, §8.2): one
+//! feature of one port takes a value while everything else stays as it was observed, and the
+//! decision is averaged over decisions and ports.
+
+use bufgym_env::control::{Controller, FEATURES, HISTORY, INITIAL_INDEX, action_index};
+use bufgym_env::rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::stats;
+
+/// Values that take the feature's place, from 0 to 1 in equal steps.
+const GRID: usize = 17;
+
+/// Values in one port's observation.
+const HISTORY_VALUES: usize = HISTORY * FEATURES;
+
+/// What is varied. All values are on the observation's own scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Factor {
+    /// The port's queue, as a share of the buffer.
+    Queue,
+    /// Bytes enqueued at the port since the last decision.
+    Enqueued,
+    /// Bytes dropped at the port since the last decision.
+    Dropped,
+    /// Time since the last decision, which is the same at all ports and replaced at all.
+    Elapsed,
+    /// Bytes in all other ports' queues, as a share of the buffer: these queues are scaled alike, or
+    /// equal where all are empty.
+    OtherQueues,
+}
+
+impl Factor {
+    /// All of them.
+    pub const ALL: [Factor; 5] = [
+        Factor::Queue,
+        Factor::Enqueued,
+        Factor::Dropped,
+        Factor::Elapsed,
+        Factor::OtherQueues,
+    ];
+
+    /// In a few words.
+    pub fn label(self) -> &'static str {
+        match self {
+            Factor::Queue => "the port's queue",
+            Factor::Enqueued => "bytes enqueued",
+            Factor::Dropped => "bytes dropped",
+            Factor::Elapsed => "time since the last decision",
+            Factor::OtherQueues => "the other ports' queues",
+        }
+    }
+
+    fn feature(self) -> usize {
+        match self {
+            Factor::Queue | Factor::OtherQueues => 0,
+            Factor::Enqueued => 1,
+            Factor::Dropped => 2,
+            Factor::Elapsed => 4,
+        }
+    }
+
+    /// What the observation shows of it at `step`.
+    fn value(self, observation: &[f32], port: usize, step: usize) -> f64 {
+        let at = |port: usize| f64::from(observation[place(port, step, self.feature())]);
+        match self {
+            Factor::OtherQueues => {
+                let ports = observation.len() / HISTORY_VALUES;
+                (0..ports).filter(|other| *other != port).map(at).sum()
+            }
+            _ => at(port),
+        }
+    }
+
+    /// Gives it a value at `step`.
+    fn replace(self, observation: &mut [f32], port: usize, step: usize, value: f64) {
+        let ports = observation.len() / HISTORY_VALUES;
+        let feature = self.feature();
+        match self {
+            Factor::Queue | Factor::Enqueued | Factor::Dropped => {
+                observation[place(port, step, feature)] = value as f32;
+            }
+            Factor::Elapsed => {
+                (0..ports).for_each(|p| observation[place(p, step, feature)] = value as f32);
+            }
+            Factor::OtherQueues => {
+                let sum = self.value(observation, port, step);
+                let equal = value / (ports - 1).max(1) as f64;
+                for other in (0..ports).filter(|other| *other != port) {
+                    let queue = &mut observation[place(other, step, feature)];
+                    *queue = match sum > 0.0 {
+                        true => (f64::from(*queue) * value / sum) as f32,
+                        false => equal as f32,
+                    };
+                }
+            }
+        }
+    }
+}
+
+fn place(port: usize, step: usize, feature: usize) -> usize {
+    port * HISTORY_VALUES + step * FEATURES + feature
+}
+
+/// Which ports are averaged over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Population {
+    /// All ports.
+    All,
+    /// Ports with at least one full packet queued.
+    Busy,
+}
+
+/// How much of the history is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Steps {
+    /// The newest value.
+    Newest,
+    /// All eight.
+    All,
+}
+
+/// Recorded observations of a switch.
+#[derive(Clone, Debug)]
+pub struct Observations {
+    /// Its ports.
+    pub ports: usize,
+    /// A port is busy from this value of its newest queue on.
+    pub busy_from: f32,
+    /// `[observations, ports, HISTORY, FEATURES]`.
+    pub values: Vec<f32>,
+}
+
+impl Observations {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.values.len() / self.width()
+    }
+
+    fn width(&self) -> usize {
+        self.ports * HISTORY_VALUES
+    }
+
+    /// Observation `index`, `[ports, HISTORY, FEATURES]`.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn get(&self, index: usize) -> &[f32] {
+        &self.values[index * self.width()..(index + 1) * self.width()]
+    }
+
+    /// Whether the port has a full packet queued.
+    pub fn is_busy(&self, observation: &[f32], port: usize) -> bool {
+        observation[place(port, HISTORY - 1, 0)] >= self.busy_from
+    }
+
+    /// Draws decisions of one port each, with replacement; none where the population is empty.
+    fn draw(
+        &self,
+        population: Population,
+        samples: u64,
+        chance: &mut Xoshiro256PlusPlus,
+    ) -> Vec<(usize, usize)> {
+        let pairs = (0..self.count()).flat_map(|index| (0..self.ports).map(move |p| (index, p)));
+        let members: Vec<(usize, usize)> = match population {
+            Population::All => pairs.collect(),
+            Population::Busy => pairs
+                .filter(|&(index, port)| self.is_busy(self.get(index), port))
+                .collect(),
+        };
+        if members.is_empty() {
+            return members;
+        }
+        let count = members.len() as u64;
+        (0..samples)
+            .map(|_| members[rng::below(chance, count) as usize])
+            .collect()
+    }
+}
+
+/// How the decided α depends on one factor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Dependence {
+    /// What is varied.
+    pub factor: Factor,
+    /// The values put in its place.
+    pub grid: Vec<f64>,
+    /// The averages.
+    pub curves: Vec<DependenceCurve>,
+}
+
+/// One average.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DependenceCurve {
+    /// Over which ports.
+    pub ports: Population,
+    /// Of which steps the value is replaced.
+    pub steps: Steps,
+    /// Decisions of one port averaged over.
+    pub samples: u64,
+    /// Mean of log2 α of that port, one for each value of the grid.
+    pub mean_log2_alpha: Vec<f64>,
+    /// The same with nothing replaced.
+    pub mean_as_observed: f64,
+    /// 5th, 50th and 95th percentile of the newest values that were observed: beyond these the curve
+    /// is an extrapolation.
+    pub observed: [f64; 3],
+}
+
+impl DependenceCurve {
+    /// From the first value of the grid to the last, in octaves of α.
+    pub fn change(&self) -> f64 {
+        let ends = self
+            .mean_log2_alpha
+            .first()
+            .zip(self.mean_log2_alpha.last());
+        ends.map_or(0.0, |(first, last)| last - first)
+    }
+}
+
+/// What `controller` decides when one factor takes another value, for every factor; `samples`
+/// decisions for each population. The same for any number of threads.
+///
+/// # Panics
+/// When there is no port.
+pub fn dependences<C: Controller + Clone + Send + Sync>(
+    controller: &C,
+    observations: &Observations,
+    samples: u64,
+    seed: u64,
+) -> Vec<Dependence> {
+    let mut chance = rng::stream(seed, "explain dependence", 0);
+    let drawn = [Population::All, Population::Busy].map(|population| {
+        (
+            population,
+            observations.draw(population, samples, &mut chance),
+        )
+    });
+    let grid: Vec<f64> = (0..GRID).map(|i| i as f64 / (GRID - 1) as f64).collect();
+    let alone = observations.ports < 2;
+    let factors = Factor::ALL
+        .into_iter()
+        .filter(|factor| !(alone && *factor == Factor::OtherQueues));
+    factors
+        .map(|factor| {
+            let populations = drawn.iter().filter(|(_, pairs)| !pairs.is_empty());
+            let curves = populations.flat_map(|(population, pairs)| {
+                [Steps::Newest, Steps::All].map(|steps| {
+                    let average = Average {
+                        observations,
+                        pairs,
+                        factor,
+                        steps,
+                    };
+                    average.curve(controller, *population, &grid)
+                })
+            });
+            Dependence {
+                factor,
+                curves: curves.collect(),
+                grid: grid.clone(),
+            }
+        })
+        .collect()
+}
+
+struct Average<'a> {
+    observations: &'a Observations,
+    /// Observation and port.
+    pairs: &'a [(usize, usize)],
+    factor: Factor,
+    steps: Steps,
+}
+
+impl Average<'_> {
+    fn curve<C: Controller + Clone + Send + Sync>(
+        &self,
+        controller: &C,
+        ports: Population,
+        grid: &[f64],
+    ) -> DependenceCurve {
+        // Sums of whole numbers do not depend on the order in which threads finish.
+        let sums = self
+            .pairs
+            .par_chunks(32)
+            .map(|pairs| self.sum(&mut controller.clone(), pairs, grid))
+            .reduce(
+                || vec![0; grid.len() + 1],
+                |a, b| a.iter().zip(&b).map(|(a, b)| a + b).collect(),
+            );
+        let count = self.pairs.len() as f64;
+        let mean = |sum: &u64| *sum as f64 / count - INITIAL_INDEX as f64;
+        let mut values: Vec<f64> = self
+            .pairs
+            .iter()
+            .map(|&(index, port)| {
+                let observation = self.observations.get(index);
+                self.factor.value(observation, port, HISTORY - 1)
+            })
+            .collect();
+        values.sort_by(f64::total_cmp);
+        let percentile = |q: f64| stats::nearest_rank(&values, q).unwrap_or(0.0);
+        DependenceCurve {
+            ports,
+            steps: self.steps,
+            samples: self.pairs.len() as u64,
+            mean_log2_alpha: sums[..grid.len()].iter().map(mean).collect(),
+            mean_as_observed: mean(&sums[grid.len()]),
+            observed: [0.05, 0.5, 0.95].map(percentile),
+        }
+    }
+
+    /// Sums of the indices of α: one for each value of the grid, and one with nothing replaced.
+    fn sum(
+        &self,
+        controller: &mut dyn Controller,
+        pairs: &[(usize, usize)],
+        grid: &[f64],
+    ) -> Vec<u64> {
+        let ports = self.observations.ports;
+        let mut action = vec![0.0; ports];
+        let mut sums = vec![0; grid.len() + 1];
+        let first = match self.steps {
+            Steps::Newest => HISTORY - 1,
+            Steps::All => 0,
+        };
+        for &(index, port) in pairs {
+            let original = self.observations.get(index);
+            for (value, sum) in grid.iter().zip(&mut sums) {
+                let mut changed = original.to_vec();
+                (first..HISTORY).for_each(|step| {
+                    self.factor.replace(&mut changed, port, step, *value);
+                });
+                controller.act(&changed, ports, &mut action);
+                *sum += action_index(action[port]) as u64;
+            }
+            controller.act(original, ports, &mut action);
+            sums[grid.len()] += action_index(action[port]) as u64;
+        }
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PORTS: usize = 3;
+
+    /// The action by a port's newest values and the sum of the others' queues.
+    type Rule = fn(own: &[f32], others: f32) -> f32;
+
+    #[derive(Clone)]
+    struct Known(Rule);
+
+    impl Controller for Known {
+        fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
+            let newest = |port: usize| {
+                let start = place(port, HISTORY - 1, 0);
+                &observation[start..start + FEATURES]
+            };
+            let total: f32 = (0..ports).map(|port| newest(port)[0]).sum();
+            for (port, action) in action.iter_mut().enumerate() {
+                *action = (self.0)(newest(port), total - newest(port)[0]);
+            }
+        }
+    }
+
+    /// Port 0 is always idle, the others have queues.
+    fn observations() -> Observations {
+        let mut chance = rng::stream(1, "test", 0);
+        let mut values = Vec::new();
+        for _ in 0..40 {
+            for port in 0..PORTS {
+                for _ in 0..HISTORY {
+                    let queue = rng::uniform(&mut chance) as f32 * 0.3;
+                    let queue = if port == 0 { 0.0 } else { queue + 0.02 };
+                    let other = rng::uniform(&mut chance) as f32;
+                    values.extend([queue, other, 0.0, 0.0, 0.5]);
+                }
+            }
+        }
+        Observations {
+            ports: PORTS,
+            busy_from: 0.01,
+            values,
+        }
+    }
+
+    fn of(controller: &Known) -> Vec<Dependence> {
+        dependences(controller, &observations(), 200, 1)
+    }
+
+    fn curve(dependences: &[Dependence], factor: Factor) -> &DependenceCurve {
+        let dependence = dependences.iter().find(|d| d.factor == factor).unwrap();
+        &dependence.curves[0]
+    }
+
+    #[test]
+    fn alpha_that_grows_with_the_queue_gives_a_rising_curve_and_flat_ones() {
+        let found = of(&Known(|own, _| 2.0 * own[0] - 1.0));
+        let queue = curve(&found, Factor::Queue);
+        assert!(queue.mean_log2_alpha.is_sorted());
+        assert_eq!(queue.mean_log2_alpha[0], -2.0);
+        assert_eq!(queue.mean_log2_alpha[GRID - 1], 5.0);
+        assert_eq!(queue.mean_log2_alpha[GRID / 2], 2.0, "a half is cell 4");
+        assert_eq!(queue.change(), 7.0);
+        for factor in [
+            Factor::Enqueued,
+            Factor::Dropped,
+            Factor::Elapsed,
+            Factor::OtherQueues,
+        ] {
+            let flat = curve(&found, factor);
+            assert_eq!(flat.change(), 0.0, "{factor:?}");
+            assert_eq!(flat.mean_log2_alpha[5], flat.mean_as_observed);
+        }
+    }
+
+    #[test]
+    fn a_falling_dependence_on_each_other_factor_is_found_there_alone() {
+        let cases: [(Factor, Rule); 4] = [
+            (Factor::Enqueued, |own, _| 1.0 - 2.0 * own[1]),
+            (Factor::Dropped, |own, _| 1.0 - 2.0 * own[2]),
+            (Factor::Elapsed, |own, _| 1.0 - 2.0 * own[4]),
+            (Factor::OtherQueues, |_, others| 1.0 - 2.0 * others),
+        ];
+        for (factor, rule) in cases {
+            let found = of(&Known(rule));
+            let falling = curve(&found, factor);
+            assert!(falling.mean_log2_alpha.is_sorted_by(|a, b| a >= b));
+            assert_eq!(falling.change(), -7.0, "{factor:?}");
+            assert_eq!(curve(&found, Factor::Queue).change(), 0.0, "{factor:?}");
+        }
+    }
+
+    #[test]
+    fn all_steps_matter_where_the_newest_does_not() {
+        #[derive(Clone)]
+        struct Oldest;
+        impl Controller for Oldest {
+            fn act(&mut self, observation: &[f32], _: usize, action: &mut [f32]) {
+                for (port, action) in action.iter_mut().enumerate() {
+                    *action = 2.0 * observation[place(port, 0, 0)] - 1.0;
+                }
+            }
+        }
+        let found = dependences(&Oldest, &observations(), 200, 1);
+        let curves = &found[0].curves;
+        assert_eq!(curves[0].steps, Steps::Newest);
+        assert_eq!(curves[0].change(), 0.0);
+        assert_eq!(curves[1].steps, Steps::All);
+        assert_eq!(curves[1].change(), 7.0);
+    }
+
+    #[test]
+    fn busy_ports_are_averaged_apart() {
+        let busy = |own: &[f32], _: f32| if own[0] > 0.0 { 1.0 } else { -1.0 };
+        let found = of(&Known(busy));
+        let elapsed = found.iter().find(|d| d.factor == Factor::Elapsed).unwrap();
+        let of_busy = elapsed.curves.iter().find(|c| c.ports == Population::Busy);
+        assert_eq!(of_busy.unwrap().mean_as_observed, 5.0);
+        let all = elapsed.curves[0].mean_as_observed;
+        assert!((all - (5.0 - 7.0 / 3.0)).abs() < 0.6, "{all}");
+    }
+
+    #[test]
+    fn a_single_port_has_no_others_and_an_idle_switch_no_busy_curve() {
+        let idle = Observations {
+            ports: 1,
+            busy_from: 0.01,
+            values: vec![0.0; HISTORY_VALUES],
+        };
+        let found = dependences(&Known(|_, _| 0.0), &idle, 10, 1);
+        assert_eq!(found.len(), 4);
+        assert!(found.iter().all(|d| d.curves.len() == 2));
+    }
+}

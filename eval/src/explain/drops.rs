@@ -1,0 +1,120 @@
+//! How full the port and the buffer are when a packet is lost (Fig. 11 of the NDT paper).
+
+use bufgym_env::network::{DropRow, SimError};
+use bufgym_env::scenario::Scenario;
+use bufgym_env::switch::{Loss, PolicySpec};
+use bufgym_env::traffic::Trace;
+use serde::{Deserialize, Serialize};
+
+use crate::data::Entry;
+use crate::stats;
+
+/// The distribution of the occupancy at the lost packets of one policy, over all traces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DropOccupancy {
+    /// The policy.
+    #[serde(flatten)]
+    pub entry: Entry,
+    /// Packets lost, acknowledgements included.
+    pub drops: u64,
+    /// Those among them that the buffer had no room for; the others were refused at a threshold.
+    pub buffer_full: u64,
+    /// Nearest-rank percentiles 0, 0.5, …, 100 of the queue of the packet's port, as a share of the
+    /// buffer; empty without drops.
+    pub port_share: Vec<f64>,
+    /// The same of the bytes in the whole buffer.
+    pub buffer_share: Vec<f64>,
+}
+
+impl DropOccupancy {
+    /// Summarises drops in a buffer of `capacity` bytes.
+    pub fn of(entry: &Entry, rows: &[DropRow], capacity: u64) -> DropOccupancy {
+        let shares = |bytes: fn(&DropRow) -> u64| {
+            let share = |row| bytes(row) as f64 / capacity as f64;
+            percentiles(rows.iter().map(share).collect())
+        };
+        DropOccupancy {
+            entry: entry.clone(),
+            drops: rows.len() as u64,
+            buffer_full: rows.iter().filter(|row| row.loss == Loss::Full).count() as u64,
+            port_share: shares(|row| row.queue_bytes),
+            buffer_share: shares(|row| row.occupancy_bytes),
+        }
+    }
+
+    /// The median of the port's share.
+    pub fn median_port_share(&self) -> Option<f64> {
+        self.port_share.get(self.port_share.len() / 2).copied()
+    }
+
+    /// The median of the buffer's share.
+    pub fn median_buffer_share(&self) -> Option<f64> {
+        self.buffer_share.get(self.buffer_share.len() / 2).copied()
+    }
+}
+
+/// Nearest-rank percentiles 0, 0.5, …, 100; none of nothing.
+pub(super) fn percentiles(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    let percentile = |half: u32| stats::nearest_rank(&values, f64::from(half) / 200.0);
+    (0..=200).filter_map(percentile).collect()
+}
+
+/// The packets that a rule loses on a trace.
+pub(super) fn of_rule(
+    rule: &PolicySpec,
+    scenario: &Scenario,
+    trace: &Trace,
+) -> Result<Vec<DropRow>, SimError> {
+    let mut simulator = rule.simulator(scenario, trace)?;
+    simulator.record_drops();
+    Ok(simulator.run().drops)
+}
+
+#[cfg(test)]
+mod tests {
+    use bufgym_env::units::Time;
+
+    use super::*;
+    use crate::Contestant;
+
+    #[test]
+    fn shares_of_the_port_and_of_the_buffer() {
+        let row = |queue_bytes, occupancy_bytes, loss| DropRow {
+            t: Time::ZERO,
+            port: 0,
+            queue_bytes,
+            occupancy_bytes,
+            loss,
+        };
+        let rows = [
+            row(500, 800, Loss::Refused),
+            row(100, 1000, Loss::Full),
+            row(200, 900, Loss::Refused),
+        ];
+        let found = DropOccupancy::of(&Contestant::baseline().entry(), &rows, 1000);
+        assert_eq!((found.drops, found.buffer_full), (3, 1));
+        assert_eq!(found.median_port_share(), Some(0.2));
+        assert_eq!(found.median_buffer_share(), Some(0.9));
+        assert_eq!((found.port_share[0], found.port_share[200]), (0.1, 0.5));
+        let none = DropOccupancy::of(&Contestant::baseline().entry(), &[], 1000);
+        assert_eq!(none.median_port_share(), None);
+        assert!(none.port_share.is_empty());
+    }
+
+    /// Static thresholds fill at most a port's share of the buffer.
+    #[test]
+    fn a_rule_drops_where_its_threshold_lies() {
+        let mut scenario = Scenario::default();
+        for change in ["flows=60", "active_ports=3", "buffer_bytes=320000"] {
+            scenario.set(change).unwrap();
+        }
+        let seed = bufgym_env::rng::trace_seed(bufgym_env::rng::Split::Validation, 1, 0);
+        let trace = bufgym_env::traffic::generate(&scenario, seed);
+        let rows = of_rule(&PolicySpec::named("st"), &scenario, &trace).unwrap();
+        let limit = 320_000 / 16;
+        assert!(!rows.is_empty());
+        assert!(rows.iter().all(|row| row.queue_bytes <= limit));
+        assert!(rows.iter().all(|row| row.queue_bytes + 1518 > limit));
+    }
+}

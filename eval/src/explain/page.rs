@@ -1,0 +1,394 @@
+//! The explanation as one HTML page that needs nothing else.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::{Dependence, DependenceCurve, Explanation, Population, Steps};
+use crate::figures::{Figure, share_of};
+use crate::format;
+use crate::html::{STYLE, figure_grid};
+use crate::verdict::short_name;
+
+/// The whole page.
+pub fn render(explanation: &Explanation, figures: &[Figure]) -> String {
+    let name = short_name(&explanation.entry.policy);
+    let of = |prefix: &str| -> Vec<&Figure> {
+        let chosen = figures.iter().filter(|f| f.name.starts_with(prefix));
+        chosen.collect()
+    };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content=(explanation.software);
+                title { "What " (name) " learned" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { "What " (name) " learned" }
+                    p { (what_was_watched(explanation)) }
+                }
+                main {
+                    ul class="findings" aria-label="Findings" {
+                        @for finding in findings(explanation) { li class="plain" { (finding) } }
+                    }
+                    (figure_grid("What the decided α depends on", &of("alpha-")))
+                    (on_dependence())
+                    (incast(explanation, &of("timeline-")))
+                    (figure_grid("How full the buffer is when packets are lost", &of("drops-")))
+                    (drops_table(explanation))
+                    (figure_grid("Whether decisions come in time", &of("decision-cost")))
+                    (cost_table(explanation))
+                    (setup(explanation))
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn what_was_watched(explanation: &Explanation) -> String {
+    format!(
+        "{} decisions on {} traces of {} ({} split, seed {}), from which training has not learned; \
+         weights may have been chosen by traces of that split.",
+        format::count(explanation.decisions),
+        explanation.traces,
+        explanation.scenario.name,
+        explanation.split,
+        explanation.seed,
+    )
+}
+
+/// The findings in words: what α depends on most, where packets are lost, what decisions cost.
+pub fn findings(explanation: &Explanation) -> Vec<String> {
+    let mut findings = Vec::new();
+    findings.extend(strongest(explanation));
+    findings.extend(weak(explanation));
+    findings.extend(where_lost(explanation));
+    findings.extend(in_time(explanation));
+    findings
+}
+
+/// The curve that findings are about: busy ports where there are any, the newest value.
+fn main_curve(dependence: &Dependence) -> Option<&DependenceCurve> {
+    let newest = dependence
+        .curves
+        .iter()
+        .filter(|c| c.steps == Steps::Newest);
+    newest.max_by_key(|curve| curve.ports == Population::Busy)
+}
+
+/// The change of log2 α between the ends of what was observed.
+fn observed_change(dependence: &Dependence, curve: &DependenceCurve) -> (f64, f64) {
+    let at = |value: f64| interpolate(&dependence.grid, &curve.mean_log2_alpha, value);
+    let [low, _, high] = curve.observed;
+    (at(low), at(high))
+}
+
+/// The broken line through the points at `x`; its ends go on level.
+fn interpolate(grid: &[f64], values: &[f64], x: f64) -> f64 {
+    let after = grid.partition_point(|g| *g < x);
+    match (after, values.get(after)) {
+        (0, _) => values.first().copied().unwrap_or(0.0),
+        (_, None) => values.last().copied().unwrap_or(0.0),
+        (after, Some(right)) => {
+            let (x0, x1) = (grid[after - 1], grid[after]);
+            values[after - 1] + (right - values[after - 1]) * (x - x0) / (x1 - x0)
+        }
+    }
+}
+
+fn octaves(value: f64) -> String {
+    format!("{value:.2}").replace('-', "−")
+}
+
+/// How a dependence looks where there are observations, and by how much α changes there.
+fn changes(explanation: &Explanation) -> Vec<(f64, String)> {
+    let mut changes: Vec<(f64, String)> = explanation
+        .dependences
+        .iter()
+        .filter_map(|dependence| {
+            let (low, high) = observed_change(dependence, main_curve(dependence)?);
+            let direction = if high >= low { "rises" } else { "falls" };
+            let label = dependence.factor.label();
+            let words = format!(
+                "with {label} it {direction} from {} to {}",
+                octaves(low),
+                octaves(high)
+            );
+            Some(((high - low).abs(), words))
+        })
+        .collect();
+    changes.sort_by(|a, b| b.0.total_cmp(&a.0));
+    changes
+}
+
+/// Changes below this are called weak, in octaves of α.
+const WEAK: f64 = 0.25;
+
+fn strongest(explanation: &Explanation) -> Option<String> {
+    let changes = changes(explanation);
+    let strong: Vec<&str> = changes
+        .iter()
+        .filter(|(size, _)| *size >= WEAK)
+        .map(|(_, words)| words.as_str())
+        .collect();
+    (!strong.is_empty()).then(|| {
+        format!(
+            "The mean of log2 α of a {}port, from the 5th to the 95th percentile of what was \
+             observed, the rest as it was: {}.",
+            if any_busy(explanation) { "busy " } else { "" },
+            strong.join("; ")
+        )
+    })
+}
+
+/// Whether findings are about busy ports, and not about all for want of them.
+fn any_busy(explanation: &Explanation) -> bool {
+    let mut curves = explanation.dependences.iter().filter_map(main_curve);
+    curves.any(|curve| curve.ports == Population::Busy)
+}
+
+fn weak(explanation: &Explanation) -> Option<String> {
+    let changes = changes(explanation);
+    let weak: Vec<&str> = changes
+        .iter()
+        .filter(|(size, _)| *size < WEAK)
+        .map(|(_, words)| words.as_str())
+        .collect();
+    (!weak.is_empty()).then(|| {
+        format!(
+            "By less than a quarter of an octave it changes in these: {}.",
+            weak.join("; ")
+        )
+    })
+}
+
+fn where_lost(explanation: &Explanation) -> Option<String> {
+    let listed = explanation.drops.iter().filter_map(|drops| {
+        let port = drops.median_port_share()?;
+        let buffer = drops.median_buffer_share()?;
+        Some(format!(
+            "{} {} and {}",
+            short_name(&drops.entry.policy),
+            format::percent(Some(port)),
+            format::percent(Some(buffer))
+        ))
+    });
+    let listed: Vec<String> = listed.collect();
+    (!listed.is_empty()).then(|| {
+        format!(
+            "At the median lost packet the port's queue and the whole buffer hold, of the buffer: {}.",
+            listed.join("; ")
+        )
+    })
+}
+
+fn in_time(explanation: &Explanation) -> Option<String> {
+    let shares = explanation.intervals.iter();
+    let shares = shares.zip(&explanation.inference.shorter_intervals);
+    let listed = shares.filter_map(|(intervals, share)| {
+        share.map(|_| {
+            format!(
+                "{} at {}",
+                share_of(*share),
+                format::rate(intervals.rate_bps)
+            )
+        })
+    });
+    let listed: Vec<String> = listed.collect();
+    (!listed.is_empty()).then(|| {
+        format!(
+            "A decision about {} ports takes {} µs on one thread of this machine; shorter than that \
+             is, of the times between decisions: {}.",
+            explanation.inference.ports,
+            format::significant(explanation.inference.median_us),
+            listed.join(", ")
+        )
+    })
+}
+
+fn on_dependence() -> Markup {
+    html! {
+        p class="note" {
+            "Partial dependence: in recorded observations one feature of one port takes the value on \
+             the axis, all else stays, and the network decides again. It shows what the network does \
+             with the feature and not what causes what in the switch; features that go together in \
+             the switch are torn apart, so that far from what was observed the curve says little."
+        }
+    }
+}
+
+fn incast(explanation: &Explanation, figures: &[&Figure]) -> Markup {
+    let name = &explanation.incast.name;
+    html! {
+        @if figures.is_empty() {
+            section {
+                h2 { "An in-cast from four senders to two ports" }
+                p { "No two ports were busy on the trace of " (name) "." }
+            }
+        } @else {
+            (figure_grid("An in-cast from four senders to two ports", figures))
+            p class="note" {
+                "The first validation trace of " (name) ", where both ports are busiest under DT. It \
+                 illustrates how the policies differ and is no evidence about the average trace."
+            }
+        }
+    }
+}
+
+fn drops_table(explanation: &Explanation) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="Lost packets" {
+            table {
+                caption {
+                    span {
+                        "Lost packets of all " (explanation.traces) " traces, acknowledgements \
+                         included; the queue of the packet's port and the bytes in the whole buffer, \
+                         as shares of the buffer."
+                    }
+                }
+                thead {
+                    tr {
+                        th scope="col" { "policy" }
+                        th scope="col" { "lost" }
+                        th scope="col" { "of them: buffer full" }
+                        th scope="col" { "port, median" }
+                        th scope="col" { "port, 5–95 %" }
+                        th scope="col" { "buffer, median" }
+                        th scope="col" { "buffer, 5–95 %" }
+                    }
+                }
+                tbody {
+                    @for drops in &explanation.drops {
+                        tr {
+                            th scope="row" { (short_name(&drops.entry.policy)) }
+                            td { (format::count(drops.drops)) }
+                            td {
+                                (format::percent((drops.drops > 0)
+                                    .then(|| drops.buffer_full as f64 / drops.drops as f64)))
+                            }
+                            td { (format::percent(drops.median_port_share())) }
+                            td { (range(&drops.port_share)) }
+                            td { (format::percent(drops.median_buffer_share())) }
+                            td { (range(&drops.buffer_share)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The 5th and 95th of percentiles in steps of a half.
+fn range(percentiles: &[f64]) -> String {
+    let ends = percentiles.get(10).zip(percentiles.get(190));
+    ends.map_or_else(
+        || format::NONE.to_owned(),
+        |(low, high)| {
+            format!(
+                "{}–{}",
+                format::percent(Some(*low)),
+                format::percent(Some(*high))
+            )
+        },
+    )
+}
+
+fn cost_table(explanation: &Explanation) -> Markup {
+    let inference = &explanation.inference;
+    let rows = explanation.intervals.iter();
+    let rows = rows.zip(&inference.shorter_intervals);
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="Time between decisions" {
+            table {
+                caption {
+                    span {
+                        "Time between decisions at the line rates, propagation delay and buffer as \
+                         they are, against the median time of a decision: "
+                        (format::significant(inference.median_us)) " µs (99th percentile "
+                        (format::significant(inference.p99_us)) " µs, "
+                        (format::count(inference.passes as u64)) " passes for "
+                        (inference.ports) " ports on one thread of this machine)."
+                    }
+                }
+                thead {
+                    tr {
+                        th scope="col" { "line rate" }
+                        th scope="col" { "intervals" }
+                        th scope="col" { "5th percentile, µs" }
+                        th scope="col" { "median, µs" }
+                        th scope="col" { "95th percentile, µs" }
+                        th scope="col" { "shorter than a decision" }
+                    }
+                }
+                tbody {
+                    @for (intervals, share) in rows {
+                        tr {
+                            th scope="row" { (format::rate(intervals.rate_bps)) }
+                            td { (format::count(intervals.count)) }
+                            @for place in [10, 100, 190] {
+                                td { (format::optional(intervals.percentiles_us.get(place).copied())) }
+                            }
+                            td { (share_of(*share)) }
+                        }
+                    }
+                }
+            }
+        }
+        p class="note" {
+            "The simulation itself waits for no decision: α changes at the instant of the trigger, \
+             unless the scenario says otherwise (decision_latency_us)."
+        }
+    }
+}
+
+fn setup(explanation: &Explanation) -> Markup {
+    let timing = &explanation.timing;
+    html! {
+        section {
+            h2 { "Setup" }
+            dl {
+                dt { "Policy" } dd { (explanation.entry.policy) ", " (explanation.entry.origin) }
+                dt { "Scenario" } dd { (explanation.scenario.name) }
+                @for (name, value) in &explanation.scenario.facts {
+                    dt { (name) } dd { (value) }
+                }
+                dt { "Unit β" }
+                dd {
+                    (format::bytes(explanation.beta_bytes)) " (buffer / ports), sent in "
+                    (format::significant(explanation.drain_ms)) " ms at line rate"
+                }
+                dt { "In-cast" }
+                dd { (explanation.incast.name) ", as it is" }
+                dt { "Run" }
+                dd {
+                    (explanation.software) ", " (format::seconds(timing.wall_s)) " wall time on "
+                    (timing.threads) @if timing.threads == 1 { " thread" } @else { " threads" }
+                }
+            }
+            details {
+                summary { "All settings as TOML" }
+                pre tabindex="0" { code { (explanation.scenario.toml) } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_between_its_points_and_beyond() {
+        let (grid, values) = ([0.0, 0.5, 1.0], [1.0, 3.0, 3.0]);
+        assert_eq!(interpolate(&grid, &values, 0.25), 2.0);
+        assert_eq!(interpolate(&grid, &values, 0.0), 1.0);
+        assert_eq!(interpolate(&grid, &values, 1.0), 3.0);
+        assert_eq!(interpolate(&grid, &values, 3.0), 3.0);
+        assert_eq!(interpolate(&grid, &values, -1.0), 1.0);
+    }
+}

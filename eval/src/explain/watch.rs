@@ -1,0 +1,190 @@
+//! A controller at work: what it saw, what it decided, what was lost meanwhile.
+
+use bufgym_env::control::{
+    ALPHAS, ControlEnv, ControlOptions, Controller, FEATURES, HISTORY, LowLevel, Pause,
+    action_index,
+};
+use bufgym_env::network::{DropRow, SimError};
+use bufgym_env::rng;
+use bufgym_env::scenario::Scenario;
+use bufgym_env::traffic::Trace;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
+
+use super::dependence::Observations;
+
+/// How often each α was decided, by its place in [`ALPHAS`]: one count per decision and port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AlphaCounts {
+    /// For ports with less than one full packet queued.
+    pub idle: [u64; ALPHAS.len()],
+    /// For the others.
+    pub busy: [u64; ALPHAS.len()],
+}
+
+/// What was recorded of one run or of several.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// Some of the observations, each as likely as any other of its trace.
+    pub observations: Observations,
+    /// Decisions made.
+    pub decisions: u64,
+    /// What was decided.
+    pub alphas: AlphaCounts,
+    /// Every lost packet.
+    pub drops: Vec<DropRow>,
+    /// Time between decisions, picoseconds.
+    pub intervals_ps: Vec<u64>,
+}
+
+impl Watched {
+    /// Nothing yet.
+    pub fn new(scenario: &Scenario) -> Watched {
+        let packet = scenario.full_packet_bytes() as f64;
+        Watched {
+            observations: Observations {
+                ports: scenario.port_count(),
+                busy_from: (packet / scenario.buffer_bytes as f64) as f32,
+                values: Vec::new(),
+            },
+            decisions: 0,
+            alphas: AlphaCounts::default(),
+            drops: Vec::new(),
+            intervals_ps: Vec::new(),
+        }
+    }
+
+    /// Adds another run of the same scenario.
+    pub fn append(&mut self, run: Watched) {
+        self.observations.values.extend(run.observations.values);
+        self.decisions += run.decisions;
+        for index in 0..ALPHAS.len() {
+            self.alphas.idle[index] += run.alphas.idle[index];
+            self.alphas.busy[index] += run.alphas.busy[index];
+        }
+        self.drops.extend(run.drops);
+        self.intervals_ps.extend(run.intervals_ps);
+    }
+
+    fn count(&mut self, observation: &[f32], action: &[f32]) {
+        for (port, &action) in action.iter().enumerate() {
+            let counts = match self.observations.is_busy(observation, port) {
+                true => &mut self.alphas.busy,
+                false => &mut self.alphas.idle,
+            };
+            counts[action_index(action)] += 1;
+        }
+    }
+
+    /// Reservoir sampling (Vitter, "Random Sampling with a Reservoir", 1985, algorithm R).
+    fn keep(&mut self, observation: &[f32], kept: usize, chance: &mut Xoshiro256PlusPlus) {
+        let values = &mut self.observations.values;
+        if values.len() < kept * observation.len() {
+            return values.extend_from_slice(observation);
+        }
+        let place = rng::below(chance, self.decisions.max(1)) as usize;
+        if place < kept {
+            let start = place * observation.len();
+            values[start..start + observation.len()].copy_from_slice(observation);
+        }
+    }
+}
+
+/// Runs `trace` to its end with `controller` deciding, and keeps up to `kept` observations.
+///
+/// # Errors
+/// When the scenario is inconsistent or the trace does not fit it.
+pub fn watch(
+    scenario: &Scenario,
+    trace: &Trace,
+    controller: &mut dyn Controller,
+    low_level: LowLevel,
+    kept: usize,
+    chance: &mut Xoshiro256PlusPlus,
+) -> Result<Watched, SimError> {
+    let options = ControlOptions {
+        low_level,
+        ..ControlOptions::default()
+    };
+    let mut env = ControlEnv::new(scenario, trace, &options)?;
+    env.record_drops();
+    let ports = env.ports();
+    let mut action = vec![0.0; ports];
+    let mut watched = Watched::new(scenario);
+    while env.advance() == Pause::Decision {
+        let observation = env.observation();
+        debug_assert_eq!(observation.len(), ports * HISTORY * FEATURES);
+        controller.act(observation, ports, &mut action);
+        watched.decisions += 1;
+        watched.count(observation, &action);
+        watched.keep(observation, kept, chance);
+        env.act(&action);
+    }
+    let outcome = env.outcome();
+    watched.drops = outcome.drops;
+    watched.intervals_ps = outcome.trigger_intervals_ps;
+    Ok(watched)
+}
+
+#[cfg(test)]
+mod tests {
+    use bufgym_env::control::FixedAlpha;
+    use bufgym_env::rng::{Split, trace_seed};
+    use bufgym_env::traffic;
+
+    use super::*;
+
+    fn run(kept: usize) -> Watched {
+        let mut scenario = Scenario::default();
+        for change in ["flows=60", "active_ports=3", "buffer_bytes=200000"] {
+            scenario.set(change).unwrap();
+        }
+        let trace = traffic::generate(&scenario, trace_seed(Split::Validation, 1, 0));
+        let mut chance = rng::stream(1, "test", 0);
+        let mut controller = FixedAlpha::new(5);
+        watch(
+            &scenario,
+            &trace,
+            &mut controller,
+            LowLevel::DT,
+            kept,
+            &mut chance,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn every_decision_of_every_port_is_counted() {
+        let watched = run(8);
+        let sum = |counts: [u64; 8]| counts.iter().sum::<u64>();
+        let (idle, busy) = (watched.alphas.idle, watched.alphas.busy);
+        assert!(watched.decisions > 50);
+        assert_eq!(sum(idle) + sum(busy), 16 * watched.decisions);
+        assert_eq!(idle[5] + busy[5], 16 * watched.decisions);
+        assert!(busy[5] > 0 && idle[5] > busy[5]);
+        assert_eq!(watched.intervals_ps.len() as u64, watched.decisions - 1);
+        assert!(!watched.drops.is_empty());
+    }
+
+    #[test]
+    fn kept_observations_are_whole_and_spread_over_the_run() {
+        let (few, all) = (run(8), run(1_000_000));
+        let width = 16 * HISTORY * FEATURES;
+        assert_eq!(few.observations.count(), 8);
+        assert_eq!(all.observations.count() as u64, all.decisions);
+        let places: Vec<usize> = few
+            .observations
+            .values
+            .chunks(width)
+            .map(|kept| {
+                let mut observations = all.observations.values.chunks(width);
+                observations.position(|o| o == kept).unwrap()
+            })
+            .collect();
+        assert!(
+            places.iter().any(|p| *p > 8),
+            "only the first ones: {places:?}"
+        );
+        assert_eq!(few.alphas, all.alphas);
+    }
+}

@@ -1,0 +1,427 @@
+//! The figures of an [`Explanation`].
+
+use bufgym_env::control::{ALPHAS, INITIAL_INDEX, LOG_RANGE};
+use plotters::prelude::*;
+
+use super::axis::Ticked;
+use super::curves::{self, Axes, Curve, logarithmic, plot};
+use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
+use super::{Figure, FigureError, draw, timeline};
+use crate::data::Entry;
+use crate::explain::{Dependence, DropOccupancy, Explanation, Factor, Population, Steps};
+use crate::format;
+use crate::verdict::short_name;
+
+/// Volumes and times at which the logarithmic features have ticks, in their units.
+const TICKS: [f64; 8] = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+
+/// All figures that there is data for.
+///
+/// # Errors
+/// When the drawing library refuses a figure.
+pub fn figures(explanation: &Explanation) -> Result<Vec<Figure>, FigureError> {
+    let mut figures = Vec::new();
+    for dependence in &explanation.dependences {
+        figures.push(of_dependence(explanation, dependence)?);
+    }
+    figures.push(alphas(explanation)?);
+    if let Some(excerpt) = &explanation.timeline {
+        let entries: Vec<&Entry> = explanation.drops.iter().map(|d| &d.entry).collect();
+        figures.extend(timeline::timelines(excerpt, &entries)?);
+    }
+    figures.extend(drops(
+        explanation,
+        "drops-port",
+        "Queue of the port when a packet is lost",
+        |d| &d.port_share,
+    )?);
+    figures.extend(drops(
+        explanation,
+        "drops-buffer",
+        "Bytes in the whole buffer when a packet is lost",
+        |d| &d.buffer_share,
+    )?);
+    figures.extend(intervals(explanation)?);
+    Ok(figures)
+}
+
+/// The file name of a dependence's figure.
+fn name_of(factor: Factor) -> &'static str {
+    match factor {
+        Factor::Queue => "alpha-by-queue",
+        Factor::Enqueued => "alpha-by-enqueued",
+        Factor::Dropped => "alpha-by-dropped",
+        Factor::Elapsed => "alpha-by-elapsed",
+        Factor::OtherQueues => "alpha-by-other-queues",
+    }
+}
+
+fn is_share(factor: Factor) -> bool {
+    matches!(factor, Factor::Queue | Factor::OtherQueues)
+}
+
+/// A value on the observation's scale in words.
+fn in_units(factor: Factor, value: f64) -> String {
+    if is_share(factor) {
+        return format::percent(Some(value));
+    }
+    format!("{} β", format::significant(unscaled(value)))
+}
+
+/// A volume or time in its units, of which the observation has the logarithm.
+fn unscaled(value: f64) -> f64 {
+    (LOG_RANGE.powf(value) - 1.0).max(0.0)
+}
+
+fn axis_of(explanation: &Explanation, factor: Factor) -> String {
+    let beta = format::bytes(explanation.beta_bytes);
+    match factor {
+        Factor::Queue => "queue of the port, share of the buffer".to_owned(),
+        Factor::OtherQueues => "queues of the other ports, share of the buffer".to_owned(),
+        Factor::Enqueued => format!("bytes enqueued since the last decision, β = {beta}"),
+        Factor::Dropped => format!("bytes dropped since the last decision, β = {beta}"),
+        Factor::Elapsed => format!(
+            "time since the last decision, β at line rate = {} ms",
+            format::significant(explanation.drain_ms)
+        ),
+    }
+}
+
+/// The horizontal axis: from nothing to all of the scale.
+fn range_of(factor: Factor) -> Ticked {
+    let ticks: Vec<f64> = if is_share(factor) {
+        (0..=5).map(|i| f64::from(i) / 5.0).collect()
+    } else {
+        let scaled = |units: &f64| units.ln_1p() / LOG_RANGE.ln();
+        TICKS.iter().map(scaled).collect()
+    };
+    Ticked::new(0.0..1.0, ticks)
+}
+
+/// Busy ports in the first colour, all ports in the second; all steps dashed.
+fn stroke_of(ports: Population, steps: Steps) -> Stroke {
+    let colour = match ports {
+        Population::Busy => 0,
+        Population::All => 1,
+    };
+    Stroke {
+        dash: match steps {
+            Steps::Newest => None,
+            Steps::All => Some((6, 4)),
+        },
+        ..style::series(colour)
+    }
+}
+
+fn of_dependence(
+    explanation: &Explanation,
+    dependence: &Dependence,
+) -> Result<Figure, FigureError> {
+    let factor = dependence.factor;
+    let curve = |curve: &crate::explain::DependenceCurve| {
+        let ports = match curve.ports {
+            Population::All => "all ports",
+            Population::Busy => "busy ports",
+        };
+        let steps = match curve.steps {
+            Steps::Newest => "newest value",
+            Steps::All => "all 8 steps",
+        };
+        let points = dependence.grid.iter().zip(&curve.mean_log2_alpha);
+        Curve {
+            key: Key {
+                name: format!("{ports}, {steps}"),
+                stroke: stroke_of(curve.ports, curve.steps),
+            },
+            points: points.map(|(x, y)| (*x, *y)).collect(),
+        }
+    };
+    let lines: Vec<Curve> = dependence.curves.iter().map(curve).collect();
+    let title = format!("α by {}", factor.label());
+    let axes = Axes {
+        x: axis_of(explanation, factor),
+        y: "mean of log2 α",
+        x_tick: match is_share(factor) {
+            true => format::tick,
+            false => |value| format::tick(unscaled(value).round()),
+        },
+    };
+    let bottom = -(INITIAL_INDEX as f64);
+    let top = bottom + (ALPHAS.len() - 1) as f64;
+    plot(
+        name_of(factor),
+        &title,
+        describe(dependence),
+        &lines,
+        range_of(factor),
+        bottom..top,
+        axes,
+        None,
+    )
+}
+
+fn describe(dependence: &Dependence) -> String {
+    let factor = dependence.factor;
+    let ends = dependence.curves.iter().filter_map(|curve| {
+        let first = curve.mean_log2_alpha.first()?;
+        let last = curve.mean_log2_alpha.last()?;
+        (curve.steps == Steps::Newest).then(|| {
+            let ports = match curve.ports {
+                Population::All => "all ports",
+                Population::Busy => "busy ports",
+            };
+            let [low, middle, high] = curve.observed.map(|value| in_units(factor, value));
+            format!(
+                "{ports}: from {first:.2} to {last:.2}, observed {middle} (median), {low} to {high} \
+                 (90 % of the decisions), so that the rest of the curve is an extrapolation"
+            )
+        })
+    });
+    let ends: Vec<String> = ends.collect();
+    let replaced = match factor {
+        Factor::Elapsed => "The time is the same for all ports and replaced at all of them. ",
+        Factor::OtherQueues => {
+            "The other queues are scaled alike; sums with the port's own queue above the buffer \
+             cannot occur. "
+        }
+        _ => "",
+    };
+    format!(
+        "Mean of log2 of the decided α when {} takes the value on the axis and all else stays as \
+         observed. {replaced}Newest value: {}.",
+        factor.label(),
+        ends.join("; "),
+    )
+    .replace('-', "−")
+}
+
+/// How often each α was decided.
+fn alphas(explanation: &Explanation) -> Result<Figure, FigureError> {
+    let counts = [explanation.alphas.busy, explanation.alphas.idle];
+    let names = ["busy ports", "idle ports"];
+    let shares = counts.map(|counts| {
+        let total = counts.iter().sum::<u64>().max(1) as f64;
+        counts.map(|count| count as f64 / total)
+    });
+    let keys: Vec<Key> = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| Key {
+            name: (*name).to_owned(),
+            stroke: Stroke {
+                width: 8,
+                ..style::series(index)
+            },
+        })
+        .collect();
+    let listed = names.iter().zip(&shares).map(|(name, shares)| {
+        let parts = ALPHAS
+            .iter()
+            .zip(shares)
+            .filter(|(_, share)| **share >= 0.005);
+        let parts = parts
+            .map(|(alpha, share)| format!("{alpha}: {}", format::percent(Some(*share))))
+            .collect::<Vec<_>>();
+        format!("{name} {}", parts.join(", "))
+    });
+    let description = format!(
+        "Share of the decisions in which each α was chosen, by port; busy ports have at least one \
+         full packet queued. {}.",
+        listed.collect::<Vec<_>>().join("; "),
+    );
+    let top = style::legend_height(&keys);
+    let size = (WIDTH, curves::PLOT + top);
+    draw(
+        "alpha-histogram",
+        size,
+        "Decided α",
+        description,
+        |canvas| {
+            style::legend(canvas, &keys)?;
+            let (_, area) = canvas.split_vertically(top);
+            bars(&area, &shares, &keys)
+        },
+    )
+}
+
+fn bars(area: &Canvas, shares: &[[f64; ALPHAS.len()]; 2], keys: &[Key]) -> Drawn {
+    let most = shares.iter().flatten().fold(0.0f64, |a, b| a.max(*b));
+    let middles: Vec<f64> = (0..ALPHAS.len()).map(|i| i as f64).collect();
+    let range = Ticked::new(-0.6..ALPHAS.len() as f64 - 0.4, middles);
+    let mut chart = ChartBuilder::on(area)
+        .margin_right(14)
+        .margin_top(6)
+        .x_label_area_size(44)
+        .y_label_area_size(58)
+        .build_cartesian_2d(range, 0.0..(most * 1.05).max(0.01))
+        .map_err(text)?;
+    let alpha = |place: &f64| {
+        let alpha = ALPHAS.get(place.round() as usize);
+        alpha.map_or_else(String::new, |alpha| format::tick(*alpha))
+    };
+    let tick = |value: &f64| format::tick(*value);
+    chart
+        .configure_mesh()
+        .x_desc("α")
+        .y_desc("share of decisions")
+        .disable_x_mesh()
+        .x_label_formatter(&alpha)
+        .y_label_formatter(&tick)
+        .y_labels(6)
+        .label_style(style::label(TYPE))
+        .axis_desc_style(style::label(TYPE))
+        .axis_style(style::INK.mix(0.45))
+        .bold_line_style(style::INK.mix(0.12))
+        .light_line_style(TRANSPARENT)
+        .draw()
+        .map_err(text)?;
+    for (place, (shares, key)) in shares.iter().zip(keys).enumerate() {
+        let left = -0.38 + 0.38 * place as f64;
+        let bars = shares.iter().enumerate().map(|(index, share)| {
+            let start = index as f64 + left;
+            let corners = [(start, 0.0), (start + 0.36, *share)];
+            Rectangle::new(corners, key.stroke.colour.filled())
+        });
+        chart.draw_series(bars).map_err(text)?;
+    }
+    Ok(())
+}
+
+/// Distributions over the lost packets.
+fn drops(
+    explanation: &Explanation,
+    name: &str,
+    title: &str,
+    shares: fn(&DropOccupancy) -> &Vec<f64>,
+) -> Result<Option<Figure>, FigureError> {
+    let dropping = explanation.drops.iter().enumerate();
+    let dropping = dropping.filter(|(_, drops)| drops.drops > 0);
+    let lines: Vec<Curve> = dropping
+        .clone()
+        .map(|(index, drops)| Curve {
+            key: Key {
+                name: drops.entry.policy.clone(),
+                stroke: style::stroke(&drops.entry.policy, drops.entry.role, index),
+            },
+            points: distribution(shares(drops)),
+        })
+        .collect();
+    if lines.is_empty() {
+        return Ok(None);
+    }
+    let medians = dropping.filter_map(|(_, drops)| {
+        let shares = shares(drops);
+        let median = shares.get(shares.len() / 2)?;
+        let name = short_name(&drops.entry.policy);
+        Some(format!("{name} {}", format::percent(Some(*median))))
+    });
+    let description = format!(
+        "{title}, as a share of the buffer: cumulative distribution over all lost packets of {} \
+         traces. Medians: {}.",
+        explanation.traces,
+        medians.collect::<Vec<_>>().join(", "),
+    );
+    let axes = Axes {
+        x: "share of the buffer".to_owned(),
+        y: "share of lost packets",
+        x_tick: format::tick,
+    };
+    plot(
+        name,
+        title,
+        description,
+        &lines,
+        0.0..1.0,
+        0.0..1.0,
+        axes,
+        None,
+    )
+    .map(Some)
+}
+
+/// Values that are percentiles in equal steps, as a curve.
+fn distribution(percentiles: &[f64]) -> Vec<(f64, f64)> {
+    let last = percentiles.len().saturating_sub(1).max(1) as f64;
+    let ranked = percentiles.iter().enumerate();
+    ranked.map(|(rank, v)| (*v, rank as f64 / last)).collect()
+}
+
+/// The time between decisions at each line rate, and the time of a decision.
+fn intervals(explanation: &Explanation) -> Result<Option<Figure>, FigureError> {
+    let measured = explanation.intervals.iter().filter(|i| i.count > 0);
+    let mut lines: Vec<Curve> = measured
+        .enumerate()
+        .map(|(index, intervals)| {
+            let points = distribution(&intervals.percentiles_us);
+            Curve {
+                key: Key {
+                    name: format::rate(intervals.rate_bps),
+                    stroke: style::series(index + 1),
+                },
+                points: points
+                    .into_iter()
+                    .map(|(us, y)| (us.max(1e-3), y))
+                    .collect(),
+            }
+        })
+        .collect();
+    let decision = explanation.inference.median_us;
+    lines.push(Curve {
+        key: Key {
+            name: "inference".to_owned(),
+            stroke: Stroke {
+                width: 3,
+                ..style::series(0)
+            },
+        },
+        points: vec![(decision, 0.0), (decision, 1.0)],
+    });
+    let values = lines
+        .iter()
+        .flat_map(|line| line.points.iter().map(|p| p.0));
+    let Some((least, most)) = style::extent(values).filter(|_| lines.len() > 1) else {
+        return Ok(None);
+    };
+    let rates = explanation.intervals.iter();
+    let shares = rates.zip(&explanation.inference.shorter_intervals);
+    let listed = shares.filter_map(|(intervals, share)| {
+        Some(format!(
+            "{}: median {} µs, {} shorter than a decision takes",
+            format::rate(intervals.rate_bps),
+            format::significant(intervals.median_us()?),
+            share_of(*share),
+        ))
+    });
+    let description = format!(
+        "Cumulative distribution of the time between decisions at several line rates, propagation \
+         and buffer as they are; upright: the median time of one decision about {} ports on this \
+         machine, {} µs. {}.",
+        explanation.inference.ports,
+        format::significant(decision),
+        listed.collect::<Vec<_>>().join("; "),
+    );
+    let axes = Axes {
+        x: "time between decisions, µs (log scale)".to_owned(),
+        y: "share of decisions",
+        x_tick: format::tick,
+    };
+    plot(
+        "decision-cost",
+        "Time between decisions and time of a decision",
+        description,
+        &lines,
+        logarithmic(least * 0.9, most * 1.1),
+        0.0..1.0,
+        axes,
+        None,
+    )
+    .map(Some)
+}
+
+/// A share that may be small, as a percentage.
+pub(crate) fn share_of(share: Option<f64>) -> String {
+    share.map_or_else(
+        || format::NONE.to_owned(),
+        |share| format!("{}\u{a0}%", format::significant(100.0 * share)),
+    )
+}

@@ -1,0 +1,99 @@
+//! `bufgym explain`: what a learned policy has learned.
+
+use std::path::PathBuf;
+
+use bufgym::env::network::SimError;
+use bufgym::eval::explain::{self, ExplainConfig, ExplainError, TRACES};
+use bufgym::eval::{Contestant, EvalError};
+use clap::Args;
+use serde_json::json;
+
+use super::Common;
+use super::error::{CliError, CliResult, ResultExt as _};
+use super::eval::progress_bar;
+use super::output::Output;
+use super::policy;
+use super::scenario::ScenarioArgs;
+
+/// Show what a learned policy has learned
+#[derive(Args)]
+#[command(
+    after_help = "Writes explain.html (one file that opens anywhere), explain.json and the figures: how the \
+    decided alpha depends on what the switch sees, queues and thresholds in an in-cast, how full the \
+    buffer is when packets are lost, and the time of a decision against the time between decisions. \
+    All of it is measured on validation traces.\n\nExamples:\n  \
+    bufgym explain --out reports/shipped-explained\n  \
+    bufgym explain --checkpoint runs/mine/checkpoints/best --out reports/mine-explained\n  \
+    bufgym explain --traces 4 --set min_rto_us=10000 --out out --json"
+)]
+pub struct ExplainArgs {
+    /// Checkpoint folder with actor.safetensors and manifest.json [default: the shipped weights]
+    #[arg(long, value_name = "DIR")]
+    checkpoint: Option<PathBuf>,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Validation traces
+    #[arg(long, value_name = "N", default_value_t = TRACES, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    traces: u64,
+    /// Folder for explain.html, explain.json and the figures
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Write into a folder that is not empty
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs the command.
+pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
+    let scenario = args.scenario.resolve()?;
+    let contestant = contestant(&args)?;
+    let output = Output::folder(&args.out, args.force)?;
+    let config = ExplainConfig {
+        scenario,
+        contestant,
+        traces: args.traces,
+        seed: common.seed(),
+    };
+    let bar = progress_bar(common);
+    let explanation = explain::explain(&config, &|progress| {
+        bar.set_length(progress.total as u64);
+        bar.inc(1);
+    })
+    .map_err(classify)?;
+    bar.finish_and_clear();
+
+    output.write_folder(|folder| explain::write(&explanation, folder, true).or_failure())?;
+    let page = output.path().join("explain.html");
+    let mut text = explain::findings(&explanation).join("\n");
+    text.push_str(&format!("\nexplanation: {}", page.display()));
+    common.print(&json!(explanation), &text)
+}
+
+fn contestant(args: &ExplainArgs) -> CliResult<Contestant> {
+    match &args.checkpoint {
+        Some(folder) => {
+            let (weights, manifest) = policy::load_checkpoint(folder)?;
+            let name = format!("{}:{}", policy::SHIPPED, folder.display());
+            Ok(Contestant::from_checkpoint(&name, &weights, &manifest))
+        }
+        None => policy::shipped()?.ok_or_else(|| {
+            CliError::bad("this program was built without weights: give --checkpoint DIR")
+        }),
+    }
+}
+
+fn classify(error: ExplainError) -> CliError {
+    match &error {
+        ExplainError::NotLearned(_)
+        | ExplainError::NoDecisions(_)
+        | ExplainError::Eval(EvalError::Scenario(_) | EvalError::NoTraces) => {
+            CliError::input(error)
+        }
+        ExplainError::Eval(EvalError::Simulation { source, .. })
+            if matches!(**source, SimError::Policy(_)) =>
+        {
+            CliError::input(error)
+        }
+        _ => CliError::failure(error),
+    }
+}

@@ -1,0 +1,79 @@
+//! `explain`: what a checkpoint has learned, in a folder.
+
+use std::fs;
+
+use crate::harness::Sandbox;
+
+const SMALL: &str =
+    "--traces 2 --set ports=6 --set flows=60..80 --set active_ports=2..4 --set incast_degree=2..5";
+
+#[test]
+fn a_folder_with_page_numbers_and_figures() {
+    let sandbox = Sandbox::new();
+    sandbox.random_checkpoint("c");
+    let run = sandbox.ok(&format!("explain --checkpoint c {SMALL} --out e --json"));
+    let printed = run.json();
+    assert_eq!(printed["policy"], "ndt:c");
+    assert_eq!(printed["split"], "validation");
+    assert_eq!(printed["dependences"].as_array().unwrap().len(), 5);
+    let written: serde_json::Value = serde_json::from_str(&sandbox.read("e/explain.json")).unwrap();
+    assert_eq!(written, printed);
+    for figure in [
+        "alpha-by-queue",
+        "alpha-by-enqueued",
+        "alpha-by-dropped",
+        "alpha-by-elapsed",
+        "alpha-by-other-queues",
+        "alpha-histogram",
+        "drops-port",
+        "drops-buffer",
+        "decision-cost",
+    ] {
+        let drawing = sandbox.read(&format!("e/{figure}.svg"));
+        assert!(drawing.starts_with("<svg xmlns"), "{figure}");
+    }
+    let page = sandbox.read("e/explain.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("What c learned"));
+
+    sandbox.refused(
+        &format!("explain --checkpoint c {SMALL} --out e"),
+        &["e is not empty", "--force"],
+    );
+    let again = sandbox.ok(&format!(
+        "explain --checkpoint c {SMALL} --out e --force --quiet"
+    ));
+    assert!(again.stdout.contains("explanation: e/explain.html"));
+    assert_eq!(again.stderr, "");
+    let repeated: serde_json::Value =
+        serde_json::from_str(&sandbox.read("e/explain.json")).unwrap();
+    for part in ["dependences", "alphas", "timeline", "drops", "intervals"] {
+        assert_eq!(repeated[part], written[part], "{part}");
+    }
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_used_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.refused("explain --checkpoint none --out e", &["none"]);
+    sandbox.random_checkpoint("c");
+    let weights = sandbox.path("c/actor.safetensors");
+    let mut bytes = fs::read(&weights).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&weights, bytes).unwrap();
+    sandbox.refused(
+        "explain --checkpoint c --out e",
+        &["actor.safetensors", "sha256"],
+    );
+    sandbox.refused("explain --checkpoint c", &["--out"]);
+}
+
+#[test]
+fn a_policy_that_is_never_asked_is_said_so() {
+    let sandbox = Sandbox::new();
+    sandbox.random_checkpoint("c");
+    sandbox.refused(
+        "explain --checkpoint c --traces 1 --quiet --set buffer_bytes=1000000000 --set flows=20 --out e",
+        &["never asked", "validation"],
+    );
+}
