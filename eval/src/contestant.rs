@@ -145,7 +145,7 @@ impl Contestant {
         match &self.kind {
             Kind::Learned {
                 actor, low_level, ..
-            } => Some((actor, *low_level)),
+            } => Some((actor, low_level.clone())),
             Kind::Rule(_) | Kind::Tuned(_) => None,
         }
     }

@@ -230,7 +230,7 @@ impl Study<'_> {
                     scenario,
                     &numbered.trace,
                     &mut actor,
-                    self.low_level,
+                    self.low_level.clone(),
                     kept,
                     &mut chance,
                 );

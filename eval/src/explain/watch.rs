@@ -146,7 +146,7 @@ mod tests {
             &scenario,
             &trace,
             &mut controller,
-            LowLevel::DT,
+            LowLevel::dt(),
             kept,
             &mut chance,
         )
