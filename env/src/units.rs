@@ -71,6 +71,11 @@ impl Time {
     pub const fn saturating_since(self, earlier: Time) -> Time {
         Time(self.0.saturating_sub(earlier.0))
     }
+
+    /// The instant `duration` later, or [`Time::MAX`] where there is none.
+    pub const fn saturating_add(self, duration: Time) -> Time {
+        Time(self.0.saturating_add(duration.0))
+    }
 }
 
 impl Add for Time {

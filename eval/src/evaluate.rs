@@ -316,11 +316,10 @@ fn simulate(
 fn trigger_intervals(policy: &str, intervals_ps: &[u64]) -> TriggerIntervals {
     let mut ms: Vec<f64> = intervals_ps.iter().map(|ps| *ps as f64 * 1e-9).collect();
     ms.sort_by(f64::total_cmp);
-    let percentile = |half: u32| stats::nearest_rank(&ms, f64::from(half) / 200.0);
     TriggerIntervals {
         policy: policy.to_string(),
         count: ms.len() as u64,
-        percentiles_ms: (0..=200).filter_map(percentile).collect(),
+        percentiles_ms: stats::half_percentiles(&ms),
     }
 }
 

@@ -146,13 +146,15 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
     if traces.is_empty() {
         return Err(EvalError::NoTraces.into());
     }
+    let other_rates = cost::RATES_BPS.iter();
+    let other_rates = other_rates.filter(|rate| **rate != scenario.rate_bps);
     let study = Study {
         name: contestant.name(),
         actor,
         low_level,
         seed: config.seed,
         done: AtomicUsize::new(0),
-        total: traces.len() * (1 + RULES.len() + cost::RATES_BPS.len()),
+        total: traces.len() * (1 + RULES.len() + other_rates.count()),
         progress,
     };
     let watched = study.policy(scenario, &traces, KEPT)?;
@@ -163,7 +165,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
     let capacity = scenario.buffer_bytes;
     let mut drops = vec![DropOccupancy::of(&entry, &watched.drops, capacity)];
     drops.extend(study.rules(scenario, &traces)?);
-    let intervals = study.intervals(config)?;
+    let intervals = study.intervals(config, &watched)?;
     let incast = Scenario::preset(INCAST)?;
     let inference = Inference::measure(actor, &watched.observations, &intervals);
     let beta = (capacity / u64::from(scenario.ports.max(1))).max(1);
@@ -270,11 +272,16 @@ impl Study<'_> {
     }
 
     /// The time between decisions at each line rate, with the sorted intervals in microseconds.
+    /// Those at the scenario's own rate are known.
     fn intervals(
         &self,
         config: &ExplainConfig,
+        watched: &Watched,
     ) -> Result<Vec<(RateIntervals, Vec<f64>)>, EvalError> {
         let at_rate = |rate_bps: u64| {
+            if rate_bps == config.scenario.rate_bps {
+                return Ok(RateIntervals::of(rate_bps, &watched.intervals_ps));
+            }
             let scenario = Scenario {
                 rate_bps,
                 ..config.scenario.clone()

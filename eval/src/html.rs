@@ -5,12 +5,12 @@ mod tables;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::data::{Evaluation, Role};
+use crate::data::{Evaluation, Role, ScenarioFacts, Timing};
 use crate::figures::Figure;
 use crate::format;
 use crate::verdict::{self, Tone, Verdict};
 
-pub(crate) const STYLE: &str = include_str!("html/report.css");
+const STYLE: &str = include_str!("html/report.css");
 
 /// The whole page.
 pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
@@ -18,6 +18,26 @@ pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
     let (timelines, curves): (Vec<&Figure>, Vec<&Figure>) = figures
         .iter()
         .partition(|figure| figure.name.starts_with("timeline"));
+    let content = html! {
+        (findings(evaluation))
+        (tables::comparison(evaluation))
+        @if !curves.is_empty() { (figure_grid("Trace by trace", &curves)) }
+        (tables::versus(evaluation))
+        (tables::completion_times(evaluation))
+        (tables::objectives(evaluation))
+        (tables::buffer(evaluation))
+        @if !timelines.is_empty() { (timeline_section(evaluation, &timelines)) }
+        (tables::failures(evaluation))
+        (method(evaluation))
+        (setup(evaluation))
+    };
+    let title = format!("Buffer policies on {name}");
+    let intro = what_was_compared(evaluation);
+    document(&title, &evaluation.software, &intro, &content)
+}
+
+/// A whole page around its content.
+pub(crate) fn document(title: &str, software: &str, intro: &str, content: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -25,28 +45,16 @@ pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta name="generator" content=(evaluation.software);
-                title { "Buffer policies on " (name) }
+                meta name="generator" content=(software);
+                title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
                 header {
-                    h1 { "Buffer policies on " (name) }
-                    p { (what_was_compared(evaluation)) }
+                    h1 { (title) }
+                    p { (intro) }
                 }
-                main {
-                    (findings(evaluation))
-                    (tables::comparison(evaluation))
-                    @if !curves.is_empty() { (figure_grid("Trace by trace", &curves)) }
-                    (tables::versus(evaluation))
-                    (tables::completion_times(evaluation))
-                    (tables::objectives(evaluation))
-                    (tables::buffer(evaluation))
-                    @if !timelines.is_empty() { (timeline_section(evaluation, &timelines)) }
-                    (tables::failures(evaluation))
-                    (method(evaluation))
-                    (setup(evaluation))
-                }
+                main { (content) }
             }
         }
     };
@@ -179,8 +187,38 @@ fn method(evaluation: &Evaluation) -> Markup {
     }
 }
 
+/// What is said of every scenario, as entries of a list.
+pub(crate) fn facts(scenario: &ScenarioFacts) -> Markup {
+    html! {
+        dt { "Scenario" } dd { (scenario.name) }
+        @for (name, value) in &scenario.facts {
+            dt { (name) } dd { (value) }
+        }
+    }
+}
+
+/// Who computed it and how long that took, as an entry of a list.
+pub(crate) fn run_facts(software: &str, timing: &Timing) -> Markup {
+    html! {
+        dt { "Run" }
+        dd {
+            (software) ", " (format::seconds(timing.wall_s)) " wall time on "
+            (timing.threads) @if timing.threads == 1 { " thread" } @else { " threads" }
+        }
+    }
+}
+
+/// The scenario as a file, folded.
+pub(crate) fn settings(scenario: &ScenarioFacts) -> Markup {
+    html! {
+        details {
+            summary { "All settings as TOML" }
+            pre tabindex="0" { code { (scenario.toml) } }
+        }
+    }
+}
+
 fn setup(evaluation: &Evaluation) -> Markup {
-    let timing = &evaluation.timing;
     let origins = evaluation
         .policies
         .iter()
@@ -189,25 +227,15 @@ fn setup(evaluation: &Evaluation) -> Markup {
         section {
             h2 { "Setup" }
             dl {
-                dt { "Scenario" } dd { (evaluation.scenario.name) }
-                @for (name, value) in &evaluation.scenario.facts {
-                    dt { (name) } dd { (value) }
-                }
+                (facts(&evaluation.scenario))
                 dt { "Traces" }
                 dd { (evaluation.traces) " of the " (evaluation.split) " split, seed " (evaluation.seed) }
                 @for policy in origins {
                     dt { (verdict::short_name(&policy.entry.policy)) } dd { (policy.entry.origin) }
                 }
-                dt { "Run" }
-                dd {
-                    (evaluation.software) ", " (format::seconds(timing.wall_s)) " wall time on "
-                    (timing.threads) @if timing.threads == 1 { " thread" } @else { " threads" }
-                }
+                (run_facts(&evaluation.software, &evaluation.timing))
             }
-            details {
-                summary { "All settings as TOML" }
-                pre tabindex="0" { code { (evaluation.scenario.toml) } }
-            }
+            (settings(&evaluation.scenario))
         }
     }
 }

@@ -23,6 +23,12 @@ pub fn nearest_rank(sorted: &[f64], q: f64) -> Option<f64> {
     Some(sorted[rank.saturating_sub(1).min(last)])
 }
 
+/// The nearest-rank percentiles 0, 0.5, …, 100 of ascending values; none of nothing.
+pub fn half_percentiles(sorted: &[f64]) -> Vec<f64> {
+    let percentile = |half: u32| nearest_rank(sorted, f64::from(half) / 200.0);
+    (0..=200).filter_map(percentile).collect()
+}
+
 /// The arithmetic mean, summed in order; `None` for an empty slice.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

@@ -205,7 +205,7 @@ impl Arrivals {
     /// Flows that start at a port within `span` after `now`, and their bytes.
     pub(super) fn within(&self, port: usize, now: Time, span: Time) -> (u64, u64) {
         let flows = &self.ports[port];
-        let end = Time(now.as_ps().saturating_add(span.as_ps()));
+        let end = now.saturating_add(span);
         let first = flows.partition_point(|&(start, _)| start <= now);
         let last = flows.partition_point(|&(start, _)| start <= end);
         let bytes = |end: usize| end.checked_sub(1).map_or(0, |index| flows[index].1);

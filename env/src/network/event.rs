@@ -387,7 +387,7 @@ impl EventQueue {
     fn set(&mut self, now: Time, delay: Time, since_cause: Time, timer: Timer) {
         let earlier = |&line: &usize| self.delays.since_cause(line) > since_cause;
         let rank = 2 * (0..LINES).filter(earlier).count();
-        let due = Due::saturating(Time(now.0.saturating_add(delay.0)), rank as u8);
+        let due = Due::saturating(now.saturating_add(delay), rank as u8);
         self.sequence += 1;
         self.timers.push(Reverse(Entry {
             due,

@@ -4,6 +4,7 @@ mod abm;
 mod burst;
 mod credence;
 mod elephants;
+mod extremes;
 mod followlqd;
 mod harmonic;
 mod limits;

@@ -7,7 +7,6 @@ use bufgym_models::FastActor;
 use serde::{Deserialize, Serialize};
 
 use super::dependence::Observations;
-use super::drops::percentiles;
 use crate::stats;
 
 /// Line rates at which the time between decisions is measured, bits per second.
@@ -37,7 +36,7 @@ impl RateIntervals {
         let summary = RateIntervals {
             rate_bps,
             count: us.len() as u64,
-            percentiles_us: percentiles(us.clone()),
+            percentiles_us: stats::half_percentiles(&us),
         };
         (summary, us)
     }

@@ -31,7 +31,9 @@ impl DropOccupancy {
     pub fn of(entry: &Entry, rows: &[DropRow], capacity: u64) -> DropOccupancy {
         let shares = |bytes: fn(&DropRow) -> u64| {
             let share = |row| bytes(row) as f64 / capacity as f64;
-            percentiles(rows.iter().map(share).collect())
+            let mut shares: Vec<f64> = rows.iter().map(share).collect();
+            shares.sort_by(f64::total_cmp);
+            stats::half_percentiles(&shares)
         };
         DropOccupancy {
             entry: entry.clone(),
@@ -51,13 +53,6 @@ impl DropOccupancy {
     pub fn median_buffer_share(&self) -> Option<f64> {
         self.buffer_share.get(self.buffer_share.len() / 2).copied()
     }
-}
-
-/// Nearest-rank percentiles 0, 0.5, …, 100; none of nothing.
-pub(super) fn percentiles(mut values: Vec<f64>) -> Vec<f64> {
-    values.sort_by(f64::total_cmp);
-    let percentile = |half: u32| stats::nearest_rank(&values, f64::from(half) / 200.0);
-    (0..=200).filter_map(percentile).collect()
 }
 
 /// The packets that a rule loses on a trace.

@@ -1,11 +1,11 @@
 //! The explanation as one HTML page that needs nothing else.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use super::{Dependence, DependenceCurve, Explanation, Population, Steps};
 use crate::figures::{Figure, share_of};
 use crate::format;
-use crate::html::{STYLE, figure_grid};
+use crate::html::{self, figure_grid};
 use crate::verdict::short_name;
 
 /// The whole page.
@@ -15,39 +15,22 @@ pub fn render(explanation: &Explanation, figures: &[Figure]) -> String {
         let chosen = figures.iter().filter(|f| f.name.starts_with(prefix));
         chosen.collect()
     };
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="generator" content=(explanation.software);
-                title { "What " (name) " learned" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                header {
-                    h1 { "What " (name) " learned" }
-                    p { (what_was_watched(explanation)) }
-                }
-                main {
-                    ul class="findings" aria-label="Findings" {
-                        @for finding in findings(explanation) { li class="plain" { (finding) } }
-                    }
-                    (figure_grid("What the decided α depends on", &of("alpha-")))
-                    (on_dependence())
-                    (incast(explanation, &of("timeline-")))
-                    (figure_grid("How full the buffer is when packets are lost", &of("drops-")))
-                    (drops_table(explanation))
-                    (figure_grid("Whether decisions come in time", &of("decision-cost")))
-                    (cost_table(explanation))
-                    (setup(explanation))
-                }
-            }
+    let content = html! {
+        ul class="findings" aria-label="Findings" {
+            @for finding in findings(explanation) { li class="plain" { (finding) } }
         }
+        (figure_grid("What the decided α depends on", &of("alpha-")))
+        (on_dependence())
+        (incast(explanation, &of("timeline-")))
+        (figure_grid("How full the buffer is when packets are lost", &of("drops-")))
+        (drops_table(explanation))
+        (figure_grid("Whether decisions come in time", &of("decision-cost")))
+        (cost_table(explanation))
+        (setup(explanation))
     };
-    page.into_string()
+    let title = format!("What {name} learned");
+    let intro = what_was_watched(explanation);
+    html::document(&title, &explanation.software, &intro, &content)
 }
 
 fn what_was_watched(explanation: &Explanation) -> String {
@@ -347,16 +330,12 @@ fn cost_table(explanation: &Explanation) -> Markup {
 }
 
 fn setup(explanation: &Explanation) -> Markup {
-    let timing = &explanation.timing;
     html! {
         section {
             h2 { "Setup" }
             dl {
                 dt { "Policy" } dd { (explanation.entry.policy) ", " (explanation.entry.origin) }
-                dt { "Scenario" } dd { (explanation.scenario.name) }
-                @for (name, value) in &explanation.scenario.facts {
-                    dt { (name) } dd { (value) }
-                }
+                (html::facts(&explanation.scenario))
                 dt { "Unit β" }
                 dd {
                     (format::bytes(explanation.beta_bytes)) " (buffer / ports), sent in "
@@ -364,16 +343,9 @@ fn setup(explanation: &Explanation) -> Markup {
                 }
                 dt { "In-cast" }
                 dd { (explanation.incast.name) ", as it is" }
-                dt { "Run" }
-                dd {
-                    (explanation.software) ", " (format::seconds(timing.wall_s)) " wall time on "
-                    (timing.threads) @if timing.threads == 1 { " thread" } @else { " threads" }
-                }
+                (html::run_facts(&explanation.software, &explanation.timing))
             }
-            details {
-                summary { "All settings as TOML" }
-                pre tabindex="0" { code { (explanation.scenario.toml) } }
-            }
+            (html::settings(&explanation.scenario))
         }
     }
 }

@@ -201,24 +201,28 @@ fn cut_above(points: &mut Vec<(f64, f64)>, top: f64) {
     }
 }
 
+/// Values that are percentiles in equal steps, as a curve.
+pub(super) fn distribution(percentiles: &[f64]) -> Vec<(f64, f64)> {
+    let last = percentiles.len().saturating_sub(1).max(1) as f64;
+    let ranked = percentiles.iter().enumerate();
+    ranked.map(|(rank, v)| (*v, rank as f64 / last)).collect()
+}
+
 /// Distribution of the time between decisions (Fig. 12b).
 pub fn trigger_intervals(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
     let learned = evaluation.trigger_intervals.iter().filter(|t| t.count > 0);
     let curves: Vec<Curve> = learned
         .enumerate()
         .map(|(index, intervals)| {
-            let last = intervals.percentiles_ms.len().saturating_sub(1).max(1) as f64;
-            let ranked = intervals.percentiles_ms.iter().enumerate();
-            let points = ranked
-                .map(|(rank, ms)| (ms.max(1e-6), rank as f64 / last))
-                .collect();
+            let points = distribution(&intervals.percentiles_ms);
+            let points = points.into_iter().map(|(ms, y)| (ms.max(1e-6), y));
             let stroke = style::stroke(&intervals.policy, crate::data::Role::Learned, index);
             Curve {
                 key: Key {
                     name: intervals.policy.clone(),
                     stroke,
                 },
-                points,
+                points: points.collect(),
             }
         })
         .collect();

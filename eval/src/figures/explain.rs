@@ -4,7 +4,7 @@ use bufgym_env::control::{ALPHAS, INITIAL_INDEX, LOG_RANGE};
 use plotters::prelude::*;
 
 use super::axis::Ticked;
-use super::curves::{self, Axes, Curve, logarithmic, plot};
+use super::curves::{self, Axes, Curve, distribution, logarithmic, plot};
 use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
 use super::{Figure, FigureError, draw, timeline};
 use crate::data::Entry;
@@ -337,13 +337,6 @@ fn drops(
         None,
     )
     .map(Some)
-}
-
-/// Values that are percentiles in equal steps, as a curve.
-fn distribution(percentiles: &[f64]) -> Vec<(f64, f64)> {
-    let last = percentiles.len().saturating_sub(1).max(1) as f64;
-    let ranked = percentiles.iter().enumerate();
-    ranked.map(|(rank, v)| (*v, rank as f64 / last)).collect()
 }
 
 /// The time between decisions at each line rate, and the time of a decision.

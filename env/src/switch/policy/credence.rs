@@ -147,11 +147,8 @@ impl Credence {
 #[inline]
 fn all_short(view: View<'_>) -> bool {
     let lengths = view.buffer.queues();
-    let share = view.buffer.capacity() / lengths.len() as u64;
-    // Whole bytes: q < B/N iff N q < B.
-    let exact = view.buffer.capacity().is_multiple_of(lengths.len() as u64);
     let longest = lengths.iter().copied().max().unwrap_or(0);
-    longest < share || (!exact && longest == share)
+    longest * (lengths.len() as u64) < view.buffer.capacity()
 }
 
 impl Policy for Credence {

@@ -186,15 +186,16 @@ impl EnhancedDynamicThreshold {
         let period = self.config.uncontrolled_period;
         for port in 0..self.ports.len() {
             let state = self.ports[port];
-            if state.uncontrolled && now >= state.since + period {
-                self.control(port, state.since + period);
+            let expiry = state.since.saturating_add(period);
+            if state.uncontrolled && now >= expiry {
+                self.control(port, expiry);
             }
         }
         self.next_expiry = self
             .ports
             .iter()
             .filter(|state| state.uncontrolled)
-            .map(|state| state.since + period)
+            .map(|state| state.since.saturating_add(period))
             .min()
             .unwrap_or(Time::MAX);
     }
@@ -218,7 +219,8 @@ impl EnhancedDynamicThreshold {
             ..*state
         };
         self.uncontrolled += 1;
-        self.next_expiry = self.next_expiry.min(now + self.config.uncontrolled_period);
+        let expiry = now.saturating_add(self.config.uncontrolled_period);
+        self.next_expiry = self.next_expiry.min(expiry);
     }
 }
 

@@ -60,7 +60,7 @@ impl<T: Copy + Default> FlowTable<T> {
         if self.flows.capacity() > SMALL.max(4 * self.flows.len()) {
             self.flows.shrink_to(2 * self.flows.len());
         }
-        self.next_sweep = Time(now.0.saturating_add(patience.0));
+        self.next_sweep = now.saturating_add(patience);
     }
 
     /// Flows in the table.

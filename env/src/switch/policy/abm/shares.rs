@@ -116,7 +116,7 @@ impl Shares {
             let congested = self.congested[queue % priorities].max(1);
             self.factors[queue] = drain.share / f64::from(congested);
         }
-        self.next_update = Time(view.now.0.saturating_add(self.interval.0));
+        self.next_update = view.now.saturating_add(self.interval);
     }
 }
 
