@@ -185,6 +185,7 @@ impl Sac {
                 .map(|learner| learner.target.clone()),
             temperature: self.temperature(),
             decay: self.config.decay(self.updates),
+            step: self.updates / delay + 1,
         });
         let step_size = self.config.critic_lr * self.config.decay(self.updates);
         let ([first, second], policy, config) = (&mut self.critics, &mut self.policy, &self.config);
@@ -333,6 +334,8 @@ struct Climb {
     targets: [Critic; 2],
     temperature: f64,
     decay: f64,
+    /// The actor's steps, this one included.
+    step: u64,
 }
 
 impl Policy {
@@ -366,7 +369,8 @@ impl Policy {
             .optimizer
             .step(step_size, self.actor.clone(), gradients);
         let averaged = self.averaged.clone();
-        self.averaged = polyak(averaged, &self.actor, config.actor_average);
+        let share = config.average_share(climb.step);
+        self.averaged = polyak(averaged, &self.actor, share);
         (scalar(loss), entropy)
     }
 }

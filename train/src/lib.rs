@@ -36,6 +36,7 @@ mod curves;
 mod error;
 pub mod events;
 mod folder;
+pub mod panel;
 mod report;
 mod rollout;
 mod state;
@@ -46,6 +47,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bufgym_env::control::{LowLevel, Objective};
+use bufgym_env::network::SimError;
 use bufgym_env::rng::{Split, trace_seed};
 use bufgym_env::scenario::Scenario;
 use bufgym_env::traffic::generate;
@@ -234,9 +236,7 @@ fn go_on(
     output: &mut Output,
     controls: &Controls<'_>,
 ) -> Result<TrainSummary, TrainError> {
-    let validator = trainer
-        .pool()
-        .install(|| Validator::new(trainer.config()))?;
+    let validator = trainer.pool().install(|| validator(trainer.config()))?;
     let end = trainer.run(output, &validator, controls.stop)?;
     let stopped = || controls.stop.load(Ordering::SeqCst);
     let mut evaluation = None;
@@ -262,6 +262,15 @@ fn go_on(
         evaluation,
         eval_command: eval_command(trainer.config(), &output.folder),
     })
+}
+
+fn validator(config: &TrainConfig) -> Result<Validator, SimError> {
+    Validator::new(
+        &config.scenario,
+        &config.objective,
+        &config.low_level,
+        &config.validation,
+    )
 }
 
 /// The best actor and the rules on validation traces behind those that chose it.

@@ -1,19 +1,17 @@
 //! How good an actor is on a fixed set of traces, relative to DT with α = 1.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bufgym_env::control::{ControlOptions, LowLevel, RunOptions, run_controlled};
+use bufgym_env::control::{LowLevel, Objective};
 use bufgym_env::network::SimError;
-use bufgym_env::rng::{Split, trace_seed};
+use bufgym_env::rng::Split;
 use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::PolicySpec;
-use bufgym_env::traffic::{Trace, generate};
-use bufgym_eval::metric::{IsolatedPorts, Metric, Sample, compare};
+use bufgym_eval::metric::Metric;
 use bufgym_models::{FastActor, checkpoint};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::TrainConfig;
+use crate::ValidationConfig;
+use crate::panel::Panel;
 
 /// Resamples of an interval in the log; published ones come from an evaluation.
 const RESAMPLES: usize = 1_000;
@@ -36,46 +34,26 @@ pub struct ValidationResult {
     pub failed: u64,
 }
 
-/// The fixed traces with DT's results on them.
+/// The fixed traces, and the heuristic below the actors.
 pub(crate) struct Validator {
-    scenario: Scenario,
+    panel: Panel,
     low_level: LowLevel,
-    metric: Metric,
-    traces: Vec<ValidationTrace>,
-}
-
-struct ValidationTrace {
-    trace: Trace,
-    /// Where the metric is about ports.
-    ports: Option<IsolatedPorts>,
-    /// DT's.
-    baseline: Sample,
 }
 
 impl Validator {
     /// Generates the traces and runs DT on them, in parallel on the current pool.
-    pub(crate) fn new(config: &TrainConfig) -> Result<Self, SimError> {
-        let scenario = config.scenario.clone();
-        let seed = config.validation.seed;
-        let metric = Metric::of(&config.objective);
-        let traces = (0..config.validation.traces)
-            .into_par_iter()
-            .map(|index| {
-                let trace = generate(&scenario, trace_seed(Split::Validation, seed, index));
-                ValidationTrace::new(metric, &scenario, trace)
-            })
-            .collect::<Result<_, SimError>>()?;
+    pub(crate) fn new(
+        scenario: &Scenario,
+        objective: &Objective,
+        low_level: &LowLevel,
+        config: &ValidationConfig,
+    ) -> Result<Self, SimError> {
+        let metric = Metric::of(objective);
+        let indices = 0..config.traces;
         Ok(Self {
-            scenario,
-            low_level: config.low_level.clone(),
-            metric,
-            traces,
+            panel: Panel::new(scenario, metric, Split::Validation, config.seed, indices)?,
+            low_level: low_level.clone(),
         })
-    }
-
-    /// Number of traces.
-    pub(crate) fn traces(&self) -> u64 {
-        self.traces.len() as u64
     }
 
     /// Runs the actor's mean action on every trace, in parallel on the current pool. Returns the
@@ -84,70 +62,30 @@ impl Validator {
         &self,
         actor: &FastActor,
     ) -> Result<(ValidationResult, Duration), SimError> {
-        let options = RunOptions {
-            control: ControlOptions {
-                low_level: self.low_level.clone(),
-                ..ControlOptions::default()
-            },
-            ..RunOptions::default()
-        };
-        let measured = self
-            .traces
-            .par_iter()
-            .map(|known| {
-                let start = Instant::now();
-                let mut actor = actor.clone();
-                let outcome = run_controlled(&self.scenario, &known.trace, &mut actor, &options)?;
-                let sample = Sample::of(self.metric, &outcome, known.ports.as_ref());
-                Ok((sample, start.elapsed()))
-            })
-            .collect::<Result<Vec<(Sample, Duration)>, SimError>>()?;
-        let busy = measured.iter().map(|(_, busy)| busy).sum();
-        let samples: Vec<Sample> = measured.into_iter().map(|(sample, _)| sample).collect();
-        Ok((self.compare(&samples), busy))
-    }
-
-    fn compare(&self, samples: &[Sample]) -> ValidationResult {
-        let baseline: Vec<Sample> = self.traces.iter().map(|known| known.baseline).collect();
-        let found = compare(self.metric, samples, &baseline, RESAMPLES);
-        ValidationResult {
+        let (samples, busy) = self
+            .panel
+            .run(std::slice::from_ref(actor), &self.low_level)?;
+        let found = self.panel.compare(&samples[0], RESAMPLES);
+        let result = ValidationResult {
             value: found.value,
             low: found.ratio.low,
             high: found.ratio.high,
-            won: found.tally.won as f64 / samples.len().max(1) as f64,
+            won: found.tally.won as f64 / samples[0].len().max(1) as f64,
             fct_ratio: found.fct_ratio,
             failed: found.failed,
-        }
+        };
+        Ok((result, busy))
     }
 
     /// The result in the form of a manifest.
     pub(crate) fn for_manifest(&self, result: &ValidationResult) -> checkpoint::Validation {
         checkpoint::Validation {
-            traces: self.traces(),
-            metric: self.metric.comparison().to_owned(),
+            traces: self.panel.traces(),
+            metric: self.panel.metric().comparison().to_owned(),
             value: result.value,
             low: result.low,
             high: result.high,
             won: result.won,
         }
-    }
-}
-
-impl ValidationTrace {
-    /// Runs DT on the trace, and the ports one by one where the metric is about them.
-    fn new(metric: Metric, scenario: &Scenario, trace: Trace) -> Result<Self, SimError> {
-        let ports = match metric {
-            Metric::PortSlowdownVariance => Some(IsolatedPorts::measure(scenario, &trace)?),
-            _ => None,
-        };
-        let mut simulator = PolicySpec::baseline().simulator(scenario, &trace)?;
-        simulator.measure_waits();
-        let outcome = simulator.run();
-        let baseline = Sample::of(metric, &outcome, ports.as_ref());
-        Ok(Self {
-            trace,
-            ports,
-            baseline,
-        })
     }
 }

@@ -67,8 +67,10 @@ pub struct SacConfig {
     pub learn_temperature: bool,
     /// Critic updates per actor update. (F)
     pub policy_delay: u32,
-    /// Share of the actor that enters its moving average with every actor update. The average is
-    /// what is validated and shipped: single updates swing the policy. (Polyak and Juditsky 1992)
+    /// Share of all actor updates so far that the actor's moving average spans: after n of them
+    /// the newest enters with `1 / (1 + actor_average (n - 1))`. The average is what is validated
+    /// and shipped: single updates swing the policy. (Polynomial-decay averaging: Shamir and Zhang
+    /// 2013, section 4; M)
     pub actor_average: f64,
     /// How the smaller critic is chosen in the target.
     pub twin_minimum: TwinMinimum,
@@ -98,7 +100,7 @@ impl Default for SacConfig {
             initial_temperature: 0.004,
             learn_temperature: true,
             policy_delay: 2,
-            actor_average: 2e-3,
+            actor_average: 0.2,
             twin_minimum: TwinMinimum::Sum,
             actor_value: ActorValue::Mean,
             mean_penalty: 5e-4,
@@ -176,6 +178,11 @@ impl SacConfig {
     /// What the step sizes are multiplied by after so many updates.
     pub(super) fn decay(&self, updates: u64) -> f64 {
         1.0 / (1.0 + updates as f64 / self.halving_updates as f64)
+    }
+
+    /// With what share the actor enters its average in its `step`-th update, counted from 1.
+    pub(super) fn average_share(&self, step: u64) -> f64 {
+        1.0 / (1.0 + self.actor_average * (step - 1) as f64)
     }
 
     pub(super) fn optimizer(&self) -> ModuleOptimizer {
