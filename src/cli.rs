@@ -2,6 +2,7 @@
 
 mod bench;
 mod credence;
+mod curves;
 mod error;
 mod eval;
 mod explain;
@@ -100,6 +101,7 @@ enum Command {
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
     Explain(explain::ExplainArgs),
+    Curves(curves::CurvesArgs),
     Sim(sim::SimArgs),
     Trace(trace::TraceArgs),
     Tune(tune::TuneArgs),
@@ -143,6 +145,7 @@ fn run(cli: Cli) -> CliResult {
         Command::Train(args) => train::run(args, &common),
         Command::Eval(args) => eval::run(args, &common),
         Command::Explain(args) => explain::run(args, &common),
+        Command::Curves(args) => curves::run(args, &common),
         Command::Sim(args) => sim::run(args, &common),
         Command::Trace(args) => trace::run(args, &common),
         Command::Tune(args) => tune::run(args, &common),

@@ -6,11 +6,13 @@
 mod axis;
 mod curves;
 mod explain;
+mod learning;
 mod style;
 mod timeline;
 
 pub use explain::figures as of_explanation;
 pub(crate) use explain::share_of;
+pub use learning::{LearningCurve, learning};
 
 use crate::data::{Entry, Evaluation};
 

@@ -1,0 +1,122 @@
+//! `bufgym curves`: learning curves of trainings in one figure.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bufgym::eval::figures::{self, LearningCurve};
+use clap::Args;
+use serde_json::json;
+
+use super::Common;
+use super::error::{CliError, CliResult, ResultExt as _};
+use super::output::Output;
+
+/// The columns of `metrics.csv` that make a curve.
+const DECISIONS: &str = "decisions";
+const RESULT: &str = "validation";
+
+/// Draw the learning curves of trainings as SVG
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    bufgym curves runs/fct-ndt-16x1g-1 runs/fct-ndt-16x1g-2 --out learning.svg")]
+pub struct CurvesArgs {
+    /// Run folders of `bufgym train`, finished or not
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// The figure
+    #[arg(long, value_name = "FILE.svg")]
+    out: PathBuf,
+    /// Replace a file that is there
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs the command.
+pub fn run(args: CurvesArgs, common: &Common) -> CliResult {
+    let output = Output::file(&args.out, args.force)?;
+    let curves = args
+        .runs
+        .iter()
+        .map(|run| curve(run))
+        .collect::<CliResult<Vec<LearningCurve>>>()?;
+    let figure = figures::learning(&curves).or_failure()?;
+    let figure = figure.ok_or_else(|| CliError::bad("these trainings have no validation yet"))?;
+    output.write_file(|file| file.write_all(figure.standalone().as_bytes()).or_failure())?;
+    let best = |curve: &LearningCurve| {
+        let results = curve.points.iter().map(|point| point.1);
+        results.fold(f64::NAN, f64::min)
+    };
+    let trainings: Vec<_> = curves
+        .iter()
+        .map(|curve| {
+            let last = curve.points.last();
+            json!({"run": curve.name, "validations": curve.points.len(), "best": best(curve),
+                "decisions": last.map(|point| point.0), "last": last.map(|point| point.1)})
+        })
+        .collect();
+    let lines: Vec<String> = curves
+        .iter()
+        .map(|curve| format!("{}: best {:.3}", curve.name, best(curve)))
+        .collect();
+    let text = format!("{}\nwritten to {}", lines.join("\n"), args.out.display());
+    common.print(&json!({"out": args.out, "trainings": trainings}), &text)
+}
+
+/// The validations of a run, under the folder's name.
+fn curve(run: &Path) -> CliResult<LearningCurve> {
+    let path = run.join("metrics.csv");
+    let text = fs::read_to_string(&path)
+        .map_err(|error| CliError::bad(format!("{}: {error}", path.display())))?;
+    let name = run.file_name().unwrap_or(run.as_os_str());
+    Ok(LearningCurve {
+        name: name.to_string_lossy().into_owned(),
+        points: points(&text)
+            .map_err(|problem| CliError::bad(format!("{}: {problem}", path.display())))?,
+    })
+}
+
+/// The rows that have a result. The last row of a run that goes on may be incomplete.
+fn points(table: &str) -> Result<Vec<(f64, f64)>, String> {
+    let mut lines = table
+        .split_inclusive('\n')
+        .filter_map(|line| line.strip_suffix('\n'));
+    let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let column = |name: &str| {
+        let found = header.iter().position(|column| *column == name);
+        found.ok_or_else(|| format!("line 1: no column `{name}`; it is no table of a training"))
+    };
+    let columns = [column(DECISIONS)?, column(RESULT)?];
+    let mut points = Vec::new();
+    for (index, line) in lines.enumerate() {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [decisions, result] = columns.map(|column| fields.get(column).copied());
+        if result == Some("") {
+            continue;
+        }
+        let number = |text: Option<&str>| text.and_then(|text| text.parse::<f64>().ok());
+        match (number(decisions), number(result)) {
+            (Some(decisions), Some(result)) => points.push((decisions, result)),
+            _ => return Err(format!("line {}: not a number", index + 2)),
+        }
+    }
+    Ok(points)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_without_a_result_and_torn_rows_are_passed_over() {
+        let table = "round,decisions,validation\n1,10,\n2,20,0.9\n3,30,0.8\n4,40,0.";
+        assert_eq!(points(table), Ok(vec![(20.0, 0.9), (30.0, 0.8)]));
+    }
+
+    #[test]
+    fn other_tables_are_told() {
+        let error = points("a,b\n1,2\n").unwrap_err();
+        assert!(error.contains("no column `decisions`"), "{error}");
+        let error = points("decisions,validation\n1,0.5\n2,x\n").unwrap_err();
+        assert!(error.contains("line 3"), "{error}");
+    }
+}
