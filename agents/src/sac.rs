@@ -208,10 +208,12 @@ impl Sac {
         if self.config.critic == CriticKind::Privileged {
             self.fit_advantage(batch, &first.errors, &second.errors);
         }
-        for learner in &mut self.critics {
-            let target = learner.target.clone();
-            learner.target = polyak(target, &learner.critic, self.config.polyak);
-        }
+        let share = self.config.polyak;
+        let [first_critic, second_critic] = &mut self.critics;
+        rayon::join(
+            || first_critic.follow(share),
+            || second_critic.follow(share),
+        );
         UpdateMetrics {
             critic_loss: 0.5 * (first.loss + second.loss),
             actor_loss: learned.map(|(loss, _)| loss),
@@ -253,11 +255,10 @@ impl Sac {
             .valid()
             .forward(input.windows.clone(), rows);
         let (actions, log_prob) = sample(output, noise);
-        let values = self
-            .critics
-            .each_ref()
-            .map(|learner| learner.target.estimate(&input, actions.clone()));
-        let value = smaller(values, self.config.twin_minimum);
+        let [first, second] = self.critics.each_ref();
+        let estimate = |learner: &Learner| learner.target.estimate(&input, actions.clone());
+        let (first, second) = rayon::join(|| estimate(first), || estimate(second));
+        let value = smaller([first, second], self.config.twin_minimum);
 
         let weights = self.tensor(&batch.next_entropy_weights, [rows, 1]);
         let discounts = self.tensor(&batch.discounts, [rows, 1]);
@@ -322,6 +323,12 @@ impl Learner {
             error: absolute,
             errors,
         }
+    }
+
+    /// Moves the target by `share` of its distance to the critic.
+    fn follow(&mut self, share: f64) {
+        let target = self.target.clone();
+        self.target = polyak(target, &self.critic, share);
     }
 }
 

@@ -109,12 +109,18 @@ fn a_run_leaves_what_is_documented_and_can_be_evaluated() {
 fn learning_curves_of_runs_are_drawn_together() {
     let sandbox = sandbox();
     for seed in [1, 2] {
-        sandbox.ok(&format!("{TRAIN} --steps 120 --seed {seed} --out run{seed}"));
+        sandbox.ok(&format!(
+            "{TRAIN} --steps 120 --seed {seed} --out run{seed}"
+        ));
     }
     let run = sandbox.ok("curves run1 run2 --out curves.svg --json");
     let trainings = run.json()["trainings"].as_array().unwrap().clone();
     assert_eq!(trainings.len(), 2);
-    assert!(trainings.iter().all(|run| run["best"].as_f64().unwrap() > 0.0));
+    assert!(
+        trainings
+            .iter()
+            .all(|run| run["best"].as_f64().unwrap() > 0.0)
+    );
     let svg = sandbox.read("curves.svg");
     assert!(svg.contains("run1") && svg.contains("run2"), "{svg}");
     sandbox.refused("curves run1 --out curves.svg", &["curves.svg", "--force"]);

@@ -36,7 +36,8 @@ pub(crate) struct Trainer {
     pool: ThreadPool,
     sac: Sac,
     replay: Replay,
-    batch: Batch,
+    /// The one that is learned from, and the next.
+    batches: [Batch; 2],
     workers: Vec<Worker>,
     counters: Counters,
     best: Option<Best>,
@@ -78,7 +79,7 @@ impl Trainer {
             sac: Sac::new(config.sac.clone(), seed("learner"), &device())?,
             pool,
             replay,
-            batch: Batch::default(),
+            batches: Default::default(),
             workers,
             counters: Counters::default(),
             best: None,
@@ -101,7 +102,7 @@ impl Trainer {
             pool,
             sac,
             replay,
-            batch: Batch::default(),
+            batches: Default::default(),
             workers,
             counters: state.counters,
             best: state.best,
@@ -222,7 +223,7 @@ impl Trainer {
                 .is_multiple_of(config.rounds_per_validation());
         let actor = FastActor::new(&self.sac.actor_weights());
         let averaged = FastActor::new(averaged);
-        let (sac, replay, batch) = (&mut self.sac, &mut self.replay, &mut self.batch);
+        let (sac, replay, batches) = (&mut self.sac, &mut self.replay, &mut self.batches);
         let workers = &mut self.workers;
 
         let learn = || {
@@ -233,12 +234,7 @@ impl Trainer {
             } else {
                 config.learner.updates_per_round
             };
-            let updates: Vec<UpdateMetrics> = (0..due)
-                .map(|_| {
-                    replay.sample(rows, n_step, batch);
-                    sac.update(batch)
-                })
-                .collect();
+            let updates = learn_from(replay, sac, batches, due, (rows, n_step));
             (updates, start.elapsed())
         };
         let collect = || -> Result<(), EnvError> {
@@ -378,6 +374,33 @@ impl Trainer {
             }
         }
     }
+}
+
+/// So many updates, each on a batch of `rows` returns of `n_step` steps. While one is made, the
+/// next batch is drawn; their order is what it would be one after the other.
+fn learn_from(
+    replay: &mut Replay,
+    sac: &mut Sac,
+    batches: &mut [Batch; 2],
+    updates: u64,
+    (rows, n_step): (usize, usize),
+) -> Vec<UpdateMetrics> {
+    let [mut current, mut next] = batches.each_mut();
+    if updates > 0 {
+        replay.sample(rows, n_step, current);
+    }
+    (1..=updates)
+        .map(|number| {
+            let draw = || {
+                if number < updates {
+                    replay.sample(rows, n_step, next);
+                }
+            };
+            let (metrics, ()) = rayon::join(|| sac.update(current), draw);
+            std::mem::swap(&mut current, &mut next);
+            metrics
+        })
+        .collect()
 }
 
 /// Wall clock since a moment.
