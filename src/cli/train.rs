@@ -34,7 +34,7 @@ pub struct TrainArgs {
     /// What to learn for: fct, loss, throughput, delay, fairness, or weights as in fct=1,loss=0.1 [default: fct]
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<String>,
-    /// The heuristic whose α is learned: dt, edt, tdt, fab, ib, abm, occamy [default: dt]
+    /// The heuristic whose α is learned: dt (as in the paper), edt, tdt, fab, ib, abm, occamy [default: fab with 10 kB a flow and burst]
     #[arg(long, value_name = "POLICY")]
     low_level: Option<LowLevel>,
     /// Preset or TOML file [default: ndt-16x1g]
@@ -208,7 +208,7 @@ impl TrainArgs {
 /// What tells runs apart at a glance; characters that are awkward in file names are replaced.
 fn run_name(config: &TrainConfig) -> String {
     let over = match &config.low_level {
-        dt if dt.is_default() => String::new(),
+        usual if *usual == TrainConfig::default().low_level => String::new(),
         other => format!("-{other}"),
     };
     let name = format!(
@@ -282,6 +282,11 @@ mod tests {
             ..config.clone()
         };
         assert_eq!(run_name(&over_abm), "fct-abm-ndt-16x1g-4");
+        let as_in_the_paper = TrainConfig {
+            low_level: LowLevel::dt(),
+            ..config.clone()
+        };
+        assert_eq!(run_name(&as_in_the_paper), "fct-dt-ndt-16x1g-4");
         let objective: Objective = "fct=1,loss=0.1".parse().unwrap();
         assert_eq!(
             run_name(&TrainConfig {

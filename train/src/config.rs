@@ -42,7 +42,8 @@ pub struct TrainConfig {
     pub scenario: Scenario,
     /// What the agent is paid for.
     pub objective: Objective,
-    /// The heuristic whose α the agent sets.
+    /// The heuristic whose α the agent sets: FAB with a little room for the first packets of flows
+    /// and bursts; `dt` is the paper's.
     pub low_level: LowLevel,
     /// Seed of everything random: traces, weights, exploration, batches.
     pub seed: u64,
@@ -67,7 +68,7 @@ impl Default for TrainConfig {
             force: false,
             scenario: Scenario::default(),
             objective: Objective::default(),
-            low_level: LowLevel::default(),
+            low_level: low_level(),
             seed: 1,
             budget: Budget::default(),
             rollout: RolloutConfig::default(),
@@ -77,6 +78,15 @@ impl Default for TrainConfig {
             checkpoint: CheckpointConfig::default(),
         }
     }
+}
+
+/// What is trained unless told otherwise. Flow Aware Buffer (Apostolaki et al. 2019) admits the first
+/// `short_bytes` of a flow, and of every burst after a pause of `idle_us`, wherever there is room:
+/// their loss is what ends in timeouts. Both were chosen on training traces.
+const LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=100";
+
+fn low_level() -> LowLevel {
+    LOW_LEVEL.parse().unwrap_or_default()
 }
 
 /// When a training ends: at whichever limit comes first.
@@ -478,6 +488,7 @@ mod tests {
         assert!(refused(|c| c.rollout.baseline = RewardBaseline::Zero).contains("horizon_s"));
         assert!(refused(|c| c.learner.replay_capacity = 1).contains("replay_capacity"));
         assert!(TrainConfig::default().validate().is_ok());
+        assert_eq!(TrainConfig::default().low_level.to_string(), LOW_LEVEL);
     }
 
     #[test]
