@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::harness::Sandbox;
 
-const SMALL: &str = "--set ports=4 --set active_ports=2..4 --set flows=30..40 --set buffer_bytes=200000 --set incast_degree=2..3";
+const SMALL: &str = "--set ports=4 --set active_ports=2..4 --set flows=10..15 --set buffer_bytes=200000 --set incast_degree=2..3";
 const SEARCH: &str = "tune --policy linear --generations 2 --traces 4";
 
 /// Commands that read the rule `rule.json`.
@@ -159,7 +159,8 @@ fn options_that_make_no_sense_are_refused() {
     );
     sandbox.refused("tune --policy linear --low-level lqd", &["lqd", "occamy"]);
     sandbox.refused("tune --policy linear:rule.json", &["--policy linear"]);
-    sandbox.refused("tune --policy linear --out no/", &["no/"]);
+    fs::create_dir(sandbox.path("folder")).unwrap();
+    sandbox.refused("tune --policy linear --out folder", &["folder", "file"]);
     sandbox.refused(
         "tune --policy dt --generations 3",
         &["--generations", "linear"],

@@ -292,6 +292,7 @@ mod tests {
         for setting in [
             "ports=4",
             "active_ports=2..4",
+            "incast_degree=2..3",
             "flows=40..60",
             "buffer_bytes=200000",
         ] {
@@ -392,5 +393,6 @@ mod tests {
         assert!(refused(&|c| c.generations = 0).starts_with("generations: 0"));
         assert!(refused(&|c| c.candidates = 1).starts_with("candidates: 1"));
         assert!(refused(&|c| c.generation_traces = 0).starts_with("generation_traces: 0"));
+        assert!(refused(&|c| c.scenario.ports = 1).contains("ports"));
     }
 }
