@@ -6,6 +6,7 @@ use std::process::Command;
 use std::{env, fs, io};
 
 const FOLDER: &str = "checkpoints/ndt-fct";
+const LINEAR: &str = "checkpoints/linear.json";
 const TUNED: &str = "checkpoints/tuned";
 const HEAD_LOG: &str = ".git/logs/HEAD";
 const FILES: [&str; 2] = ["manifest.json", "actor.safetensors"];
@@ -18,7 +19,9 @@ fn main() -> io::Result<()> {
     }
     println!("cargo::rustc-env=BUFGYM_REVISION={}", revision());
     let variable = |name: &str| env::var(name).map_err(io::Error::other);
-    let folder = Path::new(&variable("CARGO_MANIFEST_DIR")?).join(FOLDER);
+    let root = variable("CARGO_MANIFEST_DIR")?;
+    let root = Path::new(&root);
+    let folder = root.join(FOLDER);
     let paths = FILES.map(|file| folder.join(file));
     let files = if paths.iter().all(|path| path.is_file()) {
         let entries = paths.map(|path| format!("include_bytes!({path:?}).as_slice()"));
@@ -26,10 +29,18 @@ fn main() -> io::Result<()> {
     } else {
         "None".to_owned()
     };
-    let code = format!("/// Manifest and weights.\nconst FILES: Option<[&[u8]; 2]> = {files};\n");
+    let linear = root.join(LINEAR);
+    let linear = match linear.is_file() {
+        true => format!("Some(include_bytes!({linear:?}).as_slice())"),
+        false => "None".to_owned(),
+    };
+    let code = format!(
+        "/// Manifest and weights.\nconst FILES: Option<[&[u8]; 2]> = {files};\n\
+         /// The linear rule.\nconst LINEAR_FILE: Option<&[u8]> = {linear};\n"
+    );
     let out = variable("OUT_DIR")?;
     fs::write(Path::new(&out).join("shipped.rs"), code)?;
-    let tuned = tuned(&Path::new(&variable("CARGO_MANIFEST_DIR")?).join(TUNED))?;
+    let tuned = tuned(&root.join(TUNED))?;
     fs::write(Path::new(&out).join("tuned.rs"), tuned)
 }
 

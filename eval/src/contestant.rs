@@ -4,22 +4,25 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use bufgym_env::control::{ControlOptions, LowLevel, RunOptions, run_controlled};
+use bufgym_env::control::{ControlOptions, Controller, LowLevel, RunOptions, run_controlled};
 use bufgym_env::network::{Outcome, SimError};
 use bufgym_env::scenario::Scenario;
 use bufgym_env::switch::{Policy as _, PolicyParseError, PolicySpec};
 use bufgym_env::traffic::Trace;
 use bufgym_env::units::Time;
-use bufgym_models::checkpoint::{self, CheckpointError, Manifest};
-use bufgym_models::{ActorWeights, FastActor};
+use bufgym_models::checkpoint::{self, CheckpointError, Manifest, Validation};
+use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearFileError, LinearRule};
 
 use crate::data::{BASELINE, Entry, Role, UNLIMITED};
 use crate::format;
 
-/// What a learned policy is called in policy strings.
+/// What a network is called in policy strings.
 const LEARNED: &str = "ndt";
 
-/// A text that names no policy, or a checkpoint that cannot be used.
+/// What a linear rule is called in policy strings.
+pub const LINEAR: &str = "linear";
+
+/// A text that names no policy, or a checkpoint or file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ContestantError {
     /// No such rule, or not with these parameters.
@@ -36,6 +39,19 @@ pub enum ContestantError {
         /// What is wrong with it.
         source: CheckpointError,
     },
+    /// `linear` without a file.
+    #[error(
+        "policy `{0}` needs a file, as in linear:rule.json; `bufgym tune --policy linear` writes one"
+    )]
+    NoFile(String),
+    /// The file holds no usable linear rule.
+    #[error("policy `{policy}`: {source}")]
+    Linear {
+        /// The policy string.
+        policy: String,
+        /// What is wrong with it.
+        source: LinearFileError,
+    },
 }
 
 /// A named policy, ready to run any trace.
@@ -50,10 +66,27 @@ enum Kind {
     Rule(PolicySpec),
     Tuned(PolicySpec),
     Learned {
-        actor: Box<FastActor>,
+        decider: Decider,
         low_level: LowLevel,
         origin: String,
     },
+}
+
+/// What decides about α.
+#[derive(Clone, Debug)]
+enum Decider {
+    Network(Box<FastActor>),
+    Linear(LinearRule),
+}
+
+impl Decider {
+    /// One that may decide, for a run of its own.
+    fn controller(&self) -> Box<dyn Controller> {
+        match self {
+            Decider::Network(actor) => actor.clone(),
+            Decider::Linear(rule) => Box::new(rule.clone()),
+        }
+    }
 }
 
 impl Contestant {
@@ -77,7 +110,7 @@ impl Contestant {
     /// `origin` says in a few words how it was trained.
     pub fn learned(name: &str, actor: FastActor, origin: &str) -> Contestant {
         let kind = Kind::Learned {
-            actor: Box::new(actor),
+            decider: Decider::Network(Box::new(actor)),
             low_level: LowLevel::default(),
             origin: origin.to_string(),
         };
@@ -87,7 +120,20 @@ impl Contestant {
         }
     }
 
-    /// The same network over another heuristic; rules stay what they are.
+    /// A linear rule over the heuristic that it was tuned with, under the given policy string.
+    pub fn linear(name: &str, file: &LinearFile) -> Contestant {
+        let kind = Kind::Learned {
+            decider: Decider::Linear(file.rule.clone()),
+            low_level: file.low_level.clone(),
+            origin: linear_origin(file),
+        };
+        Contestant {
+            name: name.to_string(),
+            kind,
+        }
+    }
+
+    /// The same learned policy over another heuristic; rules stay what they are.
     #[must_use]
     pub fn over(mut self, heuristic: LowLevel) -> Contestant {
         if let Kind::Learned { low_level, .. } = &mut self.kind {
@@ -125,6 +171,16 @@ impl Contestant {
         Ok(Contestant::from_checkpoint(&name, &weights, &manifest))
     }
 
+    /// Loads the file of a policy string `linear:FILE`.
+    fn load_linear(policy: &str, file: &str) -> Result<Contestant, ContestantError> {
+        let loaded =
+            LinearFile::load(Path::new(file)).map_err(|source| ContestantError::Linear {
+                policy: policy.to_string(),
+                source,
+            })?;
+        Ok(Contestant::linear(policy, &loaded))
+    }
+
     /// The policy string in its canonical form.
     pub fn name(&self) -> &str {
         &self.name
@@ -140,13 +196,15 @@ impl Contestant {
         }
     }
 
-    /// The network of a learned policy and the heuristic that it steers.
+    /// The network of a learned policy that has one, and the heuristic that it steers.
     pub fn network(&self) -> Option<(&FastActor, LowLevel)> {
         match &self.kind {
             Kind::Learned {
-                actor, low_level, ..
+                decider: Decider::Network(actor),
+                low_level,
+                ..
             } => Some((actor, low_level.clone())),
-            Kind::Rule(_) | Kind::Tuned(_) => None,
+            _ => None,
         }
     }
 
@@ -194,9 +252,8 @@ impl Contestant {
                 Ok(simulator.run())
             }
             Kind::Learned {
-                actor, low_level, ..
+                decider, low_level, ..
             } => {
-                let mut actor = actor.clone();
                 let options = RunOptions {
                     timeline,
                     control: ControlOptions {
@@ -204,7 +261,7 @@ impl Contestant {
                         ..ControlOptions::default()
                     },
                 };
-                run_controlled(scenario, trace, actor.as_mut(), &options)
+                run_controlled(scenario, trace, decider.controller().as_mut(), &options)
             }
         }
     }
@@ -212,36 +269,61 @@ impl Contestant {
 
 /// How a checkpoint was trained, in one line.
 pub fn origin(manifest: &Manifest) -> String {
-    let validated = manifest.validation.as_ref().map(|result| {
-        let interval = format!("{:.3} [{:.3}–{:.3}]", result.value, result.low, result.high);
-        format!(
-            "; {} on {} validation traces: {interval}",
-            result.metric, result.traces
-        )
-    });
-    let over = match &manifest.low_level {
-        dt if dt.is_default() => String::new(),
-        other => format!(" over {other}"),
-    };
     format!(
-        "trained on {} for {}{over}, seed {}, {} decisions, {} updates{}",
+        "trained on {} for {}{}, seed {}, {} decisions, {} updates{}",
         manifest.scenario,
         manifest.objective,
+        over(&manifest.low_level),
         manifest.seed,
         format::count(manifest.decisions),
         format::count(manifest.updates),
-        validated.unwrap_or_default(),
+        measured(manifest.validation.as_ref(), "validation"),
     )
+}
+
+/// How a linear rule was tuned, in one line.
+fn linear_origin(file: &LinearFile) -> String {
+    format!(
+        "linear rule tuned on {} for {}{}, seed {}, {} generations{}",
+        file.scenario,
+        file.objective,
+        over(&file.low_level),
+        file.seed,
+        format::count(file.generations),
+        measured(file.training.as_ref(), "training"),
+    )
+}
+
+/// The heuristic below, where it is not Dynamic Threshold.
+fn over(low_level: &LowLevel) -> String {
+    match low_level {
+        dt if dt.is_default() => String::new(),
+        other => format!(" over {other}"),
+    }
+}
+
+/// The result that weights were chosen by, on traces of a split.
+fn measured(result: Option<&Validation>, split: &str) -> String {
+    let result = result.map(|result| {
+        let interval = format!("{:.3} [{:.3}–{:.3}]", result.value, result.low, result.high);
+        format!(
+            "; {} on {} {split} traces: {interval}",
+            result.metric, result.traces
+        )
+    });
+    result.unwrap_or_default()
 }
 
 impl FromStr for Contestant {
     type Err = ContestantError;
 
-    /// Reads `dt`, `dt:alpha=8`, … and `ndt:DIR`, whose checkpoint it loads.
+    /// Reads `dt`, `dt:alpha=8`, …, `ndt:DIR`, whose checkpoint it loads, and `linear:FILE`.
     fn from_str(text: &str) -> Result<Contestant, ContestantError> {
         match text.split_once(':').unwrap_or((text, "")) {
             (LEARNED, "") => Err(ContestantError::NoFolder(text.to_string())),
             (LEARNED, folder) => Contestant::load(text, folder),
+            (LINEAR, "") => Err(ContestantError::NoFile(text.to_string())),
+            (LINEAR, file) => Contestant::load_linear(text, file),
             _ => Ok(Contestant::rule(text.parse()?)),
         }
     }
@@ -277,6 +359,41 @@ mod tests {
         assert!(
             missing.contains("no/such/folder") && !missing.contains('\n'),
             "{missing}"
+        );
+        for text in ["linear", "linear:"] {
+            assert!(message(text).contains("bufgym tune --policy linear"));
+        }
+        let missing = message("linear:no/such.json");
+        assert!(
+            missing.contains("no/such.json") && !missing.contains('\n'),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn a_linear_rule_is_learned_but_no_network() {
+        let file = LinearFile {
+            bufgym_version: String::new(),
+            low_level: "abm".parse().unwrap(),
+            rule: LinearRule::constant(0.5),
+            scenario: "ndt-16x1g".to_owned(),
+            scenario_toml: String::new(),
+            objective: "fct".to_owned(),
+            seed: 3,
+            generations: 25,
+            training: None,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rule.json");
+        std::fs::write(&path, file.to_json()).unwrap();
+        let name = format!("linear:{}", path.display());
+        let contestant: Contestant = name.parse().unwrap();
+        assert_eq!(contestant.name(), name);
+        assert_eq!(contestant.role(), Role::Learned);
+        assert!(contestant.network().is_none());
+        assert_eq!(
+            contestant.entry().origin,
+            "linear rule tuned on ndt-16x1g for fct over abm, seed 3, 25 generations"
         );
     }
 }

@@ -58,7 +58,7 @@ const SAMPLES: u64 = 1024;
 pub struct ExplainConfig {
     /// Switch, transport and traffic.
     pub scenario: Scenario,
-    /// A learned policy.
+    /// A network.
     pub contestant: Contestant,
     /// Validation traces, at least 1.
     pub traces: u64,
@@ -75,8 +75,8 @@ pub enum ExplainError {
     /// The in-cast's preset is broken.
     #[error(transparent)]
     Preset(#[from] ScenarioError),
-    /// Rules have nothing to explain.
-    #[error("policy {0} is a rule: only learned policies can be explained")]
+    /// Rules have nothing to explain, and linear ones are their own explanation.
+    #[error("policy {0} is a rule: only networks can be explained")]
     NotLearned(String),
     /// No trigger fired.
     #[error(
@@ -133,7 +133,7 @@ pub struct Explanation {
 /// Watches the policy on validation traces and measures what it depends on.
 ///
 /// # Errors
-/// When the policy is not learned or never asked, when the scenario makes no sense, or when there
+/// When the policy has no network or is never asked, when the scenario makes no sense, or when there
 /// is no trace.
 pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanation, ExplainError> {
     let start = Instant::now();

@@ -1,5 +1,6 @@
 //! The findings in words, written from the numbers. A policy that loses is said to lose.
 
+use crate::contestant::LINEAR;
 use crate::data::{BASELINE, Evaluation, PolicySummary, Role, Versus};
 use crate::format;
 use crate::stats::{Interval, Tally};
@@ -44,16 +45,14 @@ fn tone_of(ratio: &Interval) -> Tone {
     }
 }
 
-/// A short name: the last component of a learned policy's folder.
+/// A short name: the last component of a learned policy's folder or file.
 pub fn short_name(policy: &str) -> &str {
-    match policy.split_once(':') {
-        Some((kind, folder)) if kind.starts_with("ndt") => folder
-            .trim_end_matches('/')
-            .rsplit('/')
-            .next()
-            .unwrap_or(policy),
-        _ => policy,
-    }
+    let path = match policy.split_once(':') {
+        Some((kind, folder)) if kind.starts_with("ndt") => folder.trim_end_matches('/'),
+        Some((LINEAR, file)) => file.trim_end_matches(".json"),
+        _ => return policy,
+    };
+    path.rsplit('/').next().unwrap_or(policy)
 }
 
 /// All findings, the most important first: failed traces, then the learned policies (or, where
@@ -210,6 +209,14 @@ mod tests {
             .into_iter()
             .map(|v| v.text + "\n")
             .collect()
+    }
+
+    #[test]
+    fn learned_policies_are_named_after_their_files() {
+        assert_eq!(short_name("ndt:runs/a/"), "a");
+        assert_eq!(short_name("linear:checkpoints/mine.json"), "mine");
+        assert_eq!(short_name("linear"), "linear");
+        assert_eq!(short_name("dt:alpha=8"), "dt:alpha=8");
     }
 
     #[test]

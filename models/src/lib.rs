@@ -4,6 +4,7 @@
 //!   all ports, any number of ports at run time.
 //! - [`Critic`]: two kinds of action-value networks, both with one value per port.
 //! - [`FastActor`]: the actor's forward pass in plain Rust, for rollouts and evaluation.
+//! - [`LinearRule`]: twelve weights in the network's place.
 //! - [`checkpoint`]: the form in which a trained actor is shipped.
 //!
 //! Shapes are written `[batch, ports, ..]`; a `row` is one port of one sample.
@@ -15,6 +16,7 @@ pub mod critic;
 pub mod fast;
 pub mod files;
 pub mod layers;
+pub mod linear;
 pub mod noise;
 pub mod parameters;
 pub mod weights;
@@ -24,6 +26,7 @@ pub use actor::{Actor, ActorOutput};
 pub use burn::tensor::Device;
 pub use critic::{Critic, CriticInput, CriticKind};
 pub use fast::FastActor;
+pub use linear::{LINEAR_FEATURES, LinearFile, LinearFileError, LinearRule};
 pub use noise::standard_normal;
 pub use weights::ActorWeights;
 

@@ -2,6 +2,7 @@
 
 use bufgym::env::switch::policy::{Deployment, catalogue};
 use bufgym::env::switch::{PolicyInfo, PolicySpec};
+use bufgym::eval::contestant::LINEAR;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -19,16 +20,50 @@ pub struct PoliciesArgs {
     name: Option<String>,
 }
 
-/// The learned policy is not in the simulator's catalogue, because its rule is a file.
-const LEARNED: &str = "ndt";
+/// A learned policy. These are not in the simulator's catalogue, because their rules are files.
+struct Learned {
+    name: &'static str,
+    summary: &'static str,
+    rule: &'static str,
+    source: &'static str,
+    switch: &'static str,
+    /// Name of what stands behind the colon of its policy string.
+    parameter: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+}
+
+const LEARNED: [Learned; 2] = [
+    Learned {
+        name: "ndt",
+        summary: "per-port Dynamic Threshold whose alpha a trained network sets",
+        rule: "T_i = alpha_i (B - Q), alpha_i in 2^-2..2^5, decided whenever enough traffic exceeded what left",
+        source: "Neural Dynamic Thresholds (NDT), sections III to V",
+        switch: "needs counters beside Dynamic Threshold, and a processor that decides",
+        parameter: "DIR",
+        default: "the shipped weights",
+        meaning: "checkpoint folder, as in ndt:DIR",
+    },
+    Learned {
+        name: LINEAR,
+        summary: "per-port Dynamic Threshold whose alpha a tuned weighted sum sets, in the place of ndt's network",
+        rule: "T_i = alpha_i (B - Q), alpha_i in 2^-2..2^5 from w f_i, f_i twelve features of queues, arrivals and drops",
+        source: "control: NDT; weights: CMA-ES (Hansen, The CMA Evolution Strategy: A Tutorial, 2016)",
+        switch: "needs counters beside Dynamic Threshold, and a processor that decides",
+        parameter: "FILE",
+        default: "the shipped weights",
+        meaning: "file that `bufgym tune --policy linear` wrote, as in linear:FILE",
+    },
+];
 
 /// Runs the command.
 pub fn run(args: PoliciesArgs, common: &Common) -> CliResult {
     let wanted = match args.name.as_deref() {
-        Some(LEARNED) => {
-            return common.print(&json!({ "policies": [learned_json()] }), LEARNED_TEXT);
-        }
         Some(name) => {
+            if let Some(learned) = LEARNED.iter().find(|learned| learned.name == name) {
+                let value = json!({ "policies": [learned.json()] });
+                return common.print(&value, &learned.describe());
+            }
             // Parsing gives the message with the nearest name.
             let _: PolicySpec = name.parse().or_bad_input()?;
             Some(name.split(':').next().unwrap_or(name))
@@ -43,27 +78,37 @@ pub fn run(args: PoliciesArgs, common: &Common) -> CliResult {
     let mut values: Vec<Value> = shown.iter().map(|info| describe_json(info)).collect();
     let mut texts: Vec<String> = shown.iter().map(|info| describe(info)).collect();
     if wanted.is_none() {
-        values.push(learned_json());
-        texts.push(LEARNED_TEXT.to_owned());
+        values.extend(LEARNED.iter().map(Learned::json));
+        texts.extend(LEARNED.iter().map(Learned::describe));
     }
     common.print(&json!({ "policies": values }), &texts.join("\n\n"))
 }
 
-const LEARNED_TEXT: &str = "ndt  per-port Dynamic Threshold whose alpha a trained network sets\n  \
-    rule    T_i = alpha_i (B - Q), alpha_i in 2^-2..2^5, decided whenever enough traffic exceeded what left\n  \
-    source  Neural Dynamic Thresholds (NDT), sections III to V\n  \
-    switch  needs counters beside Dynamic Threshold, and a processor that decides\n  \
-    use     ndt (the weights shipped with this program) or ndt:DIR (a checkpoint folder)";
+impl Learned {
+    fn describe(&self) -> String {
+        format!(
+            "{name}  {}\n  rule    {}\n  source  {}\n  switch  {}\n  use     {name} ({}) or {name}:{} ({})",
+            self.summary,
+            self.rule,
+            self.source,
+            self.switch,
+            self.default,
+            self.parameter,
+            self.meaning,
+            name = self.name,
+        )
+    }
 
-fn learned_json() -> Value {
-    json!({
-        "name": LEARNED,
-        "summary": "per-port Dynamic Threshold whose alpha a trained network sets",
-        "rule": "T_i = alpha_i (B - Q), alpha_i in 2^-2..2^5",
-        "source": "Neural Dynamic Thresholds (NDT), sections III to V",
-        "switch": "needs counters beside Dynamic Threshold, and a processor that decides",
-        "parameters": [{ "name": "DIR", "default": "the shipped weights", "meaning": "checkpoint folder, as in ndt:DIR" }],
-    })
+    fn json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "summary": self.summary,
+            "rule": self.rule,
+            "source": self.source,
+            "switch": self.switch,
+            "parameters": [{ "name": self.parameter, "default": self.default, "meaning": self.meaning }],
+        })
+    }
 }
 
 fn describe(info: &PolicyInfo) -> String {

@@ -4,32 +4,39 @@ use std::path::Path;
 
 use bufgym::env::scenario::Scenario;
 use bufgym::eval::Contestant;
-use bufgym::models::ActorWeights;
+use bufgym::eval::contestant::LINEAR;
 use bufgym::models::checkpoint::{self, Manifest};
+use bufgym::models::{ActorWeights, LinearFile};
 
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::tune;
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
+/// What messages call the folder of files that are compiled in.
+const ORIGIN: &str = "compiled into this program";
+
 /// The policy string of the shipped weights.
 pub const SHIPPED: &str = "ndt";
 
-/// The policy that `text` names: a rule, a rule `:tuned` for the scenario, `ndt:DIR`, or `ndt` for
-/// the shipped weights.
+/// The policy that `text` names: a rule, a rule `:tuned` for the scenario, `ndt:DIR`,
+/// `linear:FILE`, or `ndt` and `linear` for the shipped weights.
 ///
 /// # Errors
-/// Bad input: no such policy, or a checkpoint that cannot be used.
+/// Bad input: no such policy, or a checkpoint or file that cannot be used.
 pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Contestant> {
     if let Some(tuned) = tune::tuned(text, scenario)? {
         return Ok(tuned);
     }
-    if text != SHIPPED {
-        return text.parse().or_bad_input();
+    match text {
+        SHIPPED => shipped()?.ok_or_else(|| {
+            CliError::bad("policy ndt: this program was built without weights; give a checkpoint folder, as in ndt:DIR")
+        }),
+        LINEAR => shipped_linear()?.ok_or_else(|| {
+            CliError::bad("policy linear: this program was built without a linear rule; run `bufgym tune --policy linear` and give its file, as in linear:FILE")
+        }),
+        _ => text.parse().or_bad_input(),
     }
-    shipped()?.ok_or_else(|| {
-        CliError::bad("policy ndt: this program was built without weights; give a checkpoint folder, as in ndt:DIR")
-    })
 }
 
 /// The policy with the shipped weights, where the program has them.
@@ -40,11 +47,23 @@ pub fn shipped() -> CliResult<Option<Contestant>> {
     let Some([manifest, weights]) = FILES else {
         return Ok(None);
     };
-    let origin = Path::new("compiled into this program");
-    let (weights, manifest) = checkpoint::decode_actor(manifest, weights, origin).or_failure()?;
+    let (weights, manifest) =
+        checkpoint::decode_actor(manifest, weights, Path::new(ORIGIN)).or_failure()?;
     Ok(Some(Contestant::from_checkpoint(
         SHIPPED, &weights, &manifest,
     )))
+}
+
+/// The shipped linear rule, where the program has one.
+///
+/// # Errors
+/// Failure: the file compiled in is damaged.
+pub fn shipped_linear() -> CliResult<Option<Contestant>> {
+    let Some(text) = LINEAR_FILE else {
+        return Ok(None);
+    };
+    let file = LinearFile::parse(text, Path::new(ORIGIN)).or_failure()?;
+    Ok(Some(Contestant::linear(LINEAR, &file)))
 }
 
 /// Reads a checkpoint folder.

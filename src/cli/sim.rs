@@ -25,7 +25,7 @@ use super::scenario::{ScenarioArgs, TraceChoice};
     bufgym sim --policy edt --trace flows.csv --set min_rto_us=10000 --out out --timeline\n  \
     bufgym sim --policy ndt:runs/mine/checkpoints/best --trace flows.csv --json")]
 pub struct SimArgs {
-    /// Policy: `dt`, `dt:alpha=8`, `ndt`, `ndt:DIR` ... (`bufgym policies` lists them)
+    /// Policy: `dt`, `dt:alpha=8`, `ndt`, `ndt:DIR`, `linear:FILE` ... (`bufgym policies` lists them)
     #[arg(long, value_name = "P")]
     policy: String,
     /// Flows: id,src,dst,start_ns,size_bytes[,kind,query,priority]

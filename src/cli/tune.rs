@@ -1,11 +1,14 @@
 //! `bufgym tune`: the best parameters of a policy on training traces.
 
+mod linear;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bufgym::env::control::Objective;
+use bufgym::env::control::{LowLevel, Objective};
 use bufgym::env::scenario::Scenario;
 use bufgym::env::switch::PolicySpec;
+use bufgym::eval::contestant::LINEAR;
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::{self, Candidate, Stored, TuneConfig, Tuning};
 use bufgym::eval::{Contestant, EvalError};
@@ -29,14 +32,17 @@ const TUNED: &str = ":tuned";
 #[derive(Args)]
 #[command(
     after_help = "The result for mean FCT is kept in checkpoints/tuned, and `P:tuned` is then a policy \
-    wherever that scenario is used. Results for other objectives are printed only.\n\nExamples:\n  \
+    wherever that scenario is used. Results for other objectives are printed only.\n\n\
+    `linear` is a rule of twelve weights that sets the alpha of every port from what the switch sees, as ndt's \
+    network does. Its file is a policy too: linear:FILE.\n\nExamples:\n  \
     bufgym tune --policy dt\n  \
     bufgym tune --policy edt --scenario ndt-96x10g-incast --traces 32\n  \
     bufgym tune --policy dt --objective loss\n  \
-    bufgym eval --policy dt:tuned --policy edt:tuned"
+    bufgym tune --policy linear --low-level fab:alpha_short=2048 --generations 40 --out rule.json\n  \
+    bufgym eval --policy dt:tuned --policy edt:tuned --policy linear:rule.json"
 )]
 pub struct TuneArgs {
-    /// Policy to tune; the search starts from its parameters
+    /// Policy to tune, or `linear`; the search starts from its parameters
     #[arg(long, value_name = "P")]
     policy: String,
     /// What to judge by, as in training: fct, loss, throughput, delay or fairness
@@ -47,10 +53,29 @@ pub struct TuneArgs {
     /// Training traces
     #[arg(long, value_name = "N", default_value_t = tune::TRACES, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     traces: u64,
+    /// Of `linear`: the heuristic whose alpha is set: dt, edt, tdt, fab, ib, abm, occamy [default: dt]
+    #[arg(long, value_name = "POLICY")]
+    low_level: Option<LowLevel>,
+    /// Of `linear`: length of the search; --traces are then those that choose the result
+    /// [default: 25]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    generations: Option<u64>,
+    /// Of `linear`: file for the weights [default: checkpoints/linear-SCENARIO.json, which
+    /// linear:tuned stands for]
+    #[arg(long, value_name = "FILE.json")]
+    out: Option<PathBuf>,
+    /// Of `linear`: replace the file named with --out
+    #[arg(long, requires = "out")]
+    force: bool,
 }
 
 /// Runs the command.
 pub fn run(args: TuneArgs, common: &Common) -> CliResult {
+    if linear::is_meant(&args.policy) {
+        return linear::run(&args, common);
+    }
+    args.refuse_linear_options()?;
     let scenario = args.scenario.resolve()?;
     let policy: PolicySpec = args.policy.parse().or_bad_input()?;
     let metric = Metric::of(&args.objective);
@@ -146,18 +171,16 @@ fn classify(error: EvalError) -> CliError {
 }
 
 fn file_of(scenario: &Scenario) -> PathBuf {
-    let name: String = scenario
-        .name
-        .chars()
-        .map(|c| {
-            if c.is_alphanumeric() || "-_.".contains(c) {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    Path::new(FOLDER).join(format!("{name}.json"))
+    Path::new(FOLDER).join(format!("{}.json", file_name(&scenario.name)))
+}
+
+/// The name without characters that are awkward in file names.
+fn file_name(name: &str) -> String {
+    let plain = |c: char| match c.is_alphanumeric() || "-_.".contains(c) {
+        true => c,
+        false => '_',
+    };
+    name.chars().map(plain).collect()
 }
 
 /// What the file holds, if it exists and was made for the scenario.
@@ -181,6 +204,9 @@ pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Contestant>> {
     let Some(name) = text.strip_suffix(TUNED) else {
         return Ok(None);
     };
+    if name == LINEAR {
+        return linear::tuned(scenario).map(Some);
+    }
     let policy: PolicySpec = name.parse().or_bad_input()?;
     let found = if_tuned(policy.name(), scenario)?;
     found.map(Some).ok_or_else(|| {

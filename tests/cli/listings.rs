@@ -12,7 +12,7 @@ fn every_listed_policy_is_described_and_accepted() {
         .iter()
         .map(|policy| policy["name"].as_str().unwrap())
         .collect();
-    for expected in ["cs", "st", "dt", "edt", "unlimited", "ndt"] {
+    for expected in ["cs", "st", "dt", "edt", "unlimited", "ndt", "linear"] {
         assert!(names.contains(&expected), "{names:?}");
     }
     for name in names {

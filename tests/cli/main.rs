@@ -10,6 +10,7 @@ mod explanation;
 mod harness;
 mod help;
 mod inference;
+mod linear;
 mod listings;
 mod simulation;
 mod slotted;

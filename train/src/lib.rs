@@ -36,6 +36,7 @@ mod curves;
 mod error;
 pub mod events;
 mod folder;
+pub mod linear;
 pub mod panel;
 mod report;
 mod rollout;

@@ -42,6 +42,7 @@ impl Panel {
         seed: u64,
         indices: Range<u64>,
     ) -> Result<Panel, SimError> {
+        scenario.validate()?;
         let traces = indices
             .into_par_iter()
             .map(|index| {

@@ -14,7 +14,7 @@ use crate::ValidationConfig;
 use crate::panel::Panel;
 
 /// Resamples of an interval in the log; published ones come from an evaluation.
-const RESAMPLES: usize = 1_000;
+pub(crate) const RESAMPLES: usize = 1_000;
 
 /// The result of one validation. Lower values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

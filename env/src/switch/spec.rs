@@ -88,7 +88,7 @@ fn names() -> Vec<&'static str> {
     catalogue()
         .iter()
         .map(|definition| definition.info.name)
-        .chain(["ndt"])
+        .chain(["ndt", "linear"])
         .collect()
 }
 

@@ -100,7 +100,8 @@ pub struct ActionSet {
     pub initial_index: usize,
 }
 
-/// How good the weights were on the validation traces.
+/// How good weights were on the traces that chose them: validation traces for a network, training
+/// traces for a linear rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Validation {

@@ -61,7 +61,8 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
 /// The policies that were asked for, or the shipped weights.
 fn learned(args: &EvalArgs, scenario: &Scenario) -> CliResult<Vec<Contestant>> {
     if args.policy.is_empty() {
-        return Ok(policy::shipped()?.into_iter().collect());
+        let shipped = [policy::shipped()?, policy::shipped_linear()?];
+        return Ok(shipped.into_iter().flatten().collect());
     }
     let named = args.policy.iter();
     named.map(|text| policy::parse(text, scenario)).collect()

@@ -1,0 +1,313 @@
+//! A linear rule as it is kept: one JSON object.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bufgym_env::control::LowLevel;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::{LINEAR, LINEAR_FEATURES, LinearRule};
+use crate::checkpoint::Validation;
+
+const FORMAT: &str = "bufgym-linear";
+const VERSION: u32 = 1;
+
+/// A linear rule, what it steers, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinearFile {
+    /// Version of the program that wrote it.
+    pub bufgym_version: String,
+    /// The heuristic whose α the rule sets.
+    pub low_level: LowLevel,
+    /// The weights by feature.
+    #[serde(rename = "weights")]
+    pub rule: LinearRule,
+    /// Name of the scenario it was tuned in.
+    pub scenario: String,
+    /// That scenario, every setting resolved.
+    pub scenario_toml: String,
+    /// What it was tuned for.
+    pub objective: String,
+    /// Seed of the search.
+    pub seed: u64,
+    /// Generations of the search before these weights.
+    pub generations: u64,
+    /// Result on the training traces that chose them, where it is known.
+    pub training: Option<Validation>,
+}
+
+/// A file with its format.
+#[derive(Serialize)]
+struct Written<'a> {
+    format: &'static str,
+    version: u32,
+    #[serde(flatten)]
+    file: &'a LinearFile,
+}
+
+/// Why a linear rule could not be read. Every message is one line that names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum LinearFileError {
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// It holds something else.
+    #[error("{}: {problem}; `bufgym tune --policy linear` writes such files", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Which field, and what would be right.
+        problem: String,
+    },
+}
+
+impl LinearFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// See [`LinearFileError`].
+    pub fn load(path: &Path) -> Result<LinearFile, LinearFileError> {
+        let text = fs::read(path).map_err(|error| LinearFileError::Io {
+            path: path.to_owned(),
+            error,
+        })?;
+        LinearFile::parse(&text, path)
+    }
+
+    /// [`LinearFile::load`] for what is already in memory. `origin` is what messages call it.
+    ///
+    /// # Errors
+    /// When it is not such a file, or of another version.
+    pub fn parse(text: &[u8], origin: &Path) -> Result<LinearFile, LinearFileError> {
+        read(text).map_err(|problem| LinearFileError::Content {
+            path: origin.to_owned(),
+            problem,
+        })
+    }
+
+    /// The file's text.
+    pub fn to_json(&self) -> String {
+        let written = Written {
+            format: FORMAT,
+            version: VERSION,
+            file: self,
+        };
+        // Strings, numbers and maps by string cannot fail.
+        serde_json::to_string_pretty(&written).unwrap_or_default() + "\n"
+    }
+}
+
+fn read(text: &[u8]) -> Result<LinearFile, String> {
+    let value: Value =
+        serde_json::from_slice(text).map_err(|error| format!("not valid JSON: {error}"))?;
+    let Value::Object(values) = value else {
+        return Err(format!("holds {value}, not an object"));
+    };
+    let mut fields = Fields(values);
+    // First of all: another format or version may have other fields.
+    fields.expect("format", &FORMAT.into())?;
+    fields.expect("version", &VERSION.into())?;
+    let file = LinearFile {
+        bufgym_version: fields.take("bufgym_version")?,
+        low_level: fields.take("low_level")?,
+        rule: rule(fields.take("weights")?)?,
+        scenario: fields.take("scenario")?,
+        scenario_toml: fields.take("scenario_toml")?,
+        objective: fields.take("objective")?,
+        seed: fields.take("seed")?,
+        generations: fields.take("generations")?,
+        training: fields.take("training")?,
+    };
+    fields.finish()?;
+    Ok(file)
+}
+
+/// What was not read yet. Taken one by one, so that every mistake can be told with its field.
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn value(&mut self, name: &str) -> Result<Value, String> {
+        let value = self.0.remove(name);
+        value.ok_or_else(|| format!("field `{name}` is missing"))
+    }
+
+    fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, String> {
+        let value = self.value(name)?;
+        serde_json::from_value(value).map_err(|error| format!("field `{name}`: {error}"))
+    }
+
+    fn expect(&mut self, name: &str, expected: &Value) -> Result<(), String> {
+        match self.value(name)? {
+            found if found == *expected => Ok(()),
+            found => Err(format!(
+                "field `{name}` is {found}; this program reads {expected}"
+            )),
+        }
+    }
+
+    fn finish(self) -> Result<(), String> {
+        match self.0.keys().next() {
+            None => Ok(()),
+            Some(name) => Err(format!("field `{name}` is not known; leave it out")),
+        }
+    }
+}
+
+/// One finite number for every feature, and nothing else.
+fn rule(mut values: Map<String, Value>) -> Result<LinearRule, String> {
+    let mut weights = [0.0; LINEAR];
+    for (name, weight) in LINEAR_FEATURES.iter().zip(&mut weights) {
+        let value = values
+            .remove(*name)
+            .ok_or_else(|| format!("field `weights.{name}` is missing; a number is needed"))?;
+        *weight = value
+            .as_f64()
+            .filter(|weight| weight.is_finite())
+            .ok_or_else(|| {
+                format!("field `weights.{name}` is {value}; a finite number is needed")
+            })?;
+    }
+    match values.keys().next() {
+        None => Ok(LinearRule::new(weights)),
+        Some(name) => Err(format!(
+            "field `weights.{name}` is not a feature; the features are {}",
+            LINEAR_FEATURES.join(", ")
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> LinearFile {
+        LinearFile {
+            bufgym_version: "0.1.0".to_owned(),
+            low_level: "fab:short_bytes=62500".parse().unwrap(),
+            rule: LinearRule::new(std::array::from_fn(|i| i as f64 / 8.0 - 0.5)),
+            scenario: "ndt-16x1g".to_owned(),
+            scenario_toml: "ports = 16\n".to_owned(),
+            objective: "fct".to_owned(),
+            seed: u64::MAX,
+            generations: 25,
+            training: Some(Validation {
+                traces: 64,
+                metric: "mean FCT / DT (alpha = 1)".to_owned(),
+                value: 0.75,
+                low: 0.5,
+                high: 0.875,
+                won: 1.0,
+            }),
+        }
+    }
+
+    fn problem(text: &str) -> String {
+        let error = LinearFile::parse(text.as_bytes(), Path::new("rule.json")).unwrap_err();
+        let message = error.to_string();
+        assert!(
+            message.starts_with("rule.json: ") && !message.contains('\n'),
+            "{message}"
+        );
+        message
+    }
+
+    #[test]
+    fn a_file_is_read_back_and_the_order_of_its_fields_does_not_matter() {
+        let file = example();
+        let text = file.to_json();
+        let parse = |text: &str| LinearFile::parse(text.as_bytes(), Path::new("f")).unwrap();
+        assert_eq!(parse(&text), file);
+        let value: Value = serde_json::from_str(&text).unwrap();
+        // The map behind a value is sorted by name.
+        let sorted = value.to_string();
+        assert!(sorted.find("all_drops") < sorted.find("constant"));
+        assert!(text.find("all_drops") > text.find("constant"));
+        assert_eq!(parse(&sorted), file);
+        let unmeasured = LinearFile {
+            training: None,
+            ..file
+        };
+        assert_eq!(parse(&unmeasured.to_json()), unmeasured);
+    }
+
+    #[test]
+    fn mistakes_are_one_line_with_the_field_and_what_would_be_right() {
+        let good = example().to_json();
+        let cases: [(&str, &str, &[&str]); 14] = [
+            (
+                "bufgym-linear",
+                "bufgym-tuned",
+                &["`format`", "bufgym-linear"],
+            ),
+            (
+                "\"version\": 1",
+                "\"version\": 2",
+                &["`version` is 2", "reads 1"],
+            ),
+            ("\"version\": 1,", "", &["`version` is missing"]),
+            (
+                "\"seed\": 18446744073709551615",
+                "\"seed\": -1",
+                &["`seed`", "u64"],
+            ),
+            ("\"seed\"", "\"sed\"", &["`seed` is missing"]),
+            (
+                "\"seed\"",
+                "\"author\": 1, \"seed\"",
+                &["`author` is not known"],
+            ),
+            ("fab:", "lqd:", &["`low_level`", "alpha", "occamy"]),
+            ("\"queue\": -0.375,", "", &["`weights.queue` is missing"]),
+            (
+                "\"queue\": -0.375",
+                "\"queue\": null",
+                &["`weights.queue` is null", "number"],
+            ),
+            (
+                "\"queue\": -0.375",
+                "\"queue\": \"NaN\"",
+                &["`weights.queue`", "number"],
+            ),
+            (
+                "\"queue\": -0.375",
+                "\"queue\": NaN",
+                &["not valid JSON", "line"],
+            ),
+            (
+                "\"queue\": -0.375",
+                "\"queue\": 1e999",
+                &["not valid JSON", "line"],
+            ),
+            (
+                "\"queue\": -0.375",
+                "\"queue\": 1, \"queues\": 1",
+                &["`weights.queues`", "queue_share"],
+            ),
+            ("\"won\"", "\"lost\"", &["`training`", "`lost`", "`won`"]),
+        ];
+        for (from, to, words) in cases {
+            assert!(good.contains(from), "{from}");
+            let message = problem(&good.replacen(from, to, 1));
+            for word in words {
+                assert!(message.contains(word), "no {word} in {message}");
+            }
+        }
+        for text in ["", "[]", "7", &good[..good.len() / 2]] {
+            assert!(problem(text).contains("bufgym tune --policy linear"));
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = LinearFile::load(Path::new("no/such.json")).unwrap_err();
+        assert!(error.to_string().starts_with("no/such.json: "), "{error}");
+    }
+}

@@ -1,0 +1,177 @@
+//! `bufgym tune --policy linear`: the weights of a linear rule.
+
+use std::path::{Path, PathBuf};
+
+use bufgym::env::scenario::Scenario;
+use bufgym::eval::Contestant;
+use bufgym::eval::contestant::LINEAR;
+use bufgym::models::LinearFile;
+use bufgym::train::TrainError;
+use bufgym::train::linear::{CheckedRule, Generation, LinearConfig, LinearTuning, tune_linear};
+use serde_json::json;
+
+use super::{TuneArgs, file_name};
+use crate::cli::Common;
+use crate::cli::error::{CliError, CliResult, ResultExt as _};
+use crate::cli::output::Output;
+
+/// Where rules are kept unless told otherwise, a file per scenario.
+const FOLDER: &str = "checkpoints";
+
+/// The objective whose result `linear:tuned` stands for.
+const KEPT_OBJECTIVE: &str = "fct";
+
+/// Whether the policy is for this search.
+pub fn is_meant(policy: &str) -> bool {
+    policy.split(':').next() == Some(LINEAR)
+}
+
+/// Runs the command.
+pub fn run(args: &TuneArgs, common: &Common) -> CliResult {
+    if args.policy != LINEAR {
+        return Err(CliError::bad(format!(
+            "policy {}: the search for a linear rule has its own start; give --policy {LINEAR}",
+            args.policy
+        )));
+    }
+    let config = args.linear_config(common)?;
+    let output = match &args.out {
+        Some(path) => Output::file(path, args.force)?,
+        None => Output::file(&default_file(&config), true)?,
+    };
+    let tuning = tune_linear(&config, &mut |generation| {
+        common.note(progress(&config, generation));
+    })
+    .map_err(classify)?;
+    let text = tuning.file(&config).to_json();
+    output.write_file(|file| file.write_all(text.as_bytes()).or_failure())?;
+    let value = json!({
+        "scenario": config.scenario.name,
+        "objective": config.objective,
+        "low_level": config.low_level,
+        "metric": tuning.best.result.metric,
+        "seed": config.seed,
+        "stored": output.path(),
+        "tuning": tuning,
+    });
+    common.print(&value, &describe(&tuning, output.path()))
+}
+
+impl TuneArgs {
+    fn linear_config(&self, common: &Common) -> CliResult<LinearConfig> {
+        let defaults = LinearConfig::new(self.scenario.resolve()?, common.seed());
+        Ok(LinearConfig {
+            objective: self.objective,
+            low_level: self.low_level.clone().unwrap_or_default(),
+            traces: self.traces,
+            generations: self.generations.unwrap_or(defaults.generations),
+            ..defaults
+        })
+    }
+
+    /// Refuses what other policies have no use for.
+    pub(super) fn refuse_linear_options(&self) -> CliResult {
+        let given = [
+            ("--low-level", self.low_level.is_some()),
+            ("--generations", self.generations.is_some()),
+            ("--out", self.out.is_some()),
+            ("--force", self.force),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((option, _)) => Err(CliError::bad(format!(
+                "{option} is for --policy {LINEAR} only, not for {}",
+                self.policy
+            ))),
+        }
+    }
+}
+
+fn progress(config: &LinearConfig, generation: &Generation<'_>) -> String {
+    let checked = generation
+        .checked
+        .map(|found| format!("; mean {}", result(found)))
+        .unwrap_or_default();
+    format!(
+        "generation {}/{}  best {:.4} × DT, average {:.4}, step {:.3}{checked}",
+        generation.number, config.generations, generation.best, generation.mean, generation.step
+    )
+}
+
+fn result(found: &CheckedRule) -> String {
+    let result = &found.result;
+    format!(
+        "{:.4} [{:.3}–{:.3}] on {} traces",
+        result.value, result.low, result.high, result.traces
+    )
+}
+
+fn describe(tuning: &LinearTuning, file: &Path) -> String {
+    let best = &tuning.best;
+    let mut text = format!("÷ DT: {}\n", best.result.metric);
+    for found in &tuning.checked {
+        text.push_str(&format!(
+            "generation {:>4}: {}, FCT ÷ DT {:.4}\n",
+            found.generation,
+            result(found),
+            found.fct_ratio_to_dt
+        ));
+    }
+    text + &format!(
+        "best after {} generations: {:.4}; {} simulations in {:.0} s; policy {LINEAR}:{}",
+        best.generation,
+        best.result.value,
+        tuning.simulations,
+        tuning.wall_s,
+        file.display()
+    )
+}
+
+/// `checkpoints/linear-SCENARIO.json`, with the objective where it is another than `fct`.
+fn default_file(config: &LinearConfig) -> PathBuf {
+    let objective = config.objective.to_string();
+    match objective == KEPT_OBJECTIVE {
+        true => tuned_file(&config.scenario),
+        false => file(&format!("{}-{objective}", config.scenario.name)),
+    }
+}
+
+fn tuned_file(scenario: &Scenario) -> PathBuf {
+    file(&scenario.name)
+}
+
+fn file(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(format!("{LINEAR}-{}.json", file_name(name)))
+}
+
+/// The rule that `linear:tuned` stands for: the one in the scenario's file.
+///
+/// # Errors
+/// Bad input: there is none, it cannot be used, or it was tuned for other settings.
+pub fn tuned(scenario: &Scenario) -> CliResult<Contestant> {
+    let path = tuned_file(scenario);
+    let untuned = || {
+        CliError::bad(format!(
+            "policy {LINEAR}:tuned was not tuned for scenario {} with these settings (looked for {}); run `bufgym tune --policy {LINEAR}` with the same --scenario and --set first",
+            scenario.name,
+            path.display()
+        ))
+    };
+    if !path.exists() {
+        return Err(untuned());
+    }
+    let found = LinearFile::load(&path).or_bad_input()?;
+    let origin = path.display().to_string();
+    let settings = Scenario::from_toml_str(&found.scenario_toml, &origin).or_bad_input()?;
+    if settings != *scenario {
+        return Err(untuned());
+    }
+    Ok(Contestant::linear(&format!("{LINEAR}:{origin}"), &found))
+}
+
+fn classify(error: TrainError) -> CliError {
+    match error {
+        TrainError::Setting { .. } | TrainError::Simulation(_) => CliError::input(error),
+        _ => CliError::failure(error),
+    }
+}

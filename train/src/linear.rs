@@ -1,0 +1,398 @@
+//! The search for the weights of a [`LinearRule`]: CMA-ES ([`Evolution`]) over whole traces.
+//!
+//! A rule of twelve weights needs no gradient and no value of single decisions: what counts is how
+//! it fares on whole traces against DT, and ranks of that are enough. Every generation has traces
+//! of its own, the same for all its candidates, so that the search cannot learn any of them by
+//! heart. What is kept is the mean of the distribution, which is less noisy than any candidate: of
+//! all that were looked at, the best on further training traces, always the same ones.
+
+use std::time::Instant;
+
+use bufgym_agents::Evolution;
+use bufgym_env::control::{LowLevel, Objective, cell_centre};
+use bufgym_env::network::SimError;
+use bufgym_env::rng::{self, Split};
+use bufgym_env::scenario::Scenario;
+use bufgym_eval::metric::Metric;
+use bufgym_eval::tune;
+use bufgym_models::checkpoint::Validation;
+use bufgym_models::linear::LINEAR;
+use bufgym_models::{LinearFile, LinearRule};
+use serde::Serialize;
+
+use crate::TrainError;
+use crate::panel::Panel;
+use crate::validation::RESAMPLES;
+
+/// Generations unless told otherwise: some ten minutes on two cores.
+pub const GENERATIONS: u64 = 25;
+
+/// Candidates of a generation unless told otherwise.
+pub const CANDIDATES: usize = 24;
+
+/// Traces of a generation unless told otherwise.
+pub const GENERATION_TRACES: u64 = 16;
+
+/// Generations from one look at the mean to the next.
+const CHECK_EVERY: u64 = 5;
+
+/// The search starts from this level of α, 4, on every port, whatever it sees.
+const START_ALPHA: usize = 4;
+
+/// Standard deviation of every weight in the first generation. The cell of a level of α is 0.25
+/// wide and features are of order 1.
+const START_STEP: f64 = 0.4;
+
+/// Weights are kept with this many units between 0 and 1: the last digits mean nothing, and short
+/// numbers can be read.
+const UNITS: f64 = 1e4;
+
+/// What to search and on what.
+#[derive(Clone, Debug)]
+pub struct LinearConfig {
+    /// Switch, transport and traffic.
+    pub scenario: Scenario,
+    /// What the rule is judged by: its [metric](Metric::of).
+    pub objective: Objective,
+    /// The heuristic whose α the rule sets.
+    pub low_level: LowLevel,
+    /// Seed of the traces and of the search.
+    pub seed: u64,
+    /// Training traces that choose between the means, at least 1. They are those that the
+    /// parameters of other rules are tuned on.
+    pub traces: u64,
+    /// At least 1.
+    pub generations: u64,
+    /// Candidates of a generation, at least 2.
+    pub candidates: usize,
+    /// Training traces of a generation, at least 1.
+    pub generation_traces: u64,
+}
+
+impl LinearConfig {
+    /// Everything else as by default.
+    pub fn new(scenario: Scenario, seed: u64) -> LinearConfig {
+        LinearConfig {
+            scenario,
+            objective: Objective::FCT,
+            low_level: LowLevel::default(),
+            seed,
+            traces: tune::TRACES,
+            generations: GENERATIONS,
+            candidates: CANDIDATES,
+            generation_traces: GENERATION_TRACES,
+        }
+    }
+
+    fn check(&self) -> Result<(), TrainError> {
+        let least = [
+            ("traces", self.traces, 1),
+            ("generations", self.generations, 1),
+            ("candidates", self.candidates as u64, 2),
+            ("generation_traces", self.generation_traces, 1),
+        ];
+        match least.into_iter().find(|(_, value, least)| value < least) {
+            None => Ok(()),
+            Some((setting, value, least)) => Err(TrainError::Setting {
+                setting,
+                problem: format!("{value} is too few; at least {least} are needed"),
+            }),
+        }
+    }
+}
+
+/// A mean of the distribution on the traces that choose.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CheckedRule {
+    /// Generations before it.
+    pub generation: u64,
+    /// Its weights, rounded.
+    pub weights: LinearRule,
+    /// How it compares with DT (α = 1).
+    pub result: Validation,
+    /// Mean over the traces of its mean FCT over DT's.
+    pub fct_ratio_to_dt: f64,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinearTuning {
+    /// The best of all that were looked at; of equals the first.
+    pub best: CheckedRule,
+    /// All of them, in the order of the search, the start first.
+    pub checked: Vec<CheckedRule>,
+    /// Simulations run, DT's included.
+    pub simulations: u64,
+    /// Wall time, seconds.
+    pub wall_s: f64,
+}
+
+impl LinearTuning {
+    /// The best rule in the form in which it is kept.
+    pub fn file(&self, config: &LinearConfig) -> LinearFile {
+        LinearFile {
+            bufgym_version: env!("CARGO_PKG_VERSION").to_owned(),
+            low_level: config.low_level.clone(),
+            rule: self.best.weights.clone(),
+            scenario: config.scenario.name.clone(),
+            scenario_toml: config.scenario.to_toml(),
+            objective: config.objective.to_string(),
+            seed: config.seed,
+            generations: self.best.generation,
+            training: Some(self.best.result.clone()),
+        }
+    }
+}
+
+/// A generation that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Generation<'a> {
+    /// Its number, from 1.
+    pub number: u64,
+    /// The lowest cost of its candidates, on its own traces: the metric relative to DT's.
+    pub best: f64,
+    /// Their mean cost.
+    pub mean: f64,
+    /// The step size after it.
+    pub step: f64,
+    /// The mean of the distribution after it, where it was looked at.
+    pub checked: Option<&'a CheckedRule>,
+}
+
+/// Searches the weights on training traces, in parallel on the current pool. `on_generation` is
+/// called after every generation. The result does not depend on the number of threads.
+///
+/// # Errors
+/// [`TrainError::Setting`] when a number of the configuration is too low, and
+/// [`TrainError::Simulation`] when the scenario makes no sense or the heuristic does not fit it.
+pub fn tune_linear(
+    config: &LinearConfig,
+    on_generation: &mut dyn FnMut(&Generation<'_>),
+) -> Result<LinearTuning, TrainError> {
+    let started = Instant::now();
+    config.check()?;
+    let judge = Judge::new(config)?;
+    let mut chance = rng::stream(config.seed, "linear search", 0);
+    let mut search = Evolution::new(start().to_vec(), &[1.0; LINEAR], START_STEP);
+    let mut checked = vec![judge.check(&search)?];
+    let mut simulations = 2 * config.traces;
+    for number in 1..=config.generations {
+        let candidates = search.ask(config.candidates, &mut chance);
+        let costs = costs(config, number, &candidates)?;
+        search.tell(&candidates, &costs);
+        simulations += (config.candidates as u64 + 1) * config.generation_traces;
+        let due = number.is_multiple_of(CHECK_EVERY) || number == config.generations;
+        if due {
+            checked.push(judge.check(&search)?);
+            simulations += config.traces;
+        }
+        on_generation(&Generation {
+            number,
+            best: costs.iter().copied().fold(f64::INFINITY, f64::min),
+            mean: costs.iter().sum::<f64>() / costs.len() as f64,
+            step: search.step(),
+            checked: checked.last().filter(|_| due),
+        });
+    }
+    Ok(LinearTuning {
+        best: best(&checked).clone(),
+        checked,
+        simulations,
+        wall_s: started.elapsed().as_secs_f64(),
+    })
+}
+
+fn start() -> [f64; LINEAR] {
+    *LinearRule::constant(cell_centre(START_ALPHA)).weights()
+}
+
+/// The lowest value; of equals the first.
+fn best(checked: &[CheckedRule]) -> &CheckedRule {
+    checked[1..].iter().fold(&checked[0], |best, other| {
+        match other.result.value < best.result.value {
+            true => other,
+            false => best,
+        }
+    })
+}
+
+/// What the candidates of a generation cost on its traces, which follow those of the judge and of
+/// the generations before.
+fn costs(
+    config: &LinearConfig,
+    number: u64,
+    candidates: &[Vec<f64>],
+) -> Result<Vec<f64>, SimError> {
+    let first = config.traces + (number - 1) * config.generation_traces;
+    let indices = first..first + config.generation_traces;
+    let metric = Metric::of(&config.objective);
+    let panel = Panel::new(&config.scenario, metric, Split::Train, config.seed, indices)?;
+    let rules: Vec<LinearRule> = candidates.iter().map(|weights| rule(weights)).collect();
+    let (samples, _) = panel.run(&rules, &config.low_level)?;
+    Ok(samples
+        .iter()
+        .map(|samples| panel.compare(samples, 0).value)
+        .collect())
+}
+
+/// The rule with these weights, as many as there are features.
+fn rule(weights: &[f64]) -> LinearRule {
+    LinearRule::new(std::array::from_fn(|feature| weights[feature]))
+}
+
+/// The traces that choose.
+struct Judge<'a> {
+    config: &'a LinearConfig,
+    panel: Panel,
+}
+
+impl Judge<'_> {
+    fn new(config: &LinearConfig) -> Result<Judge<'_>, SimError> {
+        let metric = Metric::of(&config.objective);
+        let indices = 0..config.traces;
+        let panel = Panel::new(&config.scenario, metric, Split::Train, config.seed, indices)?;
+        Ok(Judge { config, panel })
+    }
+
+    /// Looks at the mean of the distribution.
+    fn check(&self, search: &Evolution) -> Result<CheckedRule, SimError> {
+        let mean = search.mean().iter();
+        let rounded: Vec<f64> = mean
+            .map(|weight| (weight * UNITS).round() / UNITS)
+            .collect();
+        let weights = rule(&rounded);
+        let one = std::slice::from_ref(&weights);
+        let (samples, _) = self.panel.run(one, &self.config.low_level)?;
+        let found = self.panel.compare(&samples[0], RESAMPLES);
+        let traces = self.panel.traces();
+        Ok(CheckedRule {
+            generation: search.generations(),
+            result: Validation {
+                traces,
+                metric: self.panel.metric().comparison().to_owned(),
+                value: found.value,
+                low: found.ratio.low,
+                high: found.ratio.high,
+                won: found.tally.won as f64 / traces as f64,
+            },
+            fct_ratio_to_dt: found.fct_ratio,
+            weights,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bufgym_env::control::ALPHAS;
+
+    use super::*;
+
+    fn small(generations: u64) -> LinearConfig {
+        let mut scenario = Scenario::default();
+        for setting in [
+            "ports=4",
+            "active_ports=2..4",
+            "incast_degree=2..3",
+            "flows=40..60",
+            "buffer_bytes=200000",
+        ] {
+            scenario.set(setting).unwrap();
+        }
+        LinearConfig {
+            traces: 3,
+            generations,
+            candidates: 4,
+            generation_traces: 2,
+            ..LinearConfig::new(scenario, 5)
+        }
+    }
+
+    fn threads(count: usize) -> rayon::ThreadPool {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(count)
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn the_search_repeats_itself_on_any_number_of_threads() {
+        let config = small(6);
+        let run = |count| {
+            let mut told = Vec::new();
+            let found = threads(count).install(|| {
+                tune_linear(&config, &mut |generation| {
+                    told.push((generation.number, generation.checked.is_some()));
+                })
+            });
+            (
+                LinearTuning {
+                    wall_s: 0.0,
+                    ..found.unwrap()
+                },
+                told,
+            )
+        };
+        let (found, told) = run(1);
+        assert_eq!((found.clone(), told.clone()), run(3));
+        let looks: Vec<u64> = told
+            .iter()
+            .filter(|(_, due)| *due)
+            .map(|(n, _)| *n)
+            .collect();
+        assert_eq!(looks, [5, 6]);
+        let generations: Vec<u64> = found.checked.iter().map(|c| c.generation).collect();
+        assert_eq!(generations, [0, 5, 6]);
+        assert_eq!(found.simulations, 3 + 3 * 3 + 6 * 5 * 2);
+        assert!(
+            found
+                .checked
+                .iter()
+                .all(|c| found.best.result.value <= c.result.value)
+        );
+        assert_ne!(found.checked[1].weights, found.checked[0].weights);
+    }
+
+    #[test]
+    fn it_starts_from_the_same_alpha_everywhere() {
+        let found = tune_linear(&small(1), &mut |_| ()).unwrap();
+        assert_eq!(ALPHAS[START_ALPHA], 4.0);
+        assert_eq!(found.checked[0].weights, LinearRule::constant(0.125));
+    }
+
+    #[test]
+    fn what_is_kept_says_where_it_comes_from() {
+        let config = LinearConfig {
+            low_level: "abm".parse().unwrap(),
+            objective: "loss".parse().unwrap(),
+            ..small(1)
+        };
+        let found = tune_linear(&config, &mut |_| ()).unwrap();
+        let file = found.file(&config);
+        let origin = std::path::Path::new("f");
+        assert_eq!(
+            LinearFile::parse(file.to_json().as_bytes(), origin).unwrap(),
+            file
+        );
+        assert_eq!(file.low_level, config.low_level);
+        assert_eq!((file.objective.as_str(), file.seed), ("loss", 5));
+        assert_eq!(
+            Scenario::from_toml_str(&file.scenario_toml, "f").unwrap(),
+            config.scenario
+        );
+        assert_eq!(file.training.unwrap().traces, 3);
+    }
+
+    #[test]
+    fn numbers_that_are_too_low_are_named() {
+        let refused = |change: &dyn Fn(&mut LinearConfig)| {
+            let mut config = small(1);
+            change(&mut config);
+            tune_linear(&config, &mut |_| ()).unwrap_err().to_string()
+        };
+        assert!(refused(&|c| c.traces = 0).starts_with("traces: 0"));
+        assert!(refused(&|c| c.generations = 0).starts_with("generations: 0"));
+        assert!(refused(&|c| c.candidates = 1).starts_with("candidates: 1"));
+        assert!(refused(&|c| c.generation_traces = 0).starts_with("generation_traces: 0"));
+        assert!(refused(&|c| c.scenario.ports = 1).contains("ports"));
+    }
+}
