@@ -214,7 +214,7 @@ fn a_resume_that_cannot_work_is_refused() {
     );
     sandbox.refused(
         "train --resume run --low-level abm",
-        &["low_level", "dt", "abm"],
+        &["low_level", "fab", "abm"],
     );
     sandbox.refused("train --resume run --out other", &["--resume", "--out"]);
 }
