@@ -11,12 +11,10 @@
 
 use bufgym_models::standard_normal;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::{Deserialize, Serialize};
 
 /// The state of a search over `n` numbers. Memory O(n²), a generation O(λ n² + n³): for hundreds
 /// of numbers, not for whole networks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Evolution {
     mean: Vec<f64>,
     step: f64,
@@ -65,22 +63,6 @@ impl Evolution {
     /// Generations so far.
     pub fn generations(&self) -> u64 {
         self.generations
-    }
-
-    /// Whether the parts fit each other and hold finite numbers; to be asked of what was read from
-    /// a file.
-    pub fn is_sound(&self) -> bool {
-        let n = self.mean.len();
-        let parts = [
-            (&self.mean, n),
-            (&self.covariance, n * n),
-            (&self.step_path, n),
-            (&self.covariance_path, n),
-        ];
-        let whole = |(part, length): (&Vec<f64>, usize)| {
-            part.len() == length && part.iter().all(|value| value.is_finite())
-        };
-        n > 0 && self.step > 0.0 && self.step.is_finite() && parts.into_iter().all(whole)
     }
 
     /// `count` candidates drawn from the distribution (equation 5).
@@ -311,7 +293,6 @@ mod tests {
             "{:e}",
             ellipsoid(found.mean())
         );
-        assert!(found.is_sound());
     }
 
     #[test]
@@ -338,19 +319,5 @@ mod tests {
     fn only_ranks_matter_and_runs_repeat() {
         let plain = minimise(|x, _| dot(x, x), 4, 30);
         assert_eq!(plain, minimise(|x, _| libm::exp(3.0 * dot(x, x)), 4, 30));
-        let text = serde_json::to_string(&plain).unwrap();
-        assert_eq!(plain, serde_json::from_str(&text).unwrap());
-    }
-
-    #[test]
-    fn damaged_states_are_told() {
-        let sound = Evolution::new(vec![0.0; 3], &[1.0; 3], 0.1);
-        assert!(sound.is_sound());
-        let mut short = sound.clone();
-        short.covariance.pop();
-        assert!(!short.is_sound());
-        let mut infinite = sound;
-        infinite.mean[1] = f64::INFINITY;
-        assert!(!infinite.is_sound());
     }
 }

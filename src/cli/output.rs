@@ -186,6 +186,15 @@ fn parent(path: &Path) -> PathBuf {
     }
 }
 
+/// The name with `_` in the place of characters that are awkward in file names.
+pub fn file_name(name: &str) -> String {
+    let plain = |c: char| match c.is_alphanumeric() || "-_.=".contains(c) {
+        true => c,
+        false => '_',
+    };
+    name.chars().map(plain).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

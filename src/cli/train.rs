@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::interrupt;
-use super::output::Output;
+use super::output::{Output, file_name};
 use super::scenario;
 
 /// Learn a policy
@@ -211,19 +211,10 @@ fn run_name(config: &TrainConfig) -> String {
         usual if *usual == TrainConfig::default().low_level => String::new(),
         other => format!("-{other}"),
     };
-    let name = format!(
+    file_name(&format!(
         "{}{over}-{}-{}",
         config.objective, config.scenario.name, config.seed
-    );
-    name.chars()
-        .map(|c| {
-            if c.is_alphanumeric() || "-_.=".contains(c) {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect()
+    ))
 }
 
 /// The first of `name`, `name-2`, `name-3` ... that is absent or empty.

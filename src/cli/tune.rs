@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::output::Output;
+use super::output::{Output, file_name};
 use super::scenario::ScenarioArgs;
 
 include!(concat!(env!("OUT_DIR"), "/tuned.rs"));
@@ -53,7 +53,7 @@ pub struct TuneArgs {
     /// Training traces
     #[arg(long, value_name = "N", default_value_t = tune::TRACES, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     traces: u64,
-    /// Of `linear`: the heuristic whose alpha is set: dt, edt, tdt, fab, ib, abm, occamy [default: dt]
+    /// Of `linear`: the heuristic whose alpha is set: dt, edt, tdt, fab, ib, abm, occamy [default: that of `bufgym train`]
     #[arg(long, value_name = "POLICY")]
     low_level: Option<LowLevel>,
     /// Of `linear`: length of the search; --traces are then those that choose the result
@@ -172,15 +172,6 @@ fn classify(error: EvalError) -> CliError {
 
 fn file_of(scenario: &Scenario) -> PathBuf {
     Path::new(FOLDER).join(format!("{}.json", file_name(&scenario.name)))
-}
-
-/// The name without characters that are awkward in file names.
-fn file_name(name: &str) -> String {
-    let plain = |c: char| match c.is_alphanumeric() || "-_.".contains(c) {
-        true => c,
-        false => '_',
-    };
-    name.chars().map(plain).collect()
 }
 
 /// What the file holds, if it exists and was made for the scenario.

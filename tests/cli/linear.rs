@@ -108,7 +108,9 @@ fn a_file_that_cannot_be_used_is_named_with_its_field() {
         }
     };
     refused(&["rule.json", "No such file"]);
-    sandbox.ok(&format!("{SEARCH} {SMALL} --out rule.json --quiet"));
+    sandbox.ok(&format!(
+        "{SEARCH} --low-level dt {SMALL} --out rule.json --quiet"
+    ));
     let good = sandbox.read("rule.json");
     let cases: [(&str, &str, &[&str]); 6] = [
         ("{", "", &["rule.json", "not valid JSON"]),

@@ -21,6 +21,7 @@ use bufgym_models::{LinearFile, LinearRule};
 use serde::Serialize;
 
 use crate::TrainError;
+use crate::config::low_level;
 use crate::panel::Panel;
 use crate::validation::RESAMPLES;
 
@@ -70,12 +71,12 @@ pub struct LinearConfig {
 }
 
 impl LinearConfig {
-    /// Everything else as by default.
+    /// Everything else as by default; the heuristic is that of a training.
     pub fn new(scenario: Scenario, seed: u64) -> LinearConfig {
         LinearConfig {
             scenario,
             objective: Objective::FCT,
-            low_level: LowLevel::default(),
+            low_level: low_level(),
             seed,
             traces: tune::TRACES,
             generations: GENERATIONS,

@@ -10,10 +10,10 @@ use bufgym::train::TrainError;
 use bufgym::train::linear::{CheckedRule, Generation, LinearConfig, LinearTuning, tune_linear};
 use serde_json::json;
 
-use super::{TuneArgs, file_name};
+use super::TuneArgs;
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
-use crate::cli::output::Output;
+use crate::cli::output::{Output, file_name};
 
 /// Where rules are kept unless told otherwise, a file per scenario.
 const FOLDER: &str = "checkpoints";
@@ -62,7 +62,7 @@ impl TuneArgs {
         let defaults = LinearConfig::new(self.scenario.resolve()?, common.seed());
         Ok(LinearConfig {
             objective: self.objective,
-            low_level: self.low_level.clone().unwrap_or_default(),
+            low_level: self.low_level.clone().unwrap_or(defaults.low_level),
             traces: self.traces,
             generations: self.generations.unwrap_or(defaults.generations),
             ..defaults
