@@ -4,6 +4,11 @@
 //! the features with their normalisation, and the table of actions. An exporter knows the few
 //! kinds of [`Layer`], not the network, so that another architecture needs no other exporter.
 
+pub mod c_int8;
+pub mod int8;
 pub mod network;
+#[cfg(test)]
+mod samples;
 
+pub use int8::{IntegerActor, IntegerNetwork};
 pub use network::{Actions, Convolution, Dense, Layer, Network, NetworkError};

@@ -1,0 +1,304 @@
+//! The network in integer arithmetic: 8-bit weights and activations, 32-bit sums, multiplications
+//! and shifts, no division and no floating point.
+//!
+//! [`IntegerNetwork`] is the definition that every integer target computes, bit for bit. A layer
+//! forms `sum = bias + Σ weight · input` and, where ReLU follows, rescales it to eight bits:
+//!
+//! ```text
+//! clipped = min(max(sum, 0), cap) >> pre
+//! output  = min((clipped * multiplier + 2^(post - 1)) >> post, 255)
+//! ```
+//!
+//! with a `multiplier` per output. No input, whatever it is, makes a sum overflow; that is checked
+//! when a network is made or read. The mean over ports has sixteen bits, the lower eight of them a
+//! fraction: a port among many would otherwise vanish in it.
+
+mod actor;
+mod check;
+mod quantise;
+
+pub use actor::IntegerActor;
+pub use check::IntegerNetworkError;
+pub use quantise::{Calibration, QuantiseError, quantise};
+
+use serde::{Deserialize, Serialize};
+
+/// A permutation-equivariant network in integers. `codes` are its inputs, a byte each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IntegerNetwork {
+    /// Steps of history, newest last.
+    pub history: usize,
+    /// What a code of each feature means.
+    pub inputs: Vec<InputCode>,
+    /// The layers, first to last.
+    pub layers: Vec<IntegerLayer>,
+    /// What the output must reach for level 1, 2, …; ascending.
+    pub edges: Vec<i32>,
+    /// Level `index` is `α = 2^(index - unit)`.
+    pub unit: usize,
+    /// The mean μ of the policy is about the output times this.
+    pub output_scale: f64,
+}
+
+/// The code of a feature: it stands for `(code - zero) * scale`, before normalisation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputCode {
+    /// Name of the feature.
+    pub name: String,
+    /// The code of 0.
+    pub zero: u8,
+    /// What one unit is worth.
+    pub scale: f64,
+    /// The code that surrounds the history in a convolution: that of 0 after normalisation.
+    pub padding: u8,
+}
+
+/// One layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum IntegerLayer {
+    /// `[history, features]` to `[features * filters, history]`. Comes first or not at all.
+    Convolution(IntegerConvolution),
+    /// `[inputs]` to `[outputs]`.
+    Dense(IntegerDense),
+}
+
+/// A convolution over the steps with its own filters for every feature.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IntegerConvolution {
+    /// Name of the layer.
+    pub name: String,
+    /// Filters per feature.
+    pub filters: usize,
+    /// Steps that a filter covers, odd.
+    pub taps: usize,
+    /// `[features * filters, taps]`.
+    pub weight: Vec<i8>,
+    /// `[features * filters]`.
+    pub bias: Vec<i32>,
+    /// From sums to outputs.
+    pub rescale: Rescale,
+}
+
+/// A fully connected layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IntegerDense {
+    /// Name of the layer.
+    pub name: String,
+    /// Width of the port's own input.
+    pub inputs: usize,
+    /// Whether the mean of all ports' inputs follows the port's own, which doubles the weights.
+    pub with_mean: bool,
+    /// Width of the output.
+    pub outputs: usize,
+    /// `[outputs, inputs]`, or `[outputs, 2 * inputs]` with the mean.
+    pub weight: Vec<i8>,
+    /// `[outputs]`.
+    pub bias: Vec<i32>,
+    /// From sums to outputs; the last layer, and no other, has none.
+    pub rescale: Option<Rescale>,
+}
+
+/// From 32-bit sums to eight bits, see the [module](self).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rescale {
+    /// Sums above this are cut off. `cap >> pre` is below 2^15.
+    pub cap: i32,
+    /// Shift before the multiplication.
+    pub pre: u32,
+    /// Factor of every output, `0 ..= 2^15 - 1`.
+    pub multipliers: Vec<i32>,
+    /// Shift after it, at least 1.
+    pub post: u32,
+}
+
+/// Bits of the mean over ports that are a fraction.
+pub const MEAN_FRACTION: u32 = 8;
+
+/// Bits of the fraction of [`reciprocal`].
+const RECIPROCAL_FRACTION: u32 = 24;
+
+/// The most ports that the arithmetic of the mean allows.
+pub const MAX_PORTS: usize = 1 << 16;
+
+/// `2^24 / ports`, rounded.
+///
+/// # Panics
+/// When there is no port, or more than [`MAX_PORTS`].
+pub fn reciprocal(ports: usize) -> u32 {
+    assert!((1..=MAX_PORTS).contains(&ports), "{ports} ports");
+    let ports = ports as u32;
+    ((1 << RECIPROCAL_FRACTION) + ports / 2) / ports
+}
+
+/// The mean of bytes whose sum over `ports` ports is `sum`, with [`MEAN_FRACTION`] bits after the
+/// point.
+#[inline(always)]
+fn mean(sum: u32, reciprocal: u32) -> i32 {
+    const SHIFT: u32 = RECIPROCAL_FRACTION - MEAN_FRACTION;
+    // At most 255 · 2^24 and a rounding of half a unit per port: below 2^32.
+    ((sum * reciprocal + (1 << (SHIFT - 1))) >> SHIFT) as i32
+}
+
+/// What means, with their fraction, add to a sum.
+#[inline(always)]
+fn mean_share(weights: &[i8], means: &[i32]) -> i32 {
+    let products = weights.iter().zip(means);
+    let sum: i32 = products.map(|(&w, &mean)| i32::from(w) * mean).sum();
+    (sum + (1 << (MEAN_FRACTION - 1))) >> MEAN_FRACTION
+}
+
+impl Rescale {
+    #[inline(always)]
+    fn apply(&self, output: usize, sum: i32) -> u8 {
+        let clipped = sum.clamp(0, self.cap) >> self.pre;
+        let scaled = (clipped * self.multipliers[output] + (1 << (self.post - 1))) >> self.post;
+        scaled.min(255) as u8
+    }
+}
+
+impl IntegerNetwork {
+    /// Codes of one port.
+    pub fn inputs_per_port(&self) -> usize {
+        self.history * self.inputs.len()
+    }
+
+    /// The level that an output means: how many edges it has reached.
+    #[inline]
+    pub fn level(&self, output: i32) -> usize {
+        self.edges.iter().filter(|&&edge| output >= edge).count()
+    }
+
+    /// The codes of float observations `[.., features]`, before normalisation: nearest, halves up,
+    /// cut off at the ends.
+    pub fn encode(&self, observation: &[f32]) -> Vec<u8> {
+        let inputs = self.inputs.iter().cycle();
+        observation
+            .iter()
+            .zip(inputs)
+            .map(|(&value, input)| {
+                let code = f64::from(value) / input.scale + f64::from(input.zero);
+                (code + 0.5).floor().clamp(0.0, 255.0) as u8
+            })
+            .collect()
+    }
+
+    /// Bytes of weights, biases and multipliers as a dataplane holds them: 1, 4 and 2 each.
+    pub fn bytes(&self) -> usize {
+        let layers = self.layers.iter();
+        layers
+            .map(|layer| match layer {
+                IntegerLayer::Convolution(c) => c.weight.len() + 6 * c.bias.len(),
+                IntegerLayer::Dense(d) => {
+                    let multipliers = d.rescale.as_ref().map_or(0, |r| r.multipliers.len());
+                    d.weight.len() + 4 * d.bias.len() + 2 * multipliers
+                }
+            })
+            .sum()
+    }
+
+    /// The output of every port, `[ports]`, for codes `[ports, history, features]`: the definition,
+    /// written to be read. [`IntegerActor`] computes the same, faster.
+    ///
+    /// # Panics
+    /// When there is no port, or more than [`MAX_PORTS`], or the codes have another length.
+    pub fn forward(&self, codes: &[u8], ports: usize) -> Vec<i32> {
+        let inputs = self.inputs_per_port();
+        assert_eq!(codes.len(), ports * inputs);
+        let reciprocal = reciprocal(ports);
+        let mut rows: Vec<Vec<u8>> = codes.chunks_exact(inputs).map(<[u8]>::to_vec).collect();
+        let mut outputs = Vec::new();
+        for layer in &self.layers {
+            match layer {
+                IntegerLayer::Convolution(conv) => {
+                    for row in &mut rows {
+                        *row = conv.forward(row, &self.inputs);
+                    }
+                }
+                IntegerLayer::Dense(dense) => {
+                    let shared = dense.shared(&rows, reciprocal);
+                    let sums = |row: &Vec<u8>| dense.sums(row, &shared);
+                    let sums: Vec<Vec<i32>> = rows.iter().map(sums).collect();
+                    match &dense.rescale {
+                        None => outputs = sums.concat(),
+                        Some(rescale) => {
+                            let eight_bits = |sums: Vec<i32>| {
+                                let numbered = sums.into_iter().enumerate();
+                                numbered.map(|(o, sum)| rescale.apply(o, sum)).collect()
+                            };
+                            rows = sums.into_iter().map(eight_bits).collect();
+                        }
+                    }
+                }
+            }
+        }
+        outputs
+    }
+}
+
+impl IntegerConvolution {
+    /// `[history, features]` to `[features * filters, history]`.
+    fn forward(&self, row: &[u8], inputs: &[InputCode]) -> Vec<u8> {
+        let features = inputs.len();
+        let (history, half) = (row.len() / features, self.taps / 2);
+        let mut out = Vec::with_capacity(self.bias.len() * history);
+        for (channel, filter) in self.weight.chunks_exact(self.taps).enumerate() {
+            let feature = channel / self.filters;
+            let code = |step: usize, tap: usize| {
+                let source = (step + tap).checked_sub(half).filter(|&s| s < history);
+                source.map_or(inputs[feature].padding, |s| row[s * features + feature])
+            };
+            for step in 0..history {
+                let taps = filter.iter().enumerate();
+                let products = taps.map(|(tap, &w)| i32::from(w) * i32::from(code(step, tap)));
+                let sum = self.bias[channel] + products.sum::<i32>();
+                out.push(self.rescale.apply(channel, sum));
+            }
+        }
+        out
+    }
+}
+
+impl IntegerDense {
+    /// What every port's sums start from: the bias, and the mean's share.
+    fn shared(&self, rows: &[Vec<u8>], reciprocal: u32) -> Vec<i32> {
+        if !self.with_mean {
+            return self.bias.clone();
+        }
+        let means: Vec<i32> = (0..self.inputs)
+            .map(|k| mean(rows.iter().map(|row| u32::from(row[k])).sum(), reciprocal))
+            .collect();
+        let weights = self.weight.chunks_exact(2 * self.inputs);
+        weights
+            .zip(&self.bias)
+            .map(|(row, bias)| bias + mean_share(&row[self.inputs..], &means))
+            .collect()
+    }
+
+    fn sums(&self, row: &[u8], shared: &[i32]) -> Vec<i32> {
+        let weights = self.weight.chunks_exact(self.row_weights());
+        weights
+            .zip(shared)
+            .map(|(weights, start)| {
+                let products = weights.iter().zip(row);
+                start
+                    + products
+                        .map(|(&w, &x)| i32::from(w) * i32::from(x))
+                        .sum::<i32>()
+            })
+            .collect()
+    }
+
+    /// Weights of one output.
+    pub fn row_weights(&self) -> usize {
+        self.inputs * (1 + usize::from(self.with_mean))
+    }
+}
+
+#[cfg(test)]
+mod tests;

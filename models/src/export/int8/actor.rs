@@ -1,0 +1,144 @@
+//! The integer network as a policy.
+
+use bufgym_env::control::{Controller, cell_centre};
+
+use super::{IntegerLayer, IntegerNetwork, mean, reciprocal};
+
+/// An [`IntegerNetwork`] ready to decide. One per thread.
+#[derive(Clone, Debug)]
+pub struct IntegerActor {
+    network: IntegerNetwork,
+    arch: pulp::Arch,
+    /// Activations of all ports, before and after a layer, port by port.
+    rows: Vec<u8>,
+    next: Vec<u8>,
+    shared: Vec<i32>,
+    means: Vec<i32>,
+    outputs: Vec<i32>,
+}
+
+impl IntegerActor {
+    /// Runs a network that has been [checked](IntegerNetwork::check).
+    pub fn new(network: IntegerNetwork) -> IntegerActor {
+        IntegerActor {
+            network,
+            arch: pulp::Arch::new(),
+            rows: Vec::new(),
+            next: Vec::new(),
+            shared: Vec::new(),
+            means: Vec::new(),
+            outputs: Vec::new(),
+        }
+    }
+
+    /// The network.
+    pub fn network(&self) -> &IntegerNetwork {
+        &self.network
+    }
+
+    /// [`IntegerNetwork::forward`], bit for bit, without allocating after the first call.
+    ///
+    /// # Panics
+    /// As [`IntegerNetwork::forward`].
+    pub fn forward(&mut self, codes: &[u8], ports: usize) -> &[i32] {
+        assert_eq!(codes.len(), ports * self.network.inputs_per_port());
+        self.rows.clear();
+        self.rows.extend_from_slice(codes);
+        let reciprocal = reciprocal(ports);
+        let arch = self.arch;
+        arch.dispatch(Forward {
+            actor: self,
+            ports,
+            reciprocal,
+        });
+        &self.outputs
+    }
+
+    /// The level of every port, `[ports]`, for codes `[ports, history, features]`.
+    ///
+    /// # Panics
+    /// As [`IntegerNetwork::forward`].
+    pub fn levels(&mut self, codes: &[u8], ports: usize) -> impl Iterator<Item = usize> + '_ {
+        self.forward(codes, ports);
+        let outputs = self.outputs.iter();
+        outputs.map(|&output| self.network.level(output))
+    }
+
+    #[inline(always)]
+    fn compute(&mut self, ports: usize, reciprocal: u32) {
+        for layer in &self.network.layers {
+            self.next.clear();
+            match layer {
+                IntegerLayer::Convolution(conv) => {
+                    for row in self.rows.chunks_exact(self.network.inputs_per_port()) {
+                        self.next.extend(conv.forward(row, &self.network.inputs));
+                    }
+                }
+                IntegerLayer::Dense(dense) => {
+                    let (width, weights) = (dense.inputs, dense.row_weights());
+                    self.shared.clone_from(&dense.bias);
+                    if dense.with_mean {
+                        self.means.clear();
+                        self.means.extend((0..width).map(|k| {
+                            let column = self.rows[k..].iter().step_by(width);
+                            mean(column.map(|&x| u32::from(x)).sum(), reciprocal)
+                        }));
+                        for (start, row) in self
+                            .shared
+                            .iter_mut()
+                            .zip(dense.weight.chunks_exact(weights))
+                        {
+                            *start += super::mean_share(&row[width..], &self.means);
+                        }
+                    }
+                    self.outputs.clear();
+                    for row in self.rows.chunks_exact(width) {
+                        let rows = dense.weight.chunks_exact(weights).zip(&self.shared);
+                        for (output, (weights, start)) in rows.enumerate() {
+                            let sum = start + dot(row, &weights[..width]);
+                            match &dense.rescale {
+                                Some(rescale) => self.next.push(rescale.apply(output, sum)),
+                                None => self.outputs.push(sum),
+                            }
+                        }
+                    }
+                    debug_assert!(self.outputs.is_empty() || self.outputs.len() == ports);
+                }
+            }
+            std::mem::swap(&mut self.rows, &mut self.next);
+        }
+    }
+}
+
+/// Integers may be added in any order, so that the compiler is free to use vectors.
+#[inline(always)]
+fn dot(inputs: &[u8], weights: &[i8]) -> i32 {
+    let products = inputs.iter().zip(weights);
+    products.map(|(&x, &w)| i32::from(w) * i32::from(x)).sum()
+}
+
+struct Forward<'a> {
+    actor: &'a mut IntegerActor,
+    ports: usize,
+    reciprocal: u32,
+}
+
+impl pulp::NullaryFnOnce for Forward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        self.actor.compute(self.ports, self.reciprocal);
+    }
+}
+
+impl Controller for IntegerActor {
+    /// The centre of the cell of the chosen level.
+    fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
+        assert_eq!(action.len(), ports);
+        let codes = self.network.encode(observation);
+        for (action, level) in action.iter_mut().zip(self.levels(&codes, ports)) {
+            *action = cell_centre(level);
+        }
+    }
+}
