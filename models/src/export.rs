@@ -5,6 +5,7 @@
 //! kinds of [`Layer`], not the network, so that another architecture needs no other exporter.
 
 pub mod c_int8;
+pub mod ebpf;
 pub mod int8;
 pub mod network;
 #[cfg(test)]
