@@ -6,6 +6,7 @@
 //! trigger, shows what a switch can see, and sets the control factors.
 
 mod action;
+mod codes;
 mod driver;
 mod ideal;
 mod low_level;
@@ -13,17 +14,21 @@ mod meter;
 mod objective;
 mod observation;
 mod privileged;
+mod record;
 
 pub use action::{ALPHAS, INITIAL_INDEX, action_index, cell_centre};
+pub use codes::{CodeHistory, CodeUnits, codes_header, encode, level_code, log_code, queue_code};
 pub use driver::{
     ControlEnv, ControlOptions, Controller, FixedAlpha, IntervalReward, Pause, RewardBaseline,
-    RunOptions, run_controlled,
+    RunOptions, run_controlled, run_recorded,
 };
 pub use low_level::{LowLevel, UnknownLowLevel};
 pub(crate) use meter::{FlowMeter, PortTotals};
 pub use objective::{Objective, ObjectiveError};
 pub use observation::{FEATURE_NAMES, FEATURES, HISTORY, LOG_RANGE, Observation};
 pub use privileged::{OCCUPANCY_FEATURE, PRIVILEGED, PRIVILEGED_NAMES, SENDER_FEATURES};
+pub(crate) use record::EventLines;
+pub use record::{RECORD_FORMAT, RecordError};
 
 use serde::{Deserialize, Serialize};
 
@@ -38,4 +43,15 @@ pub enum TriggerMode {
     PerPacket,
     /// Only by `max_interval_us` of the scenario.
     FixedInterval,
+}
+
+impl TriggerMode {
+    /// As files have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TriggerMode::CumulativeEvent => "cumulative-event",
+            TriggerMode::PerPacket => "per-packet",
+            TriggerMode::FixedInterval => "fixed-interval",
+        }
+    }
 }

@@ -1,17 +1,18 @@
 //! The slow level of the control: from trigger to trigger.
 
+mod measured;
 mod reward;
 mod run;
 
 pub use reward::IntervalReward;
-pub use run::{Controller, FixedAlpha, RunOptions, run_controlled};
+pub use run::{Controller, FixedAlpha, RunOptions, run_controlled, run_recorded};
 
 use reward::RewardScale;
 
 use super::ideal::{Arrivals, IdealRun, Outlook};
 use super::observation::log_scaled;
 use super::privileged::{self, Foresight, Scale};
-use super::{LowLevel, Objective, Observation, TriggerMode, action_index, cell_centre};
+use super::{CodeUnits, LowLevel, Objective, Observation, TriggerMode, action_index, cell_centre};
 use crate::network::{self, Outcome, SimError, Simulator};
 use crate::scenario::Scenario;
 use crate::switch::policy::{NeuralDynamicThreshold, TriggerCause};
@@ -103,6 +104,7 @@ pub struct ControlEnv {
     ideal: Option<IdealRun>,
     arrivals: Arrivals,
     feature_scale: FeatureScale,
+    units: CodeUnits,
     tau_s: f64,
     outlook: Option<(Outlook, f64)>,
     /// −Φ of the last decision, by port, in units of the reward.
@@ -145,7 +147,8 @@ impl ControlEnv {
         scenario.validate()?;
         let ports = scenario.port_count();
         // β = γ = B/N (paper, §IV-B).
-        let beta = (scenario.buffer_bytes / u64::from(scenario.ports.max(1))).max(1);
+        let units = CodeUnits::new(scenario);
+        let beta = units.beta;
         let policy = NeuralDynamicThreshold::new(ports, beta, beta, options.trigger)
             .with_queues_per_port(scenario.queues_per_port as usize);
         let low_level = &options.low_level;
@@ -176,6 +179,7 @@ impl ControlEnv {
                     min_rto_s: scenario.min_rto_us as f64 * 1e-6,
                 },
             },
+            units,
             observation: Observation::new(ports),
             simulator,
             tau_s: options.tau_s,
@@ -242,6 +246,7 @@ impl ControlEnv {
             return true;
         }
         self.simulator.policy_mut().apply(&self.pending);
+        self.record(|lines, buffer, now| lines.applied(buffer, now));
         false
     }
 
@@ -261,6 +266,7 @@ impl ControlEnv {
         self.decisions += 1;
         self.last_decision = now;
         self.alarm += 1;
+        self.record_decision();
         let policy = self.simulator.policy_mut();
         policy.acknowledge();
         if self.latency == Time::ZERO {

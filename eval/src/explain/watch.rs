@@ -114,7 +114,7 @@ pub fn watch(
     while env.advance() == Pause::Decision {
         let observation = env.observation();
         debug_assert_eq!(observation.len(), ports * HISTORY * FEATURES);
-        controller.act(observation, ports, &mut action);
+        controller.decide(&env, &mut action);
         watched.decisions += 1;
         watched.count(observation, &action);
         watched.keep(observation, kept, chance);

@@ -1,6 +1,9 @@
 //! A whole trace under a controller.
 
+use std::io;
+
 use super::{ControlEnv, ControlOptions, Pause};
+use crate::control::record::{self, RecordError};
 use crate::control::{ALPHAS, cell_centre};
 use crate::network::{Outcome, SimError};
 use crate::scenario::Scenario;
@@ -12,6 +15,14 @@ pub trait Controller {
     /// Fills `action`, `[ports]`, each in [-1, 1], from `observation`,
     /// `[ports, HISTORY, FEATURES]`.
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]);
+
+    /// Fills `action`, `[ports]`, each in [-1, 1], at a decision of `env`. What decides from
+    /// something else than the observation, such as the counters in integers
+    /// ([`CodeHistory`](crate::control::CodeHistory)), reads it here: the loops over a run call
+    /// this, once per decision.
+    fn decide(&mut self, env: &ControlEnv, action: &mut [f32]) {
+        self.act(env.observation(), env.ports(), action);
+    }
 }
 
 /// The same α on every port at every decision.
@@ -58,16 +69,54 @@ pub fn run_controlled(
     controller: &mut dyn Controller,
     options: &RunOptions,
 ) -> Result<Outcome, SimError> {
+    let mut env = prepared(scenario, trace, options)?;
+    let mut action = vec![0.0; env.ports()];
+    while env.advance() == Pause::Decision {
+        controller.decide(&env, &mut action);
+        env.act(&action);
+    }
+    Ok(env.outcome())
+}
+
+/// As [`run_controlled`], with the same outcome, and writes every packet event and every decision to
+/// `out`, decision by decision. `policy` is what the record calls the controller.
+///
+/// # Errors
+/// As [`run_controlled`], and those of `out`; then what was written is no whole record.
+pub fn run_recorded(
+    scenario: &Scenario,
+    trace: &Trace,
+    controller: &mut dyn Controller,
+    options: &RunOptions,
+    policy: &str,
+    out: &mut dyn io::Write,
+) -> Result<Outcome, RecordError> {
+    let mut env = prepared(scenario, trace, options)?;
+    env.record_events(scenario);
+    let header = record::header(scenario, &options.control, policy)?;
+    out.write_all(header.as_bytes())?;
+    let mut action = vec![0.0; env.ports()];
+    let mut pause = env.advance();
+    while pause == Pause::Decision {
+        controller.decide(&env, &mut action);
+        env.act(&action);
+        env.write_record(out)?;
+        pause = env.advance();
+    }
+    env.end_record(pause);
+    env.write_record(out)?;
+    Ok(env.outcome())
+}
+
+fn prepared(
+    scenario: &Scenario,
+    trace: &Trace,
+    options: &RunOptions,
+) -> Result<ControlEnv, SimError> {
     let mut env = ControlEnv::new(scenario, trace, &options.control)?;
     env.measure_waits();
     if let Some(interval) = options.timeline {
         env.record_timeline(interval);
     }
-    let ports = env.ports();
-    let mut action = vec![0.0; ports];
-    while env.advance() == Pause::Decision {
-        controller.act(env.observation(), ports, &mut action);
-        env.act(&action);
-    }
-    Ok(env.outcome())
+    Ok(env)
 }

@@ -70,6 +70,11 @@ impl<P: Policy> Simulator<P> {
         &mut self.policy
     }
 
+    /// The policy and the buffer that it sees.
+    pub(crate) fn policy_and_buffer(&mut self) -> (&mut P, &SharedBuffer) {
+        (&mut self.policy, &self.buffer)
+    }
+
     /// Packets whose last bit has left a switch port.
     pub fn packets_forwarded(&self) -> u64 {
         self.counters.forwarded

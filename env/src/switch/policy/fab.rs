@@ -100,6 +100,11 @@ impl FlowAwareBuffer {
         }
     }
 
+    /// With what it was built.
+    pub fn config(&self) -> FlowAwareConfig {
+        self.config
+    }
+
     #[inline]
     fn count(&mut self, packet: PacketView, now: Time) -> u64 {
         let sent = self.sent.touch(packet.flow, now);

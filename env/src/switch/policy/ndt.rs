@@ -2,7 +2,7 @@
 //! counters that decide when α are set anew, and the volumes that the decision is based on.
 
 use super::{AnyPolicy, Loss, PacketView, Policy, Verdict, View};
-use crate::control::{ALPHAS, INITIAL_INDEX, TriggerMode};
+use crate::control::{ALPHAS, EventLines, INITIAL_INDEX, TriggerMode};
 use crate::units::Time;
 
 /// Why a decision is due.
@@ -16,6 +16,18 @@ pub enum TriggerCause {
     Packet,
     /// The longest allowed interval has passed.
     Interval,
+}
+
+impl TriggerCause {
+    /// As records have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TriggerCause::Excess => "excess",
+            TriggerCause::Safeguard => "safeguard",
+            TriggerCause::Packet => "packet",
+            TriggerCause::Interval => "interval",
+        }
+    }
 }
 
 /// Volumes of one port since the last decision, wire bytes.
@@ -76,6 +88,7 @@ pub struct NeuralDynamicThreshold {
     queues_per_port: usize,
     /// Decides about packets in place of Dynamic Threshold.
     heuristic: Option<Box<AnyPolicy>>,
+    record: Option<Box<EventLines>>,
 }
 
 impl NeuralDynamicThreshold {
@@ -92,6 +105,7 @@ impl NeuralDynamicThreshold {
             fired: None,
             queues_per_port: 1,
             heuristic: None,
+            record: None,
         }
     }
 
@@ -156,6 +170,16 @@ impl NeuralDynamicThreshold {
     /// Fires from outside the packet path.
     pub(crate) fn fire(&mut self, cause: TriggerCause) {
         self.fired = Some(cause);
+    }
+
+    /// Every event has a line from now on.
+    pub(crate) fn record(&mut self, lines: EventLines) {
+        self.record = Some(Box::new(lines));
+    }
+
+    /// The lines of the events, where they are recorded.
+    pub(crate) fn lines_mut(&mut self) -> Option<&mut EventLines> {
+        self.record.as_deref_mut()
     }
 
     /// ∫ q_i dt of every port since the last call, byte seconds.
@@ -243,6 +267,9 @@ impl Policy for NeuralDynamicThreshold {
         if let Some(heuristic) = &mut self.heuristic {
             heuristic.on_enqueue(view, packet);
         }
+        if let Some(lines) = &mut self.record {
+            lines.enqueued(view, packet);
+        }
         let PortCounters { volumes, area } = &mut self.counters[port];
         area.change(view.buffer.port(port), view.now);
         volumes.enqueued += bytes;
@@ -255,6 +282,9 @@ impl Policy for NeuralDynamicThreshold {
         let PacketView { port, bytes, .. } = packet;
         if let Some(heuristic) = &mut self.heuristic {
             heuristic.on_departure(view, packet);
+        }
+        if let Some(lines) = &mut self.record {
+            lines.departed(view, packet);
         }
         let PortCounters { volumes, area } = &mut self.counters[port];
         area.change(view.buffer.port(port), view.now);
@@ -269,6 +299,9 @@ impl Policy for NeuralDynamicThreshold {
         let PacketView { port, bytes, .. } = packet;
         if let Some(heuristic) = &mut self.heuristic {
             heuristic.on_drop(view, packet, loss);
+        }
+        if let Some(lines) = &mut self.record {
+            lines.lost(view, packet, loss);
         }
         let PortCounters { volumes, area } = &mut self.counters[port];
         volumes.dropped += bytes;

@@ -1,0 +1,636 @@
+/*
+ * Replays a record of `bufgym sim --record-control` through the dataplane's control loop and a
+ * network in integers, and checks that both do what the simulator did: a trigger at the same events
+ * with the same cause, the same levels on every port, and, with Dynamic Threshold or FAB below, the
+ * same verdict about every packet.
+ *
+ *     cc -std=c99 -O2 -I EXPORT -I dataplane dataplane/replay.c EXPORT/ndt_int8.c -o replay
+ *     ./replay RECORD
+ *
+ * EXPORT is a folder with ndt_int8.h and ndt_int8.c of the policy that was recorded.
+ *
+ * Exit code 0: full agreement, with at least one decision compared. 1: a difference, or nothing to
+ * compare. 2: a record that cannot be read or replayed, said in one line.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ndt_int8.h"
+
+#include "ndt_control.h"
+#include "ndt_flows.h"
+
+#define FORMAT "bufgym-control-record,1"
+#define MAX_QUEUES_PER_PORT 8
+#define MAX_LINE (8192 + 2 * NDT_MAX_PORTS)
+/* Differences that are printed; all are counted. */
+#define SHOWN 10
+
+enum low_level { LOW_LEVEL_OTHER, LOW_LEVEL_DT, LOW_LEVEL_FAB };
+
+/* The header's numbers, by key. */
+enum key {
+    KEY_PORTS,
+    KEY_QUEUES_PER_PORT,
+    KEY_BUFFER_BYTES,
+    KEY_RATE_BPS,
+    KEY_BETA_BYTES,
+    KEY_GAMMA_BYTES,
+    KEY_COUNT_IN_SERVICE,
+    KEY_LATENCY_PS,
+    KEY_MAX_INTERVAL_PS,
+    KEY_FAB_SHORT_BYTES,
+    KEY_FAB_IDLE_PS,
+    KEYS
+};
+
+static const char *const key_names[KEYS] = {
+    "ports",           "queues_per_port",     "buffer_bytes",     "rate_bps",
+    "beta_bytes",      "gamma_bytes",         "count_in_service", "decision_latency_ps",
+    "max_interval_ps", "fab_short_bytes",     "fab_idle_ps",
+};
+
+static const char *const cause_names[] = {"none", "excess", "safeguard", "interval"};
+
+struct counts {
+    uint64_t events, arrivals, departures, pushed_out, decisions;
+    uint64_t triggers, levels, verdicts, differences;
+};
+
+static struct {
+    const char *path;
+    FILE *file;
+    unsigned long number; /* of the line */
+    char line[MAX_LINE];
+    char *rest; /* what is not read yet of it */
+} input;
+
+static struct {
+    uint64_t values[KEYS];
+    int given[KEYS];
+    enum low_level low_level;
+    int has_low_level, has_trigger, has_short_shift, short_shift;
+} header;
+
+static struct {
+    uint64_t occupancy;
+    uint64_t queues[NDT_MAX_PORTS * MAX_QUEUES_PER_PORT];
+    uint64_t ports[NDT_MAX_PORTS];
+} buffer;
+
+static struct ndt_control control;
+static struct ndt_flows flows;
+static struct ndt_int8_workspace workspace;
+static struct counts counts;
+/* Recorded time, ps: of the last line, and of the last decision. */
+static uint64_t now_ps, decided_ps;
+
+/* ---- messages --------------------------------------------------------------------------------- */
+
+static void refuse(const char *format, ...)
+{
+    va_list arguments;
+
+    fprintf(stderr, "%s:%lu: ", input.path, input.number);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    exit(2);
+}
+
+static void differ(const char *format, ...)
+{
+    va_list arguments;
+
+    if (counts.differences++ < SHOWN) {
+        printf("line %lu: ", input.number);
+        va_start(arguments, format);
+        vprintf(format, arguments);
+        va_end(arguments);
+        putchar('\n');
+    }
+}
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+/* The next line without its end; 0 at the end of the file. */
+static int next_line(void)
+{
+    size_t length;
+
+    if (fgets(input.line, sizeof input.line, input.file) == NULL) {
+        if (ferror(input.file)) {
+            refuse("cannot be read");
+        }
+        return 0;
+    }
+    input.number++;
+    length = strlen(input.line);
+    if (length == 0 || input.line[length - 1] != '\n') {
+        refuse(length + 1 == sizeof input.line ? "the line is too long"
+                                               : "the line does not end, the record is cut off");
+    }
+    input.line[length - 1] = '\0';
+    input.rest = input.line;
+    return 1;
+}
+
+/* The next field of the line, or none. */
+static char *next_field(void)
+{
+    char *field = input.rest, *comma;
+
+    if (field == NULL) {
+        return NULL;
+    }
+    comma = strchr(field, ',');
+    if (comma != NULL) {
+        *comma = '\0';
+    }
+    input.rest = comma != NULL ? comma + 1 : NULL;
+    return field;
+}
+
+static uint64_t number_in(const char *text, const char *name)
+{
+    uint64_t value = 0;
+    const char *digit;
+
+    if (text == NULL || *text == '\0') {
+        refuse("%s is missing; must be a whole number", name);
+        return 0;
+    }
+    for (digit = text; *digit != '\0'; digit++) {
+        const uint64_t one = (uint64_t)(*digit - '0');
+
+        if (*digit < '0' || *digit > '9' || value > (UINT64_MAX - one) / 10u) {
+            refuse("%s is '%s'; must be a whole number below 2^64", name, text);
+        }
+        value = 10u * value + one;
+    }
+    return value;
+}
+
+static uint64_t next_number(const char *name)
+{
+    return number_in(next_field(), name);
+}
+
+static void expect_end_of_line(void)
+{
+    if (input.rest != NULL) {
+        refuse("'%s' is one field too many", input.rest);
+    }
+}
+
+/* ---- header ----------------------------------------------------------------------------------- */
+
+/* The k of 2^k. */
+static int exponent_of(const char *text)
+{
+    char *end;
+    const double value = strtod(text, &end);
+    double power = 1.0;
+    int shift;
+
+    if (end == text || *end != '\0') {
+        refuse("fab_alpha_short is '%s'; must be a number", text);
+    }
+    for (shift = 0; power < value && shift < 20; shift++) {
+        power *= 2.0;
+    }
+    for (; power > value && shift > -20; shift--) {
+        power /= 2.0;
+    }
+    if (power < value || power > value) {
+        refuse("fab_alpha_short is %s; this replay needs a power of two from 2^-20 to 2^20, which "
+               "a dataplane multiplies with by a shift",
+               text);
+    }
+    return shift;
+}
+
+static void read_key(const char *key, const char *value)
+{
+    int which;
+
+    for (which = 0; which < KEYS; which++) {
+        if (strcmp(key, key_names[which]) == 0) {
+            header.values[which] = number_in(value, key);
+            header.given[which] = 1;
+            return;
+        }
+    }
+    if (strcmp(key, "low_level") == 0) {
+        const size_t name = strcspn(value, ":");
+
+        header.has_low_level = 1;
+        if (name == 2 && strncmp(value, "dt", name) == 0) {
+            header.low_level = LOW_LEVEL_DT;
+        } else if (name == 3 && strncmp(value, "fab", name) == 0) {
+            header.low_level = LOW_LEVEL_FAB;
+        }
+    } else if (strcmp(key, "fab_alpha_short") == 0) {
+        header.has_short_shift = 1;
+        header.short_shift = exponent_of(value);
+    } else if (strcmp(key, "trigger") == 0) {
+        header.has_trigger = 1;
+        if (strcmp(value, "cumulative-event") != 0) {
+            refuse("trigger '%s' is not for a dataplane; must be cumulative-event", value);
+        }
+    } else if (strcmp(key, "policy") != 0) {
+        refuse("unknown key '%s'", key);
+    }
+}
+
+static void require(int condition, const char *key)
+{
+    if (!condition) {
+        refuse("the header has no usable %s", key);
+    }
+}
+
+static void check_header(void)
+{
+    const uint64_t *values = header.values;
+    int which;
+
+    for (which = 0; which < KEY_FAB_SHORT_BYTES; which++) {
+        require(header.given[which], key_names[which]);
+    }
+    require(header.has_low_level, "low_level");
+    require(header.has_trigger, "trigger");
+    require(values[KEY_QUEUES_PER_PORT] >= 1 &&
+                values[KEY_QUEUES_PER_PORT] <= MAX_QUEUES_PER_PORT,
+            "queues_per_port (1 to 8)");
+    require(values[KEY_COUNT_IN_SERVICE] <= 1, "count_in_service (0 or 1)");
+    if (values[KEY_PORTS] < 1 || values[KEY_PORTS] > NDT_MAX_PORTS) {
+        refuse("%" PRIu64 " ports; this replay is compiled for 1 to %d, see NDT_MAX_PORTS",
+               values[KEY_PORTS], NDT_MAX_PORTS);
+    }
+    if (header.low_level == LOW_LEVEL_FAB) {
+        require(header.has_short_shift, "fab_alpha_short");
+        require(header.given[KEY_FAB_SHORT_BYTES], "fab_short_bytes");
+        require(header.given[KEY_FAB_IDLE_PS], "fab_idle_ps");
+    }
+}
+
+static void read_header(void)
+{
+    if (!next_line() || strcmp(input.line, FORMAT) != 0) {
+        refuse("not a record of version 1; must begin with the line " FORMAT);
+    }
+    for (;;) {
+        char *comma;
+
+        if (!next_line()) {
+            refuse("the header does not end; must end with the line begin");
+        }
+        if (strcmp(input.line, "begin") == 0) {
+            break;
+        }
+        comma = strchr(input.line, ',');
+        if (comma == NULL) {
+            refuse("'%s' is no line of a header; must be key,value", input.line);
+            return;
+        }
+        *comma = '\0';
+        read_key(input.line, comma + 1);
+    }
+    check_header();
+    if (ndt_control_init(&control, (uint32_t)header.values[KEY_PORTS],
+                         header.values[KEY_BUFFER_BYTES], header.values[KEY_RATE_BPS],
+                         header.values[KEY_BETA_BYTES], header.values[KEY_GAMMA_BYTES],
+                         0) != NDT_CONTROL_OK) {
+        refuse("the header's buffer_bytes, rate_bps, beta_bytes or gamma_bytes is out of range");
+    }
+    ndt_flows_init(&flows, header.values[KEY_FAB_SHORT_BYTES], header.values[KEY_FAB_IDLE_PS],
+                   header.short_shift);
+}
+
+/* ---- events ----------------------------------------------------------------------------------- */
+
+static void store(uint32_t queue, uint64_t bytes)
+{
+    buffer.queues[queue] += bytes;
+    buffer.ports[queue / header.values[KEY_QUEUES_PER_PORT]] += bytes;
+    buffer.occupancy += bytes;
+}
+
+static void release(uint32_t queue, uint64_t bytes)
+{
+    if (bytes > buffer.queues[queue]) {
+        refuse("%" PRIu64 " bytes leave queue %" PRIu32 ", which holds %" PRIu64, bytes, queue,
+               buffer.queues[queue]);
+    }
+    buffer.queues[queue] -= bytes;
+    buffer.ports[queue / header.values[KEY_QUEUES_PER_PORT]] -= bytes;
+    buffer.occupancy -= bytes;
+}
+
+/* The verdict of the control, as the letter of the record; 0 where it is not known. */
+static char verdict(uint32_t port, uint32_t queue, uint64_t bytes, uint64_t flow)
+{
+    const uint64_t length = buffer.queues[queue];
+    const uint64_t free_bytes = control.buffer_bytes - buffer.occupancy;
+    int admitted;
+
+    if (header.low_level == LOW_LEVEL_OTHER) {
+        return 0;
+    }
+    if (header.low_level == LOW_LEVEL_FAB) {
+        const int is_short = ndt_flow_is_short(&flows, (uint32_t)flow, bytes, now_ps);
+
+        admitted = ndt_flows_admit(&flows, &control, port, length, free_bytes, is_short);
+    } else {
+        admitted = ndt_control_admits(&control, port, length, free_bytes);
+    }
+    if (bytes > free_bytes) {
+        return 'f';
+    }
+    return admitted ? 'a' : 'r';
+}
+
+static const char *verdict_name(char kind)
+{
+    return kind == 'a' ? "admitted" : kind == 'r' ? "refused" : "lost for want of room";
+}
+
+static void replay_arrival(char kind, uint32_t port, uint32_t queue, uint64_t bytes, uint64_t flow)
+{
+    const char ours = verdict(port, queue, bytes, flow);
+
+    counts.arrivals++;
+    if (ours != 0) {
+        counts.verdicts++;
+        if (ours != kind) {
+            differ("the packet was %s, and is %s here", verdict_name(kind), verdict_name(ours));
+        }
+    }
+    /* On with what was recorded, so that a difference is counted once. */
+    if (kind == 'a') {
+        if (bytes > control.buffer_bytes - buffer.occupancy) {
+            refuse("a packet of %" PRIu64 " bytes is admitted where %" PRIu64 " are free", bytes,
+                   control.buffer_bytes - buffer.occupancy);
+        }
+        store(queue, bytes);
+        ndt_control_enqueued(&control, port, bytes);
+    } else {
+        ndt_control_dropped(&control, port, bytes);
+    }
+}
+
+static void replay_packet(char kind)
+{
+    const uint64_t queue = next_number("queue"), bytes = next_number("bytes");
+    const uint64_t queues_per_port = header.values[KEY_QUEUES_PER_PORT];
+    const uint64_t flow = kind == 'u' ? 0 : next_number("flow");
+    uint32_t port;
+
+    expect_end_of_line();
+    if (queue >= control.ports * queues_per_port) {
+        refuse("there is no queue %" PRIu64 "; must be below %" PRIu64, queue,
+               control.ports * queues_per_port);
+    }
+    if (bytes == 0 || bytes > control.buffer_bytes || flow > UINT32_MAX) {
+        refuse("%" PRIu64 " bytes of flow %" PRIu64 "; must be 1 to the buffer's %" PRIu64
+               ", and a flow below 2^32",
+               bytes, flow, control.buffer_bytes);
+    }
+    port = (uint32_t)(queue / queues_per_port);
+    switch (kind) {
+    case 'd':
+        if (header.values[KEY_COUNT_IN_SERVICE]) {
+            release((uint32_t)queue, bytes);
+        }
+        ndt_control_departed(&control, port, bytes);
+        counts.departures++;
+        break;
+    case 'p':
+        release((uint32_t)queue, bytes);
+        ndt_control_pushed_out(&control, port, bytes);
+        counts.pushed_out++;
+        break;
+    case 'u':
+        release((uint32_t)queue, bytes);
+        break;
+    default:
+        replay_arrival(kind, port, (uint32_t)queue, bytes, flow);
+    }
+}
+
+/* ---- decisions -------------------------------------------------------------------------------- */
+
+static int decide(void *user, const uint8_t *codes, uint32_t ports, uint8_t *levels)
+{
+    return ndt_int8_decide((struct ndt_int8_workspace *)user, codes, ports, levels);
+}
+
+static enum ndt_cause cause_in(const char *text)
+{
+    int cause;
+
+    for (cause = NDT_CAUSE_EXCESS; cause <= NDT_CAUSE_INTERVAL; cause++) {
+        if (text != NULL && strcmp(text, cause_names[cause]) == 0) {
+            return (enum ndt_cause)cause;
+        }
+    }
+    refuse("the cause is '%s'; must be excess, safeguard or interval", text != NULL ? text : "");
+    return NDT_CAUSE_NONE;
+}
+
+/* The caller's timer, which the control does not have: the recorded one must be on time. */
+static void ring_timer(void)
+{
+    const uint64_t longest = header.values[KEY_MAX_INTERVAL_PS];
+    const uint64_t latency = header.values[KEY_LATENCY_PS];
+
+    if (longest == 0) {
+        differ("a decision by interval, and there is no longest interval");
+    } else if (now_ps - decided_ps != (longest > latency ? longest : latency)) {
+        differ("a decision by interval %" PRIu64 " ps after the last", now_ps - decided_ps);
+    }
+    if (control.fired == NDT_CAUSE_NONE) {
+        ndt_control_interval(&control);
+    }
+}
+
+static void compare_levels(void)
+{
+    uint32_t port;
+
+    for (port = 0; port < control.ports; port++) {
+        const uint64_t level = next_number("level");
+
+        if (level >= NDT_LEVELS) {
+            refuse("level %" PRIu64 " of port %" PRIu32 "; must be below %d", level, port,
+                   NDT_LEVELS);
+        }
+        counts.levels++;
+        if (control.pending[port] != level) {
+            differ("port %" PRIu32 " has level %" PRIu64 ", and %d here", port, level,
+                   control.pending[port]);
+            control.pending[port] = (uint8_t)level;
+        }
+    }
+    expect_end_of_line();
+}
+
+static void replay_decision(void)
+{
+    const enum ndt_cause cause = cause_in(next_field());
+    int result;
+
+    if (control.suspended) {
+        refuse("a decision while the one before is not in force");
+    }
+    if (cause == NDT_CAUSE_INTERVAL) {
+        ring_timer();
+    }
+    counts.triggers++;
+    if (control.fired != cause) {
+        differ("a decision because of %s, and of %s here", cause_names[cause],
+               cause_names[control.fired]);
+        control.fired = cause;
+    }
+    result = ndt_control_decide(&control, buffer.ports, now_ps / 1000u, decide, &workspace);
+    if (result != NDT_OK) {
+        refuse("the network refuses %" PRIu32 " ports with code %d", control.ports, result);
+    }
+    compare_levels();
+    counts.decisions++;
+    decided_ps = now_ps;
+    if (header.values[KEY_LATENCY_PS] == 0) {
+        ndt_control_apply(&control);
+    }
+}
+
+static void replay_application(void)
+{
+    expect_end_of_line();
+    if (!control.suspended) {
+        refuse("levels come into force, and none were decided");
+    }
+    if (now_ps - decided_ps != header.values[KEY_LATENCY_PS]) {
+        differ("levels come into force %" PRIu64 " ps after their decision", now_ps - decided_ps);
+    }
+    ndt_control_apply(&control);
+}
+
+/* A trigger that the record knows nothing of. Packets that are pushed out still belong to the event
+ * of the line before, after which the decision comes. */
+static void check_no_trigger(char kind)
+{
+    if (control.fired == NDT_CAUSE_NONE || kind == 'D' || kind == 'p' || kind == 'u') {
+        return;
+    }
+    differ("no decision before this line, and one because of %s here", cause_names[control.fired]);
+    control.fired = NDT_CAUSE_NONE;
+}
+
+/* ---- the whole record ------------------------------------------------------------------------- */
+
+static void replay_end(void)
+{
+    const char *reason = next_field();
+    const int finished = reason != NULL && strcmp(reason, "finished") == 0;
+    uint64_t events, decisions;
+
+    if (!finished && (reason == NULL || strcmp(reason, "limit") != 0)) {
+        refuse("the run ends by '%s'; must be finished or limit", reason != NULL ? reason : "");
+    }
+    events = next_number("events");
+    decisions = next_number("decisions");
+    expect_end_of_line();
+    if (events != counts.events || decisions != counts.decisions) {
+        refuse("%" PRIu64 " events and %" PRIu64 " decisions were written, %" PRIu64
+               " and %" PRIu64 " are here",
+               events, decisions, counts.events, counts.decisions);
+    }
+    /* At a limit a decision can be due that is not made any more. */
+    if (finished) {
+        check_no_trigger('E');
+    }
+    if (next_line()) {
+        refuse("a line after the end");
+    }
+}
+
+/* One line; 0 after the last. */
+static int replay_line(void)
+{
+    const char *kind;
+    uint64_t time;
+
+    if (!next_line()) {
+        refuse("the record is cut off; must end with a line E");
+    }
+    kind = next_field();
+    if (kind == NULL || strlen(kind) != 1 || strchr("arfpduDLE", *kind) == NULL) {
+        refuse("'%s' is no event; must be one of a, r, f, p, d, u, D, L, E",
+               kind != NULL ? kind : "");
+        return 0;
+    }
+    time = next_number("time");
+    if (time < now_ps) {
+        refuse("time goes back from %" PRIu64 " to %" PRIu64 " ps", now_ps, time);
+    }
+    now_ps = time;
+    if (*kind == 'E') {
+        replay_end();
+        return 0;
+    }
+    check_no_trigger(*kind);
+    counts.events++;
+    if (*kind == 'D') {
+        replay_decision();
+    } else if (*kind == 'L') {
+        replay_application();
+    } else {
+        replay_packet(*kind);
+    }
+    return 1;
+}
+
+static void print_counts(void)
+{
+    printf("events %" PRIu64 "\n", counts.events);
+    printf("arrivals %" PRIu64 "\n", counts.arrivals);
+    printf("departures %" PRIu64 "\n", counts.departures);
+    printf("pushed_out %" PRIu64 "\n", counts.pushed_out);
+    printf("decisions %" PRIu64 "\n", counts.decisions);
+    printf("triggers_compared %" PRIu64 "\n", counts.triggers);
+    printf("levels_compared %" PRIu64 "\n", counts.levels);
+    printf("verdicts_compared %" PRIu64 "\n", counts.verdicts);
+    printf("flow_table_overflows %" PRIu64 "\n", flows.overflows);
+    printf("differences %" PRIu64 "\n", counts.differences);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s RECORD   (of bufgym sim --record-control)\n",
+                argc > 0 ? argv[0] : "replay");
+        return 2;
+    }
+    input.path = argv[1];
+    input.file = fopen(argv[1], "r");
+    if (input.file == NULL) {
+        fprintf(stderr, "%s: cannot be opened\n", argv[1]);
+        return 2;
+    }
+    read_header();
+    while (replay_line()) {
+    }
+    fclose(input.file);
+    print_counts();
+    if (counts.decisions == 0) {
+        printf("there was no decision to compare\n");
+    }
+    return counts.differences == 0 && counts.decisions > 0 ? 0 : 1;
+}

@@ -1,0 +1,193 @@
+//! The observation in eight-bit integers, as a dataplane computes it: no floating point but for the
+//! constants, no division per decision.
+//!
+//! A code `c` of queue, enqueued, dropped and elapsed stands for the normalised value `c/255`, one of
+//! the last action for `(c - 128)/128`. `dataplane/ndt_control.h` computes the same codes in C.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use super::{ControlEnv, FEATURES, HISTORY, INITIAL_INDEX, LOG_RANGE};
+use crate::scenario::Scenario;
+
+/// The largest code, which stands for 1.
+const LARGEST: u8 = 255;
+
+/// Units of [`log_code`] are smaller, so that products with its thresholds fit into 64 bits.
+const UNIT_LIMIT: u64 = 1 << 41;
+
+/// Value `j` is the least `x/unit` that has code `j`, in parts of 65,536: `log(1 + x/unit)/log 65`
+/// is `(j - 1/2)/255` there. Value 0 is not used.
+static LOG_THRESHOLDS: LazyLock<[u32; 256]> = LazyLock::new(|| {
+    let threshold = |code: usize| {
+        let normalised = (code as f64 - 0.5) / f64::from(LARGEST);
+        let ratio = libm::exp(normalised * libm::log(LOG_RANGE)) - 1.0;
+        (65_536.0 * ratio).ceil() as u32
+    };
+    std::array::from_fn(|code| if code == 0 { 0 } else { threshold(code) })
+});
+
+/// Code of `log(1 + x/unit)/log 65`, to the nearest: comparisons, shifts and eight products.
+///
+/// # Panics
+/// In debug builds, when `unit` is 0 or not below 2^41.
+pub fn log_code(x: u64, unit: u64) -> u8 {
+    debug_assert!((1..UNIT_LIMIT).contains(&unit), "a unit of {unit}");
+    if x >= LOG_RANGE as u64 * unit {
+        return LARGEST;
+    }
+    let scaled = x << 16;
+    greatest_code(|code| scaled >= u64::from(LOG_THRESHOLDS[usize::from(code)]) * unit)
+}
+
+/// Code of `bytes/buffer_bytes`, to the nearest, halves up.
+pub fn queue_code(bytes: u64, buffer_bytes: u64) -> u8 {
+    greatest_code(|code| 510 * bytes >= (2 * u64::from(code) - 1) * buffer_bytes)
+}
+
+/// Code of the last action: the centre of the cell of level `level`.
+pub fn level_code(level: u8) -> u8 {
+    16 * (2 * level + 1)
+}
+
+/// The greatest code from 1 that `holds`, or 0; of two codes that hold the smaller one does if the
+/// greater one does.
+fn greatest_code(holds: impl Fn(u8) -> bool) -> u8 {
+    let mut found = 0;
+    for bit in (0..8).rev() {
+        let code = found | 1 << bit;
+        if holds(code) {
+            found = code;
+        }
+    }
+    found
+}
+
+/// Codes of an observation `[.., HISTORY, FEATURES]` that is already normalised, rounded to the
+/// nearest, halves up, and clamped.
+pub fn encode(observation: &[f32]) -> Vec<u8> {
+    let code = |(place, &value): (usize, &f32)| {
+        let value = f64::from(value);
+        let scaled = match place % FEATURES {
+            LAST_ACTION => 128.0 * value + 128.0,
+            _ => f64::from(LARGEST) * value,
+        };
+        // The conversion saturates at both ends.
+        libm::floor(scaled + 0.5) as u8
+    };
+    observation.iter().enumerate().map(code).collect()
+}
+
+const LAST_ACTION: usize = 3;
+
+/// What a dataplane needs of a switch to observe it; constants of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CodeUnits {
+    /// Size of the buffer B, bytes.
+    pub buffer_bytes: u64,
+    /// β, bytes: the unit of what was enqueued and dropped.
+    pub beta: u64,
+    /// Time to send β at line rate, 8β/C, nanoseconds: the unit of the time since the last decision.
+    /// At least 1, and at most 2^41 - 1 (36 minutes).
+    pub drain_ns: u64,
+}
+
+impl CodeUnits {
+    /// β = B/N (paper, §IV-B), at least 1.
+    pub fn new(scenario: &Scenario) -> CodeUnits {
+        let beta = (scenario.buffer_bytes / u64::from(scenario.ports.max(1))).max(1);
+        let rate = u128::from(scenario.rate_bps.max(1));
+        let drain_ns = (8_000_000_000 * u128::from(beta) + rate / 2) / rate;
+        CodeUnits {
+            buffer_bytes: scenario.buffer_bytes,
+            beta,
+            drain_ns: drain_ns.clamp(1, u128::from(UNIT_LIMIT - 1)) as u64,
+        }
+    }
+}
+
+/// The codes of all ports, `[ports, HISTORY, FEATURES]`, newest step last.
+///
+/// Zero before the first decision, except the last action, which is that of α = 1.
+#[derive(Clone, Debug)]
+pub struct CodeHistory {
+    codes: Vec<u8>,
+}
+
+impl CodeHistory {
+    /// An empty history.
+    pub fn new(ports: usize) -> CodeHistory {
+        let mut codes = vec![0; ports * HISTORY * FEATURES];
+        for step in codes.chunks_exact_mut(FEATURES) {
+            step[LAST_ACTION] = level_code(INITIAL_INDEX as u8);
+        }
+        CodeHistory { codes }
+    }
+
+    /// Appends a step for every port and forgets the oldest, from what the switch shows at a pause:
+    /// to be called once per decision, before [`ControlEnv::act`].
+    ///
+    /// # Panics
+    /// When the control has another number of ports.
+    pub fn observe(&mut self, env: &ControlEnv) {
+        let histories = self.codes.chunks_exact_mut(HISTORY * FEATURES);
+        assert_eq!(histories.len(), env.ports(), "one history per port");
+        let units = env.units();
+        let elapsed = log_code(env.elapsed_ns(), units.drain_ns);
+        for (port, history) in histories.enumerate() {
+            let volumes = env.volumes(port);
+            history.copy_within(FEATURES.., 0);
+            history[(HISTORY - 1) * FEATURES..].copy_from_slice(&[
+                queue_code(env.queue_bytes(port), units.buffer_bytes),
+                log_code(volumes.enqueued, units.beta),
+                log_code(volumes.dropped, units.beta),
+                level_code(env.levels()[port]),
+                elapsed,
+            ]);
+        }
+    }
+
+    /// `[ports, HISTORY, FEATURES]`, row-major.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.codes
+    }
+}
+
+/// The C header with the thresholds of [`log_code`], `dataplane/ndt_codes.h`.
+pub fn codes_header() -> String {
+    let mut table = String::new();
+    for row in LOG_THRESHOLDS.chunks(8) {
+        let values: Vec<String> = row.iter().map(|value| format!("{value:7}u")).collect();
+        writeln!(table, "    {},", values.join(", ")).expect("a String takes all text");
+    }
+    format!(
+        "/* Constants of the eight-bit observation. Generated by\n \
+         *     cargo run --release -p bufgym-env --example codes_header > dataplane/ndt_codes.h\n \
+         */\n\
+         #ifndef NDT_CODES_H\n\
+         #define NDT_CODES_H\n\
+         \n\
+         #include <stdint.h>\n\
+         \n\
+         /* Steps of history and features of a step. */\n\
+         #define NDT_HISTORY {HISTORY}\n\
+         #define NDT_FEATURES {FEATURES}\n\
+         \n\
+         /* The unit of a logarithmic code is below 2^NDT_UNIT_BITS, so that products fit into 64 bits. */\n\
+         #define NDT_UNIT_BITS {unit_bits}\n\
+         \n\
+         /* A value of NDT_LOG_RANGE units or more has the largest code. */\n\
+         #define NDT_LOG_RANGE {range}u\n\
+         \n\
+         /* Value j is the least x/unit that has code j, in parts of 65536; value 0 is not used. */\n\
+         static const uint32_t ndt_log_thresholds[256] = {{\n\
+         {table}}};\n\
+         \n\
+         #endif\n",
+        unit_bits = UNIT_LIMIT.ilog2(),
+        range = LOG_RANGE as u64,
+    )
+}
+
+#[cfg(test)]
+mod tests;

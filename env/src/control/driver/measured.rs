@@ -1,0 +1,85 @@
+//! What a switch can measure, in integers, and the record of what it went through.
+
+use std::io;
+
+use super::{ControlEnv, Pause};
+use crate::control::{CodeUnits, EventLines};
+use crate::scenario::Scenario;
+use crate::switch::SharedBuffer;
+use crate::switch::policy::{PortVolumes, TriggerCause};
+use crate::units::Time;
+
+impl ControlEnv {
+    /// Volumes of a port since the last decision.
+    ///
+    /// # Panics
+    /// When there is no such port.
+    pub fn volumes(&self, port: usize) -> PortVolumes {
+        self.simulator.policy().volumes(port)
+    }
+
+    /// Bytes queued for a port, in all its queues.
+    ///
+    /// # Panics
+    /// When there is no such port.
+    pub fn queue_bytes(&self, port: usize) -> u64 {
+        self.simulator.buffer().port(port)
+    }
+
+    /// The levels in force, indices into [`ALPHAS`](crate::control::ALPHAS), one per port.
+    pub fn levels(&self) -> &[u8] {
+        self.simulator.policy().indices()
+    }
+
+    /// Time since the last decision, or since time zero, as a clock of whole nanoseconds shows it.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.simulator.now().as_ns() - self.last_decision.as_ns()
+    }
+
+    /// The constants of the observation in integers; β is also that of the trigger.
+    pub fn units(&self) -> CodeUnits {
+        self.units
+    }
+
+    /// Records every event from now on; to be called before the run, with its scenario. What is
+    /// recorded is held until [`write_record`](ControlEnv::write_record).
+    pub fn record_events(&mut self, scenario: &Scenario) {
+        let lines = EventLines::new(scenario);
+        self.simulator.policy_mut().record(lines);
+    }
+
+    /// Writes the lines of the events since the last call. Nothing where none are recorded.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_record(&mut self, out: &mut dyn io::Write) -> io::Result<()> {
+        match self.simulator.policy_mut().lines_mut() {
+            Some(lines) => lines.write(out),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the last line of a record: the run ended with `pause`.
+    pub(super) fn end_record(&mut self, pause: Pause) {
+        let finished = pause == Pause::Finished;
+        self.record(|lines, buffer, now| lines.ended(buffer, now, finished));
+    }
+
+    /// Notes the decision that is [pending](ControlEnv::act).
+    pub(super) fn record_decision(&mut self) {
+        let levels = std::mem::take(&mut self.pending);
+        // Without a trigger it was the caller's own idea, as at the longest interval.
+        let fired = self.simulator.policy().fired();
+        let cause = fired.unwrap_or(TriggerCause::Interval);
+        self.record(|lines, buffer, now| lines.decided(buffer, now, cause, &levels));
+        self.pending = levels;
+    }
+
+    pub(super) fn record(&mut self, note: impl FnOnce(&mut EventLines, &SharedBuffer, Time)) {
+        let now = self.simulator.now();
+        let (policy, buffer) = self.simulator.policy_and_buffer();
+        if let Some(lines) = policy.lines_mut() {
+            note(lines, buffer, now);
+        }
+    }
+}
