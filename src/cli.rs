@@ -6,9 +6,9 @@ mod curves;
 mod error;
 mod eval;
 mod explain;
+mod export;
 mod infer;
 mod interrupt;
-mod npy;
 mod output;
 mod policies;
 mod policy;
@@ -101,6 +101,7 @@ enum Command {
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
     Explain(explain::ExplainArgs),
+    Export(export::ExportArgs),
     Curves(curves::CurvesArgs),
     Sim(sim::SimArgs),
     Trace(trace::TraceArgs),
@@ -145,6 +146,7 @@ fn run(cli: Cli) -> CliResult {
         Command::Train(args) => train::run(args, &common),
         Command::Eval(args) => eval::run(args, &common),
         Command::Explain(args) => explain::run(args, &common),
+        Command::Export(args) => export::run(args, &common),
         Command::Curves(args) => curves::run(args, &common),
         Command::Sim(args) => sim::run(args, &common),
         Command::Trace(args) => trace::run(args, &common),

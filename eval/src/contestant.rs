@@ -208,6 +208,17 @@ impl Contestant {
         }
     }
 
+    /// What decides about α in a learned policy, for a run of its own, and the heuristic that it
+    /// steers.
+    pub fn controller(&self) -> Option<(Box<dyn Controller>, LowLevel)> {
+        match &self.kind {
+            Kind::Learned {
+                decider, low_level, ..
+            } => Some((decider.controller(), low_level.clone())),
+            _ => None,
+        }
+    }
+
     /// Whether the policy removes packets that were admitted, which today's switches cannot do.
     pub fn pushes_out(&self, scenario: &Scenario) -> bool {
         match &self.kind {

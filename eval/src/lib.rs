@@ -4,7 +4,8 @@
 //! The modules follow the way of the numbers: a trace is run and becomes a
 //! [`TraceResult`], [`summary`] turns results into one line per policy with the
 //! help of [`stats`] and [`metric`], [`verdict`] into sentences, and [`table`], [`figures`] and [`html`] show
-//! them. [`output`] writes the files. [`explain`] looks into one learned policy.
+//! them. [`output`] writes the files. [`explain`] looks into one learned policy, and
+//! [`record`] keeps what it saw.
 
 pub mod contestant;
 pub mod data;
@@ -15,6 +16,7 @@ pub mod format;
 pub mod html;
 pub mod metric;
 pub mod output;
+pub mod record;
 pub mod stats;
 pub mod suite;
 pub mod summary;

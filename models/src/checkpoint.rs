@@ -10,6 +10,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use safetensors::SafeTensorError;
+
 pub use manifest::{ActionSet, Architecture, FORMAT_VERSION, Feature, Manifest, Validation};
 
 use crate::files::{
@@ -111,7 +113,7 @@ pub fn save_actor(
     if !weights.is_finite() {
         return Err(wrong("a weight is not a finite number".to_owned()));
     }
-    let bytes = encode_tensors(&named(weights)).map_err(|error| wrong(error.to_string()))?;
+    let bytes = encode_weights(weights).map_err(|error| wrong(error.to_string()))?;
     let manifest = Manifest {
         weights_sha256: sha256(&bytes),
         ..manifest.clone()
@@ -179,6 +181,15 @@ pub fn decode_actor(
     }
     let weights = decode(weights).map_err(|reason| CheckpointError::Weights { path, reason })?;
     Ok((weights, manifest))
+}
+
+/// The weights file of a checkpoint: safetensors with the names and shapes of
+/// [`TENSORS`], little-endian `f32`.
+///
+/// # Errors
+/// None that is known: names and shapes are fixed, so only the encoder itself could fail.
+pub fn encode_weights(weights: &ActorWeights) -> Result<Vec<u8>, SafeTensorError> {
+    encode_tensors(&named(weights))
 }
 
 fn named(weights: &ActorWeights) -> Vec<NamedTensor> {

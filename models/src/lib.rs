@@ -20,6 +20,7 @@ pub mod files;
 pub mod layers;
 pub mod linear;
 pub mod noise;
+pub mod npy;
 pub mod parameters;
 pub mod weights;
 pub mod windows;

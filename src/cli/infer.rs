@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use bufgym::env::control::{Controller as _, FEATURES, HISTORY};
 use bufgym::models::FastActor;
+use bufgym::models::npy::{self, Array};
 use clap::Args;
 use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::npy::{self, Array};
 use super::output::Output;
 use super::policy;
 

@@ -5,10 +5,11 @@ use std::fs;
 use crate::harness::Sandbox;
 
 /// Commands that read the checkpoint folder `c`.
-const READERS: [&str; 4] = [
+const READERS: [&str; 5] = [
     "sim --policy ndt:c",
     "eval --policy ndt:c --traces 1",
     "explain --checkpoint c --traces 1 --out e",
+    "export --checkpoint c --format onnx --out e",
     "infer --checkpoint c --observations obs.npy --out actions.npy",
 ];
 

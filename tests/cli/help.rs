@@ -2,10 +2,11 @@
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "train",
     "eval",
     "explain",
+    "export",
     "sim",
     "trace",
     "infer",

@@ -7,6 +7,7 @@ mod credence;
 mod documents;
 mod evaluation;
 mod explanation;
+mod export;
 mod harness;
 mod help;
 mod inference;

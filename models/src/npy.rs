@@ -1,13 +1,11 @@
-//! NumPy's `.npy` format for float32 arrays.
+//! NumPy's `.npy` format: float32 arrays are read and written, arrays of bytes written.
 //!
 //! Layout: the magic `\x93NUMPY`, two version bytes, the header's length (u16 in version 1, u32 in
 //! versions 2 and 3, little endian), the header as a Python dict literal, then the data
 //! (NumPy Enhancement Proposal 1, and `numpy.lib.format`).
 
 use std::io::{self, Write};
-use std::path::Path;
-
-use anyhow::{Context as _, Result, bail, ensure};
+use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
@@ -20,44 +18,109 @@ pub struct Array {
     pub data: Vec<f32>,
 }
 
+/// Why a file cannot be read as an array. Every message is one line.
+#[derive(Debug, thiserror::Error)]
+pub enum NpyError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// It holds something else than a float32 array.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// The field that is wrong, and what would be right.
+        reason: String,
+    },
+}
+
+/// A type of which arrays can be written.
+pub trait Element: Copy {
+    /// NumPy's name of the type in little-endian order.
+    const DESCR: &'static str;
+
+    /// Appends the value's bytes.
+    fn append(self, bytes: &mut Vec<u8>);
+}
+
+impl Element for f32 {
+    const DESCR: &'static str = "<f4";
+
+    fn append(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+}
+
+impl Element for u8 {
+    const DESCR: &'static str = "|u1";
+
+    fn append(self, bytes: &mut Vec<u8>) {
+        bytes.push(self);
+    }
+}
+
 /// Reads a file.
 ///
 /// # Errors
 /// When it cannot be read, is not `.npy`, is truncated, or holds something other than
 /// little-endian float32 in C order; the message names the file and the field.
-pub fn read(path: &Path) -> Result<Array> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    parse(&bytes).with_context(|| path.display().to_string())
+pub fn read(path: &Path) -> Result<Array, NpyError> {
+    let bytes = std::fs::read(path).map_err(|error| NpyError::Io {
+        path: path.to_owned(),
+        error,
+    })?;
+    parse(&bytes).map_err(|reason| NpyError::Content {
+        path: path.to_owned(),
+        reason,
+    })
 }
 
 /// Writes an array as version 1.
 ///
 /// # Errors
 /// From the writer.
-pub fn write(out: &mut dyn Write, shape: &[usize], data: &[f32]) -> io::Result<()> {
+pub fn write<T: Element>(out: &mut dyn Write, shape: &[usize], data: &[T]) -> io::Result<()> {
+    out.write_all(&encode(shape, data))
+}
+
+/// The bytes of a file of version 1: an array of this shape, row-major.
+pub fn encode<T: Element>(shape: &[usize], data: &[T]) -> Vec<u8> {
     let mut dims: Vec<String> = shape.iter().map(ToString::to_string).collect();
     if dims.len() == 1 {
         dims.push(String::new());
     }
     let mut header = format!(
-        "{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}",
+        "{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+        T::DESCR,
         dims.join(", ").trim_end()
     );
     // The data must start at a multiple of 64 bytes.
     let unpadded = MAGIC.len() + 4 + header.len() + 1;
     header.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));
     header.push('\n');
-    out.write_all(MAGIC)?;
-    out.write_all(&[1, 0])?;
-    out.write_all(&(header.len() as u16).to_le_bytes())?;
-    out.write_all(header.as_bytes())?;
-    for value in data {
-        out.write_all(&value.to_le_bytes())?;
-    }
-    Ok(())
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend([1, 0]);
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    data.iter().for_each(|value| value.append(&mut bytes));
+    bytes
 }
 
-fn parse(bytes: &[u8]) -> Result<Array> {
+/// Refuses with a message unless a condition holds.
+macro_rules! ensure {
+    ($condition:expr, $($message:tt)*) => {
+        if !$condition {
+            return Err(format!($($message)*));
+        }
+    };
+}
+
+fn parse(bytes: &[u8]) -> Result<Array, String> {
     ensure!(
         bytes.len() >= 10 && bytes.starts_with(MAGIC),
         "not a .npy file (its first bytes are not \\x93NUMPY)"
@@ -71,11 +134,15 @@ fn parse(bytes: &[u8]) -> Result<Array> {
                 u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize,
             )
         }
-        version => bail!("version {version} of the .npy format is unknown (1, 2 and 3 are read)"),
+        version => {
+            return Err(format!(
+                "version {version} of the .npy format is unknown (1, 2 and 3 are read)"
+            ));
+        }
     };
-    let data = bytes.get(start + length..).context("truncated header")?;
-    let header =
-        std::str::from_utf8(&bytes[start..start + length]).context("header is not text")?;
+    let data = bytes.get(start + length..).ok_or("truncated header")?;
+    let header = std::str::from_utf8(&bytes[start..start + length])
+        .map_err(|error| format!("header is not text: {error}"))?;
 
     let descr = field(header, "descr")?.trim_matches(['\'', '"']);
     ensure!(
@@ -92,31 +159,29 @@ fn parse(bytes: &[u8]) -> Result<Array> {
         .map(str::trim)
         .filter(|size| !size.is_empty())
         .map(|size| {
-            size.parse::<usize>()
-                .with_context(|| format!("shape: '{size}' is not a size"))
+            let parsed = size.parse::<usize>();
+            parsed.map_err(|_| format!("shape: '{size}' is not a size"))
         })
-        .collect::<Result<Vec<_>>>()?;
+        .collect::<Result<Vec<_>, String>>()?;
 
     let count = shape
         .iter()
         .try_fold(1usize, |product, &size| product.checked_mul(size));
     let expected = count
         .and_then(|count| count.checked_mul(4))
-        .context("shape: more values than fit in memory")?;
+        .ok_or("shape: more values than fit in memory")?;
     ensure!(
         data.len() == expected,
         "shape {shape:?} needs {expected} bytes of data, the file has {}",
         data.len()
     );
-    let data = data
-        .chunks_exact(4)
-        .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
-        .collect();
+    let values = data.as_chunks::<4>().0.iter();
+    let data = values.map(|bytes| f32::from_le_bytes(*bytes)).collect();
     Ok(Array { shape, data })
 }
 
 /// The text of one value of the header's dict: what stands between brackets, or up to a comma.
-fn field<'a>(header: &'a str, name: &str) -> Result<&'a str> {
+fn field<'a>(header: &'a str, name: &str) -> Result<&'a str, String> {
     let after = [format!("'{name}':"), format!("\"{name}\":")]
         .iter()
         .find_map(|key| {
@@ -124,7 +189,7 @@ fn field<'a>(header: &'a str, name: &str) -> Result<&'a str> {
                 .split_once(key.as_str())
                 .map(|(_, after)| after.trim_start())
         })
-        .with_context(|| format!("the header has no field '{name}'"))?;
+        .ok_or_else(|| format!("the header has no field '{name}'"))?;
     let value = match after.strip_prefix('(') {
         Some(tuple) => tuple.split(')').next(),
         None => after.split([',', '}']).next(),
@@ -140,6 +205,15 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out, shape, data).unwrap();
         out
+    }
+
+    #[test]
+    fn bytes_are_written_under_their_own_type() {
+        let file = encode(&[3], &[1u8, 2, 255]);
+        let text = String::from_utf8_lossy(&file[10..]);
+        assert!(text.starts_with("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }"));
+        assert!(file.ends_with(b"\n\x01\x02\xff"));
+        assert!(parse(&file).unwrap_err().contains("descr is '|u1'"));
     }
 
     #[test]
@@ -170,7 +244,7 @@ mod tests {
     #[test]
     fn damage_is_named() {
         let good = bytes(&[2, 3], &[0.0; 6]);
-        let message = |bytes: &[u8]| format!("{:#}", parse(bytes).unwrap_err());
+        let message = |bytes: &[u8]| parse(bytes).unwrap_err();
         assert!(message(b"PK").contains("not a .npy file"));
         assert!(message(&good[..40]).contains("truncated header"));
         assert!(

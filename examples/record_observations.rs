@@ -1,0 +1,42 @@
+//! What the shipped policy sees on training traces, with what it makes of it, as NumPy arrays:
+//! `cargo run --release --example record_observations -- FOLDER [TRACES]`.
+//!
+//! Writes `observations-16.npy` `[decisions, 16, 8, 5]`, and `means-16.npy`, `actions-16.npy` and
+//! `levels-16.npy` `[decisions, 16]`.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use bufgym::env::scenario::Scenario;
+use bufgym::eval::{Contestant, record};
+use bufgym::models::checkpoint::load_actor;
+use bufgym::models::export::golden::Case;
+
+const CHECKPOINT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoints/ndt-fct");
+const SEED: u64 = 1;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = env::args().skip(1);
+    let folder = PathBuf::from(arguments.next().ok_or("give a folder")?);
+    let traces: u64 = arguments.next().unwrap_or("8".to_owned()).parse()?;
+    let (weights, manifest) = load_actor(Path::new(CHECKPOINT))?;
+    let scenario = Scenario::from_toml_str(&manifest.scenario_toml, CHECKPOINT)?;
+    let policy = Contestant::from_checkpoint("ndt", &weights, &manifest);
+    let recording = record::record(&scenario, &policy, SEED, traces)?;
+    println!(
+        "{} decisions of {} ports",
+        recording.count(),
+        recording.ports
+    );
+
+    let case = Case {
+        ports: recording.ports,
+        observations: recording.observations,
+    };
+    fs::create_dir_all(&folder)?;
+    for file in case.files(&weights) {
+        fs::write(folder.join(file.path), file.bytes)?;
+    }
+    Ok(())
+}

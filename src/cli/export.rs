@@ -1,0 +1,186 @@
+//! `bufgym export`: a checkpoint in forms that a switch, or a program beside one, can run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use bufgym::env::network::SimError;
+use bufgym::env::scenario::Scenario;
+use bufgym::eval::record::{self, RecordError};
+use bufgym::eval::{Contestant, EvalError};
+use bufgym::models::checkpoint::{MANIFEST_FILE, Manifest};
+use bufgym::models::export::{self, File, Format, Recording, Source, UnknownFormat, golden};
+use bufgym::models::files::sha256;
+use clap::Args;
+use serde_json::json;
+
+use super::Common;
+use super::error::{CliError, CliResult, ResultExt as _};
+use super::output::Output;
+use super::policy;
+
+/// Training traces on which observations are recorded.
+const TRACES: u64 = 4;
+
+/// Folder with inputs and expected outputs.
+const GOLDEN: &str = "golden";
+
+/// Write a checkpoint as safetensors, ONNX or C for a dataplane
+#[derive(Args)]
+#[command(
+    after_help = "Every export has a folder golden/ besides: observations that the policy met on training \
+    traces of its scenario, for 1, 4, 16 and 96 ports, with the means, actions and levels that must come \
+    out.\n\nFormats:\n  \
+    safetensors  tensors as PyTorch names them, manifest.json, and a program that loads them in PyTorch\n  \
+    onnx         actor.onnx, opset 18, any batch size and number of ports\n  \
+    c            ndt_f32.h and ndt_f32.c: C99 without allocation and libraries\n  \
+    all          each of these in a folder of its own\n\nExamples:\n  \
+    bufgym export --checkpoint checkpoints/ndt-fct --format all --out exported\n  \
+    bufgym export --checkpoint runs/mine/checkpoints/best --format c --out switch/policy\n  \
+    bufgym export --checkpoint checkpoints/ndt-fct --format onnx --out exported --force --json"
+)]
+pub struct ExportArgs {
+    /// Checkpoint folder with actor.safetensors and manifest.json
+    #[arg(long, value_name = "DIR")]
+    checkpoint: PathBuf,
+    /// safetensors, onnx, c, or all of them
+    #[arg(long, value_name = "F")]
+    format: Choice,
+    /// Folder to write
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Write into a folder that is not empty
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Choice {
+    All,
+    One(Format),
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Choice, String> {
+        if text == "all" {
+            return Ok(Choice::All);
+        }
+        let format: Result<Format, UnknownFormat> = text.parse();
+        format
+            .map(Choice::One)
+            .map_err(|error| format!("{error}, all"))
+    }
+}
+
+/// Runs the command.
+pub fn run(args: ExportArgs, common: &Common) -> CliResult {
+    let (weights, manifest) = policy::load_checkpoint(&args.checkpoint)?;
+    if let Choice::One(format) = args.format
+        && !Format::WRITTEN.contains(&format)
+    {
+        return Err(CliError::input(export::ExportError::Unsupported(format)));
+    }
+    let output = Output::folder(&args.out, args.force)?;
+    let scenario = scenario(&args.checkpoint, &manifest)?;
+    let name = format!("{}:{}", policy::SHIPPED, args.checkpoint.display());
+    let contestant = Contestant::from_checkpoint(&name, &weights, &manifest);
+    let recording =
+        record::record(&scenario, &contestant, common.seed(), TRACES).map_err(classify)?;
+    let source = Source::new(weights, manifest, recording);
+    let mut files = targets(&source, args.format)?;
+    files.extend(golden_files(&source));
+
+    output.write_folder(|folder| {
+        files
+            .iter()
+            .try_for_each(|file| write(folder, file))
+            .or_failure()
+    })?;
+    report(&source.recording, &files, output.path(), common)
+}
+
+/// The scenario of the training, in which observations are recorded.
+fn scenario(checkpoint: &Path, manifest: &Manifest) -> CliResult<Scenario> {
+    let origin = format!(
+        "{}: scenario_toml",
+        checkpoint.join(MANIFEST_FILE).display()
+    );
+    Scenario::from_toml_str(&manifest.scenario_toml, &origin).or_bad_input()
+}
+
+fn targets(source: &Source, choice: Choice) -> CliResult<Vec<File>> {
+    match choice {
+        Choice::One(format) => export::export(source, format).or_failure(),
+        Choice::All => {
+            let mut all = Vec::new();
+            for format in Format::WRITTEN {
+                let files = export::export(source, format).or_failure()?;
+                all.extend(files.into_iter().map(|file| below(format.name(), file)));
+            }
+            Ok(all)
+        }
+    }
+}
+
+fn golden_files(source: &Source) -> impl Iterator<Item = File> {
+    golden::cases(&source.recording)
+        .into_iter()
+        .flat_map(|case| case.files(&source.weights))
+        .map(|file| below(GOLDEN, file))
+}
+
+fn below(folder: &str, file: File) -> File {
+    File {
+        path: format!("{folder}/{}", file.path),
+        ..file
+    }
+}
+
+fn write(folder: &Path, file: &File) -> std::io::Result<()> {
+    let path = folder.join(&file.path);
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(path, &file.bytes)
+}
+
+fn report(recording: &Recording, files: &[File], out: &Path, common: &Common) -> CliResult {
+    if common.quiet && !common.json {
+        return Ok(());
+    }
+    let entry = |file: &File| {
+        json!({
+            "path": file.path,
+            "bytes": file.bytes.len(),
+            "sha256": sha256(&file.bytes),
+        })
+    };
+    let value = json!({
+        "out": out,
+        "recorded_decisions": recording.count(),
+        "files": files.iter().map(entry).collect::<Vec<_>>(),
+    });
+    let line = |file: &File| {
+        format!(
+            "{:>9}  {}",
+            file.bytes.len(),
+            out.join(&file.path).display()
+        )
+    };
+    let lines: Vec<String> = files.iter().map(line).collect();
+    common.print(&value, &lines.join("\n"))
+}
+
+fn classify(error: RecordError) -> CliError {
+    match &error {
+        RecordError::NotLearned(_) | RecordError::NoDecisions(_) => CliError::input(error),
+        RecordError::Eval(EvalError::Simulation { source, .. })
+            if !matches!(**source, SimError::Policy(_)) =>
+        {
+            CliError::failure(error)
+        }
+        RecordError::Eval(_) => CliError::input(error),
+    }
+}
