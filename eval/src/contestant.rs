@@ -11,13 +11,18 @@ use bufgym_env::switch::{Policy as _, PolicyParseError, PolicySpec};
 use bufgym_env::traffic::Trace;
 use bufgym_env::units::Time;
 use bufgym_models::checkpoint::{self, CheckpointError, Manifest, Validation};
+use bufgym_models::export::int8::{self, IntegerFile, IntegerFileError};
+use bufgym_models::export::{ExportError, IntegerActor, Source};
 use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearFileError, LinearRule};
 
 use crate::data::{BASELINE, Entry, Role, UNLIMITED};
-use crate::format;
+use crate::{format, record};
 
 /// What a network is called in policy strings.
 const LEARNED: &str = "ndt";
+
+/// What a network in integers is called in policy strings.
+pub const INTEGER: &str = "ndt-int8";
 
 /// What a linear rule is called in policy strings.
 pub const LINEAR: &str = "linear";
@@ -38,6 +43,35 @@ pub enum ContestantError {
         policy: String,
         /// What is wrong with it.
         source: CheckpointError,
+    },
+    /// `ndt-int8` without a folder.
+    #[error(
+        "policy `{0}` needs a checkpoint folder or one that `bufgym export --format c-int8` wrote, as in ndt-int8:checkpoints/ndt-fct"
+    )]
+    NoIntegerFolder(String),
+    /// The folder's network cannot be rounded to integers.
+    #[error("policy `{policy}`: {source}")]
+    Export {
+        /// The policy string.
+        policy: String,
+        /// Why.
+        source: ExportError,
+    },
+    /// The scenario of the training cannot be run, to see what range the activations have.
+    #[error("policy `{policy}`: {reason}")]
+    Calibration {
+        /// The policy string.
+        policy: String,
+        /// Why.
+        reason: String,
+    },
+    /// The exported integer network cannot be used.
+    #[error("policy `{policy}`: {source}")]
+    Integer {
+        /// The policy string.
+        policy: String,
+        /// What is wrong with it.
+        source: IntegerFileError,
     },
     /// `linear` without a file.
     #[error(
@@ -76,6 +110,7 @@ enum Kind {
 #[derive(Clone, Debug)]
 enum Decider {
     Network(Box<FastActor>),
+    Integer(Box<IntegerActor>),
     Linear(LinearRule),
 }
 
@@ -84,6 +119,7 @@ impl Decider {
     fn controller(&self) -> Box<dyn Controller> {
         match self {
             Decider::Network(actor) => actor.clone(),
+            Decider::Integer(actor) => actor.clone(),
             Decider::Linear(rule) => Box::new(rule.clone()),
         }
     }
@@ -133,6 +169,48 @@ impl Contestant {
         }
     }
 
+    /// A network in integers over the heuristic that its weights were trained with, under the given
+    /// policy string.
+    pub fn integer(name: &str, file: &IntegerFile) -> Contestant {
+        let kind = Kind::Learned {
+            decider: Decider::Integer(Box::new(IntegerActor::new(file.network.clone()))),
+            low_level: file.low_level.clone(),
+            origin: format!("8-bit integers, {}{}", file.origin, over(&file.low_level)),
+        };
+        Contestant {
+            name: name.to_string(),
+            kind,
+        }
+    }
+
+    /// A checkpoint rounded to integers exactly as `bufgym export` rounds it, under the given policy
+    /// string.
+    ///
+    /// # Errors
+    /// When its scenario cannot be run or its network not be rounded.
+    pub fn rounded(
+        name: &str,
+        weights: ActorWeights,
+        manifest: Manifest,
+    ) -> Result<Contestant, ContestantError> {
+        let calibration = |reason: String| ContestantError::Calibration {
+            policy: name.to_string(),
+            reason,
+        };
+        let scenario = Scenario::from_toml_str(&manifest.scenario_toml, "scenario_toml")
+            .map_err(|error| calibration(error.to_string()))?;
+        let float = Contestant::from_checkpoint(name, &weights, &manifest);
+        let recording = record::for_export(&scenario, &float)
+            .map_err(|error| calibration(error.to_string()))?;
+        let source = Source::new(weights, manifest, recording).map_err(|source| {
+            ContestantError::Export {
+                policy: name.to_string(),
+                source,
+            }
+        })?;
+        Ok(Contestant::integer(name, &source.integer))
+    }
+
     /// The same learned policy over another heuristic; rules stay what they are.
     #[must_use]
     pub fn over(mut self, heuristic: LowLevel) -> Contestant {
@@ -169,6 +247,26 @@ impl Contestant {
         })?;
         let name = format!("{LEARNED}:{}", folder.trim_end_matches('/'));
         Ok(Contestant::from_checkpoint(&name, &weights, &manifest))
+    }
+
+    /// Loads the folder of a policy string `ndt-int8:DIR`: an export, or a checkpoint to round.
+    fn load_integer(policy: &str, folder: &str) -> Result<Contestant, ContestantError> {
+        let name = format!("{INTEGER}:{}", folder.trim_end_matches('/'));
+        let exported = Path::new(folder).join(int8::FILE);
+        if exported.exists() {
+            let file = IntegerFile::load(&exported).map_err(|source| ContestantError::Integer {
+                policy: policy.to_string(),
+                source,
+            })?;
+            return Ok(Contestant::integer(&name, &file));
+        }
+        let (weights, manifest) = checkpoint::load_actor(Path::new(folder)).map_err(|source| {
+            ContestantError::Checkpoint {
+                policy: policy.to_string(),
+                source,
+            }
+        })?;
+        Contestant::rounded(&name, weights, manifest)
     }
 
     /// Loads the file of a policy string `linear:FILE`.
@@ -328,11 +426,14 @@ fn measured(result: Option<&Validation>, split: &str) -> String {
 impl FromStr for Contestant {
     type Err = ContestantError;
 
-    /// Reads `dt`, `dt:alpha=8`, …, `ndt:DIR`, whose checkpoint it loads, and `linear:FILE`.
+    /// Reads `dt`, `dt:alpha=8`, …, `ndt:DIR`, whose checkpoint it loads, `ndt-int8:DIR`, which it
+    /// rounds to integers, and `linear:FILE`.
     fn from_str(text: &str) -> Result<Contestant, ContestantError> {
         match text.split_once(':').unwrap_or((text, "")) {
             (LEARNED, "") => Err(ContestantError::NoFolder(text.to_string())),
             (LEARNED, folder) => Contestant::load(text, folder),
+            (INTEGER, "") => Err(ContestantError::NoIntegerFolder(text.to_string())),
+            (INTEGER, folder) => Contestant::load_integer(text, folder),
             (LINEAR, "") => Err(ContestantError::NoFile(text.to_string())),
             (LINEAR, file) => Contestant::load_linear(text, file),
             _ => Ok(Contestant::rule(text.parse()?)),

@@ -25,6 +25,19 @@ pub enum RecordError {
     Eval(#[from] EvalError),
 }
 
+/// Training traces that exports are calibrated on.
+const EXPORT_TRACES: u64 = 4;
+/// Their seed: whoever rounds the same weights to integers gets the same integers.
+const EXPORT_SEED: u64 = 1;
+
+/// What exports of a policy are calibrated on: [`record`] on four training traces, always the same.
+///
+/// # Errors
+/// As [`record`].
+pub fn for_export(scenario: &Scenario, contestant: &Contestant) -> Result<Recording, RecordError> {
+    record(scenario, contestant, EXPORT_SEED, EXPORT_TRACES)
+}
+
 /// Every observation of `contestant` on the first `traces` training traces of `seed`, in the order
 /// of the traces and of time. The same for any number of threads.
 ///

@@ -27,6 +27,7 @@ pub use golden::Recording;
 pub use int8::{IntegerActor, IntegerNetwork};
 pub use network::{Actions, Convolution, Dense, Layer, Network, NetworkError};
 
+use int8::{Calibration, IntegerFile, QuantiseError, quantise};
 use safetensors::SafeTensorError;
 
 use crate::checkpoint::Manifest;
@@ -43,6 +44,8 @@ pub struct Source {
     pub network: Network,
     /// What the policy saw on training traces, for targets that must know the range of values.
     pub recording: Recording,
+    /// The mean in integers.
+    pub integer: IntegerFile,
 }
 
 /// One file of an export.
@@ -63,9 +66,9 @@ pub enum ExportError {
     /// A number of the network has no meaning.
     #[error("{0}")]
     Value(String),
-    /// This version does not write the format.
-    #[error("format {_0} is not written by this version; there are {listed}", listed = Format::listed())]
-    Unsupported(Format),
+    /// The network cannot be rounded to integers.
+    #[error(transparent)]
+    Quantise(#[from] QuantiseError),
     /// The weights could not be encoded.
     #[error("the weights cannot be encoded: {0}")]
     Weights(#[from] SafeTensorError),
@@ -76,14 +79,74 @@ pub enum ExportError {
 
 impl Source {
     /// A trained actor; `recording` is what it saw.
-    pub fn new(weights: ActorWeights, manifest: Manifest, recording: Recording) -> Source {
-        Source {
-            network: Network::from_actor(&weights, &manifest),
+    ///
+    /// # Errors
+    /// When the network cannot be rounded to integers.
+    pub fn new(
+        weights: ActorWeights,
+        manifest: Manifest,
+        recording: Recording,
+    ) -> Result<Source, ExportError> {
+        let network = Network::from_actor(&weights, &manifest);
+        let integer = IntegerFile::new(
+            integer(&network, &recording)?,
+            manifest.low_level.clone(),
+            format!(
+                "trained on {} for {}, seed {}, {} decisions",
+                manifest.scenario, manifest.objective, manifest.seed, manifest.decisions
+            ),
+            manifest.weights_sha256.clone(),
+        );
+        Ok(Source {
             weights,
             manifest,
+            network,
             recording,
-        }
+            integer,
+        })
     }
+}
+
+/// Every how many recorded decisions one is looked at for the range of activations.
+const CALIBRATION_STRIDE: usize = 4;
+
+/// A network rounded to integers, with ranges from what the policy saw.
+///
+/// # Errors
+/// When the layers do not form a network, or not one that integers can express.
+pub fn integer(network: &Network, recording: &Recording) -> Result<IntegerNetwork, ExportError> {
+    network.widths()?;
+    let decisions = (0..recording.count()).step_by(CALIBRATION_STRIDE);
+    let observations = decisions.map(|decision| recording.observation(decision));
+    Ok(quantise(
+        network,
+        &Calibration::measure(network, observations),
+    )?)
+}
+
+fn integer_c(source: &Source) -> Vec<File> {
+    let about = c::text::about(&source.manifest);
+    let [header, program] = c_int8::render(&source.integer.network, &about);
+    vec![
+        File::new(c_int8::HEADER, header),
+        File::new(c_int8::SOURCE, program),
+        File::new(int8::FILE, source.integer.to_json()),
+        File::new(
+            "ndt_control.h",
+            include_str!("../../dataplane/ndt_control.h"),
+        ),
+        File::new("ndt_codes.h", include_str!("../../dataplane/ndt_codes.h")),
+        File::new("ndt_flows.h", include_str!("../../dataplane/ndt_flows.h")),
+        File::new("replay.c", include_str!("../../dataplane/replay.c")),
+    ]
+}
+
+fn integer_bpf(source: &Source) -> Vec<File> {
+    let about = c::text::about(&source.manifest);
+    vec![
+        File::new(ebpf::SOURCE, ebpf::render(&source.integer.network, &about)),
+        File::new(int8::FILE, source.integer.to_json()),
+    ]
 }
 
 impl File {
@@ -98,8 +161,7 @@ impl File {
 /// The files of one target.
 ///
 /// # Errors
-/// When the network has sizes or numbers that the target cannot express, or the target is not
-/// written by this version.
+/// When the network has sizes or numbers that the target cannot express.
 pub fn export(source: &Source, format: Format) -> Result<Vec<File>, ExportError> {
     let (network, manifest) = (&source.network, &source.manifest);
     match format {
@@ -109,7 +171,8 @@ pub fn export(source: &Source, format: Format) -> Result<Vec<File>, ExportError>
             onnx::encode(network, manifest)?,
         )]),
         Format::C => c::render(network, manifest, c::PREFIX),
-        Format::CInt8 | Format::Ebpf => Err(ExportError::Unsupported(format)),
+        Format::CInt8 => Ok(integer_c(source)),
+        Format::Ebpf => Ok(integer_bpf(source)),
     }
 }
 

@@ -56,6 +56,14 @@ impl Element for f32 {
     }
 }
 
+impl Element for i32 {
+    const DESCR: &'static str = "<i4";
+
+    fn append(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+}
+
 impl Element for u8 {
     const DESCR: &'static str = "|u1";
 

@@ -19,13 +19,10 @@ use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::Output;
 use super::policy;
 
-/// Training traces on which observations are recorded.
-const TRACES: u64 = 4;
-
 /// Folder with inputs and expected outputs.
 const GOLDEN: &str = "golden";
 
-/// Write a checkpoint as safetensors, ONNX or C for a dataplane
+/// Write a checkpoint as safetensors, ONNX, C or eBPF for a dataplane
 #[derive(Args)]
 #[command(
     after_help = "Every export has a folder golden/ besides: observations that the policy met on training \
@@ -34,6 +31,9 @@ const GOLDEN: &str = "golden";
     safetensors  tensors as PyTorch names them, manifest.json, and a program that loads them in PyTorch\n  \
     onnx         actor.onnx, opset 18, any batch size and number of ports\n  \
     c            ndt_f32.h and ndt_f32.c: C99 without allocation and libraries\n  \
+    c-int8       ndt_int8.h and ndt_int8.c: C99 in integers, 8-bit weights; the control loop in C, and a \
+    replay of records\n  \
+    ebpf         ndt.bpf.c: the integers as a BPF program for Linux 5.17 and later\n  \
     all          each of these in a folder of its own\n\nExamples:\n  \
     bufgym export --checkpoint checkpoints/ndt-fct --format all --out exported\n  \
     bufgym export --checkpoint runs/mine/checkpoints/best --format c --out switch/policy\n  \
@@ -43,7 +43,7 @@ pub struct ExportArgs {
     /// Checkpoint folder with actor.safetensors and manifest.json
     #[arg(long, value_name = "DIR")]
     checkpoint: PathBuf,
-    /// safetensors, onnx, c, or all of them
+    /// safetensors, onnx, c, c-int8, ebpf, or all of them
     #[arg(long, value_name = "F")]
     format: Choice,
     /// Folder to write
@@ -77,18 +77,12 @@ impl FromStr for Choice {
 /// Runs the command.
 pub fn run(args: ExportArgs, common: &Common) -> CliResult {
     let (weights, manifest) = policy::load_checkpoint(&args.checkpoint)?;
-    if let Choice::One(format) = args.format
-        && !Format::WRITTEN.contains(&format)
-    {
-        return Err(CliError::input(export::ExportError::Unsupported(format)));
-    }
     let output = Output::folder(&args.out, args.force)?;
     let scenario = scenario(&args.checkpoint, &manifest)?;
     let name = format!("{}:{}", policy::SHIPPED, args.checkpoint.display());
     let contestant = Contestant::from_checkpoint(&name, &weights, &manifest);
-    let recording =
-        record::record(&scenario, &contestant, common.seed(), TRACES).map_err(classify)?;
-    let source = Source::new(weights, manifest, recording);
+    let recording = record::for_export(&scenario, &contestant).map_err(classify)?;
+    let source = Source::new(weights, manifest, recording).or_failure()?;
     let mut files = targets(&source, args.format)?;
     files.extend(golden_files(&source));
 
@@ -115,7 +109,7 @@ fn targets(source: &Source, choice: Choice) -> CliResult<Vec<File>> {
         Choice::One(format) => export::export(source, format).or_failure(),
         Choice::All => {
             let mut all = Vec::new();
-            for format in Format::WRITTEN {
+            for format in Format::ALL {
                 let files = export::export(source, format).or_failure()?;
                 all.extend(files.into_iter().map(|file| below(format.name(), file)));
             }
@@ -127,7 +121,10 @@ fn targets(source: &Source, choice: Choice) -> CliResult<Vec<File>> {
 fn golden_files(source: &Source) -> impl Iterator<Item = File> {
     golden::cases(&source.recording)
         .into_iter()
-        .flat_map(|case| case.files(&source.weights))
+        .flat_map(|case| {
+            let integer = case.integer_files(&source.integer.network);
+            case.files(&source.weights).into_iter().chain(integer)
+        })
         .map(|file| below(GOLDEN, file))
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bufgym::env::scenario::Scenario;
 use bufgym::eval::Contestant;
-use bufgym::eval::contestant::LINEAR;
+use bufgym::eval::contestant::{INTEGER, LINEAR};
 use bufgym::models::checkpoint::{self, Manifest};
 use bufgym::models::{ActorWeights, LinearFile};
 
@@ -20,7 +20,7 @@ const ORIGIN: &str = "compiled into this program";
 pub const SHIPPED: &str = "ndt";
 
 /// The policy that `text` names: a rule, a rule `:tuned` for the scenario, `ndt:DIR`,
-/// `linear:FILE`, or `ndt` and `linear` for the shipped weights.
+/// `ndt-int8:DIR`, `linear:FILE`, or `ndt`, `ndt-int8` and `linear` for the shipped weights.
 ///
 /// # Errors
 /// Bad input: no such policy, or a checkpoint or file that cannot be used.
@@ -31,6 +31,9 @@ pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Contestant> {
     match text {
         SHIPPED => shipped()?.ok_or_else(|| {
             CliError::bad("policy ndt: this program was built without weights; give a checkpoint folder, as in ndt:DIR")
+        }),
+        INTEGER => shipped_integer()?.ok_or_else(|| {
+            CliError::bad("policy ndt-int8: this program was built without weights; give a checkpoint folder, as in ndt-int8:DIR")
         }),
         LINEAR => shipped_linear()?.ok_or_else(|| {
             CliError::bad("policy linear: this program was built without a linear rule; run `bufgym tune --policy linear` and give its file, as in linear:FILE")
@@ -44,14 +47,26 @@ pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Contestant> {
 /// # Errors
 /// Failure: the files compiled in are damaged.
 pub fn shipped() -> CliResult<Option<Contestant>> {
-    let Some([manifest, weights]) = FILES else {
-        return Ok(None);
+    let actor = shipped_actor()?;
+    Ok(actor.map(|(weights, manifest)| Contestant::from_checkpoint(SHIPPED, &weights, &manifest)))
+}
+
+/// The shipped weights rounded to integers, where the program has them.
+///
+/// # Errors
+/// Failure: the files compiled in are damaged.
+fn shipped_integer() -> CliResult<Option<Contestant>> {
+    let actor = shipped_actor()?;
+    actor
+        .map(|(weights, manifest)| Contestant::rounded(INTEGER, weights, manifest).or_failure())
+        .transpose()
+}
+
+fn shipped_actor() -> CliResult<Option<(ActorWeights, Manifest)>> {
+    let decode = |[manifest, weights]: [&[u8]; 2]| {
+        checkpoint::decode_actor(manifest, weights, Path::new(ORIGIN)).or_failure()
     };
-    let (weights, manifest) =
-        checkpoint::decode_actor(manifest, weights, Path::new(ORIGIN)).or_failure()?;
-    Ok(Some(Contestant::from_checkpoint(
-        SHIPPED, &weights, &manifest,
-    )))
+    FILES.map(decode).transpose()
 }
 
 /// The shipped linear rule, where the program has one.

@@ -5,7 +5,7 @@
 //! instructions. Sizes are padded with zeros to multiples of sixteen. Where the mean over ports is
 //! needed, all ports are taken up to there first, which cuts the network into parts.
 
-mod text;
+pub(super) mod text;
 
 use super::network::{Convolution, Network};
 use super::stages::{Stage, Stages};

@@ -33,9 +33,6 @@ impl Format {
         Format::Ebpf,
     ];
 
-    /// What this version writes.
-    pub const WRITTEN: [Format; 3] = [Format::Safetensors, Format::Onnx, Format::C];
-
     /// Its name in commands and of its folder.
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,9 +44,9 @@ impl Format {
         }
     }
 
-    /// The names of what this version writes, with commas.
+    /// Their names, with commas.
     pub fn listed() -> String {
-        Format::WRITTEN.map(Format::name).join(", ")
+        Format::ALL.map(Format::name).join(", ")
     }
 }
 

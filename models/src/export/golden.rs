@@ -2,7 +2,7 @@
 
 use bufgym_env::control::{FEATURES, HISTORY, action_index};
 
-use super::File;
+use super::{File, IntegerNetwork};
 use crate::fast::FastActor;
 use crate::npy;
 use crate::weights::ActorWeights;
@@ -119,6 +119,29 @@ impl Case {
             named("means", npy::encode(&outputs, &means)),
             named("actions", npy::encode(&outputs, &actions)),
             named("levels", npy::encode(&outputs, &levels)),
+        ]
+    }
+
+    /// What the integer network makes of the same observations:
+    ///
+    /// | file | type and shape | what |
+    /// |---|---|---|
+    /// | `codes-P.npy` | `u8 [batch, ports, 8, 5]` | the input |
+    /// | `outputs-int8-P.npy` | `i32 [batch, ports]` | the output |
+    /// | `levels-int8-P.npy` | `u8 [batch, ports]` | index into the levels of α |
+    pub fn integer_files(&self, network: &IntegerNetwork) -> Vec<File> {
+        let codes = network.encode(&self.observations);
+        let rows = codes.chunks_exact(self.ports * OBSERVATION);
+        let forward = |row| network.forward(row, self.ports);
+        let sums: Vec<i32> = rows.flat_map(forward).collect();
+        let levels: Vec<u8> = sums.iter().map(|&sum| network.level(sum) as u8).collect();
+        let outputs = [self.batch(), self.ports];
+        let inputs = [self.batch(), self.ports, HISTORY, FEATURES];
+        let named = |name: &str, bytes| File::new(format!("{name}-{}.npy", self.ports), bytes);
+        vec![
+            named("codes", npy::encode(&inputs, &codes)),
+            named("outputs-int8", npy::encode(&outputs, &sums)),
+            named("levels-int8", npy::encode(&outputs, &levels)),
         ]
     }
 }

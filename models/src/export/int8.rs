@@ -15,10 +15,12 @@
 
 mod actor;
 mod check;
+mod file;
 mod quantise;
 
 pub use actor::IntegerActor;
 pub use check::IntegerNetworkError;
+pub use file::{FILE, IntegerFile, IntegerFileError};
 pub use quantise::{Calibration, QuantiseError, quantise};
 
 use serde::{Deserialize, Serialize};

@@ -70,7 +70,7 @@ pub(super) fn comment(lines: &[String]) -> String {
 }
 
 /// Where the weights come from.
-pub(super) fn about(manifest: &Manifest) -> Vec<String> {
+pub(in crate::export) fn about(manifest: &Manifest) -> Vec<String> {
     vec![
         format!("Made by bufgym {}.", env!("CARGO_PKG_VERSION")),
         format!(

@@ -1,14 +1,16 @@
 //! The integer network as a policy.
 
-use bufgym_env::control::{Controller, cell_centre};
+use bufgym_env::control::{CodeHistory, ControlEnv, Controller, cell_centre};
 
 use super::{IntegerLayer, IntegerNetwork, mean, reciprocal};
 
-/// An [`IntegerNetwork`] ready to decide. One per thread.
+/// An [`IntegerNetwork`] ready to decide. One per run.
 #[derive(Clone, Debug)]
 pub struct IntegerActor {
     network: IntegerNetwork,
     arch: pulp::Arch,
+    /// What the switch has measured, where it is the one that decides.
+    history: Option<CodeHistory>,
     /// Activations of all ports, before and after a layer, port by port.
     rows: Vec<u8>,
     next: Vec<u8>,
@@ -23,6 +25,7 @@ impl IntegerActor {
         IntegerActor {
             network,
             arch: pulp::Arch::new(),
+            history: None,
             rows: Vec::new(),
             next: Vec::new(),
             shared: Vec::new(),
@@ -133,7 +136,19 @@ impl pulp::NullaryFnOnce for Forward<'_> {
 }
 
 impl Controller for IntegerActor {
-    /// The centre of the cell of the chosen level.
+    /// From the codes that a dataplane computes in integers, so that it decides the same.
+    fn decide(&mut self, env: &ControlEnv, action: &mut [f32]) {
+        let ports = env.ports();
+        let mut history = self.history.take();
+        let codes = history.get_or_insert_with(|| CodeHistory::new(ports));
+        codes.observe(env);
+        for (action, level) in action.iter_mut().zip(self.levels(codes.as_slice(), ports)) {
+            *action = cell_centre(level);
+        }
+        self.history = history;
+    }
+
+    /// From the codes nearest to an observation: the centre of the cell of the chosen level.
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
         assert_eq!(action.len(), ports);
         let codes = self.network.encode(observation);
