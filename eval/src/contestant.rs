@@ -1,10 +1,13 @@
 //! A policy that takes part in a comparison.
 
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::str::FromStr;
 
-use bufgym_env::control::{ControlOptions, Controller, LowLevel, RunOptions, run_controlled};
+use bufgym_env::control::{
+    ControlOptions, Controller, LowLevel, RecordError, RunOptions, run_controlled, run_recorded,
+};
 use bufgym_env::network::{Outcome, SimError};
 use bufgym_env::scenario::Scenario;
 use bufgym_env::switch::{Policy as _, PolicyParseError, PolicySpec};
@@ -86,6 +89,17 @@ pub enum ContestantError {
         /// What is wrong with it.
         source: LinearFileError,
     },
+}
+
+/// Why the control of a policy was not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// A rule decides packet by packet.
+    #[error("policy `{0}` has no control loop to record; ndt, ndt:DIR and linear:FILE have one")]
+    NoControl(String),
+    /// The run or its record failed.
+    #[error(transparent)]
+    Record(#[from] RecordError),
 }
 
 /// A named policy, ready to run any trace.
@@ -363,16 +377,47 @@ impl Contestant {
             Kind::Learned {
                 decider, low_level, ..
             } => {
-                let options = RunOptions {
-                    timeline,
-                    control: ControlOptions {
-                        low_level: low_level.clone(),
-                        ..ControlOptions::default()
-                    },
-                };
+                let options = run_options(low_level, timeline);
                 run_controlled(scenario, trace, decider.controller().as_mut(), &options)
             }
         }
+    }
+
+    /// As [`run`](Contestant::run), with the same outcome, and records every packet event and every
+    /// decision in `out`; see [`run_recorded`].
+    ///
+    /// # Errors
+    /// When the policy has no control loop, when the scenario is inconsistent or the trace does not
+    /// fit it, and those of `out`.
+    pub fn record(
+        &self,
+        scenario: &Scenario,
+        trace: &Trace,
+        timeline: Option<Time>,
+        out: &mut dyn io::Write,
+    ) -> Result<Outcome, RecordingError> {
+        let Kind::Learned {
+            decider, low_level, ..
+        } = &self.kind
+        else {
+            return Err(RecordingError::NoControl(self.name.clone()));
+        };
+        let options = run_options(low_level, timeline);
+        let mut controller = decider.controller();
+        let controller = controller.as_mut();
+        Ok(run_recorded(
+            scenario, trace, controller, &options, &self.name, out,
+        )?)
+    }
+}
+
+fn run_options(low_level: &LowLevel, timeline: Option<Time>) -> RunOptions {
+    RunOptions {
+        timeline,
+        control: ControlOptions {
+            low_level: low_level.clone(),
+            ..ControlOptions::default()
+        },
     }
 }
 

@@ -2,18 +2,21 @@
 
 mod files;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use bufgym::env::control::RecordError;
 use bufgym::env::network::{FlowRecord, Outcome, Summary};
 use bufgym::env::scenario::Scenario;
 use bufgym::env::traffic::Trace;
 use bufgym::env::units::Time;
 use bufgym::eval::Contestant;
+use bufgym::eval::contestant::RecordingError;
+use bufgym::eval::data::Role;
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::Common;
-use super::error::{CliResult, ResultExt as _};
+use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::Output;
 use super::policy;
 use super::scenario::{ScenarioArgs, TraceChoice};
@@ -23,7 +26,8 @@ use super::scenario::{ScenarioArgs, TraceChoice};
 #[command(after_help = "Examples:\n  \
     bufgym sim --policy dt:alpha=8 --scenario ndt-16x1g --seed 3\n  \
     bufgym sim --policy edt --trace flows.csv --set min_rto_us=10000 --out out --timeline\n  \
-    bufgym sim --policy ndt:runs/mine/checkpoints/best --trace flows.csv --json")]
+    bufgym sim --policy ndt:runs/mine/checkpoints/best --trace flows.csv --json\n  \
+    bufgym sim --policy ndt --seed 3 --record-control control.txt")]
 pub struct SimArgs {
     /// Policy: `dt`, `dt:alpha=8`, `ndt`, `ndt:DIR`, `linear:FILE` ... (`bufgym policies` lists them)
     #[arg(long, value_name = "P")]
@@ -45,7 +49,11 @@ pub struct SimArgs {
     #[arg(long, value_name = "US", default_value_t = 100, requires = "timeline",
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     timeline_interval_us: u64,
-    /// Write into a folder that is not empty
+    /// Record every packet event and every decision of a policy with a control loop (`ndt`,
+    /// `ndt:DIR`, `linear:FILE`), for dataplane/replay.c; docs/dataplane.md has the format
+    #[arg(long, value_name = "FILE")]
+    record_control: Option<PathBuf>,
+    /// Write into a folder that is not empty, and over a record
     #[arg(long)]
     force: bool,
 }
@@ -64,11 +72,25 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
         .map(|path| Output::folder(path, args.force))
         .transpose()?;
 
+    let record = args
+        .record_control
+        .as_deref()
+        .map(|path| recording(path, &policy, args.force))
+        .transpose()?;
+
     let interval = args
         .timeline
         .then(|| Time::from_us(args.timeline_interval_us));
-    let outcome = policy.run(&scenario, &trace, interval).or_bad_input()?;
+    let outcome = match &record {
+        Some(file) => record_run(file, &policy, &scenario, &trace, interval)?,
+        None => policy.run(&scenario, &trace, interval).or_bad_input()?,
+    };
 
+    if let Some(file) = &record
+        && !common.json
+    {
+        common.note(format!("control recorded in {}", file.path().display()));
+    }
     if let Some(output) = &output {
         output.write_folder(|folder| {
             files::write_flows(&folder.join("fct.csv"), &trace, &outcome.records)?;
@@ -87,6 +109,36 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
         &result_json(&policy, &scenario, &trace, &outcome)?,
         &describe(&policy, &scenario, &outcome.summary),
     )
+}
+
+/// Where the record of the policy's control will be.
+fn recording(path: &Path, policy: &Contestant, force: bool) -> CliResult<Output> {
+    if policy.role() != Role::Learned {
+        return Err(CliError::input(RecordingError::NoControl(
+            policy.name().to_owned(),
+        )));
+    }
+    Output::file(path, force)
+}
+
+/// Runs the trace and writes the record as it goes.
+fn record_run(
+    file: &Output,
+    policy: &Contestant,
+    scenario: &Scenario,
+    trace: &Trace,
+    interval: Option<Time>,
+) -> CliResult<Outcome> {
+    let mut outcome = None;
+    file.write_file(|out| {
+        let run = policy.record(scenario, trace, interval, out);
+        outcome = Some(run.map_err(|error| match error {
+            RecordingError::Record(RecordError::Write(_)) => CliError::failure(error),
+            _ => CliError::input(error),
+        })?);
+        Ok(())
+    })?;
+    outcome.ok_or_else(|| CliError::failure(anyhow::anyhow!("nothing was recorded")))
 }
 
 /// The summary's fields at the top level, and what was simulated.

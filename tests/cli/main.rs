@@ -13,6 +13,7 @@ mod help;
 mod inference;
 mod linear;
 mod listings;
+mod recording;
 mod simulation;
 mod slotted;
 mod training;

@@ -138,7 +138,7 @@ fn the_lines_add_up_to_the_summary() {
 #[test]
 fn the_header_says_what_a_dataplane_needs() {
     let run = crowded(&["decision_latency_us=400"]);
-    let low_level = "fab:alpha_short=2048,short_bytes=10000,idle_us=100";
+    let low_level = "fab:alpha_short=2048,short_bytes=10000,idle_us=250";
     let (text, _) = record(&run, &over(low_level));
     let expected = format!(
         "bufgym-control-record,1\n\
@@ -146,7 +146,7 @@ fn the_header_says_what_a_dataplane_needs() {
          low_level,{low_level}\n\
          fab_alpha_short,2048\n\
          fab_short_bytes,10000\n\
-         fab_idle_ps,100000000\n\
+         fab_idle_ps,250000000\n\
          trigger,cumulative-event\n\
          ports,16\n\
          queues_per_port,1\n\
