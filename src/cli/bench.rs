@@ -1,10 +1,12 @@
 //! `bufgym bench`: the speeds that matter, measured separately.
 
+mod export;
 mod learn;
 mod policies;
 mod simulate;
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -22,6 +24,7 @@ use simulate::Load;
     after_help = "Figures depend on the machine and on what else runs on it.\n\nExamples:\n  \
     bufgym bench\n  \
     bufgym bench --policies --seconds 10\n  \
+    bufgym bench --export --checkpoint runs/mine/checkpoints/best\n  \
     bufgym bench --seconds 10 --json > bench.json"
 )]
 pub struct BenchArgs {
@@ -33,6 +36,13 @@ pub struct BenchArgs {
     /// Measure what every policy costs per packet, and nothing else
     #[arg(long)]
     policies: bool,
+    /// Measure a decision in every exported form that this machine can build and run, and nothing
+    /// else
+    #[arg(long, conflicts_with = "policies")]
+    export: bool,
+    /// Checkpoint whose export is measured [default: the shipped weights]
+    #[arg(long, value_name = "DIR", requires = "export")]
+    checkpoint: Option<PathBuf>,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -55,6 +65,10 @@ const PORTS: [usize; 2] = [16, 96];
 
 /// Runs the command.
 pub fn run(args: BenchArgs, common: &Common) -> CliResult {
+    if args.export {
+        let budget = Duration::from_secs_f64(args.seconds);
+        return export::run(args.checkpoint.as_deref(), budget, common);
+    }
     let scenario = args.scenario.resolve()?;
     let seed = common.seed();
     let budget = Duration::from_secs_f64(args.seconds);

@@ -62,6 +62,16 @@ fn shipped_integer() -> CliResult<Option<Contestant>> {
         .transpose()
 }
 
+/// The shipped weights.
+///
+/// # Errors
+/// Bad input: the program has none. Failure: those compiled in are damaged.
+pub fn shipped_weights() -> CliResult<(ActorWeights, Manifest)> {
+    shipped_actor()?.ok_or_else(|| {
+        CliError::bad("this program was built without weights; give a checkpoint folder")
+    })
+}
+
 fn shipped_actor() -> CliResult<Option<(ActorWeights, Manifest)>> {
     let decode = |[manifest, weights]: [&[u8]; 2]| {
         checkpoint::decode_actor(manifest, weights, Path::new(ORIGIN)).or_failure()

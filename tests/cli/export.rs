@@ -221,7 +221,7 @@ fn the_checked_in_golden_vectors_are_those_of_the_shipped_weights() {
     let mut size = 0;
     for name in golden() {
         let made = fs::read(sandbox.path("out").join(&name)).unwrap();
-        let kept = fs::read(root.join("dataplane").join(name)).unwrap_or_default();
+        let kept = fs::read(root.join("dataplane").join(&name)).unwrap_or_default();
         assert!(
             made == kept,
             "dataplane/{name} is out of date: {REGENERATE}"

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use rand::{RngExt as _, SeedableRng};
+use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;

@@ -1,0 +1,83 @@
+/*
+ * Holds the exported integer C against the outputs of the integer network in Rust, bit for bit.
+ *
+ *     check_int8 FOLDER PORTS [PORTS ...]
+ *
+ * For every number of ports FOLDER has codes-PORTS.npy (uint8 [batch, ports, 8, 5]),
+ * outputs-int8-PORTS.npy (int32 [batch, ports]) and levels-int8-PORTS.npy (uint8 [batch, ports]).
+ * Compile with ndt_int8.c and its folder on the include path.
+ */
+#include "ndt_int8.h"
+#include "npy.h"
+
+/* Returns the number of outputs and levels that differ. */
+static unsigned long check_case(const char *folder, unsigned long ports)
+{
+    static struct ndt_int8_workspace workspace;
+    static int32_t output[NDT_MAX_PORTS];
+    static uint8_t level[NDT_MAX_PORTS];
+    const struct array codes = read_named(folder, "codes", ports, "'|u1'", 1, 4);
+    const struct array outputs = read_named(folder, "outputs-int8", ports, "'<i4'", 4, 2);
+    const struct array levels = read_named(folder, "levels-int8", ports, "'|u1'", 1, 2);
+    const unsigned long batch = codes.sizes[0];
+    unsigned long sample, port, differ = 0;
+
+    if (outputs.sizes[0] != batch || levels.sizes[0] != batch || codes.sizes[2] != NDT_HISTORY
+        || codes.sizes[3] != NDT_FEATURES || ports > NDT_MAX_PORTS)
+        stop(folder, "has arrays that do not belong together");
+    for (sample = 0; sample < batch; sample++) {
+        const uint8_t *row = codes.data + sample * ports * NDT_HISTORY * NDT_FEATURES;
+
+        if (ndt_int8_forward(&workspace, row, (uint32_t)ports, output) != NDT_OK
+            || ndt_int8_decide(&workspace, row, (uint32_t)ports, level) != NDT_OK)
+            stop(folder, "was refused");
+        for (port = 0; port < ports; port++) {
+            const unsigned long at = sample * ports + port;
+            int32_t expected;
+
+            memcpy(&expected, outputs.data + 4 * at, 4);
+            if (output[port] != expected || level[port] != levels.data[at]) {
+                differ++;
+                printf("sample %lu, port %lu: output %ld, level %d; Rust has %ld, %d\n", sample,
+                    port, (long)output[port], level[port], (long)expected, levels.data[at]);
+            }
+        }
+    }
+    printf("%lu x %lu ports: %lu outputs and levels differ\n", batch, ports, differ);
+    free(codes.data);
+    free(outputs.data);
+    free(levels.data);
+    return differ;
+}
+
+/* Numbers of ports that there cannot be are refused, and nothing is written. */
+static int check_refusals(void)
+{
+    static struct ndt_int8_workspace workspace;
+    static const uint32_t ports[] = { 0, NDT_MAX_PORTS + 1, UINT32_MAX };
+    static uint8_t codes[(NDT_MAX_PORTS + 1) * NDT_HISTORY * NDT_FEATURES];
+    int32_t output[1] = { 77 };
+    uint8_t level[1] = { 99 };
+    unsigned k;
+    int failures = 0;
+
+    for (k = 0; k < sizeof ports / sizeof *ports; k++) {
+        failures += ndt_int8_forward(&workspace, codes, ports[k], output) != NDT_ERROR_PORTS;
+        failures += ndt_int8_decide(&workspace, codes, ports[k], level) != NDT_ERROR_PORTS;
+        failures += output[0] != 77 || level[0] != 99;
+    }
+    return failures;
+}
+
+int main(int argc, char **argv)
+{
+    int failures = check_refusals(), k;
+
+    if (failures != 0)
+        printf("numbers of ports that there cannot be are not refused\n");
+    if (argc < 3)
+        stop(argv[0], "give a folder and numbers of ports");
+    for (k = 2; k < argc; k++)
+        failures += check_case(argv[1], strtoul(argv[k], NULL, 10)) != 0;
+    return failures != 0;
+}
