@@ -353,9 +353,9 @@ static inline const uint8_t *ndt_control_codes(struct ndt_control *control)
 
 /*
  * Makes the decision that is due: observes, asks decide, zeroes the counters of all ports. After a
- * safeguard decision the safeguard is disarmed until one of another cause (paper, section IV-B). The
- * levels are pending, and no trigger fires, until ndt_control_apply: call it at once, or after the
- * time that decisions take.
+ * safeguard decision the safeguard is disarmed until one of another cause (paper, section IV-B).
+ * The levels are pending, and no trigger fires, until ndt_control_apply: call it at once, or after
+ * the time that decisions take.
  *
  * queues, [ports], are bytes per port. Returns what decide says; if that is not 0 the levels in
  * force stay, and the decision counts as made. NDT_CONTROL_ERROR_PORTS without ports.
