@@ -7,9 +7,9 @@
  * ndt_control_departed, ndt_control_pushed_out. They add, compare and shift.
  * Slow path, per decision: ndt_control_decide, ndt_control_apply. No division there either.
  *
- * The caller owns the buffer: it knows queue lengths, free bytes and the time. Bytes are wire bytes.
- * Volumes and lengths stay below 2^54 bytes, so that 64 bits hold every product and shift; the
- * buffer is at most 2^40 bytes.
+ * The caller owns the buffer: it knows queue lengths, free bytes and the time. Bytes are wire
+ * bytes. Volumes stay below 2^54 bytes and the buffer is at most 2^40, so that 64 bits hold every
+ * product and shift.
  *
  * C99, no allocation, no library. Everything is static inline; a struct ndt_control is about
  * (NDT_MAX_PORTS * 114) bytes and belongs into static storage.
@@ -88,7 +88,7 @@ struct ndt_control {
     uint8_t codes[NDT_MAX_PORTS * NDT_HISTORY * NDT_FEATURES];
 };
 
-/* ---- codes ------------------------------------------------------------------------------------ */
+/* ---- codes ----------------------------------------------------------------------------------- */
 
 /* Code of log(1 + x/unit)/log 65 to the nearest, 0 to 255; 0 < unit < 2^NDT_UNIT_BITS. */
 static inline uint8_t ndt_log_code(uint64_t x, uint64_t unit)
@@ -127,7 +127,7 @@ static inline uint8_t ndt_level_code(uint8_t level)
     return (uint8_t)(16u * (2u * level + 1u));
 }
 
-/* ---- set up ----------------------------------------------------------------------------------- */
+/* ---- set up ---------------------------------------------------------------------------------- */
 
 /*
  * Time to send beta bytes at rate_bps, ns: 8e9 * beta / rate_bps, rounded half up, between 1 and
@@ -170,9 +170,10 @@ static inline uint64_t ndt_drain_ns(uint64_t beta, uint64_t rate_bps)
  * Starts at the instant now_ns with factor 1 on every port, empty counters and an empty history.
  * The paper has beta = gamma = buffer_bytes/ports.
  *
- * NDT_CONTROL_ERROR_PORTS: ports is 0 or above NDT_MAX_PORTS. NDT_CONTROL_ERROR_SWITCH: beta, gamma
- * or rate_bps is 0, rate_bps is 2^62 or more, or buffer_bytes is 0 or above NDT_MAX_BUFFER_BYTES, or
- * beta is. After an error the control has no ports: it admits nothing, counts nothing, never fires.
+ * NDT_CONTROL_ERROR_PORTS: ports is 0 or above NDT_MAX_PORTS. NDT_CONTROL_ERROR_SWITCH: beta,
+ * gamma, rate_bps or buffer_bytes is 0, rate_bps is 2^62 or more, or beta or buffer_bytes is above
+ * NDT_MAX_BUFFER_BYTES. After an error the control has no ports: it admits nothing, counts nothing,
+ * never fires.
  */
 static inline int ndt_control_init(struct ndt_control *control, uint32_t ports,
                                    uint64_t buffer_bytes, uint64_t rate_bps, uint64_t beta,
@@ -205,7 +206,7 @@ static inline int ndt_control_init(struct ndt_control *control, uint32_t ports,
     return NDT_CONTROL_OK;
 }
 
-/* ---- fast path -------------------------------------------------------------------------------- */
+/* ---- fast path ------------------------------------------------------------------------------- */
 
 /* Whether the port is there. The constant bound is for those who prove that no access is out of
  * bounds without knowing ndt_control_init: compilers, eBPF's verifier. */
@@ -311,7 +312,7 @@ static inline void ndt_control_interval(struct ndt_control *control)
     control->fired = NDT_CAUSE_INTERVAL;
 }
 
-/* ---- slow path -------------------------------------------------------------------------------- */
+/* ---- slow path ------------------------------------------------------------------------------- */
 
 /* Appends a step to the history; queues, [ports], are bytes per port, all its queues together. */
 static inline void ndt_control_observe(struct ndt_control *control, const uint64_t *queues,
@@ -352,9 +353,9 @@ static inline const uint8_t *ndt_control_codes(struct ndt_control *control)
 
 /*
  * Makes the decision that is due: observes, asks decide, zeroes the counters of all ports. After a
- * safeguard decision the safeguard is disarmed until another one (paper, section IV-B). The levels
- * are pending, and no trigger fires, until ndt_control_apply: call it at once, or after the time that
- * decisions take.
+ * safeguard decision the safeguard is disarmed until one of another cause (paper, section IV-B).
+ * The levels are pending, and no trigger fires, until ndt_control_apply: call it at once, or after
+ * the time that decisions take.
  *
  * queues, [ports], are bytes per port. Returns what decide says; if that is not 0 the levels in
  * force stay, and the decision counts as made. NDT_CONTROL_ERROR_PORTS without ports.

@@ -3,9 +3,10 @@
  * path: how much each flow has sent since it was last idle. The first bytes of a flow have a high
  * threshold of their own; the levels of ndt_control.h are for the rest.
  *
- * A table of fixed size, open addressing: a flow may lie in NDT_FLOW_PROBES places, and every packet
- * looks at all of them, so that the cost is the same for each. The place of a flow that has been idle
- * for too long is free. A flow that finds no place counts as long; `overflows` counts its packets.
+ * A table of fixed size, open addressing: a flow may lie in NDT_FLOW_PROBES places, and every
+ * packet looks at all of them, so that the cost is the same for each. The place of a flow that has
+ * been idle for too long is free. A flow that finds no place counts as long; `overflows` counts its
+ * packets.
  *
  * C99, no allocation, no library.
  */
@@ -17,8 +18,8 @@
 
 #include "ndt_control.h"
 
-/* The table has 2^NDT_FLOW_BITS places of 24 bytes. Enough are some four times as many flows as send
- * a packet within the idle time. */
+/* The table has 2^NDT_FLOW_BITS places of 24 bytes. Enough are some four times as many as flows
+ * send a packet within the idle time. */
 #ifndef NDT_FLOW_BITS
 #define NDT_FLOW_BITS 12
 #endif

@@ -235,23 +235,31 @@ fn another_network_differs_in_its_levels_alone() {
 /// A trigger that the record leaves out is a difference as well.
 #[test]
 fn a_decision_that_was_not_made_is_noticed() {
-    let record = record(&[], "dt", 0);
-    let first = record
-        .lines()
-        .position(|line| line.starts_with("D,"))
-        .unwrap();
-    let without: String = record
-        .lines()
-        .enumerate()
-        .filter(|&(number, _)| number != first)
-        .map(|(_, line)| format!("{line}\n"))
-        .collect();
-    for (_, program) in replays() {
-        let output = replay(&program, &without);
-        // The counts at the end are wrong then, which is a record that cannot be trusted.
-        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
-        let message = format!("line {}: no decision before this line", first + 1);
-        assert!(text(&output).contains(&message), "{}", text(&output));
+    let cases = [
+        (record(&[], "dt", 0), ",excess,", "no decision before"),
+        (
+            record(&["max_interval_us=300"], "dt", 4),
+            ",interval,",
+            "no decision by interval before",
+        ),
+    ];
+    let replays = replays();
+    for (record, cause, message) in cases {
+        let is_decision = |line: &str| line.starts_with("D,") && line.contains(cause);
+        let first = record.lines().position(is_decision).unwrap();
+        let without: String = record
+            .lines()
+            .enumerate()
+            .filter(|&(number, _)| number != first)
+            .map(|(_, line)| format!("{line}\n"))
+            .collect();
+        for (_, program) in &replays {
+            let output = replay(program, &without);
+            // The counts at the end are wrong then, which is a record that cannot be trusted.
+            assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+            let message = format!("line {}: {message} this line", first + 1);
+            assert!(text(&output).contains(&message), "{}", text(&output));
+        }
     }
 }
 
