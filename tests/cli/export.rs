@@ -25,7 +25,7 @@ fn golden() -> impl Iterator<Item = String> {
         .flat_map(move |ports| GOLDEN.iter().map(of(ports)))
 }
 
-const C_INT8: [&str; 7] = [
+const C_INT8: [&str; 8] = [
     "ndt_codes.h",
     "ndt_control.h",
     "ndt_flows.h",
@@ -33,6 +33,7 @@ const C_INT8: [&str; 7] = [
     "ndt_int8.h",
     "ndt_int8.json",
     "replay.c",
+    "replay_record.h",
 ];
 
 /// A checkpoint `c` of a scenario with short traces.

@@ -1,16 +1,18 @@
 //! C99 in 32-bit floating point, for control processors.
 //!
 //! The code works through the layers for four ports at a time, so that every weight is read from
-//! memory once for all four, and sums up sixteen outputs at once, which compilers turn into vector
-//! instructions. Sizes are padded with zeros to multiples of sixteen. Where the mean over ports is
-//! needed, all ports are taken up to there first, which cuts the network into parts.
+//! memory once for all four, and sums up thirty-two outputs at once, which compilers turn into
+//! vector instructions. Sizes are padded with zeros to multiples of thirty-two. Where the mean over
+//! ports is needed, all ports are taken up to there first, which cuts the network into parts.
 
+mod forward;
 pub(super) mod text;
 
 use super::network::{Convolution, Network};
 use super::stages::{Stage, Stages};
 use super::{ExportError, File};
 use crate::checkpoint::Manifest;
+use forward::Part;
 use text::{array, fill};
 
 /// What names of files, functions and types begin with.
@@ -19,7 +21,7 @@ pub const PREFIX: &str = "ndt_f32";
 /// Ports that are computed together.
 const BLOCK: usize = 4;
 /// Outputs that are summed up together.
-const TILE: usize = 16;
+const TILE: usize = 32;
 
 /// `PREFIX.h` and `PREFIX.c`.
 ///
@@ -203,84 +205,14 @@ impl<'a> Program<'a> {
     }
 
     fn body(&self) -> String {
-        let mut lines = vec![
-            "    float *const even = workspace->even;".to_owned(),
-            "    float *const odd = workspace->odd;".to_owned(),
-            format!(
-                "    uint32_t first, place{};",
-                if self.parts.len() > 1 { ", k" } else { "" }
-            ),
-            String::new(),
-            "    if (ports == 0 || ports > NDT_MAX_PORTS)".to_owned(),
-            "        return NDT_ERROR_PORTS;".to_owned(),
-        ];
-        if self.parts.iter().all(|part| part.is_empty()) {
-            lines.remove(1);
-        }
         let kept = self.kept();
-        for (index, part) in self.parts.iter().enumerate() {
-            let before = index.checked_sub(1).map(|before| (before, kept[before]));
-            lines.extend(share(before, part));
-            lines.push("    for (first = 0; first < ports; first += BLOCK) {".to_owned());
-            lines.extend(load(before));
-            lines.extend(part.iter().enumerate().map(|(number, stage)| {
-                let start = match number == 0 && stage.mean.is_some() {
-                    true => "workspace->start".to_owned(),
-                    false => format!("{}_bias", stage.name),
-                };
-                let (from, to) = if number % 2 == 0 {
-                    ("even", "odd")
-                } else {
-                    ("odd", "even")
-                };
-                format!(
-                    "        dense({0}_weight, {start}, {1}, {2}, {3}, {from}, {to});",
-                    stage.name,
-                    stage.inputs,
-                    padded(stage.outputs) / TILE,
-                    u8::from(stage.relu)
-                )
-            }));
-            let rows = if part.len() % 2 == 0 { "even" } else { "odd" };
-            lines.push(
-                "        for (place = 0; place < BLOCK && first + place < ports; place++)"
-                    .to_owned(),
-            );
-            lines.push(match index + 1 == self.parts.len() {
-                true => format!("            mean[first + place] = {rows}[place * WIDEST];"),
-                false => format!(
-                    "            for (k = 0; k < {0}; k++)\n                workspace->part_{index}[(first + place) * {0} + k] = {rows}[place * WIDEST + k];",
-                    kept[index]
-                ),
-            });
-            lines.push("    }".to_owned());
-        }
-        lines.push("    return NDT_OK;".to_owned());
-        lines.join("\n")
+        let parts = self.parts.iter().enumerate().map(|(index, stages)| Part {
+            stages,
+            before: index.checked_sub(1).map(|before| (before, kept[before])),
+            after: (index + 1 < self.parts.len()).then(|| (index, kept[index])),
+        });
+        forward::body(&parts.collect::<Vec<_>>())
     }
-}
-
-/// The call that computes what the mean adds to the first stage of a part.
-fn share(before: Option<(usize, usize)>, part: &[Stage<'_>]) -> Option<String> {
-    let (before, width) = before?;
-    let stage = part.first()?;
-    Some(format!(
-        "    share({0}_weight_of_mean, {0}_bias, {width}, {1}, workspace->part_{before}, ports,\n        workspace->average, workspace->start);",
-        stage.name,
-        padded(stage.outputs) / TILE
-    ))
-}
-
-/// The loop that fills the rows of a block.
-fn load(before: Option<(usize, usize)>) -> Vec<String> {
-    let mut lines = vec!["        for (place = 0; place < BLOCK; place++)".to_owned()];
-    lines.push(match before {
-        None => "            read_port(observation + port_of(first, place, ports) * INPUTS,\n                even + place * WIDEST);".to_owned(),
-        Some((part, width)) => format!(
-            "            for (k = 0; k < {width}; k++)\n                even[place * WIDEST + k] =\n                    workspace->part_{part}[port_of(first, place, ports) * {width} + k];"
-        ),
-    });
-    lines
 }
 
 /// The function that brings a port's observation into its row.
@@ -346,14 +278,16 @@ fn dense(stage: &Stage<'_>, order: &[usize]) -> String {
         let name = format!("{name}_weight_of_mean");
         format!("\n{}", array(&name, &tiled(mean, outputs, order)))
     });
+    let of_mean = match mean {
+        Some(_) => " of the port and as many means over ports",
+        None => "",
+    };
+    let plural = if outputs == 1 { "" } else { "s" };
+    let relu = if stage.relu { ", ReLU" } else { "" };
     format!(
-        "/* {name}: {inputs} inputs{} -> {outputs} outputs{}.\n * Weights [{tiles} tiles][{inputs} inputs][{TILE} outputs], zero beyond the last output. */\n{}{}\n{}",
-        if mean.is_some() {
-            " of the port and as many means over ports"
-        } else {
-            ""
-        },
-        if stage.relu { ", ReLU" } else { "" },
+        "/* {name}: {inputs} inputs{of_mean} -> {outputs} output{plural}{relu}.\n \
+         * Weights [{tiles}][{inputs} inputs][{TILE} outputs], zero beyond the last output. */\n\
+         {}{}\n{}",
         array(
             &format!("{name}_weight"),
             &tiled(&stage.own, outputs, order)

@@ -7,6 +7,7 @@
 
 use std::fmt::{Display, Write as _};
 
+use super::c::text::comment;
 use super::int8::{IntegerConvolution, IntegerDense, IntegerLayer, IntegerNetwork, Rescale};
 
 /// Name of the source file.
@@ -54,12 +55,10 @@ struct Stage {
 impl Program {
     fn new(network: &IntegerNetwork, origin: &[String]) -> Program {
         let mut text = "// SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0\n\
-                        /* A buffer-management policy in integer arithmetic, generated.\n"
+                        /*\n * A buffer-management policy in integer arithmetic, generated.\n"
             .to_owned();
-        for line in origin {
-            let _ = writeln!(text, "   {}", line.replace("*/", "* /"));
-        }
-        text.push_str("\n   A code c of a feature stands for\n");
+        text.push_str(&comment(origin));
+        text.push_str("\n * A code c of a feature stands for\n");
         for input in &network.inputs {
             let unit = (1.0 / input.scale).round();
             let _ = writeln!(
@@ -79,7 +78,7 @@ impl Program {
         });
         let _ = write!(
             text,
-            "*/\n#define NDT_HISTORY {}\n#define NDT_FEATURES {}\n#define NDT_LEVELS {}\n\
+            " */\n#define NDT_HISTORY {}\n#define NDT_FEATURES {}\n#define NDT_LEVELS {}\n\
              /* Level l is alpha = 2^(l - NDT_UNIT_LEVEL). */\n#define NDT_UNIT_LEVEL {}\n\
              /* The widest row of activations, and of those that the mean is taken of. */\n\
              #define NDT_WIDTH {width}\n#define NDT_KEPT {}\n\n",

@@ -125,7 +125,7 @@ fn check(network: &Network) -> Result<(), ExportError> {
     }
     for feature in &network.features {
         let (mean, deviation) = (feature.mean, feature.deviation);
-        if !mean.is_finite() || !(deviation.is_finite() && deviation > 0.0) {
+        if !(mean.is_finite() && deviation.is_finite() && deviation > 0.0) {
             return Err(ExportError::Value(format!(
                 "feature {}: mean {mean} and deviation {deviation}; the mean must be a number, the \
                  deviation one above 0",

@@ -50,7 +50,7 @@ pub(super) fn array(name: &str, values: &[f32]) -> String {
 }
 
 /// Lines within a comment.
-pub(super) fn comment(lines: &[String]) -> String {
+pub(in crate::export) fn comment(lines: &[String]) -> String {
     let line = |line: &String| {
         let plain = |c: char| {
             if c.is_ascii() && !c.is_control() && c != '@' {
@@ -99,7 +99,7 @@ pub(super) fn features(network: &Network) -> Vec<String> {
 }
 
 /// A name with `_` in the place of what C does not allow in one.
-pub(super) fn identifier(name: &str) -> String {
+pub(in crate::export) fn identifier(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = name.chars().map(plain).collect();
     match name.chars().next() {

@@ -3,6 +3,7 @@
 use std::fmt::{Display, Write as _};
 
 use super::{PORT_LIMIT, Packed, Plan, Stage};
+use crate::export::c::text::{comment, identifier};
 use crate::export::int8::{IntegerConvolution, IntegerLayer, IntegerNetwork, Rescale};
 
 const KERNELS: &str = include_str!("kernels.c");
@@ -111,19 +112,10 @@ pub(super) fn source(network: &IntegerNetwork, plan: &Plan<'_>, origin: &[String
 }
 
 fn intro(origin: &[String]) -> String {
-    let mut text = "/* A buffer-management policy in integer arithmetic, generated.\n".to_owned();
-    for line in origin {
-        // Whatever a name holds, the comment ends where it should.
-        let _ = writeln!(text, "   {}", line.replace("*/", "* /"));
-    }
-    text.push_str("*/\n");
-    text
-}
-
-/// C's names are made of letters, digits and underscores.
-fn identifier(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    name.chars().map(plain).collect()
+    format!(
+        "/*\n * A buffer-management policy in integer arithmetic, generated.\n{}\n */\n",
+        comment(origin)
+    )
 }
 
 fn array<T: Display>(text: &mut String, kind: &str, name: &str, values: &[T]) {
