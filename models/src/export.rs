@@ -138,7 +138,10 @@ fn integer_c(source: &Source) -> Vec<File> {
         File::new("ndt_codes.h", include_str!("../../dataplane/ndt_codes.h")),
         File::new("ndt_flows.h", include_str!("../../dataplane/ndt_flows.h")),
         File::new("replay.c", include_str!("../../dataplane/replay.c")),
-        File::new("replay_record.h", include_str!("../../dataplane/replay_record.h")),
+        File::new(
+            "replay_record.h",
+            include_str!("../../dataplane/replay_record.h"),
+        ),
     ]
 }
 

@@ -41,7 +41,7 @@ pub(super) fn header(network: &IntegerNetwork, plan: &Plan<'_>, origin: &[String
     ));
     line(format_args!("#define NDT_UNIT_LEVEL {}\n", network.unit));
     line(format_args!(
-        "enum {{ NDT_OK = 0, NDT_ERROR_PORTS = -1 }};\n"
+        "#ifndef NDT_STATUS\n#define NDT_STATUS\nenum {{ NDT_OK = 0, NDT_ERROR_PORTS = -1 }};\n#endif\n"
     ));
     line(format_args!(
         "/* Codes: [ports][NDT_HISTORY][NDT_FEATURES], newest step last. A code c stands for"
