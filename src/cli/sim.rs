@@ -50,7 +50,7 @@ pub struct SimArgs {
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     timeline_interval_us: u64,
     /// Record every packet event and every decision of a policy with a control loop (`ndt`,
-    /// `ndt:DIR`, `linear:FILE`), for dataplane/replay.c; docs/dataplane.md has the format
+    /// `ndt:DIR`, `linear:FILE`), for dataplane/replay.c; docs/control-loop.md has the format
     #[arg(long, value_name = "FILE")]
     record_control: Option<PathBuf>,
     /// Write into a folder that is not empty, and over a record

@@ -1,5 +1,5 @@
 //! A run as a dataplane would live it: every packet event and every decision, one line each, for a
-//! replay that checks an implementation of the control. `docs/dataplane.md` has the format.
+//! replay that checks an implementation of the control. `docs/control-loop.md` has the format.
 
 use std::fmt::Write as _;
 use std::io;
