@@ -189,7 +189,15 @@ impl Contestant {
         let kind = Kind::Learned {
             decider: Decider::Integer(Box::new(IntegerActor::new(file.network.clone()))),
             low_level: file.low_level.clone(),
-            origin: format!("8-bit integers, {}{}", file.origin, over(&file.low_level)),
+            origin: format!(
+                "8-bit integers, {}{}; another level than in floating point for {:.1} % of {} \
+                 recorded ports, {} of them more than one away",
+                file.origin,
+                over(&file.low_level),
+                100.0 * file.agreement.share_different(),
+                format::count(file.agreement.levels),
+                file.agreement.levels - file.agreement.equal - file.agreement.neighbouring,
+            ),
         };
         Contestant {
             name: name.to_string(),

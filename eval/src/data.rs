@@ -358,7 +358,7 @@ pub struct Evaluation {
     pub resamples: usize,
     /// One per policy: learned ones first, then rules, baseline and reference last.
     pub policies: Vec<PolicySummary>,
-    /// Learned policies against the rules.
+    /// Learned policies against the rules, and against the learned ones before them.
     pub versus: Vec<Versus>,
     /// One per policy and trace, by policy in the order above, then by trace.
     pub results: Vec<TraceResult>,

@@ -156,7 +156,8 @@ fn measures_of(results: &[&TraceResult]) -> Vec<Measures> {
     results.iter().map(|result| result.measures).collect()
 }
 
-/// Compares every learned policy with every rule (the baseline too, the unlimited buffer not).
+/// Compares every learned policy with every rule (the baseline too, the unlimited buffer not) and
+/// with the learned ones before it.
 pub fn versus(
     entries: &[Entry],
     results: &[TraceResult],
@@ -172,12 +173,18 @@ pub fn versus(
             .filter_map(|r| Some((r.trace, r.mean_fct_ms?)))
             .collect()
     };
-    let learned = entries.iter().filter(|entry| entry.role == Role::Learned);
-    let pairs = learned.flat_map(|policy| {
+    let numbered = entries.iter().enumerate();
+    let learned = numbered.filter(|(_, entry)| entry.role == Role::Learned);
+    let pairs = learned.flat_map(|(number, policy)| {
         let others = entries
             .iter()
-            .filter(|e| !matches!(e.role, Role::Learned | Role::Reference));
-        others.map(move |against| (policy, against))
+            .enumerate()
+            .filter(move |(n, e)| match e.role {
+                Role::Reference => false,
+                Role::Learned => *n < number,
+                Role::Heuristic | Role::Baseline => true,
+            });
+        others.map(move |(_, against)| (policy, against))
     });
     pairs
         .filter_map(|(policy, against)| {

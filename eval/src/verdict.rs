@@ -56,7 +56,8 @@ pub fn short_name(policy: &str) -> &str {
 }
 
 /// All findings, the most important first: failed traces, then the learned policies (or, where
-/// there is none, every rule) against DT (α = 1), then against each other rule.
+/// there is none, every rule) against DT (α = 1), then against each other rule and the learned
+/// policies before them.
 pub fn verdicts(evaluation: &Evaluation) -> Vec<Verdict> {
     let mut verdicts = failures(evaluation);
     let learned: Vec<&PolicySummary> = evaluation.learned().collect();
@@ -175,14 +176,14 @@ fn headroom(policy: &PolicySummary) -> Option<Verdict> {
     Some(Verdict::new(Tone::Plain, text))
 }
 
-/// The learned policy against each rule other than the baseline.
+/// The learned policy against each rule other than the baseline, and each learned one before it.
 fn rules(policy: &PolicySummary, versus: &[Versus]) -> Vec<Verdict> {
     let own = versus
         .iter()
         .filter(|v| v.policy == policy.entry.policy && v.against != BASELINE);
     let name = short_name(&policy.entry.policy);
     let verdict = |versus: &Versus| {
-        let against = &versus.against;
+        let against = short_name(&versus.against);
         let change = format::change(versus.ratio.mean);
         let tone = tone_of(&versus.ratio);
         let claim = match tone {
@@ -245,6 +246,21 @@ mod tests {
         let text = texts(&synthetic::typical(0.8));
         assert!(text.contains("ndt-fct beats DT (α = 1)"), "{text}");
         assert!(text.contains("ndt-fct beats st"), "{text}");
+    }
+
+    #[test]
+    fn a_second_learned_policy_is_compared_with_the_first() {
+        let text = texts(&synthetic::evaluation(&[
+            ("ndt:runs/a", &[10.0, 20.0]),
+            ("ndt:runs/b", &[9.0, 18.0]),
+            ("dt", &[11.0, 22.0]),
+            ("unlimited", &[5.0, 10.0]),
+        ]));
+        assert!(
+            text.contains("b beats a: mean FCT 10.0\u{a0}% lower"),
+            "{text}"
+        );
+        assert!(!text.contains("a loses to b"), "{text}");
     }
 
     #[test]

@@ -27,9 +27,11 @@ pub use golden::Recording;
 pub use int8::{IntegerActor, IntegerNetwork};
 pub use network::{Actions, Convolution, Dense, Layer, Network, NetworkError};
 
-use int8::{Calibration, IntegerFile, QuantiseError, quantise};
+use bufgym_env::control::{Controller as _, action_index};
+use int8::{Agreement, Calibration, IntegerFile, QuantiseError, quantise};
 use safetensors::SafeTensorError;
 
+use crate::FastActor;
 use crate::checkpoint::Manifest;
 use crate::weights::ActorWeights;
 
@@ -88,14 +90,17 @@ impl Source {
         recording: Recording,
     ) -> Result<Source, ExportError> {
         let network = Network::from_actor(&weights, &manifest);
+        let integer = integer(&network, &recording)?;
+        let agreement = agreement(&weights, &integer, &recording);
         let integer = IntegerFile::new(
-            integer(&network, &recording)?,
+            integer,
             manifest.low_level.clone(),
             format!(
                 "trained on {} for {}, seed {}, {} decisions",
                 manifest.scenario, manifest.objective, manifest.seed, manifest.decisions
             ),
             manifest.weights_sha256.clone(),
+            agreement,
         );
         Ok(Source {
             weights,
@@ -111,10 +116,7 @@ impl Source {
 const CALIBRATION_STRIDE: usize = 4;
 
 /// A network rounded to integers, with ranges from what the policy saw.
-///
-/// # Errors
-/// When the layers do not form a network, or not one that integers can express.
-pub fn integer(network: &Network, recording: &Recording) -> Result<IntegerNetwork, ExportError> {
+fn integer(network: &Network, recording: &Recording) -> Result<IntegerNetwork, ExportError> {
     network.widths()?;
     let decisions = (0..recording.count()).step_by(CALIBRATION_STRIDE);
     let observations = decisions.map(|decision| recording.observation(decision));
@@ -122,6 +124,22 @@ pub fn integer(network: &Network, recording: &Recording) -> Result<IntegerNetwor
         network,
         &Calibration::measure(network, observations),
     )?)
+}
+
+/// Levels in integers against those in floating point, on all that was recorded.
+fn agreement(weights: &ActorWeights, integer: &IntegerNetwork, recording: &Recording) -> Agreement {
+    let mut float = FastActor::new(weights);
+    let mut rounded = IntegerActor::new(integer.clone());
+    let ports = recording.ports;
+    let mut action = vec![0.0; ports];
+    let decisions = (0..recording.count()).flat_map(|decision| {
+        let observation = recording.observation(decision);
+        float.act(observation, ports, &mut action);
+        let codes = integer.encode(observation);
+        let exact = action.iter().map(|&action| action_index(action));
+        exact.zip(rounded.levels(&codes, ports)).collect::<Vec<_>>()
+    });
+    Agreement::of(decisions)
 }
 
 fn integer_c(source: &Source) -> Vec<File> {

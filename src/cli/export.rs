@@ -9,7 +9,7 @@ use bufgym::env::scenario::Scenario;
 use bufgym::eval::record::{self, RecordError};
 use bufgym::eval::{Contestant, EvalError};
 use bufgym::models::checkpoint::{MANIFEST_FILE, Manifest};
-use bufgym::models::export::{self, File, Format, Recording, Source, UnknownFormat, golden};
+use bufgym::models::export::{self, File, Format, Source, UnknownFormat, golden};
 use bufgym::models::files::sha256;
 use clap::Args;
 use serde_json::json;
@@ -92,7 +92,7 @@ pub fn run(args: ExportArgs, common: &Common) -> CliResult {
             .try_for_each(|file| write(folder, file))
             .or_failure()
     })?;
-    report(&source.recording, &files, output.path(), common)
+    report(&source, &files, output.path(), common)
 }
 
 /// The scenario of the training, in which observations are recorded.
@@ -143,7 +143,7 @@ fn write(folder: &Path, file: &File) -> std::io::Result<()> {
     fs::write(path, &file.bytes)
 }
 
-fn report(recording: &Recording, files: &[File], out: &Path, common: &Common) -> CliResult {
+fn report(source: &Source, files: &[File], out: &Path, common: &Common) -> CliResult {
     if common.quiet && !common.json {
         return Ok(());
     }
@@ -156,7 +156,8 @@ fn report(recording: &Recording, files: &[File], out: &Path, common: &Common) ->
     };
     let value = json!({
         "out": out,
-        "recorded_decisions": recording.count(),
+        "recorded_decisions": source.recording.count(),
+        "integer_levels": source.integer.agreement,
         "files": files.iter().map(entry).collect::<Vec<_>>(),
     });
     let line = |file: &File| {

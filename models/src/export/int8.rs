@@ -17,10 +17,11 @@ mod actor;
 mod check;
 mod file;
 mod quantise;
+mod rounding;
 
 pub use actor::IntegerActor;
 pub use check::IntegerNetworkError;
-pub use file::{FILE, IntegerFile, IntegerFileError};
+pub use file::{Agreement, FILE, IntegerFile, IntegerFileError};
 pub use quantise::{Calibration, QuantiseError, quantise};
 
 use serde::{Deserialize, Serialize};

@@ -60,6 +60,15 @@ fn every_format_is_written_the_same_every_time() {
 }
 
 #[test]
+fn the_levels_of_everything_recorded_are_compared() {
+    let agreement = source().integer.agreement;
+    assert_eq!(agreement.levels, 1);
+    let agreement = int8::Agreement::of([(0, 0), (1, 2), (7, 5), (3, 3)].into_iter());
+    assert_eq!((agreement.equal, agreement.neighbouring), (2, 1));
+    assert_eq!(agreement.share_different(), 0.5);
+}
+
+#[test]
 fn safetensors_are_a_checkpoint_with_the_same_bits() {
     let source = source();
     let files = export(&source, Format::Safetensors).unwrap();

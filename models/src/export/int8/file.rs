@@ -28,8 +28,45 @@ pub struct IntegerFile {
     pub origin: String,
     /// SHA-256 of the weights that were rounded.
     pub weights_sha256: String,
+    /// How often its levels are those in floating point.
+    pub agreement: Agreement,
     /// The network.
     pub network: IntegerNetwork,
+}
+
+/// Levels of the integer network against those of the weights that were rounded, on recorded
+/// observations: one level per port and decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agreement {
+    /// Levels compared.
+    pub levels: u64,
+    /// That are the same.
+    pub equal: u64,
+    /// That are one apart.
+    pub neighbouring: u64,
+}
+
+impl Agreement {
+    /// Counts pairs of levels.
+    pub fn of(pairs: impl Iterator<Item = (usize, usize)>) -> Agreement {
+        let mut agreement = Agreement {
+            levels: 0,
+            equal: 0,
+            neighbouring: 0,
+        };
+        for (a, b) in pairs {
+            agreement.levels += 1;
+            agreement.equal += u64::from(a == b);
+            agreement.neighbouring += u64::from(a.abs_diff(b) == 1);
+        }
+        agreement
+    }
+
+    /// Share of the levels that differ.
+    pub fn share_different(&self) -> f64 {
+        1.0 - self.equal as f64 / self.levels.max(1) as f64
+    }
 }
 
 /// Why an integer network could not be read. Every message is one line that names the file.
@@ -68,6 +105,7 @@ impl IntegerFile {
         low_level: LowLevel,
         origin: String,
         weights_sha256: String,
+        agreement: Agreement,
     ) -> IntegerFile {
         IntegerFile {
             format: FORMAT.to_owned(),
@@ -76,6 +114,7 @@ impl IntegerFile {
             low_level,
             origin,
             weights_sha256,
+            agreement,
             network,
         }
     }

@@ -1,5 +1,6 @@
 //! From a network in floating point to one in integers.
 
+use super::rounding::{Compensation, Moments};
 use super::{
     InputCode, IntegerConvolution, IntegerDense, IntegerLayer, IntegerNetwork, IntegerNetworkError,
     Rescale,
@@ -15,18 +16,23 @@ const ACTIVATION_RANGE: f64 = 255.0;
 const FACTOR_BITS: i32 = 15;
 /// Bits that a bias may have at the scale of its weights.
 const BIAS_BITS: i32 = 24;
+/// Every how many ports one counts for the moments.
+const MOMENTS_STRIDE: usize = 2;
 /// How far apart the ranges of a layer's channels may lie.
 const CHANNEL_RANGE: f64 = 16.0;
 /// How far apart the ratios of a layer's units and scales may lie.
 const RATIO_RANGE: f64 = 64.0;
 
-/// The range of activations on recorded observations, which sets the scale of every layer.
+/// What activations are like on recorded observations: their range, which sets the scale of every
+/// layer, and how they go together, which decides how weights are rounded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// Per layer of the [`Network`] and channel, the value that becomes the largest code.
     ceilings: Vec<Vec<f64>>,
     /// Whether each feature takes negative values.
     signed: Vec<bool>,
+    /// Per layer, of its inputs; for dense layers behind another layer.
+    moments: Vec<Option<Moments>>,
 }
 
 /// Why a network cannot be quantised.
@@ -61,12 +67,23 @@ impl Calibration {
             Layer::AppendMean => 0,
         });
         let mut largest: Vec<Vec<f64>> = widths.map(|width| vec![0.0; width]).collect();
+        let layers = network.layers.iter().enumerate();
+        let mut moments: Vec<Option<Moments>> = layers
+            .map(|(index, layer)| match layer {
+                Layer::Dense(dense) if index > 0 => Some(Moments::new(dense.inputs)),
+                _ => None,
+            })
+            .collect();
         for observation in observations {
             for (index, &value) in observation.iter().enumerate() {
                 signed[index % features] |= value < 0.0;
             }
             let ports = observation.len() / (features * network.history);
             network.trace(observation, ports, |layer, rows| {
+                if let Some(Some(moments)) = moments.get_mut(layer + 1) {
+                    let some = rows.iter().step_by(MOMENTS_STRIDE);
+                    some.for_each(|row| moments.add(row));
+                }
                 let channels = &mut largest[layer];
                 for row in rows {
                     // A convolution has a row of steps per channel.
@@ -80,6 +97,7 @@ impl Calibration {
         Calibration {
             ceilings: largest.into_iter().map(ceilings).collect(),
             signed,
+            moments,
         }
     }
 
@@ -157,7 +175,11 @@ pub fn quantise(
                     return Err(QuantiseError::Relu(dense.name.clone()));
                 }
                 let outputs = dense.relu.then_some(scales.as_slice());
-                let (integer, unit) = quantise_dense(dense, &current, mean_pending, outputs);
+                let moments = calibration.moments[index].as_ref();
+                let compensation =
+                    moments.map(|moments| Compensation::new(moments, &current.scale));
+                let (integer, unit) =
+                    quantise_dense(dense, &current, mean_pending, outputs, compensation);
                 output_scale = unit;
                 layers.push(IntegerLayer::Dense(integer));
                 current = activations(scales);
@@ -243,7 +265,7 @@ impl RealRow {
 ///
 /// The ratios of unit and scale lie within a factor of [`RATIO_RANGE`]: an output whose weights are
 /// small beside its activations would need no more than a few bits.
-fn round_rows(rows: &[RealRow], scales: &[f64]) -> Rows {
+fn round_rows(rows: &[RealRow], scales: &[f64], compensation: Option<&Compensation>) -> Rows {
     let ratios = rows
         .iter()
         .zip(scales)
@@ -256,9 +278,13 @@ fn round_rows(rows: &[RealRow], scales: &[f64]) -> Rows {
     };
     for (row, scale) in rows.iter().zip(scales) {
         let unit = row.unit().max(least * scale);
-        let weights = row.weights.iter().map(|w| (w / unit).round() as i8);
-        rounded.weight.extend(weights);
-        rounded.bias.push((row.bias / unit).round() as i32);
+        let weights: Vec<f64> = row.weights.iter().map(|w| w / unit).collect();
+        let (whole, gain) = match compensation {
+            Some(compensation) => compensation.round(&weights, WEIGHT_RANGE),
+            None => (weights.iter().map(|w| w.round()).collect(), 0.0),
+        };
+        rounded.weight.extend(whole.iter().map(|&w| w as i8));
+        rounded.bias.push((row.bias / unit + gain).round() as i32);
         rounded.units.push(unit);
     }
     rounded
@@ -278,7 +304,7 @@ fn convolution(
         let weights = filter.iter().map(in_codes).collect();
         RealRow::new(weights, bias, &first.zero[feature..=feature])
     });
-    let rows = round_rows(&rows.collect::<Vec<_>>(), scales);
+    let rows = round_rows(&rows.collect::<Vec<_>>(), scales, None);
     IntegerConvolution {
         name: conv.name.clone(),
         filters: conv.filters,
@@ -295,6 +321,7 @@ fn quantise_dense(
     inputs: &Inputs,
     with_mean: bool,
     scales: Option<&[f64]>,
+    compensation: Option<Compensation>,
 ) -> (IntegerDense, f64) {
     // The mean has the scale of what it is the mean of.
     let in_codes = |row: &[f32]| {
@@ -305,7 +332,8 @@ fn quantise_dense(
     let rows: Vec<RealRow> = outputs
         .map(|(row, &bias)| RealRow::new(in_codes(row), bias, &inputs.zero))
         .collect();
-    let rows = round_rows(&rows, scales.unwrap_or(&vec![1.0; rows.len()]));
+    let same = vec![1.0; rows.len()];
+    let rows = round_rows(&rows, scales.unwrap_or(&same), compensation.as_ref());
     let integer = IntegerDense {
         name: dense.name.clone(),
         inputs: inputs.scale.len(),
