@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use bufgym::env::control::FEATURES;
 use bufgym::env::scenario::Scenario;
 use bufgym::eval::{Contestant, record};
 use bufgym::models::export::{OBSERVATION, Recording, Source};
@@ -23,14 +24,23 @@ const OBSERVATIONS: usize = 256;
 
 /// What is measured: recorded observations, in floating point and in codes, for one number of ports.
 struct Load {
+    name: &'static str,
     ports: usize,
     observations: Vec<f32>,
     codes: Vec<u8>,
 }
 
+/// Ports of every load, and whether they are made unlike each other: the integer C computes ports
+/// that are alike once.
+const LOADS: [(&str, usize, bool); 3] = [
+    ("16 ports", PORTS[0], false),
+    ("all unlike", PORTS[0], true),
+    ("96 ports", PORTS[1], false),
+];
+
 impl Load {
     /// Observations of several decisions joined where the switch has more ports than recorded.
-    fn new(source: &Source, ports: usize) -> Load {
+    fn new(source: &Source, (name, ports, unlike): (&'static str, usize, bool)) -> Load {
         let Recording { ports: have, .. } = source.recording;
         let joined = ports.div_ceil(have);
         let mut observations = Vec::with_capacity(OBSERVATIONS * ports * OBSERVATION);
@@ -42,7 +52,15 @@ impl Load {
             }
             observations.extend_from_slice(&rows[..ports * OBSERVATION]);
         }
+        if unlike {
+            // The newest step's queue, the first feature.
+            let rows = observations.chunks_exact_mut(OBSERVATION).enumerate();
+            rows.for_each(|(row, values)| {
+                values[OBSERVATION - FEATURES] = (row % ports) as f32 / ports as f32;
+            });
+        }
         Load {
+            name,
             ports,
             codes: source.integer.network.encode(&observations),
             observations,
@@ -54,7 +72,7 @@ impl Load {
 /// shipped weights.
 pub fn run(checkpoint: Option<&Path>, budget: Duration, common: &Common) -> CliResult {
     let source = source(checkpoint)?;
-    let loads = PORTS.map(|ports| Load::new(&source, ports));
+    let loads = LOADS.map(|load| Load::new(&source, load));
     let folder = tempfile::tempdir().or_failure()?;
     let mut rows = Vec::new();
     for target in targets::all() {
@@ -65,7 +83,7 @@ pub fn run(checkpoint: Option<&Path>, budget: Duration, common: &Common) -> CliR
     common.print(
         &json!({
             "cpu": cpu,
-            "ports": PORTS,
+            "loads": loads.each_ref().map(|load| load.name),
             "targets": rows.iter().map(Row::json).collect::<Vec<Value>>(),
         }),
         &table(&cpu, &rows),
@@ -87,8 +105,8 @@ fn source(checkpoint: Option<&Path>) -> CliResult<Source> {
 /// A line of the table.
 struct Row {
     name: &'static str,
-    /// Nanoseconds for each of [`PORTS`], or why there are none.
-    figures: Result<[f64; 2], String>,
+    /// Nanoseconds for each of [`LOADS`], or why there are none.
+    figures: Result<Vec<f64>, String>,
     /// Bytes of instructions and of constants.
     bytes: Option<[usize; 2]>,
 }
@@ -111,17 +129,17 @@ impl Row {
 fn measure(
     target: &Target,
     source: &Source,
-    loads: &[Load; 2],
+    loads: &[Load],
     folder: &Path,
     budget: Duration,
 ) -> Row {
     let mut bytes = None;
     let figures = (target.prepare)(source, folder).and_then(|mut prepared| {
         bytes = prepared.bytes;
-        Ok([
-            (prepared.nanoseconds)(&loads[0], budget)?,
-            (prepared.nanoseconds)(&loads[1], budget)?,
-        ])
+        loads
+            .iter()
+            .map(|load| (prepared.nanoseconds)(load, budget))
+            .collect()
     });
     Row {
         name: target.name,
@@ -132,9 +150,16 @@ fn measure(
 
 fn table(cpu: &str, rows: &[Row]) -> String {
     let mut text = format!(
-        "{cpu}, one core; median time of a decision on recorded observations\n\n{:<28}{:>12}{:>12}{:>12}{:>12}",
-        "target", "16 ports", "96 ports", "code", "constants"
+        "{cpu}, one core; median time of a decision on recorded observations\n\n{:<28}",
+        "target"
     );
+    let columns = LOADS
+        .map(|(name, ..)| name)
+        .into_iter()
+        .chain(["code", "constants"]);
+    columns.for_each(|column| {
+        let _ = write!(text, "{column:>12}");
+    });
     for row in rows {
         let _ = write!(text, "\n{:<28}", row.name);
         match &row.figures {
