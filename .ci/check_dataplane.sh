@@ -1,24 +1,11 @@
 #!/usr/bin/env bash
 # Runs the integer exports of the shipped weights: C bit for bit, replayed control records, and the
 # BPF program in this machine's kernel: check_dataplane.sh WORK. WORK is a folder for what is made.
-set -euo pipefail
-cd "$(dirname "$0")/.."
-work=$1
-mkdir -p "$work"
+source "$(dirname "$0")/exports.sh"
 
-# .ci/run hands on how it installs packages.
-declare -F debian_packages > /dev/null || debian_packages() {
-  echo "please install $*" >&2
-  return 1
-}
-command -v gcc > /dev/null && command -v clang > /dev/null || debian_packages gcc clang libc6-dev
-
-read -r -a flags <<< "${CARGO_FLAGS:-}"
-bufgym=${CARGO_TARGET_DIR:-target}/release/bufgym
+bufgym=$target/bufgym
 cargo build --release --locked --quiet "${flags[@]}" --bin bufgym
 
-strict="-std=c99 -Wall -Wextra -Werror -pedantic"
-sanitized="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
 builds=("-O2" "$sanitized" "-O3 -march=native")
 grep -q avx2 /proc/cpuinfo && builds+=("-O3 -mavx2")
 grep -q avx512_vnni /proc/cpuinfo && builds+=("-O3 -mavx512vnni -mavx512bw -mavx512vl") ||

@@ -1,36 +1,23 @@
 #!/usr/bin/env bash
 # Exports the shipped weights and runs every form with other programs: check_export.sh WORK.
 # WORK is a folder for what is made; WORK/venv is used where there is one.
-set -euo pipefail
-cd "$(dirname "$0")/.."
-work=$1
-mkdir -p "$work"
+source "$(dirname "$0")/exports.sh"
 
-# .ci/run hands on how it installs packages.
-declare -F debian_packages > /dev/null || debian_packages() {
-  echo "please install $*" >&2
-  return 1
-}
-command -v gcc > /dev/null && command -v clang > /dev/null || debian_packages gcc clang libc6-dev
 [ -x "$work/venv/bin/pip" ] || python3 -m venv "$work/venv" || {
   debian_packages python3-venv
   python3 -m venv "$work/venv"
 }
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check numpy onnx onnxruntime safetensors
 
-# What CARGO_FLAGS says is added, so that a build with other settings can be checked.
-read -r -a flags <<< "${CARGO_FLAGS:-}"
-target=${CARGO_TARGET_DIR:-target}/release
 cargo build --release --locked --quiet "${flags[@]}" --bin bufgym --example record_observations --example random_networks
 rm -rf "$work/exported" "$work/recorded" "$work/random"
 "$target/bufgym" export --checkpoint checkpoints/ndt-fct --format all --out "$work/exported"
 "$target/examples/record_observations" "$work/recorded" 20
 "$target/examples/random_networks" "$work/random" 40
 
-strict="-std=c99 -Wall -Wextra -Werror -pedantic"
 code="-Idataplane -I$work/exported/c $work/exported/c/ndt_f32.c dataplane/check_f32.c"
 for compiler in gcc clang; do
-  for build in "-O2" "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" "-O3 -march=native"; do
+  for build in "-O2" "$sanitized" "-O3 -march=native"; do
     echo "$compiler $build"
     # shellcheck disable=SC2086 # lists of arguments
     $compiler $strict $build $code -o "$work/check_f32"

@@ -100,13 +100,5 @@ static int check_refusals(void)
 
 int main(int argc, char **argv)
 {
-    int failures = check_refusals(), k;
-
-    if (failures != 0)
-        printf("numbers of ports that there cannot be are not refused\n");
-    if (argc < 3)
-        stop(argv[0], "give a folder and numbers of ports");
-    for (k = 2; k < argc; k++)
-        failures += check_case(argv[1], strtoul(argv[k], NULL, 10));
-    return failures != 0;
+    return run_checks(argc, argv, check_refusals(), check_case);
 }

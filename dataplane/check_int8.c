@@ -10,8 +10,8 @@
 #include "ndt_int8.h"
 #include "npy.h"
 
-/* Returns the number of outputs and levels that differ. */
-static unsigned long check_case(const char *folder, unsigned long ports)
+/* Returns whether any output or level differs. */
+static int check_case(const char *folder, unsigned long ports)
 {
     static struct ndt_int8_workspace workspace;
     static int32_t output[NDT_MAX_PORTS];
@@ -47,7 +47,7 @@ static unsigned long check_case(const char *folder, unsigned long ports)
     free(codes.data);
     free(outputs.data);
     free(levels.data);
-    return differ;
+    return differ != 0;
 }
 
 /* Numbers of ports that there cannot be are refused, and nothing is written. */
@@ -71,13 +71,5 @@ static int check_refusals(void)
 
 int main(int argc, char **argv)
 {
-    int failures = check_refusals(), k;
-
-    if (failures != 0)
-        printf("numbers of ports that there cannot be are not refused\n");
-    if (argc < 3)
-        stop(argv[0], "give a folder and numbers of ports");
-    for (k = 2; k < argc; k++)
-        failures += check_case(argv[1], strtoul(argv[k], NULL, 10)) != 0;
-    return failures != 0;
+    return run_checks(argc, argv, check_refusals(), check_case);
 }

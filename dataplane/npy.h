@@ -1,5 +1,5 @@
 /*
- * Reads the arrays that the checks need from NumPy's files.
+ * Reads the arrays that the checks need from NumPy's files, and runs the checks on them.
  */
 #ifndef NPY_H
 #define NPY_H
@@ -74,6 +74,21 @@ static struct array read_named(const char *folder, const char *what, unsigned lo
     if (array.dimensions != dimensions || array.sizes[1] != ports)
         stop(name, "has another shape");
     return array;
+}
+
+/* Runs `check` on the folder and every number of ports of the command line. Returns an exit code. */
+static int run_checks(int argc, char **argv, int refusal_failures,
+    int (*check)(const char *folder, unsigned long ports))
+{
+    int failures = refusal_failures, k;
+
+    if (failures != 0)
+        printf("numbers of ports that there cannot be are not refused\n");
+    if (argc < 3)
+        stop(argv[0], "give a folder and numbers of ports");
+    for (k = 2; k < argc; k++)
+        failures += check(argv[1], strtoul(argv[k], NULL, 10));
+    return failures != 0;
 }
 
 #endif
