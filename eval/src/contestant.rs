@@ -1,22 +1,26 @@
 //! A policy that takes part in a comparison.
 
+mod error;
+
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::str::FromStr;
 
 use bufgym_env::control::{
-    ControlOptions, Controller, LowLevel, RecordError, RunOptions, run_controlled, run_recorded,
+    ControlOptions, Controller, LowLevel, RunOptions, run_controlled, run_recorded,
 };
 use bufgym_env::network::{Outcome, SimError};
 use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::{Policy as _, PolicyParseError, PolicySpec};
+use bufgym_env::switch::{Policy as _, PolicySpec};
 use bufgym_env::traffic::Trace;
 use bufgym_env::units::Time;
-use bufgym_models::checkpoint::{self, CheckpointError, Manifest, Validation};
-use bufgym_models::export::int8::{self, IntegerFile, IntegerFileError};
-use bufgym_models::export::{ExportError, IntegerActor, Source};
-use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearFileError, LinearRule};
+use bufgym_models::checkpoint::{self, Manifest, Validation};
+use bufgym_models::export::int8::{self, IntegerFile};
+use bufgym_models::export::{IntegerActor, Source};
+use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearRule};
+
+pub use error::{ContestantError, RecordingError};
 
 use crate::data::{BASELINE, Entry, Role, UNLIMITED};
 use crate::{format, record};
@@ -29,78 +33,6 @@ pub const INTEGER: &str = "ndt-int8";
 
 /// What a linear rule is called in policy strings.
 pub const LINEAR: &str = "linear";
-
-/// A text that names no policy, or a checkpoint or file that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ContestantError {
-    /// No such rule, or not with these parameters.
-    #[error(transparent)]
-    Rule(#[from] PolicyParseError),
-    /// `ndt` without a folder.
-    #[error("policy `{0}` needs a checkpoint folder, as in ndt:checkpoints/ndt-fct")]
-    NoFolder(String),
-    /// The folder holds no usable checkpoint.
-    #[error("policy `{policy}`: {source}")]
-    Checkpoint {
-        /// The policy string.
-        policy: String,
-        /// What is wrong with it.
-        source: CheckpointError,
-    },
-    /// `ndt-int8` without a folder.
-    #[error(
-        "policy `{0}` needs a checkpoint folder or one that `bufgym export --format c-int8` wrote, as in ndt-int8:checkpoints/ndt-fct"
-    )]
-    NoIntegerFolder(String),
-    /// The folder's network cannot be rounded to integers.
-    #[error("policy `{policy}`: {source}")]
-    Export {
-        /// The policy string.
-        policy: String,
-        /// Why.
-        source: ExportError,
-    },
-    /// The scenario of the training cannot be run, to see what range the activations have.
-    #[error("policy `{policy}`: {reason}")]
-    Calibration {
-        /// The policy string.
-        policy: String,
-        /// Why.
-        reason: String,
-    },
-    /// The exported integer network cannot be used.
-    #[error("policy `{policy}`: {source}")]
-    Integer {
-        /// The policy string.
-        policy: String,
-        /// What is wrong with it.
-        source: IntegerFileError,
-    },
-    /// `linear` without a file.
-    #[error(
-        "policy `{0}` needs a file, as in linear:rule.json; `bufgym tune --policy linear` writes one"
-    )]
-    NoFile(String),
-    /// The file holds no usable linear rule.
-    #[error("policy `{policy}`: {source}")]
-    Linear {
-        /// The policy string.
-        policy: String,
-        /// What is wrong with it.
-        source: LinearFileError,
-    },
-}
-
-/// Why the control of a policy was not recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordingError {
-    /// A rule decides packet by packet.
-    #[error("policy `{0}` has no control loop to record; ndt, ndt:DIR and linear:FILE have one")]
-    NoControl(String),
-    /// The run or its record failed.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-}
 
 /// A named policy, ready to run any trace.
 #[derive(Clone, Debug)]
@@ -501,64 +433,4 @@ impl fmt::Display for Contestant {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules_know_their_part() {
-        let role = |text: &str| text.parse::<Contestant>().unwrap().role();
-        assert_eq!(role("dt"), Role::Baseline);
-        assert_eq!(role("dt:alpha=1"), Role::Baseline);
-        assert_eq!(role("dt:alpha=8"), Role::Heuristic);
-        assert_eq!(role("unlimited"), Role::Reference);
-        assert_eq!(role("cs"), Role::Heuristic);
-    }
-
-    #[test]
-    fn mistakes_are_one_clear_line() {
-        let message = |text: &str| text.parse::<Contestant>().unwrap_err().to_string();
-        assert!(message("ett").contains("`edt`"), "{}", message("ett"));
-        assert!(message("ndt").contains("ndt:checkpoints/ndt-fct"));
-        assert!(message("ndt:").contains("needs a checkpoint folder"));
-        let missing = message("ndt:no/such/folder");
-        assert!(
-            missing.contains("no/such/folder") && !missing.contains('\n'),
-            "{missing}"
-        );
-        for text in ["linear", "linear:"] {
-            assert!(message(text).contains("bufgym tune --policy linear"));
-        }
-        let missing = message("linear:no/such.json");
-        assert!(
-            missing.contains("no/such.json") && !missing.contains('\n'),
-            "{missing}"
-        );
-    }
-
-    #[test]
-    fn a_linear_rule_is_learned_but_no_network() {
-        let file = LinearFile {
-            bufgym_version: String::new(),
-            low_level: "abm".parse().unwrap(),
-            rule: LinearRule::constant(0.5),
-            scenario: "ndt-16x1g".to_owned(),
-            scenario_toml: String::new(),
-            objective: "fct".to_owned(),
-            seed: 3,
-            generations: 25,
-            training: None,
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rule.json");
-        std::fs::write(&path, file.to_json()).unwrap();
-        let name = format!("linear:{}", path.display());
-        let contestant: Contestant = name.parse().unwrap();
-        assert_eq!(contestant.name(), name);
-        assert_eq!(contestant.role(), Role::Learned);
-        assert!(contestant.network().is_none());
-        assert_eq!(
-            contestant.entry().origin,
-            "linear rule tuned on ndt-16x1g for fct over abm, seed 3, 25 generations"
-        );
-    }
-}
+mod tests;

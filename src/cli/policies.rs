@@ -2,7 +2,7 @@
 
 use bufgym::env::switch::policy::{Deployment, catalogue};
 use bufgym::env::switch::{PolicyInfo, PolicySpec};
-use bufgym::eval::contestant::LINEAR;
+use bufgym::eval::contestant::{INTEGER, LINEAR};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ struct Learned {
     meaning: &'static str,
 }
 
-const LEARNED: [Learned; 2] = [
+const LEARNED: [Learned; 3] = [
     Learned {
         name: "ndt",
         summary: "per-port Dynamic Threshold whose alpha a trained network sets",
@@ -43,6 +43,16 @@ const LEARNED: [Learned; 2] = [
         parameter: "DIR",
         default: "the shipped weights",
         meaning: "checkpoint folder, as in ndt:DIR",
+    },
+    Learned {
+        name: INTEGER,
+        summary: "ndt with its network rounded to 8-bit integers, as `bufgym export` writes it",
+        rule: "as ndt; inputs, weights and activations of a byte each",
+        source: "control: NDT; rounding: Frantar et al., GPTQ, ICLR 2023",
+        switch: "as ndt, without floating point",
+        parameter: "DIR",
+        default: "the shipped weights",
+        meaning: "checkpoint folder, or one that `bufgym export --format c-int8` wrote",
     },
     Learned {
         name: LINEAR,

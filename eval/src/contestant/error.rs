@@ -1,0 +1,82 @@
+//! Why a policy string names nothing that can run, or a run cannot be recorded.
+
+use bufgym_env::control::RecordError;
+use bufgym_env::switch::PolicyParseError;
+use bufgym_models::LinearFileError;
+use bufgym_models::checkpoint::CheckpointError;
+use bufgym_models::export::ExportError;
+use bufgym_models::export::int8::IntegerFileError;
+
+/// A text that names no policy, or a checkpoint or file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ContestantError {
+    /// No such rule, or not with these parameters.
+    #[error(transparent)]
+    Rule(#[from] PolicyParseError),
+    /// `ndt` without a folder.
+    #[error("policy `{0}` needs a checkpoint folder, as in ndt:checkpoints/ndt-fct")]
+    NoFolder(String),
+    /// The folder holds no usable checkpoint.
+    #[error("policy `{policy}`: {source}")]
+    Checkpoint {
+        /// The policy string.
+        policy: String,
+        /// What is wrong with it.
+        source: CheckpointError,
+    },
+    /// `ndt-int8` without a folder.
+    #[error(
+        "policy `{0}` needs a checkpoint folder or one that `bufgym export --format c-int8` wrote, as in ndt-int8:checkpoints/ndt-fct"
+    )]
+    NoIntegerFolder(String),
+    /// The folder's network cannot be rounded to integers.
+    #[error("policy `{policy}`: {source}")]
+    Export {
+        /// The policy string.
+        policy: String,
+        /// Why.
+        source: ExportError,
+    },
+    /// The scenario of the training cannot be run, to see what range the activations have.
+    #[error("policy `{policy}`: {reason}")]
+    Calibration {
+        /// The policy string.
+        policy: String,
+        /// Why.
+        reason: String,
+    },
+    /// The exported integer network cannot be used.
+    #[error("policy `{policy}`: {source}")]
+    Integer {
+        /// The policy string.
+        policy: String,
+        /// What is wrong with it.
+        source: IntegerFileError,
+    },
+    /// `linear` without a file.
+    #[error(
+        "policy `{0}` needs a file, as in linear:rule.json; `bufgym tune --policy linear` writes one"
+    )]
+    NoFile(String),
+    /// The file holds no usable linear rule.
+    #[error("policy `{policy}`: {source}")]
+    Linear {
+        /// The policy string.
+        policy: String,
+        /// What is wrong with it.
+        source: LinearFileError,
+    },
+}
+
+/// Why the control of a policy was not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// A rule decides packet by packet.
+    #[error(
+        "policy `{0}` has no control loop to record; ndt, ndt:DIR, ndt-int8:DIR and linear:FILE have one"
+    )]
+    NoControl(String),
+    /// The run or its record failed.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
