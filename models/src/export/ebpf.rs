@@ -260,9 +260,9 @@ impl Program {
                  if (port >= NDT_MAX_PORTS)\n        return 1;\n{load}{}    return 0;\n}}\n",
                 stage.port
             );
-            let _ = write!(
+            let _ = writeln!(
                 main,
-                "{}    bpf_loop(ports, stage_{number}, 0, 0);\n",
+                "{}    bpf_loop(ports, stage_{number}, 0, 0);",
                 stage.before
             );
         }

@@ -83,7 +83,7 @@ fn means_are_exact_for_equal_ports() {
         for byte in [0u32, 1, 77, 255] {
             let mean = mean(byte * ports as u32, reciprocal(ports));
             // The reciprocal is rounded, which shows from some hundred ports on.
-            let rounding = (ports * 255 >> 17) as i32;
+            let rounding = ((ports * 255) >> 17) as i32;
             let error = mean - (byte << MEAN_FRACTION) as i32;
             assert!(error.abs() <= rounding, "{byte} at {ports} ports: {error}");
         }

@@ -25,8 +25,11 @@ pub struct Prepared {
     /// Bytes of instructions and of constants.
     pub bytes: Option<[usize; 2]>,
     /// Median nanoseconds per decision.
-    pub nanoseconds: Box<dyn FnMut(&Load, Duration) -> Result<f64, String>>,
+    pub nanoseconds: Measure,
 }
+
+/// Measures within a time, where the form does not choose its own; or says why it cannot.
+type Measure = Box<dyn FnMut(&Load, Duration) -> Result<f64, String>>;
 
 /// Every form, the reference first.
 pub fn all() -> Vec<Target> {
@@ -163,8 +166,8 @@ fn output(command: &mut Command) -> Result<String, String> {
         return Ok(text);
     }
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    let said = text.lines().chain(errors.lines()).map(str::trim);
-    let reason = said.filter(|line| !line.is_empty()).next_back();
+    let mut said = text.lines().chain(errors.lines()).map(str::trim);
+    let reason = said.rfind(|line| !line.is_empty());
     Err(format!("{program}: {}", reason.unwrap_or("failed")))
 }
 
