@@ -17,8 +17,6 @@ pub mod int8;
 pub mod network;
 pub mod onnx;
 mod pytorch;
-#[cfg(test)]
-mod samples;
 mod stages;
 
 pub use crate::windows::OBSERVATION;

@@ -2,6 +2,8 @@
 
 #[path = "exports/generated_c.rs"]
 mod generated_c;
+#[path = "exports/integer_c.rs"]
+mod integer_c;
 #[path = "exports/onnx_bytes.rs"]
 mod onnx_bytes;
 #[path = "exports/random.rs"]

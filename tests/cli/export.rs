@@ -146,6 +146,7 @@ fn an_integer_network_that_was_changed_is_refused() {
         "\"name\":\"tail\"",
         &["inputs", "queue"],
     );
+    refused("\"unit\":2", "\"unit\":3", &["ndt_int8.json", "levels"]);
     refused("{", "", &["ndt_int8.json", "bufgym export"]);
     sandbox.refused("sim --policy ndt-int8 --scenario nowhere", &["nowhere"]);
     sandbox.refused(

@@ -6,6 +6,7 @@
 
 mod render;
 
+use super::c::text::identifier;
 use super::int8::{IntegerDense, IntegerLayer, IntegerNetwork, MAX_PORTS};
 
 /// Name of the header.
@@ -27,6 +28,8 @@ pub fn render(network: &IntegerNetwork, origin: &[String]) -> [String; 2] {
 
 /// A dense layer as it lies in memory.
 struct Packed<'a> {
+    /// What its arrays are called, unlike any other layer's.
+    name: String,
     dense: &'a IntegerDense,
     /// `[groups of 4 inputs][outputs][4]`, zero where there is none.
     own: Vec<i8>,
@@ -62,7 +65,7 @@ impl<'a> Plan<'a> {
         let mut widths = vec![order.len()];
         let mut kept = 1;
         let mut last = None;
-        for layer in &network.layers {
+        for (index, layer) in network.layers.iter().enumerate() {
             match layer {
                 IntegerLayer::Convolution(conv) => {
                     let channels = conv.bias.len();
@@ -78,7 +81,7 @@ impl<'a> Plan<'a> {
                         stages.push(Stage::default());
                     }
                     let stage = stages.last_mut().expect("there is a first stage");
-                    stage.layers.push(Packed::new(dense, &order));
+                    stage.layers.push(Packed::new(index, dense, &order));
                     order = (0..dense.outputs).collect();
                     widths.push(dense.outputs);
                     last = Some(dense);
@@ -101,7 +104,7 @@ fn padded(width: usize) -> usize {
 
 impl<'a> Packed<'a> {
     /// `order[k]` is the number, in the description, of the input that lies at `k`.
-    fn new(dense: &'a IntegerDense, order: &[usize]) -> Packed<'a> {
+    fn new(index: usize, dense: &'a IntegerDense, order: &[usize]) -> Packed<'a> {
         let groups = dense.inputs.div_ceil(4);
         let outputs = padded(dense.outputs);
         let mut own = vec![0; groups * outputs * 4];
@@ -123,6 +126,7 @@ impl<'a> Packed<'a> {
             }
         }
         Packed {
+            name: format!("ndt_layer_{index}_{}", identifier(&dense.name)),
             dense,
             own,
             mean,
@@ -134,6 +138,3 @@ impl<'a> Packed<'a> {
 
 /// The most ports that the code can be compiled for.
 const PORT_LIMIT: usize = MAX_PORTS;
-
-#[cfg(test)]
-mod tests;

@@ -7,7 +7,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use super::c::text::comment;
+use super::c::text::{comment, table};
 use super::int8::{IntegerConvolution, IntegerDense, IntegerLayer, IntegerNetwork, Rescale};
 
 /// Name of the source file.
@@ -287,10 +287,6 @@ fn rescaled(rescale: &Rescale, multiplier: &str) -> String {
 }
 
 fn array<T: Display>(text: &mut String, kind: &str, name: &str, values: &[T]) {
-    let _ = writeln!(text, "NDT_TABLE {kind} {name}[{}] = {{", values.len());
-    for row in values.chunks(24) {
-        let row: Vec<String> = row.iter().map(ToString::to_string).collect();
-        let _ = writeln!(text, "    {},", row.join(", "));
-    }
-    text.push_str("};\n");
+    let declaration = format!("NDT_TABLE {kind} {name}[{}]", values.len().max(1));
+    table(text, &declaration, values);
 }

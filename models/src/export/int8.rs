@@ -220,7 +220,8 @@ impl IntegerNetwork {
             match layer {
                 IntegerLayer::Convolution(conv) => {
                     for row in &mut rows {
-                        *row = conv.forward(row, &self.inputs);
+                        let codes = std::mem::take(row);
+                        conv.forward(&codes, &self.inputs, row);
                     }
                 }
                 IntegerLayer::Dense(dense) => {
@@ -245,11 +246,10 @@ impl IntegerNetwork {
 }
 
 impl IntegerConvolution {
-    /// `[history, features]` to `[features * filters, history]`.
-    fn forward(&self, row: &[u8], inputs: &[InputCode]) -> Vec<u8> {
+    /// Appends the `[features * filters, history]` that become of `[history, features]`.
+    fn forward(&self, row: &[u8], inputs: &[InputCode], out: &mut Vec<u8>) {
         let features = inputs.len();
         let (history, half) = (row.len() / features, self.taps / 2);
-        let mut out = Vec::with_capacity(self.bias.len() * history);
         for (channel, filter) in self.weight.chunks_exact(self.taps).enumerate() {
             let feature = channel / self.filters;
             let code = |step: usize, tap: usize| {
@@ -263,7 +263,6 @@ impl IntegerConvolution {
                 out.push(self.rescale.apply(channel, sum));
             }
         }
-        out
     }
 }
 

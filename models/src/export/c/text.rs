@@ -1,6 +1,6 @@
 //! Numbers, arrays and comments in C.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use super::Network;
 use crate::checkpoint::Manifest;
@@ -47,6 +47,22 @@ pub(super) fn array(name: &str, values: &[f32]) -> String {
         values.len(),
         rows(values)
     )
+}
+
+/// An array of whole numbers; `declaration` is all that stands before the `=`. C has no empty
+/// arrays, so without values it holds a zero.
+pub(in crate::export) fn table<T: Display>(text: &mut String, declaration: &str, values: &[T]) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{declaration} = {{");
+    for row in values.chunks(24) {
+        let row: Vec<String> = row.iter().map(ToString::to_string).collect();
+        let _ = writeln!(text, "    {},", row.join(", "));
+    }
+    text.push_str(if values.is_empty() {
+        "    0,\n};\n"
+    } else {
+        "};\n"
+    });
 }
 
 /// Lines within a comment.

@@ -3,8 +3,11 @@ typedef char ndt_arithmetic_shift[(-1 >> 1) == -1 ? 1 : -1];
 
 #if defined(__GNUC__)
 #define NDT_ALIGNED __attribute__((aligned(64)))
+/* Not every network needs every helper. */
+#define NDT_HELPER __attribute__((unused)) static inline
 #else
 #define NDT_ALIGNED
+#define NDT_HELPER static inline
 #endif
 
 /* Rows that are computed together, so that every weight is loaded once for all of them. */
@@ -22,14 +25,14 @@ struct ndt_rescale {
 #define NDT_WIDE 1
 #include <immintrin.h>
 
-static inline __m512i ndt_group(const uint8_t *row, uint32_t group)
+NDT_HELPER __m512i ndt_group(const uint8_t *row, uint32_t group)
 {
     int32_t four;
     memcpy(&four, row + 4 * group, 4);
     return _mm512_set1_epi32(four);
 }
 
-static inline void ndt_rescale_16(__m512i sums, const struct ndt_rescale *rescale,
+NDT_HELPER void ndt_rescale_16(__m512i sums, const struct ndt_rescale *rescale,
                                   uint32_t output, uint8_t *y)
 {
     const __m256i narrow =
@@ -46,9 +49,10 @@ static inline void ndt_rescale_16(__m512i sums, const struct ndt_rescale *rescal
 
 #else
 #define NDT_WIDE 0
+#endif
 
-static inline uint8_t ndt_rescale_1(int32_t sum, const struct ndt_rescale *rescale,
-                                    uint32_t output)
+NDT_HELPER uint8_t ndt_rescale_1(int32_t sum, const struct ndt_rescale *rescale,
+                                 uint32_t output)
 {
     const int32_t positive = sum > 0 ? sum : 0;
     const int32_t clipped = (positive < rescale->cap ? positive : rescale->cap) >> rescale->pre;
@@ -56,5 +60,3 @@ static inline uint8_t ndt_rescale_1(int32_t sum, const struct ndt_rescale *resca
     const int32_t scaled = (clipped * rescale->multiplier[output] + half) >> rescale->post;
     return (uint8_t)(scaled < 255 ? scaled : 255);
 }
-
-#endif

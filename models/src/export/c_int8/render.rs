@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write as _};
 
 use super::{PORT_LIMIT, Packed, Plan, Stage};
-use crate::export::c::text::{comment, identifier};
+use crate::export::c::text::{comment, table};
 use crate::export::int8::{IntegerConvolution, IntegerLayer, IntegerNetwork, Rescale};
 
 const KERNELS: &str = include_str!("kernels.c");
@@ -119,19 +119,9 @@ fn intro(origin: &[String]) -> String {
 }
 
 fn array<T: Display>(text: &mut String, kind: &str, name: &str, values: &[T]) {
-    let _ = writeln!(
-        text,
-        "static const {kind} {name}[{}] NDT_ALIGNED = {{",
-        values.len().max(1)
-    );
-    for row in values.chunks(24) {
-        let row: Vec<String> = row.iter().map(ToString::to_string).collect();
-        let _ = writeln!(text, "    {},", row.join(", "));
-    }
-    if values.is_empty() {
-        text.push_str("    0,\n");
-    }
-    text.push_str("};\n");
+    let length = values.len().max(1);
+    let declaration = format!("static const {kind} {name}[{length}] NDT_ALIGNED");
+    table(text, &declaration, values);
 }
 
 fn with_zeros<T: Copy + Default>(values: &[T], length: usize) -> Vec<T> {
@@ -180,7 +170,7 @@ fn dense(text: &mut String, layer: &Packed<'_>) {
     let Some(rescale) = &layer.dense.rescale else {
         return;
     };
-    let name = format!("ndt_{}", identifier(&layer.dense.name));
+    let name = &layer.name;
     let (inputs, outputs) = (layer.dense.inputs, layer.dense.outputs);
     let mean = if layer.dense.with_mean {
         ", and as many of the mean"
@@ -289,7 +279,7 @@ fn stage_function(
         if layer.dense.rescale.is_none() {
             break;
         }
-        let name = format!("ndt_{}", identifier(&layer.dense.name));
+        let name = &layer.name;
         let start = match (index, layer.dense.with_mean) {
             (0, true) => "start".to_owned(),
             _ => format!("{name}_bias"),
@@ -345,8 +335,8 @@ fn entry(text: &mut String, plan: &Plan<'_>) {
         if number > 0 {
             let layer = &stage.layers[0];
             let name = match layer.dense.rescale {
-                Some(_) => format!("ndt_{}", identifier(&layer.dense.name)),
-                None => "ndt_last".to_owned(),
+                Some(_) => &layer.name,
+                None => "ndt_last",
             };
             let _ = writeln!(
                 text,

@@ -2,7 +2,7 @@
 
 use bufgym_env::control::{CodeHistory, ControlEnv, Controller, cell_centre};
 
-use super::{IntegerLayer, IntegerNetwork, mean, reciprocal};
+use super::{IntegerDense, IntegerLayer, IntegerNetwork, mean, mean_share, reciprocal};
 
 /// An [`IntegerNetwork`] ready to decide. One per run.
 #[derive(Clone, Debug)]
@@ -11,10 +11,18 @@ pub struct IntegerActor {
     arch: pulp::Arch,
     /// What the switch has measured, where it is the one that decides.
     history: Option<CodeHistory>,
-    /// Activations of all ports, before and after a layer, port by port.
+    buffers: Buffers,
+}
+
+/// What a forward pass writes, kept between passes.
+#[derive(Clone, Debug, Default)]
+struct Buffers {
+    /// Activations of all ports, port by port.
     rows: Vec<u8>,
+    /// Those behind the layer under way.
     next: Vec<u8>,
-    shared: Vec<i32>,
+    /// What every port's sums start from.
+    start: Vec<i32>,
     means: Vec<i32>,
     outputs: Vec<i32>,
 }
@@ -26,11 +34,7 @@ impl IntegerActor {
             network,
             arch: pulp::Arch::new(),
             history: None,
-            rows: Vec::new(),
-            next: Vec::new(),
-            shared: Vec::new(),
-            means: Vec::new(),
-            outputs: Vec::new(),
+            buffers: Buffers::default(),
         }
     }
 
@@ -45,16 +49,15 @@ impl IntegerActor {
     /// As [`IntegerNetwork::forward`].
     pub fn forward(&mut self, codes: &[u8], ports: usize) -> &[i32] {
         assert_eq!(codes.len(), ports * self.network.inputs_per_port());
-        self.rows.clear();
-        self.rows.extend_from_slice(codes);
+        self.buffers.rows.clear();
+        self.buffers.rows.extend_from_slice(codes);
         let reciprocal = reciprocal(ports);
         let arch = self.arch;
         arch.dispatch(Forward {
             actor: self,
-            ports,
             reciprocal,
         });
-        &self.outputs
+        &self.buffers.outputs
     }
 
     /// The level of every port, `[ports]`, for codes `[ports, history, features]`.
@@ -63,52 +66,62 @@ impl IntegerActor {
     /// As [`IntegerNetwork::forward`].
     pub fn levels(&mut self, codes: &[u8], ports: usize) -> impl Iterator<Item = usize> + '_ {
         self.forward(codes, ports);
-        let outputs = self.outputs.iter();
+        let outputs = self.buffers.outputs.iter();
         outputs.map(|&output| self.network.level(output))
     }
 
     #[inline(always)]
-    fn compute(&mut self, ports: usize, reciprocal: u32) {
-        for layer in &self.network.layers {
-            self.next.clear();
+    fn compute(&mut self, reciprocal: u32) {
+        let network = &self.network;
+        let inputs = network.inputs_per_port();
+        let buffers = &mut self.buffers;
+        for layer in &network.layers {
+            buffers.next.clear();
             match layer {
                 IntegerLayer::Convolution(conv) => {
-                    for row in self.rows.chunks_exact(self.network.inputs_per_port()) {
-                        self.next.extend(conv.forward(row, &self.network.inputs));
+                    for row in buffers.rows.chunks_exact(inputs) {
+                        conv.forward(row, &network.inputs, &mut buffers.next);
                     }
                 }
-                IntegerLayer::Dense(dense) => {
-                    let (width, weights) = (dense.inputs, dense.row_weights());
-                    self.shared.clone_from(&dense.bias);
-                    if dense.with_mean {
-                        self.means.clear();
-                        self.means.extend((0..width).map(|k| {
-                            let column = self.rows[k..].iter().step_by(width);
-                            mean(column.map(|&x| u32::from(x)).sum(), reciprocal)
-                        }));
-                        for (start, row) in self
-                            .shared
-                            .iter_mut()
-                            .zip(dense.weight.chunks_exact(weights))
-                        {
-                            *start += super::mean_share(&row[width..], &self.means);
-                        }
-                    }
-                    self.outputs.clear();
-                    for row in self.rows.chunks_exact(width) {
-                        let rows = dense.weight.chunks_exact(weights).zip(&self.shared);
-                        for (output, (weights, start)) in rows.enumerate() {
-                            let sum = start + dot(row, &weights[..width]);
-                            match &dense.rescale {
-                                Some(rescale) => self.next.push(rescale.apply(output, sum)),
-                                None => self.outputs.push(sum),
-                            }
-                        }
-                    }
-                    debug_assert!(self.outputs.is_empty() || self.outputs.len() == ports);
+                IntegerLayer::Dense(dense) => buffers.dense(dense, reciprocal),
+            }
+            std::mem::swap(&mut buffers.rows, &mut buffers.next);
+        }
+    }
+}
+
+impl Buffers {
+    #[inline(always)]
+    fn dense(&mut self, dense: &IntegerDense, reciprocal: u32) {
+        let (width, weights) = (dense.inputs, dense.row_weights());
+        self.start.clone_from(&dense.bias);
+        if dense.with_mean {
+            self.add_mean(dense, reciprocal);
+        }
+        self.outputs.clear();
+        for row in self.rows.chunks_exact(width) {
+            let outputs = dense.weight.chunks_exact(weights).zip(&self.start);
+            for (output, (weights, start)) in outputs.enumerate() {
+                let sum = start + dot(row, &weights[..width]);
+                match &dense.rescale {
+                    Some(rescale) => self.next.push(rescale.apply(output, sum)),
+                    None => self.outputs.push(sum),
                 }
             }
-            std::mem::swap(&mut self.rows, &mut self.next);
+        }
+    }
+
+    /// What the mean over ports adds to every port's sums.
+    #[inline(always)]
+    fn add_mean(&mut self, dense: &IntegerDense, reciprocal: u32) {
+        self.means.clear();
+        self.means.extend((0..dense.inputs).map(|k| {
+            let column = self.rows[k..].iter().step_by(dense.inputs);
+            mean(column.map(|&x| u32::from(x)).sum(), reciprocal)
+        }));
+        let rows = dense.weight.chunks_exact(dense.row_weights());
+        for (start, row) in self.start.iter_mut().zip(rows) {
+            *start += mean_share(&row[dense.inputs..], &self.means);
         }
     }
 }
@@ -122,7 +135,6 @@ fn dot(inputs: &[u8], weights: &[i8]) -> i32 {
 
 struct Forward<'a> {
     actor: &'a mut IntegerActor,
-    ports: usize,
     reciprocal: u32,
 }
 
@@ -131,7 +143,7 @@ impl pulp::NullaryFnOnce for Forward<'_> {
 
     #[inline(always)]
     fn call(self) {
-        self.actor.compute(self.ports, self.reciprocal);
+        self.actor.compute(self.reciprocal);
     }
 }
 

@@ -36,6 +36,7 @@ impl IntegerNetwork {
                     let channels = self.inputs.len() * conv.filters;
                     let fits = index == 0
                         && conv.taps % 2 == 1
+                        && (1..=conv.bias.len()).contains(&conv.filters)
                         && conv.bias.len() == channels
                         && conv.weight.len() == channels * conv.taps
                         && conv.rescale.multipliers.len() == channels;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bufgym_env::control::{FEATURE_NAMES, HISTORY, LowLevel};
+use bufgym_env::control::{ALPHAS, FEATURE_NAMES, HISTORY, INITIAL_INDEX, LowLevel};
 use serde::{Deserialize, Serialize};
 
 use super::{IntegerNetwork, IntegerNetworkError};
@@ -146,6 +146,13 @@ impl IntegerFile {
             return Err(content(format!(
                 "the network's inputs are not {HISTORY} steps of {}",
                 expected.join(", ")
+            )));
+        }
+        if (file.network.edges.len() + 1, file.network.unit) != (ALPHAS.len(), INITIAL_INDEX) {
+            return Err(content(format!(
+                "the network's levels are not the {} from alpha = {}",
+                ALPHAS.len(),
+                ALPHAS[0]
             )));
         }
         file.network

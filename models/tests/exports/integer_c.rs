@@ -1,11 +1,17 @@
+//! The integer C of random networks, bit for bit.
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rand::{RngExt as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::export::int8::IntegerNetwork;
-use crate::export::samples;
+use bufgym_models::ActorWeights;
+use bufgym_models::checkpoint::Manifest;
+use bufgym_models::export::int8::{Calibration, QuantiseError, quantise};
+use bufgym_models::export::{IntegerNetwork, Layer, Network, c_int8};
+
+use crate::random;
 
 const HARNESS: &str = r#"
 #include "ndt_int8.h"
@@ -35,9 +41,9 @@ int main(void)
 
 /// Compiles the network with the strictest warnings as errors.
 fn compile(network: &IntegerNetwork, dir: &Path, flags: &[&str]) -> std::path::PathBuf {
-    let [header, source] = super::render(network, &["a test */ of comments".to_owned()]);
-    std::fs::write(dir.join(super::HEADER), header).unwrap();
-    std::fs::write(dir.join(super::SOURCE), source).unwrap();
+    let [header, source] = c_int8::render(network, &["a test */ of comments".to_owned()]);
+    std::fs::write(dir.join(c_int8::HEADER), header).unwrap();
+    std::fs::write(dir.join(c_int8::SOURCE), source).unwrap();
     std::fs::write(dir.join("main.c"), HARNESS).unwrap();
     let program = dir.join("main");
     let output = Command::new("cc")
@@ -51,7 +57,7 @@ fn compile(network: &IntegerNetwork, dir: &Path, flags: &[&str]) -> std::path::P
             "main",
         ])
         .args(flags)
-        .args(["main.c", super::SOURCE])
+        .args(["main.c", c_int8::SOURCE])
         .current_dir(dir)
         .output()
         .expect("the C compiler that links this program runs");
@@ -121,9 +127,36 @@ fn machines() -> Vec<Vec<&'static str>> {
     machines
 }
 
+/// A network in integers, with ranges from random observations.
+fn rounded(network: &Network, seed: u64) -> Result<IntegerNetwork, QuantiseError> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let recorded: Vec<Vec<f32>> = [1, 4, 7, 16]
+        .map(|ports| random::observation(network, ports, &mut rng))
+        .to_vec();
+    let calibration = Calibration::measure(network, recorded.iter().map(Vec::as_slice));
+    quantise(network, &calibration)
+}
+
+/// Networks of random shapes that integers can express: some with a convolution, some with a mean.
+fn small_networks() -> Vec<IntegerNetwork> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(31);
+    let networks = (0..60).map(|number| random::network(number, &mut rng));
+    let networks: Vec<(Network, IntegerNetwork)> = networks
+        .filter_map(|network| Some((network.clone(), rounded(&network, 32).ok()?)))
+        .take(8)
+        .collect();
+    let with = |kind: fn(&Layer) -> bool| networks.iter().any(|(n, _)| n.layers.iter().any(kind));
+    assert_eq!(networks.len(), 8);
+    assert!(with(|layer| matches!(layer, Layer::Convolution(_))));
+    assert!(with(|layer| matches!(layer, Layer::AppendMean)));
+    networks.into_iter().map(|(_, integer)| integer).collect()
+}
+
 #[test]
 fn every_form_of_the_code_gives_the_same_bits() {
-    let network = samples::integer_actor(1);
+    let weights = ActorWeights::random(&mut Xoshiro256PlusPlus::seed_from_u64(1));
+    let network = Network::from_actor(&weights, &Manifest::new("ndt-16x1g", "", "fct", 1));
+    let network = rounded(&network, 1).unwrap();
     let cases = cases(&network, 2);
     let expected = expected(&network, &cases);
     for flags in machines() {
@@ -135,24 +168,26 @@ fn every_form_of_the_code_gives_the_same_bits() {
 
 #[test]
 fn small_networks_of_all_shapes_give_the_same_bits() {
-    for seed in 0..6 {
-        let network = samples::integer_network(seed);
-        let cases = cases(&network, 100 + seed);
-        let expected = expected(&network, &cases);
-        let machines = machines();
-        let flags = &machines[seed as usize % machines.len()];
+    let machines = machines();
+    for (number, network) in small_networks().iter().enumerate() {
+        let cases = cases(network, 100 + number as u64);
+        let flags = &machines[number % machines.len()];
         let dir = tempfile::tempdir().unwrap();
-        let program = compile(&network, dir.path(), flags);
-        assert_eq!(run(&program, &cases), expected, "network {seed}, {flags:?}");
+        let program = compile(network, dir.path(), flags);
+        assert_eq!(
+            run(&program, &cases),
+            expected(network, &cases),
+            "network {number}, {flags:?}"
+        );
     }
 }
 
 #[test]
 fn too_many_ports_and_none_are_refused() {
-    let network = samples::integer_network(3);
+    let network = &small_networks()[0];
     let dir = tempfile::tempdir().unwrap();
     let flags = ["-O1", "-fsanitize=address,undefined", "-DNDT_MAX_PORTS=8"];
-    let program = compile(&network, dir.path(), &flags);
+    let program = compile(network, dir.path(), &flags);
     let row = vec![7; network.inputs_per_port()];
     let cases = [(9, Vec::new()), (0, Vec::new()), (1, row.clone())];
     let outputs = run(&program, &cases);
