@@ -8,10 +8,10 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use bufgym::env::scenario::Scenario;
 use bufgym::eval::{Contestant, record};
+use bufgym::export::golden::Case;
 use bufgym::models::checkpoint::load_actor;
-use bufgym::models::export::golden::Case;
+use bufgym::sim::scenario::Scenario;
 
 const CHECKPOINT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoints/ndt-fct");
 const SEED: u64 = 1;

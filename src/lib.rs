@@ -5,21 +5,24 @@
 //!
 //! | module | what is in it |
 //! |---|---|
-//! | [`mod@env`] | the packet-level switch simulator, traffic, policies, the NDT control and the gym; no machine learning |
+//! | [`sim`] | the packet-level simulator: scenarios, traffic, hosts, transports, switches, policies |
+//! | [`mod@env`] | the gym: NDT's control loop, observation, reward, environments |
+//! | [`slotted`] | the discrete-time model of the theorems |
 //! | [`models`] | the permutation-equivariant actor and the critics, checkpoints of weights |
+//! | [`export`] | trained weights for dataplanes: safetensors, ONNX, C, integer C, eBPF |
 //! | [`agents`] | soft actor-critic and its replay, fixed and random agents |
 //! | [`train`] | rollout workers, learner, validation, run folders, event files |
 //! | [`credence`] | the random forest of the policy Credence: labelled arrivals, training, scores |
 //! | [`eval`] | paired evaluation on unseen traces, statistics, the report |
 //!
 //! # A packet's way through
-//! A flow of a [`Trace`](env::traffic::Trace) is sent by a window-based transport through a fair
-//! host NIC and a link to the switch, where the [`SharedBuffer`](env::switch::SharedBuffer) counts
-//! bytes and a [`Policy`](env::switch::Policy) admits or drops; ACKs come back the same way.
+//! A flow of a [`Trace`](sim::traffic::Trace) is sent by a window-based transport through a fair
+//! host NIC and a link to the switch, where the [`SharedBuffer`](sim::switch::SharedBuffer) counts
+//! bytes and a [`Policy`](sim::switch::Policy) admits or drops; ACKs come back the same way.
 //!
 //! # Simulate one trace
 //! ```
-//! use bufgym::env::{rng, scenario::Scenario, switch::PolicySpec, traffic};
+//! use bufgym::sim::{rng, scenario::Scenario, switch::PolicySpec, traffic};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut scenario = Scenario::preset("ndt-16x1g")?;
@@ -36,5 +39,8 @@ pub use bufgym_agents as agents;
 pub use bufgym_credence as credence;
 pub use bufgym_env as env;
 pub use bufgym_eval as eval;
+pub use bufgym_export as export;
 pub use bufgym_models as models;
+pub use bufgym_sim as sim;
+pub use bufgym_slotted as slotted;
 pub use bufgym_train as train;

@@ -4,11 +4,11 @@
 //! `cargo run --release -p bufgym-env --example fingerprint -- [flows.csv]`
 
 use bufgym_env::control::{Controller, RunOptions, run_controlled};
-use bufgym_env::network::Outcome;
-use bufgym_env::rng::{Split, trace_seed};
-use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::PolicySpec;
-use bufgym_env::traffic::{Trace, generate};
+use bufgym_sim::network::Outcome;
+use bufgym_sim::rng::{Split, trace_seed};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::{Trace, generate};
 
 type Failure = Box<dyn std::error::Error>;
 

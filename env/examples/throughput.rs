@@ -6,10 +6,10 @@
 use std::time::{Duration, Instant};
 
 use bufgym_env::control::{ControlEnv, ControlOptions, Pause};
-use bufgym_env::rng::{Split, trace_seed};
-use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::PolicySpec;
-use bufgym_env::traffic::{Trace, generate};
+use bufgym_sim::rng::{Split, trace_seed};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::{Trace, generate};
 
 type Failure = Box<dyn std::error::Error>;
 

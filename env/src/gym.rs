@@ -38,8 +38,8 @@ mod testing;
 
 use serde::{Deserialize, Serialize};
 
-use crate::network::SimError;
-use crate::units::Time;
+use bufgym_sim::network::SimError;
+use bufgym_sim::units::Time;
 
 pub use autoreset::{Autoreset, AutoresetMode, AutoresetSnapshot, AutoresetStep};
 pub use buffer_env::{BufferEnv, BufferEnvOptions, EnvSnapshot, EpisodeSnapshot};

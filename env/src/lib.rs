@@ -1,13 +1,11 @@
-//! Packet-level simulator of a shared-memory switch, exposed as a vectorised
-//! reinforcement-learning environment.
+//! The gym: a simulated shared-memory switch under NDT's two-level control, exposed as a vectorised,
+//! Gymnasium-style environment.
+//!
+//! - [`control`]: the control loop: when a decision is due, what the policy sees, what it sets, what
+//!   it earns.
+//! - [`gym`]: environments, wrappers, the registry and the checker.
+//!
+//! The simulator itself is the crate [`bufgym_sim`].
 
 pub mod control;
 pub mod gym;
-pub mod network;
-pub mod rng;
-pub mod scenario;
-pub mod slotted;
-pub mod switch;
-pub mod traffic;
-pub mod transport;
-pub mod units;

@@ -8,17 +8,17 @@ use std::path::Path;
 use std::str::FromStr;
 
 use bufgym_env::control::{
-    ControlOptions, Controller, LowLevel, RunOptions, run_controlled, run_recorded,
+    BasePolicy, ControlOptions, Controller, RunOptions, run_controlled, run_recorded,
 };
-use bufgym_env::network::{Outcome, SimError};
-use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::{Policy as _, PolicySpec};
-use bufgym_env::traffic::Trace;
-use bufgym_env::units::Time;
+use bufgym_export::int8::{self, IntegerFile};
+use bufgym_export::{IntegerActor, Source};
 use bufgym_models::checkpoint::{self, Manifest, Validation};
-use bufgym_models::export::int8::{self, IntegerFile};
-use bufgym_models::export::{IntegerActor, Source};
 use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearRule};
+use bufgym_sim::network::{Outcome, SimError};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::{Policy as _, PolicySpec};
+use bufgym_sim::traffic::Trace;
+use bufgym_sim::units::Time;
 
 pub use error::{ContestantError, RecordingError};
 
@@ -47,7 +47,7 @@ enum Kind {
     Tuned(PolicySpec),
     Learned {
         decider: Decider,
-        low_level: LowLevel,
+        low_level: BasePolicy,
         origin: String,
     },
 }
@@ -93,7 +93,7 @@ impl Contestant {
     pub fn learned(name: &str, actor: FastActor, origin: &str) -> Contestant {
         let kind = Kind::Learned {
             decider: Decider::Network(Box::new(actor)),
-            low_level: LowLevel::default(),
+            low_level: BasePolicy::default(),
             origin: origin.to_string(),
         };
         Contestant {
@@ -167,7 +167,7 @@ impl Contestant {
 
     /// The same learned policy over another heuristic; rules stay what they are.
     #[must_use]
-    pub fn over(mut self, heuristic: LowLevel) -> Contestant {
+    pub fn over(mut self, heuristic: BasePolicy) -> Contestant {
         if let Kind::Learned { low_level, .. } = &mut self.kind {
             *low_level = heuristic;
         }
@@ -249,7 +249,7 @@ impl Contestant {
     }
 
     /// The network of a learned policy that has one, and the heuristic that it steers.
-    pub fn network(&self) -> Option<(&FastActor, LowLevel)> {
+    pub fn network(&self) -> Option<(&FastActor, BasePolicy)> {
         match &self.kind {
             Kind::Learned {
                 decider: Decider::Network(actor),
@@ -262,7 +262,7 @@ impl Contestant {
 
     /// What decides about α in a learned policy, for a run of its own, and the heuristic that it
     /// steers.
-    pub fn controller(&self) -> Option<(Box<dyn Controller>, LowLevel)> {
+    pub fn controller(&self) -> Option<(Box<dyn Controller>, BasePolicy)> {
         match &self.kind {
             Kind::Learned {
                 decider, low_level, ..
@@ -351,7 +351,7 @@ impl Contestant {
     }
 }
 
-fn run_options(low_level: &LowLevel, timeline: Option<Time>) -> RunOptions {
+fn run_options(low_level: &BasePolicy, timeline: Option<Time>) -> RunOptions {
     RunOptions {
         timeline,
         control: ControlOptions {
@@ -389,7 +389,7 @@ fn linear_origin(file: &LinearFile) -> String {
 }
 
 /// The heuristic below, where it is not Dynamic Threshold.
-fn over(low_level: &LowLevel) -> String {
+fn over(low_level: &BasePolicy) -> String {
     match low_level {
         dt if dt.is_default() => String::new(),
         other => format!(" over {other}"),

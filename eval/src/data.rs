@@ -1,6 +1,6 @@
 //! What an evaluation holds: the contents of `report.json`.
 
-use bufgym_env::scenario::{Scenario, Traffic};
+use bufgym_sim::scenario::{Scenario, Traffic};
 use serde::{Deserialize, Serialize};
 
 use crate::format;

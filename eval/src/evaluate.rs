@@ -4,10 +4,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use bufgym_env::network::{Outcome, SimError};
-use bufgym_env::rng::{self, Split};
-use bufgym_env::scenario::{Scenario, ScenarioError};
-use bufgym_env::traffic::{self, Trace};
+use bufgym_sim::network::{Outcome, SimError};
+use bufgym_sim::rng::{self, Split};
+use bufgym_sim::scenario::{Scenario, ScenarioError};
+use bufgym_sim::traffic::{self, Trace};
 use rayon::prelude::*;
 
 use crate::contestant::Contestant;

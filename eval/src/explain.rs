@@ -21,12 +21,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use bufgym_env::control::LowLevel;
-use bufgym_env::network::SimError;
-use bufgym_env::rng::{self, Split};
-use bufgym_env::scenario::{Scenario, ScenarioError};
-use bufgym_env::switch::PolicySpec;
+use bufgym_env::control::BasePolicy;
 use bufgym_models::FastActor;
+use bufgym_sim::network::SimError;
+use bufgym_sim::rng::{self, Split};
+use bufgym_sim::scenario::{Scenario, ScenarioError};
+use bufgym_sim::switch::PolicySpec;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -199,7 +199,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
 struct Study<'a> {
     name: &'a str,
     actor: &'a FastActor,
-    low_level: LowLevel,
+    low_level: BasePolicy,
     seed: u64,
     done: AtomicUsize,
     total: usize,

@@ -5,7 +5,7 @@ mod measures;
 mod ports;
 
 use bufgym_env::control::Objective;
-use bufgym_env::network::Outcome;
+use bufgym_sim::network::Outcome;
 
 use crate::stats::{self, Interval, Tally};
 

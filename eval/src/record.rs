@@ -2,10 +2,10 @@
 //! and calibrated with.
 
 use bufgym_env::control::{ControlEnv, ControlOptions, Pause};
-use bufgym_env::network::SimError;
-use bufgym_env::rng::Split;
-use bufgym_env::scenario::Scenario;
-use bufgym_models::export::Recording;
+use bufgym_export::Recording;
+use bufgym_sim::network::SimError;
+use bufgym_sim::rng::Split;
+use bufgym_sim::scenario::Scenario;
 use rayon::prelude::*;
 
 use crate::contestant::Contestant;
@@ -47,7 +47,7 @@ pub fn for_export(scenario: &Scenario, contestant: &Contestant) -> Result<Record
 /// When the contestant is no learned policy, does not fit the scenario, or decides nothing.
 ///
 /// ```
-/// use bufgym_env::scenario::Scenario;
+/// use bufgym_sim::scenario::Scenario;
 /// use bufgym_eval::{Contestant, record::record};
 /// use bufgym_models::LinearRule;
 /// # use bufgym_models::LinearFile;
@@ -118,10 +118,10 @@ fn run(
 #[cfg(test)]
 mod tests {
     use bufgym_env::control::cell_centre;
-    use bufgym_env::rng;
+    use bufgym_export::OBSERVATION;
     use bufgym_models::checkpoint::Manifest;
-    use bufgym_models::export::OBSERVATION;
     use bufgym_models::{ActorWeights, FastActor};
+    use bufgym_sim::rng;
 
     use super::*;
 

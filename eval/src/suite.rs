@@ -3,7 +3,7 @@
 
 mod page;
 
-use bufgym_env::scenario::{Scenario, ScenarioError};
+use bufgym_sim::scenario::{Scenario, ScenarioError};
 use serde::{Deserialize, Serialize};
 
 use crate::contestant::Contestant;

@@ -13,10 +13,10 @@ mod store;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use bufgym_env::network::SimError;
-use bufgym_env::rng::Split;
-use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::PolicySpec;
+use bufgym_sim::network::SimError;
+use bufgym_sim::rng::Split;
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
 use rayon::prelude::*;
 use serde::Serialize;
 

@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
-use bufgym_env::network::TimelineRow;
-use bufgym_env::scenario::Scenario;
-use bufgym_env::units::Time;
+use bufgym_sim::network::TimelineRow;
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::units::Time;
 use rayon::prelude::*;
 
 use crate::contestant::Contestant;

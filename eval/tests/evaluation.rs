@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use bufgym_env::rng::{self, Split};
-use bufgym_env::scenario::{RangeU32, Scenario};
 use bufgym_eval::data::{Evaluation, Role, Timing};
 use bufgym_eval::evaluate::{self, EvalConfig, EvalError, Progress, evaluate};
 use bufgym_eval::{Contestant, output, table, verdict};
 use bufgym_models::checkpoint::{Manifest, save_actor};
 use bufgym_models::{ActorWeights, FastActor};
+use bufgym_sim::rng::{self, Split};
+use bufgym_sim::scenario::{RangeU32, Scenario};
 
 /// Traffic that fits a test and still drops: many senders to few ports, a small buffer.
 fn scenario() -> Scenario {

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use bufgym_env::rng;
-use bufgym_env::scenario::{RangeU32, Scenario};
 use bufgym_eval::Contestant;
 use bufgym_eval::data::Timing;
 use bufgym_eval::explain::{
     ExplainConfig, ExplainError, Explanation, Factor, Inference, explain, findings, write,
 };
 use bufgym_models::{ActorWeights, FastActor};
+use bufgym_sim::rng;
+use bufgym_sim::scenario::{RangeU32, Scenario};
 
 fn config(traces: u64) -> ExplainConfig {
     let actor = FastActor::new(&ActorWeights::random(&mut rng::stream(1, "test actor", 0)));

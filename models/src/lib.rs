@@ -6,7 +6,6 @@
 //! - [`FastActor`]: the actor's forward pass in plain Rust, for rollouts and evaluation.
 //! - [`LinearRule`]: twelve weights in the network's place.
 //! - [`checkpoint`]: the form in which a trained actor is shipped.
-//! - [`export`]: the forms in which it leaves for dataplanes.
 //!
 //! Shapes are written `[batch, ports, ..]`; a `row` is one port of one sample.
 
@@ -14,7 +13,6 @@ pub mod actor;
 pub mod chances;
 pub mod checkpoint;
 pub mod critic;
-pub mod export;
 pub mod fast;
 pub mod files;
 pub mod layers;

@@ -65,11 +65,16 @@ pub const TENSORS: [(&str, &[usize]); 14] = [
 ];
 
 /// Indices into [`TENSORS`].
-pub(crate) mod tensor {
+pub mod tensor {
+    /// The convolution's weight; its bias follows, as everywhere.
     pub const CONV: usize = 0;
+    /// The weight of the embedding.
     pub const EMBED: usize = 2;
+    /// The weight of the layer that mixes a port's embedding with the mean over ports.
     pub const MIX: usize = 4;
+    /// The weights of the head for the mean.
     pub const MEAN: [usize; 2] = [6, 8];
+    /// The weights of the head for the logarithm of the standard deviation.
     pub const LOG_STD: [usize; 2] = [10, 12];
 }
 
@@ -113,8 +118,11 @@ impl ActorWeights {
         &self.tensors
     }
 
-    /// Weight and bias of the layer whose weight has this index.
-    pub(crate) fn layer(&self, index: usize) -> (&[f32], &[f32]) {
+    /// Weight and bias of the layer whose weight has this index, one of [`tensor`].
+    ///
+    /// # Panics
+    /// When there is no such tensor, or none behind it.
+    pub fn layer(&self, index: usize) -> (&[f32], &[f32]) {
         (&self.tensors[index], &self.tensors[index + 1])
     }
 
@@ -125,7 +133,10 @@ impl ActorWeights {
 }
 
 /// `[outputs, inputs]`, PyTorch's layout of a linear layer, to Burn's `[inputs, outputs]`.
-pub(crate) fn transpose(weight: &[f32], outputs: usize) -> Vec<f32> {
+///
+/// # Panics
+/// When `outputs` is zero.
+pub fn transpose(weight: &[f32], outputs: usize) -> Vec<f32> {
     let inputs = weight.len() / outputs;
     let mut transposed = vec![0.0; weight.len()];
     for output in 0..outputs {

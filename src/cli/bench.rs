@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::Common;
 use super::error::{CliResult, ResultExt as _};
 use super::scenario::ScenarioArgs;
-use bufgym::env::scenario::Scenario;
+use bufgym::sim::scenario::Scenario;
 use simulate::Load;
 
 /// Measure simulator, environments, learner and inference

@@ -5,7 +5,7 @@ mod sweep;
 mod train;
 
 use bufgym::credence::{Data, Settings, TrainError, record};
-use bufgym::env::scenario::Scenario;
+use bufgym::sim::scenario::Scenario;
 use clap::{Args, Subcommand};
 
 use super::Common;

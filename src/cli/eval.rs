@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use bufgym::env::network::SimError;
-use bufgym::env::scenario::Scenario;
 use bufgym::eval::{self, Contestant, EvalConfig, EvalError};
+use bufgym::sim::network::SimError;
+use bufgym::sim::scenario::Scenario;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;

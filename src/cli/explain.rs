@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use bufgym::env::network::SimError;
 use bufgym::eval::explain::{self, ExplainConfig, ExplainError, TRACES};
 use bufgym::eval::{Contestant, EvalError};
+use bufgym::sim::network::SimError;
 use clap::Args;
 use serde_json::json;
 

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use bufgym::env::network::SimError;
-use bufgym::env::scenario::Scenario;
 use bufgym::eval::record::{self, RecordError};
 use bufgym::eval::{Contestant, EvalError};
+use bufgym::export::{self, File, Format, Source, UnknownFormat, golden};
 use bufgym::models::checkpoint::{MANIFEST_FILE, Manifest};
-use bufgym::models::export::{self, File, Format, Source, UnknownFormat, golden};
 use bufgym::models::files::sha256;
+use bufgym::sim::network::SimError;
+use bufgym::sim::scenario::Scenario;
 use clap::Args;
 use serde_json::json;
 

@@ -1,8 +1,8 @@
 //! `bufgym policies`: every policy with its rule, parameters, defaults and source.
 
-use bufgym::env::switch::policy::{Deployment, catalogue};
-use bufgym::env::switch::{PolicyInfo, PolicySpec};
 use bufgym::eval::contestant::{INTEGER, LINEAR};
+use bufgym::sim::switch::policy::{Deployment, catalogue};
+use bufgym::sim::switch::{PolicyInfo, PolicySpec};
 use clap::Args;
 use serde_json::{Value, json};
 

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use bufgym::env::scenario::Scenario;
 use bufgym::eval::Contestant;
 use bufgym::eval::contestant::{INTEGER, LINEAR};
 use bufgym::models::checkpoint::{self, Manifest};
 use bufgym::models::{ActorWeights, LinearFile};
+use bufgym::sim::scenario::Scenario;
 
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::tune;

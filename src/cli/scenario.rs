@@ -1,8 +1,8 @@
 //! The options that choose a scenario, shared by several subcommands.
 
-use bufgym::env::rng::{Split, trace_seed};
-use bufgym::env::scenario::{DEFAULT_PRESET, Scenario};
-use bufgym::env::traffic::{self, Trace};
+use bufgym::sim::rng::{Split, trace_seed};
+use bufgym::sim::scenario::{DEFAULT_PRESET, Scenario};
+use bufgym::sim::traffic::{self, Trace};
 use clap::Args;
 
 use super::error::{CliError, CliResult, ResultExt as _};

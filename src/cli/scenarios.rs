@@ -1,6 +1,6 @@
 //! `bufgym scenarios`: the presets, or one of them as TOML.
 
-use bufgym::env::scenario::Scenario;
+use bufgym::sim::scenario::Scenario;
 use clap::Args;
 use serde_json::json;
 

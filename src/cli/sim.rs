@@ -5,13 +5,13 @@ mod files;
 use std::path::{Path, PathBuf};
 
 use bufgym::env::control::RecordError;
-use bufgym::env::network::{FlowRecord, Outcome, Summary};
-use bufgym::env::scenario::Scenario;
-use bufgym::env::traffic::Trace;
-use bufgym::env::units::Time;
 use bufgym::eval::Contestant;
 use bufgym::eval::contestant::RecordingError;
 use bufgym::eval::data::Role;
+use bufgym::sim::network::{FlowRecord, Outcome, Summary};
+use bufgym::sim::scenario::Scenario;
+use bufgym::sim::traffic::Trace;
+use bufgym::sim::units::Time;
 use clap::Args;
 use serde_json::{Value, json};
 

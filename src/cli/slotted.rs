@@ -5,7 +5,7 @@ mod sweep;
 
 use std::path::PathBuf;
 
-use bufgym::env::slotted::{
+use bufgym::slotted::{
     Arrivals, Generator, GeneratorOptions, Order, Outcome, PolicySpec, SlottedError, Switch,
 };
 use clap::Args;

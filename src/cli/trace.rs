@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bufgym::env::traffic::{Capture, CaptureOptions, Trace};
+use bufgym::sim::traffic::{Capture, CaptureOptions, Trace};
 use clap::Args;
 use serde_json::{Value, json};
 

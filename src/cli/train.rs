@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bufgym::env::control::{LowLevel, Objective};
+use bufgym::env::control::{BasePolicy, Objective};
 use bufgym::eval;
 use bufgym::train::{
     self, Budget, Controls, Expected, ResumeOptions, Status, TrainConfig, TrainError, TrainSummary,
@@ -36,7 +36,7 @@ pub struct TrainArgs {
     objective: Option<String>,
     /// The heuristic whose α is learned: dt (as in the paper), edt, tdt, fab, ib, abm, occamy [default: fab with 10 kB a flow and burst]
     #[arg(long, value_name = "POLICY")]
-    low_level: Option<LowLevel>,
+    low_level: Option<BasePolicy>,
     /// Preset or TOML file [default: ndt-16x1g]
     #[arg(long, value_name = "NAME|FILE.toml")]
     scenario: Option<String>,
@@ -274,7 +274,7 @@ mod tests {
         };
         assert_eq!(run_name(&over_abm), "fct-abm-ndt-16x1g-4");
         let as_in_the_paper = TrainConfig {
-            low_level: LowLevel::dt(),
+            low_level: BasePolicy::dt(),
             ..config.clone()
         };
         assert_eq!(run_name(&as_in_the_paper), "fct-dt-ndt-16x1g-4");

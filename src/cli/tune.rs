@@ -5,13 +5,13 @@ mod linear;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bufgym::env::control::{LowLevel, Objective};
-use bufgym::env::scenario::Scenario;
-use bufgym::env::switch::PolicySpec;
+use bufgym::env::control::{BasePolicy, Objective};
 use bufgym::eval::contestant::LINEAR;
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::{self, Candidate, Stored, TuneConfig, Tuning};
 use bufgym::eval::{Contestant, EvalError};
+use bufgym::sim::scenario::Scenario;
+use bufgym::sim::switch::PolicySpec;
 use clap::Args;
 use serde_json::json;
 
@@ -55,7 +55,7 @@ pub struct TuneArgs {
     traces: u64,
     /// Of `linear`: the heuristic whose alpha is set: dt, edt, tdt, fab, ib, abm, occamy [default: that of `bufgym train`]
     #[arg(long, value_name = "POLICY")]
-    low_level: Option<LowLevel>,
+    low_level: Option<BasePolicy>,
     /// Of `linear`: length of the search; --traces are then those that choose the result
     /// [default: 25]
     #[arg(long, value_name = "N", allow_negative_numbers = true,

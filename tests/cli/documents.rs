@@ -1,6 +1,6 @@
 //! What the documents say of the program is complete.
 
-use bufgym::env::switch::policy::catalogue;
+use bufgym::sim::switch::policy::catalogue;
 
 #[test]
 fn every_policy_and_parameter_is_in_the_table_of_policies() {

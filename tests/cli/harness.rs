@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use bufgym::env::rng;
-use bufgym::env::scenario::Scenario;
 use bufgym::models::ActorWeights;
 use bufgym::models::checkpoint::{self, Manifest};
+use bufgym::sim::rng;
+use bufgym::sim::scenario::Scenario;
 
 /// An empty folder that is the working directory of every run in it.
 pub struct Sandbox {

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bufgym_agents::SacConfig;
-use bufgym_env::control::{LowLevel, Objective, RewardBaseline};
-use bufgym_env::scenario::Scenario;
+use bufgym_env::control::{BasePolicy, Objective, RewardBaseline};
+use bufgym_sim::scenario::Scenario;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -46,7 +46,7 @@ pub struct TrainConfig {
     pub objective: Objective,
     /// The heuristic whose α the agent sets: FAB with a little room for the first packets of flows
     /// and bursts; `dt` is the paper's.
-    pub low_level: LowLevel,
+    pub low_level: BasePolicy,
     /// Seed of everything random: traces, weights, exploration, batches.
     pub seed: u64,
     /// When the training ends.
@@ -88,7 +88,7 @@ impl Default for TrainConfig {
 const LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=100";
 
 /// [`LOW_LEVEL`], parsed.
-pub(crate) fn low_level() -> LowLevel {
+pub(crate) fn low_level() -> BasePolicy {
     LOW_LEVEL.parse().unwrap_or_default()
 }
 

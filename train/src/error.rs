@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use bufgym_agents::{ReplayError, SacError};
 use bufgym_env::gym::EnvError;
-use bufgym_env::network::SimError;
-use bufgym_env::scenario::ScenarioError;
 use bufgym_eval::{ContestantError, EvalError};
 use bufgym_models::checkpoint::CheckpointError;
+use bufgym_sim::network::SimError;
+use bufgym_sim::scenario::ScenarioError;
 
 /// An error of this crate. Its text is one line that says what is wrong, where, and what to do.
 #[derive(Debug, thiserror::Error)]

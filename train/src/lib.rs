@@ -47,13 +47,13 @@ mod validation;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bufgym_env::control::{LowLevel, Objective};
-use bufgym_env::network::SimError;
-use bufgym_env::rng::{Split, trace_seed};
-use bufgym_env::scenario::Scenario;
-use bufgym_env::traffic::generate;
+use bufgym_env::control::{BasePolicy, Objective};
 use bufgym_eval::evaluate::NumberedTrace;
 use bufgym_eval::{Contestant, EvalConfig, Evaluation, evaluate_traces};
+use bufgym_sim::network::SimError;
+use bufgym_sim::rng::{Split, trace_seed};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::traffic::generate;
 use serde::Serialize;
 
 pub use config::{
@@ -138,7 +138,7 @@ pub struct Expected {
     /// The objective.
     pub objective: Option<Objective>,
     /// The heuristic below.
-    pub low_level: Option<LowLevel>,
+    pub low_level: Option<BasePolicy>,
     /// The number of workers.
     pub workers: Option<usize>,
     /// The seed.

@@ -9,15 +9,15 @@
 use std::time::Instant;
 
 use bufgym_agents::Evolution;
-use bufgym_env::control::{LowLevel, Objective, cell_centre};
-use bufgym_env::network::SimError;
-use bufgym_env::rng::{self, Split};
-use bufgym_env::scenario::Scenario;
+use bufgym_env::control::{BasePolicy, Objective, cell_centre};
 use bufgym_eval::metric::Metric;
 use bufgym_eval::tune;
 use bufgym_models::checkpoint::Validation;
 use bufgym_models::linear::LINEAR;
 use bufgym_models::{LinearFile, LinearRule};
+use bufgym_sim::network::SimError;
+use bufgym_sim::rng::{self, Split};
+use bufgym_sim::scenario::Scenario;
 use serde::Serialize;
 
 use crate::TrainError;
@@ -56,7 +56,7 @@ pub struct LinearConfig {
     /// What the rule is judged by: its [metric](Metric::of).
     pub objective: Objective,
     /// The heuristic whose α the rule sets.
-    pub low_level: LowLevel,
+    pub low_level: BasePolicy,
     /// Seed of the traces and of the search.
     pub seed: u64,
     /// Training traces that choose between the means, at least 1. They are those that the

@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use bufgym_env::control::{ControlOptions, Controller, LowLevel, RunOptions, run_controlled};
-use bufgym_env::network::SimError;
-use bufgym_env::rng::{Split, trace_seed};
-use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::PolicySpec;
-use bufgym_env::traffic::{Trace, generate};
+use bufgym_env::control::{BasePolicy, ControlOptions, Controller, RunOptions, run_controlled};
 use bufgym_eval::metric::{Comparison, IsolatedPorts, Metric, Sample, compare};
+use bufgym_sim::network::SimError;
+use bufgym_sim::rng::{Split, trace_seed};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::{Trace, generate};
 use rayon::prelude::*;
 
 /// Traces of one split, each with DT's (α = 1) result by the metric.
@@ -76,7 +76,7 @@ impl Panel {
     pub fn run<C: Controller + Clone + Sync>(
         &self,
         controllers: &[C],
-        low_level: &LowLevel,
+        low_level: &BasePolicy,
     ) -> Result<(Vec<Vec<Sample>>, Duration), SimError> {
         let options = RunOptions {
             control: ControlOptions {

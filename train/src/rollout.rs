@@ -8,9 +8,9 @@ use bufgym_env::gym::{
     Autoreset, AutoresetMode, AutoresetSnapshot, AutoresetStep, BufferEnv, BufferEnvOptions,
     EnvError, EnvSnapshot, EpisodeStats, ResetOptions, TraceSequence,
 };
-use bufgym_env::rng::{Split, stream, uniform};
 use bufgym_models::FastActor;
 use bufgym_models::chances::{Chances, UNIFORM};
+use bufgym_sim::rng::{Split, stream, uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use bufgym_agents::{Batch, Replay, Sac, UpdateMetrics};
 use bufgym_env::gym::EnvError;
-use bufgym_env::network::SimError;
-use bufgym_env::rng::stream;
 use bufgym_models::checkpoint::{Manifest, save_actor};
 use bufgym_models::{ActorWeights, Device, FastActor, cpu};
+use bufgym_sim::network::SimError;
+use bufgym_sim::rng::stream;
 use rand::Rng as _;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use bufgym_env::control::{LowLevel, Objective};
-use bufgym_env::network::SimError;
-use bufgym_env::rng::Split;
-use bufgym_env::scenario::Scenario;
+use bufgym_env::control::{BasePolicy, Objective};
 use bufgym_eval::metric::Metric;
 use bufgym_models::{FastActor, checkpoint};
+use bufgym_sim::network::SimError;
+use bufgym_sim::rng::Split;
+use bufgym_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
 use crate::ValidationConfig;
@@ -37,7 +37,7 @@ pub struct ValidationResult {
 /// The fixed traces, and the heuristic below the actors.
 pub(crate) struct Validator {
     panel: Panel,
-    low_level: LowLevel,
+    low_level: BasePolicy,
 }
 
 impl Validator {
@@ -45,7 +45,7 @@ impl Validator {
     pub(crate) fn new(
         scenario: &Scenario,
         objective: &Objective,
-        low_level: &LowLevel,
+        low_level: &BasePolicy,
         config: &ValidationConfig,
     ) -> Result<Self, SimError> {
         let metric = Metric::of(objective);

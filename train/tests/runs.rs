@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufgym_env::scenario::Scenario;
 use bufgym_models::checkpoint::load_actor;
+use bufgym_sim::scenario::Scenario;
 use bufgym_train::{
     Budget, Controls, Expected, ResumeOptions, Status, TrainConfig, TrainError, TrainSummary,
     resume, train,

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use super::{ControlEnv, FEATURES, HISTORY, INITIAL_INDEX, LOG_RANGE};
-use crate::scenario::Scenario;
+use bufgym_sim::scenario::Scenario;
 
 /// The largest code, which stands for 1.
 const LARGEST: u8 = 255;

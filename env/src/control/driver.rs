@@ -12,12 +12,14 @@ use reward::RewardScale;
 use super::ideal::{Arrivals, IdealRun, Outlook};
 use super::observation::log_scaled;
 use super::privileged::{self, Foresight, Scale};
-use super::{CodeUnits, LowLevel, Objective, Observation, TriggerMode, action_index, cell_centre};
-use crate::network::{self, Outcome, SimError, Simulator};
-use crate::scenario::Scenario;
-use crate::switch::policy::{NeuralDynamicThreshold, TriggerCause};
-use crate::traffic::Trace;
-use crate::units::Time;
+use super::{
+    BasePolicy, CodeUnits, Objective, Observation, TriggerMode, action_index, cell_centre,
+};
+use bufgym_sim::network::{self, Outcome, SimError, Simulator};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::policy::{NeuralDynamicThreshold, TriggerCause};
+use bufgym_sim::traffic::Trace;
+use bufgym_sim::units::Time;
 
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +48,7 @@ pub struct ControlOptions {
     /// must be well above that.
     pub tau_s: f64,
     /// What the decisions set the α of.
-    pub low_level: LowLevel,
+    pub low_level: BasePolicy,
     /// When decisions are due.
     pub trigger: TriggerMode,
     /// What the reward is counted from.
@@ -71,7 +73,7 @@ impl Default for ControlOptions {
         ControlOptions {
             objective: Objective::FCT,
             tau_s: 1.0,
-            low_level: LowLevel::dt(),
+            low_level: BasePolicy::dt(),
             trigger: TriggerMode::CumulativeEvent,
             baseline: RewardBaseline::Zero,
             horizon_s: None,

@@ -1,11 +1,11 @@
 //! The same trace with a buffer that never fills: what no policy has a hand in.
 
 use super::{FlowMeter, PortTotals};
-use crate::network::{FlowView, SimError};
-use crate::scenario::Scenario;
-use crate::switch::PolicySpec;
-use crate::traffic::Trace;
-use crate::units::Time;
+use bufgym_sim::network::{FlowView, SimError};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::Trace;
+use bufgym_sim::units::Time;
 
 /// Starts and completions of a trace's flows where nothing is ever dropped, followed in step with
 /// the run that is controlled.
@@ -216,8 +216,8 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Split, trace_seed};
-    use crate::traffic::{FlowSpec, generate};
+    use bufgym_sim::rng::{Split, trace_seed};
+    use bufgym_sim::traffic::{FlowSpec, generate};
 
     #[test]
     fn the_areas_add_up_to_the_flow_times_without_drops() {

@@ -6,9 +6,9 @@
 
 use super::ideal::{Arrivals, IdealRun, Lag};
 use super::observation::log_scaled;
-use crate::network::{FlowView, Simulator};
-use crate::switch::Policy;
-use crate::units::Time;
+use bufgym_sim::network::{FlowView, Simulator};
+use bufgym_sim::switch::Policy;
+use bufgym_sim::units::Time;
 
 /// The first of the privileged features: the state of the senders and the buffer. The rest tell
 /// what is yet to come.

@@ -6,8 +6,8 @@ use super::TraceSequence;
 use super::{Env, EnvError, EpisodeStats, Info, Reset, ResetOptions, Resumable, Space, Step};
 use crate::control::{ControlEnv, ControlOptions, Pause};
 use crate::control::{FEATURES, HISTORY, PRIVILEGED, action_index, cell_centre};
-use crate::scenario::Scenario;
-use crate::traffic::generate;
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::traffic::generate;
 
 /// Traces without a decision that one reset passes over before it gives up.
 const MAX_SKIPPED: u64 = 1_000;

@@ -20,7 +20,7 @@
 use std::fmt;
 
 use super::{Env, EnvError, Info, ResetOptions, Space};
-use crate::rng::stream;
+use bufgym_sim::rng::stream;
 
 mod determinism;
 mod order;

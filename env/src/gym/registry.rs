@@ -3,7 +3,7 @@
 use super::{AutoresetMode, BufferEnv, BufferEnvOptions, EnvError, TraceSequence};
 use super::{VectorEnv, VectorError};
 use crate::control::ControlOptions;
-use crate::scenario::{Scenario, ScenarioError};
+use bufgym_sim::scenario::{Scenario, ScenarioError};
 
 /// A registered environment.
 #[derive(Clone, Debug, PartialEq)]

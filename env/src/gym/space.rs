@@ -5,7 +5,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::EnvError;
-use crate::rng::{below, uniform};
+use bufgym_sim::rng::{below, uniform};
 
 /// The set that observations or actions lie in.
 #[derive(Clone, Debug, PartialEq)]
@@ -182,7 +182,7 @@ fn sample_interval(rng: &mut Xoshiro256PlusPlus, low: f32, high: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::stream;
+    use bufgym_sim::rng::stream;
 
     fn rng() -> Xoshiro256PlusPlus {
         stream(1, "space", 0)

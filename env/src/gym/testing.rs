@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Env, EnvError, EpisodeStats, Info, Reset, ResetOptions, Resumable, Space, Step};
-use crate::units::Time;
+use bufgym_sim::units::Time;
 
 /// Observes `[episode, position]`; the position moves by the action and the reward is the action.
 /// The episode is `seed mod 5` plus the number of resets since the seed.

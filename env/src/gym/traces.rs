@@ -1,7 +1,7 @@
 //! Which traces an environment plays, one after the other.
 
 use super::EnvError;
-use crate::rng::{Split, trace_seed};
+use bufgym_sim::rng::{Split, trace_seed};
 
 /// The traces `start`, `start + stride`, `start + 2·stride`, … of a split, endless or wrapped
 /// around after `traces` of them.

@@ -1,11 +1,11 @@
 //! Why a policy string names nothing that can run, or a run cannot be recorded.
 
 use bufgym_env::control::RecordError;
-use bufgym_env::switch::PolicyParseError;
+use bufgym_export::ExportError;
+use bufgym_export::int8::IntegerFileError;
 use bufgym_models::LinearFileError;
 use bufgym_models::checkpoint::CheckpointError;
-use bufgym_models::export::ExportError;
-use bufgym_models::export::int8::IntegerFileError;
+use bufgym_sim::switch::PolicyParseError;
 
 /// A text that names no policy, or a checkpoint or file that cannot be used.
 #[derive(Debug, thiserror::Error)]

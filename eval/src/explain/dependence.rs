@@ -3,7 +3,7 @@
 //! decision is averaged over decisions and ports.
 
 use bufgym_env::control::{Controller, FEATURES, HISTORY, INITIAL_INDEX, action_index};
-use bufgym_env::rng;
+use bufgym_sim::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};

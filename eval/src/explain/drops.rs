@@ -1,9 +1,9 @@
 //! How full the port and the buffer are when a packet is lost (Fig. 11 of the NDT paper).
 
-use bufgym_env::network::{DropRow, SimError};
-use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::{Loss, PolicySpec};
-use bufgym_env::traffic::Trace;
+use bufgym_sim::network::{DropRow, SimError};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::{Loss, PolicySpec};
+use bufgym_sim::traffic::Trace;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Entry;
@@ -68,7 +68,7 @@ pub(super) fn of_rule(
 
 #[cfg(test)]
 mod tests {
-    use bufgym_env::units::Time;
+    use bufgym_sim::units::Time;
 
     use super::*;
     use crate::Contestant;
@@ -104,8 +104,8 @@ mod tests {
         for change in ["flows=60", "active_ports=3", "buffer_bytes=320000"] {
             scenario.set(change).unwrap();
         }
-        let seed = bufgym_env::rng::trace_seed(bufgym_env::rng::Split::Validation, 1, 0);
-        let trace = bufgym_env::traffic::generate(&scenario, seed);
+        let seed = bufgym_sim::rng::trace_seed(bufgym_sim::rng::Split::Validation, 1, 0);
+        let trace = bufgym_sim::traffic::generate(&scenario, seed);
         let rows = of_rule(&PolicySpec::named("st"), &scenario, &trace).unwrap();
         let limit = 320_000 / 16;
         assert!(!rows.is_empty());

@@ -1,13 +1,13 @@
 //! A controller at work: what it saw, what it decided, what was lost meanwhile.
 
 use bufgym_env::control::{
-    ALPHAS, ControlEnv, ControlOptions, Controller, FEATURES, HISTORY, LowLevel, Pause,
+    ALPHAS, BasePolicy, ControlEnv, ControlOptions, Controller, FEATURES, HISTORY, Pause,
     action_index,
 };
-use bufgym_env::network::{DropRow, SimError};
-use bufgym_env::rng;
-use bufgym_env::scenario::Scenario;
-use bufgym_env::traffic::Trace;
+use bufgym_sim::network::{DropRow, SimError};
+use bufgym_sim::rng;
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::traffic::Trace;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
@@ -98,7 +98,7 @@ pub fn watch(
     scenario: &Scenario,
     trace: &Trace,
     controller: &mut dyn Controller,
-    low_level: LowLevel,
+    low_level: BasePolicy,
     kept: usize,
     chance: &mut Xoshiro256PlusPlus,
 ) -> Result<Watched, SimError> {
@@ -129,8 +129,8 @@ pub fn watch(
 #[cfg(test)]
 mod tests {
     use bufgym_env::control::FixedAlpha;
-    use bufgym_env::rng::{Split, trace_seed};
-    use bufgym_env::traffic;
+    use bufgym_sim::rng::{Split, trace_seed};
+    use bufgym_sim::traffic;
 
     use super::*;
 
@@ -146,7 +146,7 @@ mod tests {
             &scenario,
             &trace,
             &mut controller,
-            LowLevel::dt(),
+            BasePolicy::dt(),
             kept,
             &mut chance,
         )

@@ -1,6 +1,6 @@
 //! The columns of the objectives other than FCT in an evaluation.
 
-use bufgym_env::network::Outcome;
+use bufgym_sim::network::Outcome;
 use serde::{Deserialize, Serialize};
 
 use super::{IsolatedPorts, Metric};

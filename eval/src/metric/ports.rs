@@ -1,9 +1,9 @@
 //! Port slowdowns (NDT paper, §VI-D).
 
-use bufgym_env::network::{FlowRecord, SimError};
-use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::PolicySpec;
-use bufgym_env::traffic::Trace;
+use bufgym_sim::network::{FlowRecord, SimError};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::Trace;
 use rayon::prelude::*;
 
 /// Mean FCT of the flows to every port of a trace when these flows have the switch to themselves:

@@ -1,7 +1,7 @@
-use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::PolicySpec;
-use bufgym_env::traffic::{FlowSpec, Trace};
-use bufgym_env::units::Time;
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::{FlowSpec, Trace};
+use bufgym_sim::units::Time;
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn a_flow_that_does_not_finish_leaves_no_slowdowns() {
 #[test]
 fn the_number_of_threads_changes_nothing() {
     let scenario = Scenario::default();
-    let trace = bufgym_env::traffic::generate(&scenario, 3);
+    let trace = bufgym_sim::traffic::generate(&scenario, 3);
     let measure = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         let measure = || IsolatedPorts::measure(&scenario, &trace).unwrap();

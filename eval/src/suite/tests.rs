@@ -1,4 +1,4 @@
-use bufgym_env::scenario::RangeU32;
+use bufgym_sim::scenario::RangeU32;
 
 use super::*;
 use crate::synthetic;

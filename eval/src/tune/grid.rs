@@ -1,8 +1,8 @@
 //! Which values of a parameter are tried.
 
-use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::ParameterInfo;
-use bufgym_env::switch::policy::Kind;
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::ParameterInfo;
+use bufgym_sim::switch::policy::Kind;
 
 /// The values of a parameter that a search tries: factors of two around the default, or where that
 /// is derived, orders of magnitude that contain it; shares of the buffer for bytes; every word of

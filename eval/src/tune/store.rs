@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use bufgym_env::scenario::{Scenario, ScenarioError};
-use bufgym_env::switch::{PolicyParseError, PolicySpec};
+use bufgym_sim::scenario::{Scenario, ScenarioError};
+use bufgym_sim::switch::{PolicyParseError, PolicySpec};
 use serde::{Deserialize, Serialize};
 
 use super::Tuning;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bufgym_env::control::{ALPHAS, FEATURE_NAMES, HISTORY, INITIAL_INDEX, LowLevel, cell_centre};
+use bufgym_env::control::{ALPHAS, BasePolicy, FEATURE_NAMES, HISTORY, INITIAL_INDEX, cell_centre};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -28,8 +28,8 @@ pub struct Manifest {
     /// What the outputs mean.
     pub actions: ActionSet,
     /// The heuristic whose α the outputs set; not written where it is Dynamic Threshold.
-    #[serde(default, skip_serializing_if = "LowLevel::is_default")]
-    pub low_level: LowLevel,
+    #[serde(default, skip_serializing_if = "BasePolicy::is_default")]
+    pub low_level: BasePolicy,
     /// Name of the scenario it was trained in.
     pub scenario: String,
     /// That scenario, every setting resolved.
@@ -130,7 +130,7 @@ impl Manifest {
             architecture: Architecture::current(),
             features: current_features(),
             actions: ActionSet::current(),
-            low_level: LowLevel::default(),
+            low_level: BasePolicy::default(),
             scenario: scenario.to_owned(),
             scenario_toml: scenario_toml.to_owned(),
             objective: objective.to_owned(),

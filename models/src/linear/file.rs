@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bufgym_env::control::LowLevel;
+use bufgym_env::control::BasePolicy;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ pub struct LinearFile {
     /// Version of the program that wrote it.
     pub bufgym_version: String,
     /// The heuristic whose α the rule sets.
-    pub low_level: LowLevel,
+    pub low_level: BasePolicy,
     /// The weights by feature.
     #[serde(rename = "weights")]
     pub rule: LinearRule,

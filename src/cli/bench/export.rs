@@ -8,9 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use bufgym::env::control::FEATURES;
-use bufgym::env::scenario::Scenario;
 use bufgym::eval::{Contestant, record};
-use bufgym::models::export::{OBSERVATION, Recording, Source};
+use bufgym::export::{OBSERVATION, Recording, Source};
+use bufgym::sim::scenario::Scenario;
 use serde_json::{Value, json};
 
 use super::PORTS;

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use bufgym::agents::{Batch, RandomAgent, Replay, Sac, SacConfig, Transition};
 use bufgym::env::control::{Controller as _, FEATURES, HISTORY, action_index};
 use bufgym::env::gym::{ResetOptions, VectorSeed};
-use bufgym::env::rng;
-use bufgym::env::scenario::Scenario;
 use bufgym::models::{self, ActorWeights, FastActor};
+use bufgym::sim::rng;
+use bufgym::sim::scenario::Scenario;
 
 use super::{repeat, simulate};
 use crate::cli::error::{CliResult, ResultExt as _};

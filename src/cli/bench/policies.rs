@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bufgym::env::scenario::Scenario;
-use bufgym::env::switch::policy::catalogue;
+use bufgym::sim::scenario::Scenario;
+use bufgym::sim::switch::policy::catalogue;
 use serde_json::{Map, Value, json};
 
 use super::simulate::Load;
@@ -24,7 +24,7 @@ pub fn run(scenario: &Scenario, seed: u64, budget: Duration, common: &Common) ->
     for definition in catalogue() {
         let name = definition.info.name;
         // What needs a model has no default.
-        match bufgym::env::switch::PolicySpec::named(name).build(scenario) {
+        match bufgym::sim::switch::PolicySpec::named(name).build(scenario) {
             Ok(_) => costs.push((name, Vec::new())),
             Err(problem) => common.note(format!("{name} is left out: {problem}")),
         }

@@ -7,10 +7,10 @@ use bufgym::env::control::{Controller as _, FEATURES, HISTORY, RunOptions, run_c
 use bufgym::env::gym::{
     AutoresetMode, BufferEnv, BufferEnvOptions, ResetOptions, TraceSequence, VectorEnv, VectorSeed,
 };
-use bufgym::env::rng::{Split, trace_seed};
-use bufgym::env::scenario::Scenario;
-use bufgym::env::switch::PolicySpec;
-use bufgym::env::traffic::{self, Trace};
+use bufgym::sim::rng::{Split, trace_seed};
+use bufgym::sim::scenario::Scenario;
+use bufgym::sim::switch::PolicySpec;
+use bufgym::sim::traffic::{self, Trace};
 
 use super::repeat;
 use crate::cli::error::{CliResult, ResultExt as _};
@@ -22,7 +22,7 @@ pub const POLICIES: [&str; 5] = ["st", "cs", "dt", "edt", "ndt"];
 const TRACES: u64 = 8;
 
 /// Flows for which ns-3's results are known: web search at half load and in-cast queries.
-const MIXED_LIST: &str = include_str!("../../../env/tests/fidelity/data/flows_mixed.csv");
+const MIXED_LIST: &str = include_str!("../../../env/sim/tests/suite/fidelity/data/flows_mixed.csv");
 
 /// What the simulator is measured on.
 pub struct Load {
@@ -73,7 +73,7 @@ impl Load {
                 Some(spec) => spec.simulator(&self.scenario, trace)?.run(),
                 None => run_controlled(&self.scenario, trace, &mut agent, &RunOptions::default())?,
             };
-            Ok::<_, bufgym::env::network::SimError>(outcome.summary.packets_forwarded)
+            Ok::<_, bufgym::sim::network::SimError>(outcome.summary.packets_forwarded)
         })
         .or_failure()?;
         Ok(packets as f64 / seconds)

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bufgym::credence::sweep::{SweepError, TreesPoint, over_flips, over_trees};
-use bufgym::env::scenario::Scenario;
-use bufgym::env::switch::PolicySpec;
+use bufgym::sim::scenario::Scenario;
+use bufgym::sim::switch::PolicySpec;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use bufgym::credence::{Data, Scores, best_threshold, train};
-use bufgym::env::scenario::Scenario;
-use bufgym::env::switch::policy::{ForestModel, MODEL_FILE};
+use bufgym::sim::scenario::Scenario;
+use bufgym::sim::switch::policy::{ForestModel, MODEL_FILE};
 use clap::Args;
 use serde_json::{Value, json};
 

@@ -3,10 +3,10 @@
 use std::fs;
 
 use anyhow::Context as _;
-use bufgym::env::scenario::Scenario;
-use bufgym::env::switch::policy::catalogue;
 use bufgym::eval::suite::{self, CELL_TRACES, MAIN, Suite, SuiteConfig};
 use bufgym::eval::{Contestant, EvalConfig};
+use bufgym::sim::scenario::Scenario;
+use bufgym::sim::switch::policy::catalogue;
 use serde_json::json;
 
 use super::{EvalArgs, classify, progress_bar};

@@ -5,8 +5,8 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
-use bufgym::env::network::{FlowRecord, Summary, TimelineRow};
-use bufgym::env::traffic::Trace;
+use bufgym::sim::network::{FlowRecord, Summary, TimelineRow};
+use bufgym::sim::traffic::Trace;
 
 use crate::cli::error::{CliResult, ResultExt as _};
 

@@ -1,6 +1,6 @@
 //! Figure 14 as SVG.
 
-use bufgym::env::slotted::sweep::Figure14;
+use bufgym::slotted::sweep::Figure14;
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (640, 420);

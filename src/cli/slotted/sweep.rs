@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use bufgym::env::slotted::sweep::{Figure14, figure14};
-use bufgym::env::slotted::{Generator, PolicySpec, Switch};
+use bufgym::slotted::sweep::{Figure14, figure14};
+use bufgym::slotted::{Generator, PolicySpec, Switch};
 use serde_json::{Value, json};
 
 use super::{SlottedArgs, figure};

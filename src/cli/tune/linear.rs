@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use bufgym::env::scenario::Scenario;
 use bufgym::eval::Contestant;
 use bufgym::eval::contestant::LINEAR;
 use bufgym::models::LinearFile;
+use bufgym::sim::scenario::Scenario;
 use bufgym::train::TrainError;
 use bufgym::train::linear::{CheckedRule, Generation, LinearConfig, LinearTuning, tune_linear};
 use serde_json::json;

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use bufgym_env::network::{SimError, Simulator};
-use bufgym_env::rng::{Split, trace_seed};
-use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::policy::{Averages, Features, LongestQueueDrop};
-use bufgym_env::switch::{Loss, PacketView, Policy, Verdict, View};
-use bufgym_env::traffic;
-use bufgym_env::units::Time;
+use bufgym_sim::network::{SimError, Simulator};
+use bufgym_sim::rng::{Split, trace_seed};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::policy::{Averages, Features, LongestQueueDrop};
+use bufgym_sim::switch::{Loss, PacketView, Policy, Verdict, View};
+use bufgym_sim::traffic;
+use bufgym_sim::units::Time;
 use rayon::prelude::*;
 
 /// Share of the traces to learn from; the others are for the scores.
@@ -147,7 +147,7 @@ impl Policy for Recorder {
 
 #[cfg(test)]
 mod tests {
-    use bufgym_env::switch::PolicySpec;
+    use bufgym_sim::switch::PolicySpec;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! How good predictions are.
 
-use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::policy::{FollowLqd, Forest, LongestQueueDrop};
-use bufgym_env::switch::{OpenLoop, Policy};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::policy::{FollowLqd, Forest, LongestQueueDrop};
+use bufgym_sim::switch::{OpenLoop, Policy};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -100,7 +100,7 @@ fn transmitted<'a, P: Policy>(
 
 #[cfg(test)]
 mod tests {
-    use bufgym_env::switch::policy::Tree;
+    use bufgym_sim::switch::policy::Tree;
 
     use super::*;
     use crate::record::record;

@@ -1,11 +1,11 @@
 //! What becomes of it with more trees (Fig. 15) and with more false predictions (Fig. 10).
 
-use bufgym_env::network::{SimError, Summary};
-use bufgym_env::rng::{Split, trace_seed};
-use bufgym_env::scenario::Scenario;
-use bufgym_env::switch::PolicySpec;
-use bufgym_env::switch::policy::{Forest, ForestError};
-use bufgym_env::traffic;
+use bufgym_sim::network::{SimError, Summary};
+use bufgym_sim::rng::{Split, trace_seed};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::switch::policy::{Forest, ForestError};
+use bufgym_sim::traffic;
 use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;

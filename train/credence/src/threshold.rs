@@ -1,6 +1,6 @@
 //! From which share of lost arrivals on a loss is predicted.
 
-use bufgym_env::switch::policy::{Forest, ForestError, Tree};
+use bufgym_sim::switch::policy::{Forest, ForestError, Tree};
 use rayon::prelude::*;
 
 use crate::record::Arrival;

@@ -1,7 +1,7 @@
 //! The random forest: grown by smartcore, its leaves filled from all training data.
 
-use bufgym_env::rng;
-use bufgym_env::switch::policy::{Features, MAX_DEPTH, MAX_TREES, Tree};
+use bufgym_sim::rng;
+use bufgym_sim::switch::policy::{Features, MAX_DEPTH, MAX_TREES, Tree};
 use serde::Deserialize;
 use smartcore::ensemble::random_forest_classifier::{
     RandomForestClassifier, RandomForestClassifierParameters,
@@ -211,8 +211,8 @@ fn next(tree: &Tree, node: usize, features: &Features) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use bufgym_env::switch::policy::{FEATURES, Forest};
-    use bufgym_env::units::Time;
+    use bufgym_sim::switch::policy::{FEATURES, Forest};
+    use bufgym_sim::units::Time;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::control::observation::log_scaled;
 use crate::control::{ControlOptions, Pause, cell_centre};
-use crate::traffic::generate;
+use bufgym_sim::traffic::generate;
 
 #[test]
 fn a_logarithmic_code_is_the_rounded_value() {

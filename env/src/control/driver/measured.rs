@@ -4,10 +4,10 @@ use std::io;
 
 use super::{ControlEnv, Pause};
 use crate::control::{CodeUnits, EventLines};
-use crate::scenario::Scenario;
-use crate::switch::SharedBuffer;
-use crate::switch::policy::{PortVolumes, TriggerCause};
-use crate::units::Time;
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::SharedBuffer;
+use bufgym_sim::switch::policy::{PortVolumes, TriggerCause};
+use bufgym_sim::units::Time;
 
 impl ControlEnv {
     /// Volumes of a port since the last decision.

@@ -2,12 +2,12 @@
 
 use super::ControlOptions;
 use crate::control::Objective;
-use crate::control::meter::PortTotals;
-use crate::network::{IsolatedFlow, SimError, Simulator};
-use crate::scenario::Scenario;
-use crate::switch::policy::CompleteSharing;
-use crate::traffic::Trace;
-use crate::units::Time;
+use crate::control::PortTotals;
+use bufgym_sim::network::{IsolatedFlow, SimError, Simulator};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::policy::CompleteSharing;
+use bufgym_sim::traffic::Trace;
+use bufgym_sim::units::Time;
 
 /// Reward of one interval between two decisions.
 #[derive(Clone, Debug, Default)]

@@ -5,10 +5,10 @@ use std::io;
 use super::{ControlEnv, ControlOptions, Pause};
 use crate::control::record::{self, RecordError};
 use crate::control::{ALPHAS, cell_centre};
-use crate::network::{Outcome, SimError};
-use crate::scenario::Scenario;
-use crate::traffic::Trace;
-use crate::units::Time;
+use bufgym_sim::network::{Outcome, SimError};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::traffic::Trace;
+use bufgym_sim::units::Time;
 
 /// Decides α from what the switch can see.
 pub trait Controller {

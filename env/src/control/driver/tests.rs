@@ -4,8 +4,8 @@ use super::*;
 use crate::control::{
     ALPHAS, FEATURES, FixedAlpha, HISTORY, PRIVILEGED, RunOptions, run_controlled,
 };
-use crate::switch::PolicySpec;
-use crate::traffic::generate;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::generate;
 
 fn small() -> Scenario {
     let mut scenario = Scenario::default();

@@ -1,7 +1,7 @@
 use super::*;
 use crate::control::{Controller, RunOptions, run_controlled, run_recorded};
-use crate::network::Outcome;
-use crate::traffic::{Trace, generate};
+use bufgym_sim::network::Outcome;
+use bufgym_sim::traffic::{Trace, generate};
 
 /// Decides by a linear congruential generator (Knuth's MMIX).
 struct Drawn(u64);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::gym::checker::{CheckOptions, check_env};
 use crate::gym::{Autoreset, AutoresetMode, StepBuffers, VectorEnv, VectorSeed};
-use crate::rng::{Split, stream};
+use bufgym_sim::rng::{Split, stream};
 
 const PLAIN: ResetOptions = ResetOptions { trace: None };
 
@@ -200,7 +200,7 @@ fn splits_and_seeds_are_other_traces() {
     assert_eq!(stats, first(Split::Train, 1));
     assert_ne!(stats, first(Split::Train, 2));
     assert_ne!(stats, first(Split::Test, 1));
-    assert_eq!(crate::rng::split_of(stats.seed), Some(Split::Train));
+    assert_eq!(bufgym_sim::rng::split_of(stats.seed), Some(Split::Train));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{CheckOptions, CheckResult, Violation, fail, ok};
 use crate::gym::{Env, Reset, ResetOptions, Step};
-use crate::rng::stream;
+use bufgym_sim::rng::stream;
 
 /// Everything that one call returned, in a form in which not-a-number equals itself.
 #[derive(PartialEq)]

@@ -3,7 +3,7 @@
 use super::determinism::Record;
 use super::{CheckOptions, CheckResult, fail, ok};
 use crate::gym::{Env, EnvError, ResetOptions, Space};
-use crate::rng::stream;
+use bufgym_sim::rng::stream;
 
 /// A new environment refuses to step.
 ///

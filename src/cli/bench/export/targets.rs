@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use bufgym::env::control::Controller as _;
+use bufgym::export::{self, Format, IntegerActor, Source};
 use bufgym::models::FastActor;
-use bufgym::models::export::{self, Format, IntegerActor, Source};
 
 use super::{Load, elf};
 use crate::cli::bench::repeat;

@@ -1,8 +1,8 @@
 //! What the control does with other heuristics than Dynamic Threshold.
 
 use super::*;
-use crate::network::Outcome;
-use crate::switch::policy::{EnhancedDynamicThreshold, EnhancedDynamicThresholdConfig};
+use bufgym_sim::network::Outcome;
+use bufgym_sim::switch::policy::{EnhancedDynamicThreshold, EnhancedDynamicThresholdConfig};
 
 type Run = (Scenario, Trace);
 
@@ -16,7 +16,7 @@ fn results(outcome: &Outcome) -> (Vec<Option<Time>>, [u64; 3]) {
 }
 
 /// The same α at every decision, from the start on.
-fn controlled((scenario, trace): &Run, low_level: &LowLevel, index: usize) -> Outcome {
+fn controlled((scenario, trace): &Run, low_level: &BasePolicy, index: usize) -> Outcome {
     let options = ControlOptions {
         low_level: low_level.clone(),
         ..ControlOptions::default()
@@ -30,7 +30,7 @@ fn controlled((scenario, trace): &Run, low_level: &LowLevel, index: usize) -> Ou
 }
 
 /// The heuristic itself with that α.
-fn alone((scenario, trace): &Run, low_level: &LowLevel, alpha: f64) -> Outcome {
+fn alone((scenario, trace): &Run, low_level: &BasePolicy, alpha: f64) -> Outcome {
     let policy = low_level
         .policy()
         .clone()
@@ -57,7 +57,7 @@ const SWITCHES: [&[&str]; 3] = [
     &["queues_per_port=2", "scheduler=drr", "overhead_bytes=20"],
 ];
 
-fn named(name: &str) -> LowLevel {
+fn named(name: &str) -> BasePolicy {
     name.parse().unwrap()
 }
 
@@ -66,7 +66,7 @@ fn named(name: &str) -> LowLevel {
 fn a_fixed_alpha_is_the_low_level_heuristic() {
     for settings in SWITCHES {
         let run = crowded(settings);
-        for low_level in LowLevel::all() {
+        for low_level in BasePolicy::all() {
             for index in [1, 2, 4] {
                 // Other α than the default change EDT's other parameters too.
                 if low_level == named("edt") && index != 2 {
@@ -117,8 +117,8 @@ fn only_the_alpha_of_edt_is_set() {
 #[test]
 fn heuristics_and_their_alpha_matter() {
     let run = crowded(&["flows=200"]);
-    let mut seen: Vec<(LowLevel, usize, _)> = Vec::new();
-    for low_level in LowLevel::all() {
+    let mut seen: Vec<(BasePolicy, usize, _)> = Vec::new();
+    for low_level in BasePolicy::all() {
         for index in [2, 5] {
             let result = results(&controlled(&run, &low_level, index));
             for (other, at, before) in &seen {
@@ -132,7 +132,7 @@ fn heuristics_and_their_alpha_matter() {
 }
 
 /// Different α on every port and at every decision; every observation and reward.
-fn varied((scenario, trace): &Run, low_level: &LowLevel) -> (Vec<f32>, Outcome) {
+fn varied((scenario, trace): &Run, low_level: &BasePolicy) -> (Vec<f32>, Outcome) {
     let options = ControlOptions {
         low_level: low_level.clone(),
         objective: "fct=1,delay=0.1".parse().unwrap(),
@@ -154,7 +154,7 @@ fn varied((scenario, trace): &Run, low_level: &LowLevel) -> (Vec<f32>, Outcome) 
 fn the_same_decisions_have_the_same_results() {
     let run = crowded(&["queues_per_port=2"]);
     let mut seen = Vec::new();
-    for low_level in LowLevel::all() {
+    for low_level in BasePolicy::all() {
         let (first, outcome) = varied(&run, &low_level);
         let (second, again) = varied(&run, &low_level);
         assert_eq!(first, second, "{low_level}");
@@ -180,7 +180,7 @@ fn what_the_heuristic_cannot_do_is_said() {
             .err()
             .map(|error| error.to_string())
     };
-    assert_eq!(error(LowLevel::dt()), None);
+    assert_eq!(error(BasePolicy::dt()), None);
     let message = error(named("occamy")).unwrap();
     assert!(message.contains("ecn_uncounted_packets=0"), "{message}");
 }

@@ -1,0 +1,244 @@
+//! The heuristics whose parameter the decisions set: the paper's two-level mechanism takes "a
+//! specified heuristic".
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::scenario::suggestion;
+use crate::switch::policy::{Definition, catalogue};
+use crate::switch::{PolicyParseError, PolicySpec};
+
+/// The policy that decides about packets, with the α that the decisions choose for every port: one
+/// of the [catalogue] whose rule has a control factor.
+///
+/// What its other parameters derive from α (EDT's C2 and T1) keeps its default: the α of a port is
+/// set in its queues alone. Of a policy with several α it is that of
+/// - [FAB](bufgym_sim::switch::policy::FlowAwareBuffer): long flows,
+/// - [ABM](bufgym_sim::switch::policy::ActiveBufferManagement): all priorities, not unscheduled packets,
+/// - [EDT](bufgym_sim::switch::policy::EnhancedDynamicThreshold): the controlled state,
+/// - [TDT](bufgym_sim::switch::policy::TrafficAwareThreshold): the normal state and evacuations.
+///
+/// In text and files it is a policy string without `alpha`, such as `abm` or
+/// `fab:short_bytes=62500`.
+#[derive(Clone, PartialEq)]
+pub struct BasePolicy(PolicySpec);
+
+const DT: &str = "dt";
+
+/// A text that names no low-level heuristic.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum UnknownBasePolicy {
+    /// A policy whose rule has no α.
+    #[error(
+        "low level '{name}' has no control factor alpha to set; those that have one are {}",
+        listed()
+    )]
+    NoAlpha {
+        /// As it was written.
+        name: String,
+    },
+    /// The α is for the decisions to set.
+    #[error("low level '{text}': leave out alpha, which the decisions set")]
+    AlphaGiven {
+        /// As it was written.
+        text: String,
+    },
+    /// A parameter that the policy does not have, or not with this value.
+    #[error("low level: {0}")]
+    Parameter(PolicyParseError),
+    /// No policy.
+    #[error("low level '{name}' is not known{}; there are {}", suggestion(.name, &names()), listed())]
+    NoPolicy {
+        /// As it was written.
+        name: String,
+    },
+}
+
+fn has_alpha(definition: &Definition) -> bool {
+    let mut parameters = definition.info.parameters.iter();
+    parameters.any(|parameter| parameter.name == "alpha")
+}
+
+fn names() -> Vec<&'static str> {
+    BasePolicy::all()
+        .map(|low_level| low_level.0.name())
+        .collect()
+}
+
+fn listed() -> String {
+    names().join(", ")
+}
+
+impl BasePolicy {
+    /// Dynamic Threshold: `T = α_i (B - Q)` (paper, §IV-B).
+    pub fn dt() -> BasePolicy {
+        BasePolicy(PolicySpec::named(DT))
+    }
+
+    /// Every one of them with its defaults, in the order of the catalogue.
+    pub fn all() -> impl Iterator<Item = BasePolicy> {
+        let definitions = catalogue().iter();
+        let with_alpha = definitions.filter(|definition| has_alpha(definition));
+        with_alpha.map(|definition| BasePolicy(PolicySpec::named(definition.info.name)))
+    }
+
+    /// The policy, its α as by default.
+    pub fn policy(&self) -> &PolicySpec {
+        &self.0
+    }
+
+    /// Whether it is the paper's own, [`BasePolicy::dt`].
+    pub fn is_default(&self) -> bool {
+        self.0.name() == DT
+    }
+}
+
+impl Default for BasePolicy {
+    fn default() -> BasePolicy {
+        BasePolicy::dt()
+    }
+}
+
+impl fmt::Debug for BasePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BasePolicy({self})")
+    }
+}
+
+impl fmt::Display for BasePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0.to_string())
+    }
+}
+
+impl FromStr for BasePolicy {
+    type Err = UnknownBasePolicy;
+
+    fn from_str(text: &str) -> Result<BasePolicy, UnknownBasePolicy> {
+        let (name, _) = text.split_once(':').unwrap_or((text, ""));
+        let mut policies = catalogue().iter();
+        let Some(definition) = policies.find(|definition| definition.info.name == name) else {
+            return Err(UnknownBasePolicy::NoPolicy {
+                name: name.to_owned(),
+            });
+        };
+        if !has_alpha(definition) {
+            return Err(UnknownBasePolicy::NoAlpha {
+                name: name.to_owned(),
+            });
+        }
+        let policy: PolicySpec = text.parse().map_err(UnknownBasePolicy::Parameter)?;
+        let gives_alpha = |part: &str| part.trim_start().starts_with("alpha=");
+        if text.split([':', ',']).any(gives_alpha) {
+            return Err(UnknownBasePolicy::AlphaGiven {
+                text: text.to_owned(),
+            });
+        }
+        Ok(BasePolicy(policy))
+    }
+}
+
+impl Serialize for BasePolicy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for BasePolicy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BasePolicy, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::switch::policy::Policy;
+
+    #[test]
+    fn names_are_read_back() {
+        let names = "dt, edt, tdt, fab, ib, abm, occamy";
+        assert_eq!(listed(), names);
+        for low_level in BasePolicy::all() {
+            assert_eq!(low_level.to_string().parse(), Ok(low_level.clone()));
+            let json = serde_json::to_string(&low_level).unwrap();
+            assert_eq!(json, format!("\"{low_level}\""));
+            assert_eq!(
+                serde_json::from_str::<BasePolicy>(&json).unwrap(),
+                low_level
+            );
+        }
+        assert_eq!("dt".parse(), Ok(BasePolicy::dt()));
+        let text = "fab:alpha_short=2048,short_bytes=62500";
+        let tuned: BasePolicy = text.parse().unwrap();
+        assert_eq!(tuned.to_string(), text);
+        assert_eq!(tuned.policy().to_string(), text);
+        assert!(!tuned.is_default() && BasePolicy::dt().is_default());
+    }
+
+    #[test]
+    fn what_has_no_alpha_is_refused_with_what_has() {
+        let message = |text: &str| text.parse::<BasePolicy>().unwrap_err().to_string();
+        let names = "dt, edt, tdt, fab, ib, abm, occamy";
+        for name in [
+            "cs",
+            "st",
+            "smxq",
+            "sma",
+            "harmonic",
+            "lqd",
+            "pot",
+            "followlqd",
+            "credence",
+            "unlimited",
+        ] {
+            assert_eq!(
+                message(name),
+                format!(
+                    "low level '{name}' has no control factor alpha to set; those that have one are {names}"
+                )
+            );
+        }
+        assert_eq!(
+            message("etd"),
+            format!(
+                "low level 'etd' is not known{}; there are {names}",
+                suggestion("etd", &["edt"])
+            )
+        );
+        assert!(message("edt:alpha=2").contains("leave out alpha"));
+        assert!(message("fab:short_byte=2").contains("short_bytes"));
+        for text in ["", "EDT"] {
+            assert!(message(text).contains(names), "{}", message(text));
+        }
+        let error = serde_json::from_str::<BasePolicy>("\"lqd\"").unwrap_err();
+        assert!(error.to_string().contains(names), "{error}");
+    }
+
+    /// Dynamic Threshold aside, which the control itself has.
+    #[test]
+    fn exactly_those_let_their_alpha_be_set() {
+        let scenario = Scenario::default();
+        for definition in catalogue() {
+            let name = definition.info.name;
+            let mut policy = PolicySpec::named(name).build(&scenario).unwrap();
+            let expected = name
+                .parse::<BasePolicy>()
+                .is_ok_and(|named| !named.is_default());
+            let queues = scenario.port_count();
+            for queue in 0..queues {
+                assert_eq!(policy.set_alpha(queue, 4.0), expected, "{name}");
+            }
+            if expected {
+                assert!(
+                    (0..queues).all(|queue| policy.alpha(queue) == Some(4.0)),
+                    "{name}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Buffer-sharing policies behind one small seam, one file each.
+
+mod definition;
+mod flow_table;
+pub mod ndt;
+#[cfg(test)]
+mod workbench;
+
+pub use abm::{ActiveBufferConfig, ActiveBufferManagement};
+pub use credence::{
+    Averages, Credence, FEATURES, Features, Forest, ForestError, ForestModel, MAX_DEPTH, MAX_TREES,
+    MODEL_FILE, ModelError, Tree,
+};
+pub use cs::CompleteSharing;
+pub use definition::{Arguments, Definition, Deployment, Kind, ParameterInfo, PolicyInfo};
+pub use dt::DynamicThreshold;
+pub use edt::{EnhancedDynamicThreshold, EnhancedDynamicThresholdConfig};
+pub use fab::{FlowAwareBuffer, FlowAwareConfig};
+pub use followlqd::{FollowLqd, VirtualQueues};
+pub use harmonic::Harmonic;
+pub use ib::{IntelligentBuffer, IntelligentBufferConfig};
+pub use lqd::LongestQueueDrop;
+pub use ndt::{NeuralDynamicThreshold, PortVolumes, TriggerCause};
+pub use occamy::Occamy;
+pub use pot::PushOutWithThreshold;
+pub use sma::MinimumAllocation;
+pub use smxq::MaximumQueueLengths;
+pub use st::StaticThreshold;
+pub use tdt::{TrafficAwareConfig, TrafficAwareThreshold, TrafficState};
+
+use super::SharedBuffer;
+use crate::units::{Rate, Time};
+
+/// What a policy may read when it is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// Queue lengths, occupancy and size of the buffer, before the event.
+    pub buffer: &'a SharedBuffer,
+    /// The current instant.
+    pub now: Time,
+    /// Line rate of every port.
+    pub rate: Rate,
+}
+
+/// A packet as a policy sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketView {
+    /// The output port.
+    pub port: usize,
+    /// Its queue there, an index into [`SharedBuffer::queues`]; the port itself where ports have
+    /// one queue.
+    pub queue: usize,
+    /// Wire bytes L.
+    pub bytes: u64,
+    /// Number of the flow and direction: data and acknowledgements of a flow differ.
+    pub flow: u32,
+    /// Sent before the flow's first acknowledgement of data arrived: its first round trip.
+    pub unscheduled: bool,
+}
+
+impl PacketView {
+    /// A packet of flow 0 to a port that has one queue.
+    pub fn of_port(port: usize, bytes: u64) -> PacketView {
+        PacketView {
+            port,
+            queue: port,
+            bytes,
+            flow: 0,
+            unscheduled: false,
+        }
+    }
+}
+
+/// A policy's answer to an arriving packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Enqueue it, provided that it fits into the buffer.
+    Accept,
+    /// Drop it.
+    Drop,
+}
+
+/// Why a packet is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// The policy did not accept it.
+    Refused,
+    /// It did not fit into the buffer, and no room was made.
+    Full,
+    /// It was enqueued and then removed to make room.
+    PushedOut,
+}
+
+/// Decides which packets enter the shared buffer, and which leave it early.
+///
+/// The switch calls [`on_arrival`](Policy::on_arrival) for every arriving packet that fits
+/// (`Q + L <= B`). For one that does not it asks [`victim`](Policy::victim) whose tail packets
+/// make room; where none does, the packet is lost. After every change
+/// [`expel`](Policy::expel) may remove packets at the head of queues. Then the policy is told what
+/// happened. It never counts bytes itself: lengths come from the [`View`].
+pub trait Policy {
+    /// Whether a packet may enter its queue. The view shows the state before the arrival.
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict;
+
+    /// The packet was enqueued; the view shows the state after it.
+    fn on_enqueue(&mut self, _view: View<'_>, _packet: PacketView) {}
+
+    /// The last bit of a packet has left its port; the view shows the state after it.
+    fn on_departure(&mut self, _view: View<'_>, _packet: PacketView) {}
+
+    /// The packet was lost; the view shows the state after it.
+    fn on_drop(&mut self, _view: View<'_>, _packet: PacketView, _loss: Loss) {}
+
+    /// Whether the policy removes packets that are already enqueued.
+    fn pushes_out(&self) -> bool {
+        false
+    }
+
+    /// The queue whose tail packet makes room for an arrival that does not fit, or none, and the
+    /// arrival is lost. Asked until it fits; `lengths` are the bytes of every queue without the
+    /// packets chosen so far, zero where no packet can be removed any more. Nothing is removed
+    /// unless the arrival then fits.
+    fn victim(&mut self, _view: View<'_>, _packet: PacketView, _lengths: &[u64]) -> Option<usize> {
+        None
+    }
+
+    /// A queue that loses the packet at its head, behind the one in service. Asked after every
+    /// enqueue and departure of a policy that pushes out, until it names none or one that has none.
+    fn expel(&mut self, _view: View<'_>) -> Option<usize> {
+        None
+    }
+
+    /// Whether the simulation must wait for a decision of the control loop.
+    #[inline]
+    fn decision_due(&self) -> bool {
+        false
+    }
+
+    /// Length at which `queue` stops accepting, bytes, where the policy has such a threshold.
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64>;
+
+    /// The control factor α of `queue`, for policies that have one.
+    fn alpha(&self, _queue: usize) -> Option<f64> {
+        None
+    }
+
+    /// Sets the control factor α of `queue`, above 0, from the next packet on; of a port with
+    /// several queues the caller sets each. Whether the policy can: most have no α, and
+    /// [`DynamicThreshold`] has one for all queues ([`NeuralDynamicThreshold`] is it with one for
+    /// each port). What else the policy derived from the α that it was built with stays.
+    ///
+    /// # Panics
+    /// When the policy can and there is no such queue.
+    fn set_alpha(&mut self, _queue: usize, _alpha: f64) -> bool {
+        false
+    }
+}
+
+/// Declares the policies: a module and a type each, in the order of listings. The module has a
+/// `DEFINITION`.
+macro_rules! policies {
+    ($($(#[$doc:meta])* $module:ident::$policy:ident,)*) => {
+        $(mod $module;)*
+
+        /// Any of the policies that need no control loop, without dynamic dispatch on the packet
+        /// path.
+        #[derive(Clone, Debug)]
+        pub enum AnyPolicy {
+            $($(#[$doc])* $policy($module::$policy),)*
+        }
+
+        $(impl From<$module::$policy> for AnyPolicy {
+            fn from(policy: $module::$policy) -> AnyPolicy {
+                AnyPolicy::$policy(policy)
+            }
+        })*
+
+        /// Every policy that has a name.
+        static DEFINITIONS: &[&Definition] = &[$(&$module::DEFINITION,)* &cs::UNLIMITED];
+
+        macro_rules! each_policy {
+            ($any:expr, $each:ident => $body:expr) => {
+                match $any {
+                    $(AnyPolicy::$policy($each) => $body,)*
+                }
+            };
+        }
+    };
+}
+
+policies! {
+    /// Complete sharing; with an unlimited buffer also the reference `unlimited`.
+    cs::CompleteSharing,
+    /// Complete partitioning.
+    st::StaticThreshold,
+    /// Sharing with maximum queue lengths.
+    smxq::MaximumQueueLengths,
+    /// Sharing with minimum allocation.
+    sma::MinimumAllocation,
+    /// Dynamic Threshold.
+    dt::DynamicThreshold,
+    /// Harmonic.
+    harmonic::Harmonic,
+    /// Enhanced Dynamic Threshold.
+    edt::EnhancedDynamicThreshold,
+    /// Traffic-aware Dynamic Threshold.
+    tdt::TrafficAwareThreshold,
+    /// Flow-aware buffer sharing.
+    fab::FlowAwareBuffer,
+    /// Cisco's Intelligent Buffer.
+    ib::IntelligentBuffer,
+    /// Active Buffer Management.
+    abm::ActiveBufferManagement,
+    /// Longest Queue Drop.
+    lqd::LongestQueueDrop,
+    /// Occamy.
+    occamy::Occamy,
+    /// Push-out with threshold.
+    pot::PushOutWithThreshold,
+    /// FollowLQD.
+    followlqd::FollowLqd,
+    /// Credence.
+    credence::Credence,
+}
+
+impl Policy for AnyPolicy {
+    #[inline]
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        each_policy!(self, policy => policy.on_arrival(view, packet))
+    }
+
+    #[inline]
+    fn on_enqueue(&mut self, view: View<'_>, packet: PacketView) {
+        each_policy!(self, policy => policy.on_enqueue(view, packet));
+    }
+
+    #[inline]
+    fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
+        each_policy!(self, policy => policy.on_departure(view, packet));
+    }
+
+    #[inline]
+    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
+        each_policy!(self, policy => policy.on_drop(view, packet, loss));
+    }
+
+    fn pushes_out(&self) -> bool {
+        each_policy!(self, policy => policy.pushes_out())
+    }
+
+    fn victim(&mut self, view: View<'_>, packet: PacketView, lengths: &[u64]) -> Option<usize> {
+        each_policy!(self, policy => policy.victim(view, packet, lengths))
+    }
+
+    fn expel(&mut self, view: View<'_>) -> Option<usize> {
+        each_policy!(self, policy => policy.expel(view))
+    }
+
+    #[inline]
+    fn decision_due(&self) -> bool {
+        each_policy!(self, policy => policy.decision_due())
+    }
+
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
+        each_policy!(self, policy => policy.threshold(view, queue))
+    }
+
+    fn alpha(&self, queue: usize) -> Option<f64> {
+        each_policy!(self, policy => policy.alpha(queue))
+    }
+
+    fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
+        each_policy!(self, policy => policy.set_alpha(queue, alpha))
+    }
+}
+
+/// Every heuristic policy with its rule, source and parameters, for listings.
+pub fn catalogue() -> &'static [&'static Definition] {
+    DEFINITIONS
+}

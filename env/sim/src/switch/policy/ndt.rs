@@ -1,0 +1,383 @@
+//! Neural Dynamic Threshold's fast path: Dynamic Threshold with its own α on every port, the
+//! counters that decide when α are set anew, and the volumes that the decision is based on.
+
+mod action;
+mod lines;
+
+pub use action::{ALPHAS, INITIAL_INDEX, action_index, cell_centre};
+pub use lines::EventLines;
+
+use serde::{Deserialize, Serialize};
+
+use super::{AnyPolicy, Loss, PacketView, Policy, Verdict, View};
+use crate::units::Time;
+
+/// When the control loop is asked for a decision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TriggerMode {
+    /// When a port's arrivals exceed its departures by β, or its drops reach γ (paper, §IV-B).
+    #[default]
+    CumulativeEvent,
+    /// At every packet event (paper, Fig. 12b).
+    PerPacket,
+    /// Only by `max_interval_us` of the scenario.
+    FixedInterval,
+}
+
+impl TriggerMode {
+    /// As files have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TriggerMode::CumulativeEvent => "cumulative-event",
+            TriggerMode::PerPacket => "per-packet",
+            TriggerMode::FixedInterval => "fixed-interval",
+        }
+    }
+}
+
+/// Why a decision is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TriggerCause {
+    /// The excess volume of a port reached β (paper, Eq. 5).
+    Excess,
+    /// A port's drops reached the safe line γ (paper, §IV-B).
+    Safeguard,
+    /// A packet event, under the per-packet trigger (paper, Fig. 12b).
+    Packet,
+    /// The longest allowed interval has passed.
+    Interval,
+}
+
+impl TriggerCause {
+    /// As records have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TriggerCause::Excess => "excess",
+            TriggerCause::Safeguard => "safeguard",
+            TriggerCause::Packet => "packet",
+            TriggerCause::Interval => "interval",
+        }
+    }
+}
+
+/// Volumes of one port since the last decision, wire bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct PortVolumes {
+    /// Enqueued.
+    pub enqueued: u64,
+    /// Dropped on arrival, or pushed out.
+    pub dropped: u64,
+    /// Arrived minus dequeued, never below zero: clamped after every event, so that draining an old
+    /// queue earns no credit. That is what the queue grew by and what was dropped: a packet that is
+    /// pushed out goes from one to the other, having arrived before.
+    pub excess: u64,
+    /// Dropped or pushed out, for the safeguard's own count.
+    pub guarded_drops: u64,
+}
+
+/// The area under a queue's length over time.
+#[derive(Clone, Copy, Default, Debug)]
+struct QueueArea {
+    byte_ps: u128,
+    bytes: u64,
+    changed_at: Time,
+}
+
+impl QueueArea {
+    #[inline]
+    fn change(&mut self, bytes: u64, now: Time) {
+        self.byte_ps += u128::from(self.bytes) * u128::from(now.0 - self.changed_at.0);
+        self.bytes = bytes;
+        self.changed_at = now;
+    }
+}
+
+/// All that an event of a port touches, in one cache line.
+#[derive(Clone, Copy, Default, Debug)]
+#[repr(align(64))]
+struct PortCounters {
+    volumes: PortVolumes,
+    area: QueueArea,
+}
+
+/// Dynamic Threshold with a power-of-two α per port: accepts iff `q_i < α_i (B - Q)`. Or
+/// [over](NeuralDynamicThreshold::over) another heuristic, whose α it then is.
+///
+/// Triggers are tested after the counters of an event are updated, so the packet that triggers
+/// keeps its verdict. The simulation then waits for the control loop.
+#[derive(Clone, Debug)]
+pub struct NeuralDynamicThreshold {
+    mode: TriggerMode,
+    sensitivity: u64,
+    safe_line: u64,
+    indices: Vec<u8>,
+    counters: Vec<PortCounters>,
+    guard_armed: bool,
+    suspended: bool,
+    fired: Option<TriggerCause>,
+    queues_per_port: usize,
+    /// Decides about packets in place of Dynamic Threshold.
+    heuristic: Option<Box<AnyPolicy>>,
+    record: Option<Box<EventLines>>,
+}
+
+impl NeuralDynamicThreshold {
+    /// α = 1 on every port. `sensitivity` is β, `safe_line` γ, both in bytes.
+    pub fn new(ports: usize, sensitivity: u64, safe_line: u64, mode: TriggerMode) -> Self {
+        NeuralDynamicThreshold {
+            mode,
+            sensitivity,
+            safe_line,
+            indices: vec![INITIAL_INDEX as u8; ports],
+            counters: vec![PortCounters::default(); ports],
+            guard_armed: true,
+            suspended: false,
+            fired: None,
+            queues_per_port: 1,
+            heuristic: None,
+            record: None,
+        }
+    }
+
+    /// For a switch whose ports have several queues. All queues of a port have its α, and it is the
+    /// port's packets together that count.
+    #[must_use]
+    pub fn with_queues_per_port(self, queues_per_port: usize) -> Self {
+        NeuralDynamicThreshold {
+            queues_per_port,
+            ..self
+        }
+    }
+
+    /// Sets the α of `heuristic`, which decides about the packets of all
+    /// [queues](NeuralDynamicThreshold::with_queues_per_port).
+    ///
+    /// # Panics
+    /// When it has no α for every queue.
+    #[must_use]
+    pub fn over(self, heuristic: AnyPolicy) -> Self {
+        let mut policy = NeuralDynamicThreshold {
+            heuristic: Some(Box::new(heuristic)),
+            ..self
+        };
+        policy.hand_down();
+        policy
+    }
+
+    /// The heuristic's α become those of the ports.
+    fn hand_down(&mut self) {
+        let Some(heuristic) = &mut self.heuristic else {
+            return;
+        };
+        for (port, &index) in self.indices.iter().enumerate() {
+            let first = port * self.queues_per_port;
+            for queue in first..first + self.queues_per_port {
+                let has_one = heuristic.set_alpha(queue, ALPHAS[usize::from(index)]);
+                assert!(has_one, "the heuristic has no α to set");
+            }
+        }
+    }
+
+    /// The trigger that waits for a decision.
+    #[inline]
+    pub fn fired(&self) -> Option<TriggerCause> {
+        self.fired
+    }
+
+    /// Volumes of a port since the last decision.
+    ///
+    /// # Panics
+    /// When there is no such port.
+    pub fn volumes(&self, port: usize) -> PortVolumes {
+        self.counters[port].volumes
+    }
+
+    /// Index into [`ALPHAS`] of every port.
+    pub fn indices(&self) -> &[u8] {
+        &self.indices
+    }
+
+    /// Fires from outside the packet path.
+    pub fn fire(&mut self, cause: TriggerCause) {
+        self.fired = Some(cause);
+    }
+
+    /// Every event has a line from now on.
+    pub fn record(&mut self, lines: EventLines) {
+        self.record = Some(Box::new(lines));
+    }
+
+    /// The lines of the events, where they are recorded.
+    pub fn lines_mut(&mut self) -> Option<&mut EventLines> {
+        self.record.as_deref_mut()
+    }
+
+    /// ∫ q_i dt of every port since the last call, byte seconds.
+    pub fn take_queue_areas(&mut self, now: Time) -> Vec<f64> {
+        let settle = |PortCounters { area, .. }: &mut PortCounters| {
+            area.change(area.bytes, now);
+            std::mem::take(&mut area.byte_ps) as f64 * 1e-12
+        };
+        self.counters.iter_mut().map(settle).collect()
+    }
+
+    /// Takes note of a decision: zeroes the counters of all ports and, after a safeguard, disarms
+    /// it until a normal trigger comes.
+    pub fn acknowledge(&mut self) {
+        let cause = self.fired.take();
+        self.guard_armed = cause != Some(TriggerCause::Safeguard);
+        for port in &mut self.counters {
+            port.volumes = PortVolumes::default();
+        }
+    }
+
+    /// Puts new α in force on all ports; lets triggers fire again.
+    ///
+    /// # Panics
+    /// When there is not one index per port.
+    pub fn apply(&mut self, indices: &[u8]) {
+        self.indices.copy_from_slice(indices);
+        self.hand_down();
+        self.suspended = false;
+    }
+
+    /// No trigger fires until the next [`apply`](NeuralDynamicThreshold::apply): a decision is
+    /// under way.
+    pub fn suspend(&mut self) {
+        self.suspended = true;
+    }
+
+    #[inline]
+    fn admits(&self, view: View<'_>, packet: PacketView) -> bool {
+        let (queue, free) = (view.buffer.queue(packet.queue), view.buffer.free());
+        // α = 2^(index - INITIAL_INDEX), as a shift of whichever side keeps all bits.
+        match i32::from(self.indices[packet.port]) - INITIAL_INDEX as i32 {
+            left if left >= 0 => queue < free << left,
+            right => (queue << -right) < free,
+        }
+    }
+
+    #[inline]
+    fn test(&mut self, port: usize) {
+        if self.suspended {
+            return;
+        }
+        let volumes = &self.counters[port].volumes;
+        match self.mode {
+            TriggerMode::CumulativeEvent => {
+                if volumes.excess >= self.sensitivity {
+                    self.fired = Some(TriggerCause::Excess);
+                } else if self.guard_armed && volumes.guarded_drops >= self.safe_line {
+                    // One event can touch several ports; both at once count as normal.
+                    self.fired = self.fired.or(Some(TriggerCause::Safeguard));
+                }
+            }
+            TriggerMode::PerPacket => self.fired = Some(TriggerCause::Packet),
+            TriggerMode::FixedInterval => {}
+        }
+    }
+}
+
+impl Policy for NeuralDynamicThreshold {
+    #[inline]
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        if let Some(heuristic) = &mut self.heuristic {
+            return heuristic.on_arrival(view, packet);
+        }
+        if self.admits(view, packet) {
+            Verdict::Accept
+        } else {
+            Verdict::Drop
+        }
+    }
+
+    #[inline]
+    fn on_enqueue(&mut self, view: View<'_>, packet: PacketView) {
+        let PacketView { port, bytes, .. } = packet;
+        if let Some(heuristic) = &mut self.heuristic {
+            heuristic.on_enqueue(view, packet);
+        }
+        if let Some(lines) = &mut self.record {
+            lines.enqueued(view, packet);
+        }
+        let PortCounters { volumes, area } = &mut self.counters[port];
+        area.change(view.buffer.port(port), view.now);
+        volumes.enqueued += bytes;
+        volumes.excess += bytes;
+        self.test(port);
+    }
+
+    #[inline]
+    fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
+        let PacketView { port, bytes, .. } = packet;
+        if let Some(heuristic) = &mut self.heuristic {
+            heuristic.on_departure(view, packet);
+        }
+        if let Some(lines) = &mut self.record {
+            lines.departed(view, packet);
+        }
+        let PortCounters { volumes, area } = &mut self.counters[port];
+        area.change(view.buffer.port(port), view.now);
+        volumes.excess = volumes.excess.saturating_sub(bytes);
+        if self.mode == TriggerMode::PerPacket {
+            self.test(port);
+        }
+    }
+
+    #[inline]
+    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
+        let PacketView { port, bytes, .. } = packet;
+        if let Some(heuristic) = &mut self.heuristic {
+            heuristic.on_drop(view, packet, loss);
+        }
+        if let Some(lines) = &mut self.record {
+            lines.lost(view, packet, loss);
+        }
+        let PortCounters { volumes, area } = &mut self.counters[port];
+        volumes.dropped += bytes;
+        volumes.guarded_drops += bytes;
+        if loss == Loss::PushedOut {
+            area.change(view.buffer.port(port), view.now);
+        } else {
+            volumes.excess += bytes;
+        }
+        self.test(port);
+    }
+
+    fn pushes_out(&self) -> bool {
+        let heuristic = self.heuristic.as_ref();
+        heuristic.is_some_and(|heuristic| heuristic.pushes_out())
+    }
+
+    fn victim(&mut self, view: View<'_>, packet: PacketView, lengths: &[u64]) -> Option<usize> {
+        let heuristic = self.heuristic.as_mut()?;
+        heuristic.victim(view, packet, lengths)
+    }
+
+    fn expel(&mut self, view: View<'_>) -> Option<usize> {
+        self.heuristic.as_mut()?.expel(view)
+    }
+
+    #[inline]
+    fn decision_due(&self) -> bool {
+        self.fired.is_some()
+    }
+
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
+        if let Some(heuristic) = &self.heuristic {
+            return heuristic.threshold(view, queue);
+        }
+        self.alpha(queue)
+            .map(|alpha| (alpha * view.buffer.free() as f64) as u64)
+    }
+
+    /// That of the queue's port, as decided.
+    fn alpha(&self, queue: usize) -> Option<f64> {
+        let port = queue / self.queues_per_port;
+        Some(ALPHAS[usize::from(self.indices[port])])
+    }
+}
+
+#[cfg(test)]
+mod tests;

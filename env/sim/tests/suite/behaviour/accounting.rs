@@ -1,0 +1,49 @@
+//! No byte and no packet is lost or counted twice.
+
+use bufgym_sim::units::Time;
+use proptest::prelude::*;
+
+use crate::behaviour::setup::{MANY_EVENTS, any_setup, config};
+
+/// Recounting everything in flight takes longer than the event itself.
+const EVENTS_PER_CHECK: u64 = 16;
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn bytes_and_packets_are_conserved_and_time_never_goes_back(setup in any_setup()) {
+        let mut simulator = setup.simulator();
+        let mut last = Time::ZERO;
+        for event in 0..MANY_EVENTS {
+            if simulator.finished() || !simulator.step() {
+                break;
+            }
+            prop_assert!(simulator.now() >= last);
+            last = simulator.now();
+            if event % EVENTS_PER_CHECK == 0 {
+                let checked = simulator.check_invariants();
+                prop_assert!(checked.is_ok(), "{:?}", checked);
+                prop_assert!(simulator.packets_are_placed_once());
+                prop_assert!(simulator.sack_entries_are_balanced());
+            }
+        }
+        prop_assert_eq!(simulator.check_invariants(), Ok(()));
+        prop_assert!(simulator.sack_entries_are_balanced());
+    }
+
+    /// What the policy is told, what the buffer counts and what the outcome reports are one.
+    #[test]
+    fn policy_buffer_and_outcome_tell_the_same(setup in any_setup()) {
+        let mut simulator = setup.probed();
+        let summary = simulator.run().summary;
+        let probe = simulator.policy();
+        prop_assert_eq!(&probe.problem, &None);
+        prop_assert_eq!(probe.departures.len() as u64, summary.packets_forwarded);
+        prop_assert_eq!(probe.enqueued, summary.packets_forwarded + probe.queued() as u64);
+        prop_assert_eq!(probe.drops, summary.drops);
+        prop_assert_eq!(probe.dropped_bytes, summary.dropped_bytes);
+        prop_assert!(summary.drops_data <= summary.drops);
+        prop_assert!(summary.max_occupancy_bytes <= simulator.buffer().capacity());
+    }
+}

@@ -1,0 +1,262 @@
+//! Random networks, policies, transports and traffic.
+
+use bufgym_sim::network::Simulator;
+use bufgym_sim::scenario::{HostQueue, RangeU32, Recovery, Scenario, Scheduler, TransportKind};
+use bufgym_sim::switch::{AnyPolicy, PolicySpec, policy};
+use bufgym_sim::traffic::{FlowSpec, Trace};
+use bufgym_sim::units::Time;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+
+use crate::behaviour::probe::Probe;
+
+/// How many set-ups a property is tried on: fewer without optimisation, where the simulator recounts
+/// everything at every event. Shrinking a failure ends within a minute.
+pub fn config() -> ProptestConfig {
+    ProptestConfig {
+        max_shrink_iters: 200,
+        ..ProptestConfig::with_cases(if cfg!(debug_assertions) { 24 } else { 512 })
+    }
+}
+
+/// More events than any of these simulations needs.
+pub const MANY_EVENTS: u64 = 20_000_000;
+
+/// A flow that never completes ends its simulation here, after few events: timers back off.
+const FOR_EVER_MS: u64 = 1_000_000_000;
+
+/// Something to simulate.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Network and transport.
+    pub scenario: Scenario,
+    /// In the switch.
+    pub policy: PolicySpec,
+    /// Traffic.
+    pub trace: Trace,
+}
+
+impl Setup {
+    /// The simulation under the policy alone.
+    pub fn simulator(&self) -> Simulator {
+        self.policy
+            .simulator(&self.scenario, &self.trace)
+            .expect("the set-up is valid")
+    }
+
+    /// The simulation with every call to the policy noted; ports have one queue.
+    pub fn probed(&self) -> Simulator<Probe<AnyPolicy>> {
+        let scenario = Scenario {
+            queues_per_port: 1,
+            ..self.scenario.clone()
+        };
+        let policy = self.policy.build(&scenario).expect("the set-up is valid");
+        let capacity = self.policy.capacity(&scenario);
+        let probe = Probe::new(policy, &scenario);
+        Simulator::with_capacity(&scenario, &self.trace, probe, capacity)
+            .expect("the set-up is valid")
+    }
+}
+
+/// Any set-up in which every policy can admit a packet of every size into an empty buffer.
+pub fn any_setup() -> impl Strategy<Value = Setup> {
+    (network(), transport(), policies()).prop_flat_map(|(network, transport, policy)| {
+        let (ports, buffer_bytes) = (network.ports, network.buffer_bytes);
+        let scenario = Scenario {
+            buffer_bytes: 1,
+            ports,
+            rate_bps: network.rate_bps,
+            propagation_ns: network.propagation_ns,
+            overhead_bytes: network.overhead_bytes,
+            count_in_service: network.count_in_service,
+            host_queue: network.host_queue,
+            queues_per_port: network.queues_per_port,
+            scheduler: network.scheduler,
+            active_ports: RangeU32::new(1, ports),
+            incast_degree: RangeU32::new(1, ports - 1),
+            ..transport
+        };
+        let scenario = Scenario {
+            buffer_bytes: buffer_bytes.max(least_buffer(&scenario, &policy)),
+            ..scenario
+        };
+        traffic(ports).prop_map(move |trace| Setup {
+            scenario: scenario.clone(),
+            policy: policy.clone(),
+            trace,
+        })
+    })
+}
+
+/// Bytes without which the largest packet could not pass an empty switch: one packet, or more where
+/// the policy never gives the whole buffer to one queue.
+fn least_buffer(scenario: &Scenario, policy: &PolicySpec) -> u64 {
+    let control =
+        u64::from(scenario.syn_bytes.max(scenario.ack_bytes) + scenario.timestamp_bytes());
+    let largest = scenario.full_packet_bytes().max(control + SACK_BYTES);
+    let queues = u64::from(scenario.ports * scenario.queues_per_port);
+    match policy.name() {
+        "cs" | "dt" | "edt" | "tdt" | "fab" | "ib" | "abm" | "unlimited" | "lqd" | "occamy"
+        | "pot" | "followlqd" | "credence" => largest,
+        "sma" => 2 * largest,
+        "smxq" => largest * queues.div_ceil(2),
+        "harmonic" => {
+            let harmonic_number: f64 = (1..=queues).map(|k| 1.0 / k as f64).sum();
+            largest * harmonic_number.ceil() as u64
+        }
+        _ => largest * queues,
+    }
+}
+
+/// No acknowledgement grows by more than this for its SACK blocks.
+const SACK_BYTES: u64 = 40;
+
+#[derive(Clone, Debug)]
+struct Network {
+    ports: u32,
+    rate_bps: u64,
+    propagation_ns: u64,
+    buffer_bytes: u64,
+    overhead_bytes: u32,
+    count_in_service: bool,
+    host_queue: HostQueue,
+    queues_per_port: u32,
+    scheduler: Scheduler,
+}
+
+prop_compose! {
+    fn network()(
+        ports in 2_u32..=24,
+        rate_bps in prop_oneof![
+            prop::sample::select(vec![100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000]),
+            100_000_000_u64..=100_000_000_000,
+        ],
+        propagation_ns in prop_oneof![Just(0), 1_u64..=2_000, 2_000_u64..=200_000],
+        // From less than a packet, which becomes one packet; often too little for the traffic.
+        buffer_bytes in prop_oneof![logarithmic(1_000, 50_000), logarithmic(50_000, 4_000_000)],
+        overhead_bytes in prop::sample::select(vec![0, 20]),
+        count_in_service in any::<bool>(),
+        host_queue in prop::sample::select(HostQueue::ALL),
+        queues_per_port in prop_oneof![Just(1), 2_u32..=3],
+        scheduler in prop::sample::select(Scheduler::ALL),
+    ) -> Network {
+        Network {
+            ports, rate_bps, propagation_ns, buffer_bytes, overhead_bytes, count_in_service,
+            host_queue, queues_per_port, scheduler,
+        }
+    }
+}
+
+/// Whole numbers of all orders of magnitude alike.
+fn logarithmic(min: u64, max: u64) -> impl Strategy<Value = u64> {
+    (0.0_f64..=1.0).prop_map(move |share| {
+        let ratio = max as f64 / min as f64;
+        ((min as f64 * ratio.powf(share)) as u64).clamp(min, max)
+    })
+}
+
+prop_compose! {
+    /// Every congestion control with every recovery that it can have.
+    fn transport()(
+        kind in prop::sample::select(TransportKind::ALL),
+        ns3 in any::<bool>(),
+        sack in any::<bool>(),
+        mss in prop::sample::select(vec![100_u32, 536, 1_460, 8_960]),
+        init_cwnd in prop::sample::select(vec![1_u32, 2, 10, 100]),
+        capped in any::<bool>(),
+        cap_segments in 1_u64..=100,
+        min_rto_us in logarithmic(200, 200_000),
+        initial_rtt_us in 1_u64..=10_000,
+        flags in any::<[bool; 3]>(),
+        delayed_ack in 1_u32..=4,
+        ecn_threshold_bytes in logarithmic(100, 1_000_000),
+    ) -> Scenario {
+        let [timestamps, handshake, hystart] = flags;
+        // Those after ns-3 need ns-3's recovery.
+        let ns3 = ns3 || kind.name().ends_with("-ns3");
+        let recovery = if ns3 { Recovery::Ns3 } else { Recovery::Rfc };
+        let mut scenario = Scenario {
+            transport: kind,
+            sack: sack || ns3,
+            recovery,
+            mss,
+            init_cwnd,
+            max_cwnd_bytes: if capped { cap_segments * u64::from(mss) } else { 0 },
+            min_rto_us,
+            initial_rtt_us,
+            timestamps,
+            handshake,
+            max_simulated_ms: FOR_EVER_MS,
+            ..Scenario::default()
+        };
+        for setting in [
+            format!("hystart={hystart}"),
+            format!("delayed_ack={}", if ns3 { 1 } else { delayed_ack }),
+            format!("ecn_threshold_bytes={ecn_threshold_bytes}"),
+        ] {
+            scenario.set(&setting).expect("a setting that exists");
+        }
+        scenario
+    }
+}
+
+/// Every policy of the catalogue, and Dynamic Threshold with other control factors.
+fn policies() -> impl Strategy<Value = PolicySpec> {
+    let names = policy::catalogue()
+        .iter()
+        .map(|definition| definition.info.name.to_owned());
+    let factors = ["0.03", "0.5", "2", "16"].map(|alpha| format!("dt:alpha={alpha}"));
+    let specs: Vec<PolicySpec> = names
+        .chain(factors)
+        .map(|name| name.parse().expect("a policy of the catalogue"))
+        .collect();
+    prop::sample::select(specs)
+}
+
+/// Flows that start together or within 3 ms.
+fn traffic(ports: u32) -> impl Strategy<Value = Trace> {
+    let start = prop_oneof![Just(0), 0_u64..3_000_000];
+    let size = logarithmic(1, 1_000_000);
+    let one = (0..ports, 1..ports, start, size, 0..4_u8);
+    prop::collection::vec(one, 1..50).prop_map(move |flows| {
+        let flows = flows.into_iter().zip(0_u64..);
+        Trace {
+            flows: flows
+                .map(|((src, hop, start_ns, size, priority), id)| FlowSpec {
+                    id,
+                    src,
+                    dst: (src + hop) % ports,
+                    start: Time::from_ns(start_ns),
+                    size,
+                    kind: 0,
+                    query: -1,
+                    priority,
+                })
+                .collect(),
+            kinds: vec![Trace::DEFAULT_KIND.to_owned()],
+            seed: 0,
+        }
+    })
+}
+
+/// Without losses and timeouts there would be little to hold.
+#[test]
+fn set_ups_are_hard_enough() {
+    let mut runner = TestRunner::deterministic();
+    let set_ups = 200;
+    let [mut with_drops, mut with_timeouts, mut without_drops] = [0; 3];
+    for _ in 0..set_ups {
+        let tree = any_setup().new_tree(&mut runner).expect("a set-up");
+        let summary = tree.current().simulator().run().summary;
+        with_drops += u32::from(summary.drops > 10);
+        with_timeouts += u32::from(summary.timeouts > 0);
+        without_drops += u32::from(summary.drops == 0);
+    }
+    for count in [with_drops, with_timeouts, without_drops] {
+        assert!(
+            count > set_ups / 10,
+            "{with_drops}, {with_timeouts}, {without_drops}"
+        );
+    }
+}

@@ -1,0 +1,197 @@
+//! What the options of the transports change in a whole simulation.
+
+use bufgym_sim::network::{Outcome, Simulator};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::{PacketView, Policy, PolicySpec, Verdict, View};
+use bufgym_sim::traffic::{FlowSpec, Trace};
+use bufgym_sim::units::Time;
+
+fn scenario(settings: &[&str]) -> Scenario {
+    let mut scenario = Scenario::default();
+    for setting in settings {
+        scenario.set(setting).unwrap();
+    }
+    scenario
+}
+
+fn flow(id: u64, src: u32, start: Time, size: u64) -> FlowSpec {
+    FlowSpec {
+        id,
+        src,
+        dst: 0,
+        start,
+        size,
+        kind: 0,
+        query: -1,
+        priority: 0,
+    }
+}
+
+fn trace(flows: Vec<FlowSpec>) -> Trace {
+    Trace {
+        flows,
+        kinds: vec!["flow".to_owned()],
+        seed: 0,
+    }
+}
+
+/// One flow of so many full segments.
+fn lone(segments: u64) -> Trace {
+    trace(vec![flow(0, 1, Time::ZERO, 1_460 * segments)])
+}
+
+/// Two flows of 5 MB to one port.
+fn competing() -> Trace {
+    two_of(5_000_000)
+}
+
+fn two_of(bytes: u64) -> Trace {
+    let flows = (1..3).map(|src| flow(u64::from(src), src, Time::ZERO, bytes));
+    trace(flows.collect())
+}
+
+fn run(settings: &[&str], policy: &str, trace: &Trace) -> Outcome {
+    let policy: PolicySpec = policy.parse().unwrap();
+    policy.simulator(&scenario(settings), trace).unwrap().run()
+}
+
+#[test]
+fn delayed_acknowledgements_are_fewer_and_slow_nothing_down_but_the_odd_segment() {
+    let each = run(&[], "dt", &lone(1_000));
+    let every_second = run(&["delayed_ack=2"], "dt", &lone(1_000));
+    // When the flow is complete the last acknowledgements are still under way, two of them if the
+    // one before reaches its host less than a propagation delay later.
+    assert_eq!(each.summary.packets_forwarded, 1_998);
+    assert_eq!(every_second.summary.packets_forwarded, 1_499);
+    assert_eq!(every_second.summary.timeouts, 0);
+    let fct = |outcome: &Outcome| outcome.summary.mean_fct_ms;
+    assert!((fct(&every_second) / fct(&each) - 1.0).abs() < 0.01);
+}
+
+/// The last, odd segment is acknowledged when the delay is over: without that the sender would
+/// send it again.
+#[test]
+fn an_odd_segment_is_acknowledged_before_the_sender_loses_patience() {
+    for min_rto in ["min_rto_us=200000", "min_rto_us=10000"] {
+        let outcome = run(&["delayed_ack=2", min_rto], "dt", &lone(7));
+        assert_eq!(outcome.summary.timeouts, 0, "{min_rto}");
+        assert_eq!(outcome.summary.completed, 1);
+    }
+}
+
+#[test]
+fn marks_keep_the_queue_of_dctcp_short_and_its_line_busy() {
+    let newreno = run(&[], "cs", &competing());
+    let dctcp = run(&["transport=dctcp"], "cs", &competing());
+    assert_eq!(newreno.summary.marks, 0);
+    assert!(dctcp.summary.marks > 0);
+    let queue = |outcome: &Outcome| outcome.summary.max_occupancy_bytes;
+    assert!(
+        queue(&dctcp) * 4 < queue(&newreno),
+        "{} {}",
+        queue(&dctcp),
+        queue(&newreno)
+    );
+    assert_eq!(dctcp.summary.drops, 0);
+    // 10 MB at 1 Gbit/s take 83 ms with their headers.
+    let end = dctcp
+        .records
+        .iter()
+        .filter_map(|record| record.finish)
+        .max();
+    assert!(end.unwrap() < Time::from_ms(88), "{end:?}");
+}
+
+#[test]
+fn marks_are_heeded_by_every_transport() {
+    for transport in ["newreno", "cubic", "dctcp"] {
+        let transport = format!("transport={transport}");
+        for sack in ["sack=true", "sack=false"] {
+            let settings = [&transport, sack, "ecn_threshold_bytes=30000"];
+            let outcome = run(&settings, "cs", &competing());
+            assert!(outcome.summary.marks > 0, "{settings:?}");
+            assert_eq!(outcome.summary.drops, 0, "{settings:?}");
+        }
+    }
+}
+
+/// A threshold beyond the buffer marks nothing and changes nothing.
+#[test]
+fn a_threshold_out_of_reach_changes_nothing() {
+    let plain = run(&[], "dt", &competing());
+    let marking = run(&["ecn_threshold_bytes=1000000"], "dt", &competing());
+    assert_eq!(marking.summary.marks, 0);
+    let finish = |outcome: &Outcome| -> Vec<_> {
+        outcome.records.iter().map(|record| record.finish).collect()
+    };
+    assert_eq!(finish(&plain), finish(&marking));
+}
+
+/// It needs rounds in which the delay grows: a buffer of many bandwidth-delay products.
+#[test]
+fn hystart_leaves_slow_start_earlier() {
+    let settings = [
+        "transport=cubic",
+        "propagation_ns=1000000",
+        "buffer_bytes=10000000",
+    ];
+    let late = run(&settings, "cs", &competing());
+    let early = run(
+        &[&settings[..], &["hystart=true"]].concat(),
+        "cs",
+        &competing(),
+    );
+    let queue = |outcome: &Outcome| outcome.summary.max_occupancy_bytes;
+    assert!(
+        queue(&early) * 10 < queue(&late) * 9,
+        "{} {}",
+        queue(&early),
+        queue(&late)
+    );
+}
+
+/// Complete sharing that drops chosen packets by the order of their arrival.
+struct Dropping {
+    arrivals: usize,
+    victims: Vec<usize>,
+}
+
+impl Policy for Dropping {
+    fn on_arrival(&mut self, _view: View<'_>, _packet: PacketView) -> Verdict {
+        self.arrivals += 1;
+        if self.victims.contains(&(self.arrivals - 1)) {
+            return Verdict::Drop;
+        }
+        Verdict::Accept
+    }
+
+    fn threshold(&self, _view: View<'_>, _port: usize) -> Option<u64> {
+        None
+    }
+}
+
+/// Start to establishment where the packets of these numbers are dropped.
+fn handshake_without(victims: &[usize]) -> Time {
+    let scenario = scenario(&["handshake=true", "syn_timeout_us=3000"]);
+    let policy = Dropping {
+        arrivals: 0,
+        victims: victims.to_vec(),
+    };
+    let mut simulator = Simulator::new(&scenario, &lone(3), policy).unwrap();
+    let outcome = simulator.run();
+    assert_eq!(outcome.summary.completed, 1);
+    outcome.records[0].established.unwrap()
+}
+
+#[test]
+fn a_lost_syn_or_syn_ack_is_sent_again_with_the_timeout_doubling() {
+    let undisturbed = handshake_without(&[]);
+    // Packet 0 is the SYN, packet 1 the SYN-ACK.
+    let syn = handshake_without(&[0]);
+    assert_eq!(syn, undisturbed + Time::from_us(3_000));
+    assert_eq!(handshake_without(&[0, 1]), syn + Time::from_us(6_000));
+    // Both ends miss an answer; the receiver's timer started later, and its answer comes first or
+    // not, but one timeout is enough.
+    let syn_ack = handshake_without(&[1]);
+    assert!(syn_ack > Time::from_us(3_000) && syn_ack <= syn);
+}

@@ -1,0 +1,149 @@
+//! What is compared: a list of flows under a policy, a transport and a minimum RTO.
+
+use std::fmt;
+
+use bufgym_sim::scenario::{Scenario, ScenarioError};
+use bufgym_sim::switch::PolicySpec;
+
+/// A list of flows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum List {
+    /// One flow at a time.
+    Isolated,
+    /// Two long flows to one host.
+    TwoToOne,
+    /// 600 web-search flows at load 0.5 and 25 in-cast queries of 8 flows of 40 kB.
+    Mixed,
+}
+
+impl List {
+    /// As in the names of the files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            List::Isolated => "isolated",
+            List::TwoToOne => "2to1",
+            List::Mixed => "mixed",
+        }
+    }
+}
+
+/// One simulation that ns-3 has done too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Case {
+    /// The flows.
+    pub list: List,
+    /// The policy as ns-3's files name it: `st`, `cs`, `dt1` or `dt8`.
+    pub policy: &'static str,
+    /// The congestion control as ns-3's files name it.
+    pub transport: &'static str,
+    /// Minimum retransmission timeout, milliseconds.
+    pub min_rto_ms: u64,
+}
+
+const fn case(list: List, policy: &'static str, transport: &'static str, min_rto_ms: u64) -> Case {
+    Case {
+        list,
+        policy,
+        transport,
+        min_rto_ms,
+    }
+}
+
+/// Flows alone in the network.
+pub const ISOLATED: [Case; 3] = [
+    case(List::Isolated, "st", "newreno", 10),
+    case(List::Isolated, "st", "cubic", 10),
+    case(List::Isolated, "st", "dctcp", 10),
+];
+
+/// Flows that compete.
+pub const COMPETING: [Case; 12] = [
+    case(List::TwoToOne, "st", "newreno", 10),
+    case(List::TwoToOne, "st", "dctcp", 10),
+    case(List::Mixed, "st", "newreno", 10),
+    case(List::Mixed, "cs", "newreno", 10),
+    case(List::Mixed, "dt1", "newreno", 10),
+    case(List::Mixed, "dt8", "newreno", 10),
+    case(List::Mixed, "st", "cubic", 10),
+    case(List::Mixed, "st", "dctcp", 10),
+    case(List::Mixed, "st", "newreno", 200),
+    case(List::Mixed, "cs", "newreno", 200),
+    case(List::Mixed, "dt1", "newreno", 200),
+    case(List::Mixed, "dt8", "newreno", 200),
+];
+
+/// ns-3's marking queue, which counts packets without the 2 bytes of the PPP header: those take time
+/// on the line but no buffer.
+const RED_QUEUE: [&str; 6] = [
+    "ecn_threshold_bytes=30000",
+    "ecn_uncounted_packets=2",
+    "header_bytes=52",
+    "ack_bytes=52",
+    "syn_bytes=56",
+    "overhead_bytes=2",
+];
+
+impl Case {
+    /// The name of ns-3's result file without `fct_` and `.csv`.
+    pub fn name(&self) -> String {
+        let Case {
+            list,
+            policy,
+            transport,
+            min_rto_ms,
+        } = self;
+        match list {
+            List::Isolated => format!("isolated_{transport}"),
+            List::TwoToOne => format!("2to1_{policy}_{transport}"),
+            List::Mixed => format!("mixed_{policy}_{transport}_rto{min_rto_ms}"),
+        }
+    }
+
+    /// The settings that differ from the preset `ns3-16x1g`.
+    pub fn settings(&self) -> Vec<String> {
+        let transport = match self.transport {
+            "cubic" => "cubic-ns3",
+            other => other,
+        };
+        let mut settings = vec![
+            format!("transport={transport}"),
+            format!("min_rto_us={}", self.min_rto_ms * 1_000),
+        ];
+        if self.transport == "dctcp" {
+            settings.extend(RED_QUEUE.map(str::to_owned));
+        }
+        settings
+    }
+
+    /// The scenario in which this project's simulator runs the case.
+    ///
+    /// # Errors
+    /// When a setting of the case does not exist.
+    pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
+        let mut scenario = Scenario::preset("ns3-16x1g")?;
+        for setting in self.settings() {
+            scenario.set(&setting)?;
+        }
+        scenario.validate()?;
+        Ok(scenario)
+    }
+
+    /// The policy in this project's terms.
+    pub fn policy_spec(&self) -> PolicySpec {
+        match self.policy {
+            "st" => PolicySpec::named("st"),
+            "cs" => PolicySpec::named("cs"),
+            "dt1" => PolicySpec::baseline(),
+            "dt8" => PolicySpec::named("dt")
+                .with("alpha", "8")
+                .expect("a factor above 0"),
+            other => unreachable!("no case has the policy {other}"),
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.name())
+    }
+}

@@ -1,0 +1,63 @@
+//! Switches with packets of one size.
+
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::{AnyPolicy, Fate, Loss, OpenLoop, Policy, PolicySpec};
+use bufgym_sim::units::{Rate, Time};
+
+/// Bytes of a packet.
+pub const PACKET: u64 = 1_250;
+/// A packet lasts 10 µs.
+pub const RATE: Rate = Rate(1_000_000_000);
+/// How long a line needs for a packet.
+pub const SLOT: Time = Time::from_us(10);
+
+/// The instant at which slot `slot` begins.
+pub fn slot(slot: u64) -> Time {
+    Time(SLOT.0 * slot)
+}
+
+/// A scenario of that switch, for policies whose parameters depend on it.
+pub fn scenario(ports: u32, buffer_bytes: u64) -> Scenario {
+    let mut scenario = Scenario {
+        ports,
+        buffer_bytes,
+        rate_bps: RATE.0,
+        ..Scenario::default()
+    };
+    scenario.mss = (PACKET - u64::from(scenario.header_bytes)) as u32;
+    scenario
+}
+
+/// An empty switch for `packets` packets.
+pub fn of<P: Policy>(ports: u32, packets: u64, policy: P) -> OpenLoop<P> {
+    OpenLoop::new(ports as usize, packets * PACKET, RATE, policy)
+}
+
+/// An empty switch under a policy by name.
+pub fn named(ports: u32, packets: u64, policy: &str) -> OpenLoop<AnyPolicy> {
+    let spec: PolicySpec = policy.parse().expect("a policy of the catalogue");
+    let policy = spec.build(&scenario(ports, packets * PACKET));
+    of(ports, packets, policy.expect("parameters that fit"))
+}
+
+/// Fills queues with packets at the instant zero; each queue's first one is in service.
+pub fn fill<P: Policy>(switch: &mut OpenLoop<P>, packets: &[u64]) {
+    for (port, &count) in packets.iter().enumerate() {
+        for _ in 0..count {
+            switch.arrive(Time::ZERO, port, PACKET);
+        }
+    }
+    assert_eq!(lengths(switch), packets);
+}
+
+/// Packets in every queue.
+pub fn lengths<P: Policy>(switch: &OpenLoop<P>) -> Vec<u64> {
+    let queues = switch.buffer().queues().iter();
+    queues.map(|bytes| bytes / PACKET).collect()
+}
+
+/// How many arrivals were lost that way.
+pub fn lost<P: Policy>(switch: &OpenLoop<P>, loss: Loss) -> usize {
+    let fates = switch.fates().iter();
+    fates.filter(|fate| **fate == Fate::Lost(loss)).count()
+}

@@ -1,0 +1,153 @@
+//! Arrivals as CSV: `slot,port[,work][,value]`, one row per packet in order of arrival.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use csv::{ByteRecord, ReaderBuilder, Trim};
+
+use super::arrivals::Check;
+use super::{Arrivals, Packet, SlottedError};
+use bufgym_sim::scenario::suggestion;
+
+const COLUMNS: [&str; 4] = ["slot", "port", "work", "value"];
+const HEADER: &str = "slot,port[,work][,value]";
+
+impl Arrivals {
+    /// Reads arrivals for a switch with `ports` ports. Unknown columns, empty lines and lines that
+    /// start with `#` are ignored; without a column work or value is 1.
+    ///
+    /// # Errors
+    /// With file, line and field: a file that cannot be read or has no packets, a missing column,
+    /// and all that [`Arrivals::new`] refuses.
+    pub fn read_csv(path: impl AsRef<Path>, ports: u32) -> Result<Arrivals, SlottedError> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|source| SlottedError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        Arrivals::from_reader(BufReader::new(file), &path.display().to_string(), ports)
+    }
+
+    /// As [`read_csv`](Arrivals::read_csv), from any reader; `origin` stands for the file in errors.
+    ///
+    /// # Errors
+    /// As for `read_csv`.
+    pub fn from_reader(
+        reader: impl Read,
+        origin: &str,
+        ports: u32,
+    ) -> Result<Arrivals, SlottedError> {
+        let at = |line: u64, problem: String| SlottedError::Line {
+            origin: origin.to_owned(),
+            line,
+            problem,
+        };
+        let mut csv = ReaderBuilder::new()
+            .comment(Some(b'#'))
+            .trim(Trim::All)
+            .flexible(true)
+            .from_reader(reader);
+        let header = csv
+            .byte_headers()
+            .map_err(|error| at(1, format!("not CSV: {error}")))?
+            .clone();
+        let columns = Columns::find(&header).map_err(|problem| at(1, problem))?;
+        let mut check = Check::new(ports);
+        let mut packets = Vec::new();
+        let mut record = ByteRecord::new();
+        loop {
+            let more = csv
+                .read_byte_record(&mut record)
+                .map_err(|error| at(csv_line(&error), format!("cannot be read: {error}")))?;
+            if !more {
+                break;
+            }
+            let line = record.position().map_or(0, csv::Position::line);
+            let packet = columns
+                .packet(&record, header.len())
+                .and_then(|packet| check.packet(&packet).map(|()| packet))
+                .map_err(|problem| at(line, problem))?;
+            packets.push(packet);
+        }
+        if packets.is_empty() {
+            return Err(at(
+                1,
+                format!("no packets; expected a header {HEADER} and at least one line"),
+            ));
+        }
+        Arrivals::new(packets, ports)
+    }
+}
+
+fn csv_line(error: &csv::Error) -> u64 {
+    error.position().map_or(0, csv::Position::line)
+}
+
+/// Where the columns are.
+struct Columns([Option<usize>; 4]);
+
+impl Columns {
+    fn find(header: &ByteRecord) -> Result<Columns, String> {
+        let names: Vec<String> = header
+            .iter()
+            .map(|name| {
+                String::from_utf8_lossy(name)
+                    .trim_start_matches('\u{feff}')
+                    .to_owned()
+            })
+            .collect();
+        let columns = COLUMNS.map(|column| names.iter().position(|name| name == column));
+        for (column, found) in COLUMNS.iter().zip(&columns).take(2) {
+            if found.is_none() {
+                let near = names
+                    .iter()
+                    .map(|name| suggestion(name, &[column]))
+                    .find(|hint| !hint.is_empty())
+                    .unwrap_or_default();
+                return Err(format!(
+                    "no column `{column}`{near}; the header must be {HEADER}"
+                ));
+            }
+        }
+        Ok(Columns(columns))
+    }
+
+    fn packet(&self, record: &ByteRecord, expected: usize) -> Result<Packet, String> {
+        if record.len() != expected {
+            return Err(format!(
+                "{} fields, where the header has {expected}",
+                record.len()
+            ));
+        }
+        Ok(Packet {
+            slot: self.number(record, 0, u64::MAX)?.unwrap_or_default(),
+            port: self.small(record, 1)?.unwrap_or_default(),
+            work: self.small(record, 2)?.unwrap_or(1),
+            value: self.small(record, 3)?.unwrap_or(1),
+        })
+    }
+
+    fn small(&self, record: &ByteRecord, column: usize) -> Result<Option<u32>, String> {
+        let number = self.number(record, column, u64::from(u32::MAX))?;
+        Ok(number.map(|number| number as u32))
+    }
+
+    fn number(&self, record: &ByteRecord, column: usize, most: u64) -> Result<Option<u64>, String> {
+        let Some(field) = self.0[column].and_then(|index| record.get(index)) else {
+            return Ok(None);
+        };
+        std::str::from_utf8(field)
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .filter(|number| *number <= most)
+            .map(Some)
+            .ok_or_else(|| {
+                format!(
+                    "{}: '{}' is not a whole number from 0 to {most}",
+                    COLUMNS[column],
+                    String::from_utf8_lossy(field)
+                )
+            })
+    }
+}

@@ -1,0 +1,114 @@
+use std::io;
+use std::path::PathBuf;
+
+use super::PolicySpec;
+use bufgym_sim::scenario::suggestion;
+
+/// What cannot be simulated. Each message is one line: where, what is wrong, what would be right.
+#[derive(Debug, thiserror::Error)]
+pub enum SlottedError {
+    /// A setting, in words.
+    #[error("{0}")]
+    Input(String),
+    /// The arrivals cannot be read.
+    #[error("{}: cannot read the arrivals: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line of the arrivals is not right.
+    #[error("{origin}:{line}: {problem}")]
+    Line {
+        /// The file.
+        origin: String,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong there, the field first.
+        problem: String,
+    },
+    /// A policy cannot be understood.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The policy is not defined for such packets.
+    #[error(
+        "{policy} is defined for unit packets only, and these arrivals have packets with {found}; for these there are {instead}"
+    )]
+    UnitOnly {
+        /// The policy.
+        policy: &'static str,
+        /// `work` or `values`.
+        found: &'static str,
+        /// Policies that can be used.
+        instead: &'static str,
+    },
+    /// The exact search has grown beyond its limit.
+    #[error(
+        "opt: the instance is too large: more than {limit} states at packet {packet} of {packets} (slot {slot}); with {found} the exact search is for small instances, of about 20 packets or 10 in the buffer; unit packets have no such limit"
+    )]
+    OptimumTooLarge {
+        /// States that are kept at most.
+        limit: usize,
+        /// The packet at which they were exceeded, from 1.
+        packet: usize,
+        /// All packets.
+        packets: usize,
+        /// The slot of that packet.
+        slot: u64,
+        /// `work` or `values`.
+        found: &'static str,
+    },
+    /// There is no schedule by the proof.
+    #[error(
+        "scripted-opt follows the schedule of a proof, and these arrivals have none: use --generate {}; opt finds the optimum of any arrivals",
+        super::Generator::SCRIPTED
+    )]
+    NoScript,
+    /// There is no last round.
+    #[error(
+        "these arrivals have no rounds, so throughput cannot be counted to the end of the last: leave out --until-last-round, or use --generate"
+    )]
+    NoRounds,
+}
+
+/// A policy that cannot be understood.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// No such policy.
+    #[error("policy '{name}' is not known in the slotted model{}; it has {}", suggestion(.name, &PolicySpec::NAMES), PolicySpec::NAMES.join(", "))]
+    Unknown {
+        /// As it was written.
+        name: String,
+    },
+    /// The policy has no such parameter.
+    #[error("policy {policy} has no parameter '{key}'{}; it has {}", suggestion(.key, known), if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
+    UnknownParameter {
+        /// The policy.
+        policy: &'static str,
+        /// As it was written.
+        key: String,
+        /// Those it has.
+        known: &'static [&'static str],
+    },
+    /// A parameter's value does not fit.
+    #[error("policy {policy}: {key}={value} is not {expected}")]
+    Value {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        key: String,
+        /// As it was written.
+        value: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// A parameter without a value.
+    #[error("policy {policy}: '{text}' is not of the form key=value")]
+    Form {
+        /// The policy.
+        policy: &'static str,
+        /// As it was written.
+        text: String,
+    },
+}

@@ -1,0 +1,180 @@
+//! The optimum of packets with work or values, by a search over all schedules.
+//!
+//! A schedule that pushes a packet out is never better than the one that does not accept it: under
+//! either order the other packets of its queue leave no later. So a schedule is a choice of the
+//! packets to accept. After every arrival the search keeps all reachable contents of the buffer,
+//! and for each the most that can have been gained on the way to it.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use crate::{Kind, Order, Outcome, Packet, SlottedError, Switch};
+
+/// Contents of the buffer that the search keeps at most.
+pub const MAX_STATES: usize = 200_000;
+
+/// A packet in a queue: what can still matter of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Stored {
+    remaining: u32,
+    value: u32,
+}
+
+type State = Vec<Vec<Stored>>;
+
+/// Value and packets gained; more value counts first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct Gain {
+    value: u64,
+    packets: u64,
+}
+
+struct Search {
+    switch: Switch,
+    kind: Kind,
+    /// Without an end everything accepted is transmitted, so it is gained at once and only its
+    /// work matters afterwards.
+    at_once: bool,
+    states: HashMap<State, Gain>,
+}
+
+pub(super) fn optimum(
+    switch: &Switch,
+    packets: &[Packet],
+    kind: Kind,
+    end: Option<u64>,
+) -> Result<Outcome, SlottedError> {
+    let empty = vec![Vec::new(); switch.ports as usize];
+    let mut search = Search {
+        switch: *switch,
+        kind,
+        at_once: end.is_none(),
+        states: HashMap::from([(empty, Gain::default())]),
+    };
+    let mut arrived = 0;
+    let mut slot = 0;
+    let best = loop {
+        let all_empty = search.states.keys().all(|state| stored(state) == 0);
+        if all_empty {
+            let until = match packets.get(arrived) {
+                Some(packet) => packet.slot,
+                None => end.unwrap_or(slot),
+            };
+            slot = slot.max(end.map_or(until, |end| until.min(end)));
+        }
+        if end.is_some_and(|end| slot >= end) || all_empty && arrived == packets.len() {
+            break search.best();
+        }
+        while let Some(packet) = packets.get(arrived)
+            && packet.slot == slot
+        {
+            arrived += 1;
+            search.arrive(packet);
+            if search.states.len() > MAX_STATES {
+                return Err(SlottedError::OptimumTooLarge {
+                    limit: MAX_STATES,
+                    packet: arrived,
+                    packets: packets.len(),
+                    slot,
+                    found: if kind == Kind::Value {
+                        "values"
+                    } else {
+                        "work"
+                    },
+                });
+            }
+        }
+        search.transmit();
+        slot += 1;
+    };
+    let (gain, left) = best;
+    Ok(Outcome {
+        arrived: arrived as u64,
+        transmitted: gain.packets,
+        transmitted_value: gain.value,
+        dropped: arrived as u64 - gain.packets - left,
+        pushed_out: 0,
+        slots: slot,
+    })
+}
+
+fn stored(state: &State) -> u64 {
+    state.iter().map(|queue| queue.len() as u64).sum()
+}
+
+impl Search {
+    /// The largest gain, and the packets that a schedule with it has left.
+    fn best(&self) -> (Gain, u64) {
+        self.states
+            .iter()
+            .map(|(state, gain)| (*gain, std::cmp::Reverse(stored(state))))
+            .max()
+            .map_or((Gain::default(), 0), |(gain, left)| (gain, left.0))
+    }
+
+    fn arrive(&mut self, packet: &Packet) {
+        let accepted: Vec<(State, Gain)> = self
+            .states
+            .iter()
+            .filter(|(state, _)| stored(state) < self.switch.buffer)
+            .map(|(state, gain)| self.accept(state, *gain, packet))
+            .collect();
+        for (state, gain) in accepted {
+            keep(&mut self.states, state, gain);
+        }
+    }
+
+    fn accept(&self, state: &State, gain: Gain, packet: &Packet) -> (State, Gain) {
+        let (mut state, mut gain) = (state.clone(), gain);
+        let mut stored = Stored {
+            remaining: packet.work,
+            value: packet.value,
+        };
+        if self.at_once {
+            gain.value += u64::from(packet.value);
+            gain.packets += 1;
+            stored.value = 0;
+        }
+        let queue = &mut state[packet.port as usize];
+        let place = match (self.switch.order, self.kind) {
+            (Order::Fifo, _) => queue.len(),
+            (Order::Pq, Kind::Value) => queue.partition_point(|other| other.value >= stored.value),
+            (Order::Pq, _) => queue.partition_point(|other| other.remaining <= stored.remaining),
+        };
+        queue.insert(place, stored);
+        (state, gain)
+    }
+
+    fn transmit(&mut self) {
+        let mut after = HashMap::with_capacity(self.states.len());
+        for (mut state, mut gain) in self.states.drain() {
+            for queue in &mut state {
+                let Some(head) = queue.first_mut() else {
+                    continue;
+                };
+                head.remaining -= 1;
+                if head.remaining == 0 {
+                    if !self.at_once {
+                        gain.value += u64::from(head.value);
+                        gain.packets += 1;
+                    }
+                    queue.remove(0);
+                }
+            }
+            keep(&mut after, state, gain);
+        }
+        self.states = after;
+    }
+}
+
+fn keep(states: &mut HashMap<State, Gain>, state: State, gain: Gain) {
+    match states.entry(state) {
+        Entry::Occupied(mut entry) => {
+            let best = (*entry.get()).max(gain);
+            entry.insert(best);
+        }
+        Entry::Vacant(entry) => {
+            entry.insert(gain);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What the simulator takes from the heap: nothing per packet, little per flow and environment.
+
+use allocation_counter::measure;
+use bufgym_env::control::{ControlEnv, ControlOptions, Pause};
+use bufgym_sim::network::Simulator;
+use bufgym_sim::rng::{Split, trace_seed};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::{FlowSpec, Trace, generate};
+use bufgym_sim::units::Time;
+
+/// Hosts that receive; the others send.
+const RECEIVERS: u64 = 4;
+
+/// What a packet on its way takes.
+const PACKET_BYTES: f64 = 32.0;
+
+/// `count` flows from all other hosts to the first ones, `gap` apart.
+fn flows(scenario: &Scenario, count: u64, size: u64, gap: Time) -> Trace {
+    let senders = u64::from(scenario.ports) - RECEIVERS;
+    let flows = (0..count)
+        .map(|id| FlowSpec {
+            id,
+            src: (RECEIVERS + id / RECEIVERS % senders) as u32,
+            dst: (id % RECEIVERS) as u32,
+            start: Time(id * gap.as_ps()),
+            size,
+            kind: 0,
+            query: -1,
+            priority: 0,
+        })
+        .collect();
+    Trace {
+        flows,
+        kinds: vec!["flow".to_owned()],
+        seed: 0,
+    }
+}
+
+fn steps(simulator: &mut Simulator, count: usize) {
+    for _ in 0..count {
+        assert!(simulator.step(), "the flows outlast the run");
+    }
+}
+
+/// The window is capped so that queues have a largest size; in the default buffer all windows
+/// together still cause losses.
+fn capped() -> Scenario {
+    Scenario {
+        max_cwnd_bytes: 200_000,
+        min_rto_us: 10_000,
+        ..Scenario::default()
+    }
+}
+
+fn simulator(scenario: &Scenario, policy: &str) -> Simulator {
+    let trace = flows(scenario, 64, 1_000_000_000, Time::from_us(10));
+    let spec: PolicySpec = policy.parse().unwrap();
+    spec.simulator(scenario, &trace).unwrap()
+}
+
+/// Queues and stores grow by doubling and never shrink: once they have had their largest size,
+/// packets cost no allocation.
+#[test]
+fn packets_allocate_nothing() {
+    for policy in ["st", "cs", "dt", "edt"] {
+        let scenario = Scenario {
+            buffer_bytes: 1_000_000_000,
+            ..capped()
+        };
+        let mut simulator = simulator(&scenario, policy);
+        steps(&mut simulator, 500_000);
+        let forwarded = simulator.packets_forwarded();
+        let heap = measure(|| steps(&mut simulator, 1_000_000));
+        assert!(simulator.packets_forwarded() - forwarded > 200_000);
+        assert_eq!(heap.count_total, 0, "{policy}: {heap:?}");
+    }
+}
+
+/// What a receiver holds out of order is a list of ranges, which grows whenever it sets a record;
+/// records become rare.
+#[test]
+fn losses_allocate_next_to_nothing() {
+    for policy in ["st", "cs", "dt", "edt"] {
+        let mut simulator = simulator(&capped(), policy);
+        steps(&mut simulator, 8_000_000);
+        let drops = simulator.outcome().summary.drops;
+        let heap = measure(|| steps(&mut simulator, 1_000_000));
+        assert!(simulator.outcome().summary.drops - drops > 1_000);
+        assert!(heap.count_total <= 10, "{policy}: {heap:?}");
+    }
+}
+
+/// In-cast queries in a small buffer: what a flow needs for its losses comes from those that no
+/// longer need it.
+#[test]
+fn flows_that_come_and_lose_and_go_allocate_next_to_nothing() {
+    for preset in ["ndt-16x1g", "ns3-16x1g"] {
+        let scenario = Scenario {
+            buffer_bytes: 60_000,
+            min_rto_us: 10_000,
+            ..Scenario::preset(preset).unwrap()
+        };
+        let gap = Time::from_us(250);
+        let senders = u64::from(scenario.ports) - RECEIVERS;
+        let mut trace = flows(&scenario, 12_000, 100_000, gap);
+        for flow in &mut trace.flows {
+            let query = flow.id / senders;
+            flow.src = (RECEIVERS + flow.id % senders) as u32;
+            flow.dst = (query % RECEIVERS) as u32;
+            flow.start = Time(query * senders * gap.as_ps());
+        }
+        let mut simulator = PolicySpec::baseline().simulator(&scenario, &trace).unwrap();
+        let run_until = |simulator: &mut Simulator, flow: u64| {
+            while simulator.now() < Time(flow * gap.as_ps()) {
+                assert!(simulator.step(), "the flows outlast the run");
+            }
+        };
+        run_until(&mut simulator, 8_000);
+        let drops = simulator.outcome().summary.drops;
+        let heap = measure(|| run_until(&mut simulator, 11_000));
+        let more = simulator.outcome().summary.drops - drops;
+        println!("{preset}: {more} drops, {} allocations", heap.count_total);
+        assert!(more > 30_000);
+        assert!(heap.count_total <= 100, "{preset}: {heap:?}");
+    }
+}
+
+/// So many flows that never end, all of them active, without loss, each with one packet on its way,
+/// and the bytes that the simulation takes from the heap apart from those packets.
+fn bytes_of_active_flows(preset: &str, count: u64) -> f64 {
+    let mut scenario = Scenario {
+        buffer_bytes: 1_000_000_000,
+        init_cwnd: 1,
+        min_rto_us: 100_000_000,
+        handshake: false,
+        ..Scenario::preset(preset).unwrap()
+    };
+    scenario.max_cwnd_bytes = u64::from(scenario.mss);
+    let trace = flows(&scenario, count, Trace::MAX_SIZE, Time::from_ns(997));
+    let mut simulator = None;
+    let heap = measure(|| {
+        let spec = PolicySpec::baseline();
+        let simulator = simulator.insert(spec.simulator(&scenario, &trace).unwrap());
+        while simulator.packets_forwarded() < 20 * count {
+            assert!(simulator.step());
+        }
+    });
+    let mut simulator = simulator.unwrap();
+    assert_eq!(simulator.active_flows().count() as u64, count);
+    assert_eq!(simulator.outcome().summary.drops, 0);
+    let packets: u32 = simulator.active_flows().map(|flow| flow.in_network).sum();
+    assert_eq!(u64::from(packets), count);
+    heap.bytes_current as f64 - f64::from(packets) * PACKET_BYTES
+}
+
+/// The difference leaves out what does not depend on the flows. The lists that grow by doubling,
+/// those of timers and of active flows, are full at powers of two. There is no handshake, whose two
+/// timers wait for a while after the start of a flow.
+#[test]
+fn an_active_flow_takes_less_than_two_hundred_bytes() {
+    for preset in ["ndt-16x1g", "ns3-16x1g"] {
+        let [few, many] = [1 << 13, 1 << 14].map(|count| bytes_of_active_flows(preset, count));
+        let per_flow = (many - few) / f64::from(1 << 13);
+        println!("{preset}: {per_flow:.1} bytes per active flow");
+        assert!(
+            per_flow < 200.0,
+            "{preset}: {per_flow} bytes per active flow"
+        );
+    }
+}
+
+/// 32 environments in training, their traces, queues and histories included.
+#[test]
+fn many_environments_fit_into_memory() {
+    let scenario = Scenario::default();
+    let heap = measure(|| {
+        let mut envs: Vec<ControlEnv> = (0..32)
+            .map(|index| {
+                let trace = generate(&scenario, trace_seed(Split::Train, 1, index));
+                ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap()
+            })
+            .collect();
+        for env in &mut envs {
+            let action = vec![0.9; env.ports()];
+            for _ in 0..200 {
+                if env.advance() == Pause::Decision {
+                    env.act(&action);
+                }
+            }
+        }
+    });
+    println!("{:.1} MB at most", heap.bytes_max as f64 * 1e-6);
+    assert!(heap.bytes_max < 200_000_000, "{heap:?}");
+}

@@ -1,0 +1,335 @@
+//! Recorded runs, replayed by `dataplane/replay.c` with a stand-in for the network.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use bufgym_env::control::{
+    CodeHistory, ControlEnv, ControlOptions, Controller, FEATURES, FixedAlpha, HISTORY, RunOptions,
+    cell_centre, run_recorded,
+};
+use bufgym_sim::rng::{Split, trace_seed};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::traffic::generate;
+
+use crate::dataplane::compiler::{BUILDS, Build, text};
+
+const FILES: [&str; 2] = [
+    "dataplane/replay.c",
+    "env/tests/suite/dataplane/standin/ndt_int8.c",
+];
+
+const FAB: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=100";
+
+/// `standin/ndt_int8.c`: levels by a hash of all codes (FNV-1a).
+struct Hashed(CodeHistory);
+
+fn mixed(hash: u32, value: u32) -> u32 {
+    (hash ^ value).wrapping_mul(16_777_619)
+}
+
+impl Controller for Hashed {
+    fn act(&mut self, _observation: &[f32], _ports: usize, _action: &mut [f32]) {
+        panic!("decides from the codes");
+    }
+
+    fn decide(&mut self, env: &ControlEnv, action: &mut [f32]) {
+        const START: u32 = 2_166_136_261;
+        self.0.observe(env);
+        let ports = self.0.as_slice().chunks(HISTORY * FEATURES);
+        let hash = |codes: &[u8]| codes.iter().fold(START, |h, &c| mixed(h, u32::from(c)));
+        let hashes: Vec<u32> = ports.map(hash).collect();
+        let all = hashes.iter().fold(START, |h, &port| mixed(h, port));
+        for (value, hash) in action.iter_mut().zip(hashes) {
+            *value = cell_centre((mixed(all, hash) >> 13 & 7) as usize);
+        }
+    }
+}
+
+/// A recorded run of the control over `low_level`.
+fn record(changes: &[&str], low_level: &str, trace: u64) -> String {
+    let mut scenario = Scenario::default();
+    for change in ["flows=80"].iter().chain(changes) {
+        scenario.set(change).unwrap();
+    }
+    let mut agent = Hashed(CodeHistory::new(scenario.port_count()));
+    recorded(&scenario, low_level, trace, &mut agent)
+}
+
+fn recorded(
+    scenario: &Scenario,
+    low_level: &str,
+    trace: u64,
+    agent: &mut dyn Controller,
+) -> String {
+    let trace = generate(scenario, trace_seed(Split::Train, 1, trace));
+    let options = RunOptions {
+        control: ControlOptions {
+            low_level: low_level.parse().unwrap(),
+            ..ControlOptions::default()
+        },
+        ..RunOptions::default()
+    };
+    let mut out = Vec::new();
+    run_recorded(scenario, &trace, agent, &options, "test", &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The builds of the replay that can be made here, each in a folder of its own.
+fn replays() -> Vec<(tempfile::TempDir, std::path::PathBuf)> {
+    let program = |build: &Build| {
+        let folder = tempfile::tempdir().unwrap();
+        let program = build.program(folder.path(), &FILES, &[])?;
+        Some((folder, program))
+    };
+    BUILDS.iter().filter_map(program).collect()
+}
+
+fn replay(program: &Path, record: &str) -> Output {
+    let path = program.with_extension("record");
+    std::fs::write(&path, record).unwrap();
+    Command::new(program).arg(&path).output().unwrap()
+}
+
+/// The number that the replay gives under a name.
+fn count(output: &Output, name: &str) -> u64 {
+    let text = text(output);
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_else(|| panic!("no {name} in {text}"))
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn a_replay_agrees_on_every_trigger_level_and_verdict() {
+    let cases: [(&str, u64, &[&str]); 13] = [
+        ("dt", 0, &[]),
+        ("dt", 1, &[]),
+        ("dt", 2, &["buffer_bytes=300000"]),
+        ("dt", 3, &["decision_latency_us=400"]),
+        ("dt", 4, &["max_interval_us=300"]),
+        ("dt", 5, &["count_in_service=false"]),
+        ("dt", 6, &["queues_per_port=3"]),
+        ("dt", 7, &["max_decisions=20"]),
+        (
+            "dt",
+            8,
+            &["count_in_service=false", "ecn_uncounted_packets=3"],
+        ),
+        (FAB, 0, &[]),
+        (FAB, 1, &["ports=96", "rate_bps=10000000000", "flows=300"]),
+        (FAB, 2, &["buffer_bytes=300000", "decision_latency_us=90"]),
+        ("fab:alpha_short=0.5,short_bytes=30000", 3, &[]),
+    ];
+    let replays = replays();
+    let (mut safeguards, mut intervals) = (0, 0);
+    for (low_level, trace, changes) in cases {
+        let record = record(changes, low_level, trace);
+        let ports = if record.contains("\nports,96\n") {
+            96
+        } else {
+            16
+        };
+        safeguards += record.matches(",safeguard,").count();
+        intervals += record.matches(",interval,").count();
+        for (_, program) in &replays {
+            let output = replay(program, &record);
+            let context = format!("{low_level} {trace} {changes:?}: {}", text(&output));
+            assert_eq!(output.status.code(), Some(0), "{context}");
+            let decisions = record.matches("\nD,").count() as u64;
+            assert_eq!(count(&output, "decisions "), decisions);
+            assert_eq!(count(&output, "levels_compared "), ports * decisions);
+            assert_eq!(count(&output, "triggers_compared "), decisions);
+            let arrivals = count(&output, "arrivals ");
+            assert_eq!(count(&output, "verdicts_compared "), arrivals, "{context}");
+            assert_eq!(count(&output, "flow_table_overflows "), 0, "{context}");
+            assert!(decisions >= 20 && arrivals > 1_000, "{context}");
+        }
+    }
+    assert!(safeguards > 0 && intervals > 0, "{safeguards} {intervals}");
+}
+
+/// Verdicts of other heuristics are not known to the replay; the rest is.
+#[test]
+fn a_heuristic_that_pushes_out_is_replayed_but_for_its_verdicts() {
+    let record = record(&["buffer_bytes=200000"], "occamy", 1);
+    for (_, program) in replays() {
+        let output = replay(&program, &record);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        assert!(count(&output, "pushed_out ") > 0);
+        assert_eq!(count(&output, "verdicts_compared "), 0);
+    }
+}
+
+/// `record` with the first line that begins so, from line `from` on, changed.
+fn changed(record: &str, from: usize, prefix: &str, change: impl Fn(&str) -> String) -> String {
+    let mut done = false;
+    let line = |(number, line): (usize, &str)| {
+        let hit = !done && number >= from && line.starts_with(prefix);
+        done |= hit;
+        let line = if hit { change(line) } else { line.to_owned() };
+        line + "\n"
+    };
+    let text = record.lines().enumerate().map(line).collect();
+    assert!(done, "no line {prefix}");
+    text
+}
+
+/// Every kind of disagreement is noticed, and only where it is.
+#[test]
+fn differences_are_counted() {
+    let record = record(&["buffer_bytes=300000"], "dt", 2);
+    let one_level = |line: &str| {
+        let (rest, last) = line.rsplit_once(',').unwrap();
+        format!("{rest},{}", (last.parse::<u8>().unwrap() + 1) % 8)
+    };
+    let cases = [
+        (
+            changed(&record, 5_000, "D,", one_level),
+            "has level",
+            "level",
+        ),
+        (
+            changed(&record, 9_000, "D,", |line| {
+                line.replace("excess", "safeguard")
+            }),
+            "because of safeguard, and of excess",
+            "trigger",
+        ),
+        (
+            changed(&record, 9_000, "r,", |line| line.replace("r,", "f,")),
+            "lost for want of room, and is refused",
+            "verdict",
+        ),
+    ];
+    for (_, program) in replays() {
+        for (record, message, kind) in &cases {
+            let output = replay(&program, record);
+            assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+            assert!(text(&output).contains(message), "{}", text(&output));
+            assert!(count(&output, &format!("{kind}_differences ")) > 0);
+        }
+        let none = record.split_once("\nD,").unwrap().0;
+        let none = format!("{none}\nE,{},limit,{},0\n", u64::MAX, events(none));
+        let output = replay(&program, &none);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(text(&output).contains("no decision to compare"));
+    }
+}
+
+/// Levels of another network differ; triggers and verdicts follow the levels that were recorded.
+#[test]
+fn another_network_differs_in_its_levels_alone() {
+    let mut scenario = Scenario::default();
+    scenario.set("flows=80").unwrap();
+    let record = recorded(&scenario, FAB, 0, &mut FixedAlpha::new(2));
+    for (_, program) in replays() {
+        let output = replay(&program, &record);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(count(&output, "level_differences ") > 100);
+        assert_eq!(count(&output, "trigger_differences "), 0);
+        assert_eq!(count(&output, "verdict_differences "), 0);
+    }
+}
+
+/// A trigger that the record leaves out is a difference as well.
+#[test]
+fn a_decision_that_was_not_made_is_noticed() {
+    let cases = [
+        (record(&[], "dt", 0), ",excess,", "no decision before"),
+        (
+            record(&["max_interval_us=300"], "dt", 4),
+            ",interval,",
+            "no decision by interval before",
+        ),
+    ];
+    let replays = replays();
+    for (record, cause, message) in cases {
+        let is_decision = |line: &str| line.starts_with("D,") && line.contains(cause);
+        let first = record.lines().position(is_decision).unwrap();
+        let without: String = record
+            .lines()
+            .enumerate()
+            .filter(|&(number, _)| number != first)
+            .map(|(_, line)| format!("{line}\n"))
+            .collect();
+        for (_, program) in &replays {
+            let output = replay(program, &without);
+            // The counts at the end are wrong then, which is a record that cannot be trusted.
+            assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+            let message = format!("line {}: {message} this line", first + 1);
+            assert!(text(&output).contains(&message), "{}", text(&output));
+        }
+    }
+}
+
+fn events(record: &str) -> usize {
+    let (_, events) = record.split_once("begin\n").unwrap();
+    events.lines().count()
+}
+
+#[test]
+fn a_damaged_record_is_refused_with_its_line() {
+    let record = record(&[], FAB, 0);
+    let begin = record.lines().position(|line| line == "begin").unwrap() + 1;
+    let event = |line: &str| changed(&record, begin, "a,", |_| line.to_owned());
+    let key = |key: &str, value: &str| {
+        changed(&record, 0, &format!("{key},"), |_| format!("{key},{value}"))
+    };
+    let at = begin + 1;
+    let last = record.lines().count();
+    let cut = record.len() - 3;
+    let end = record.rfind("E,").unwrap();
+    let cases = [
+        (String::new(), 0, "not a record"),
+        (record.replace("record,1", "record,2"), 1, "not a record"),
+        (
+            record.replace("\nports,16\n", "\n"),
+            begin - 1,
+            "no usable ports",
+        ),
+        (key("ports", "sixteen"), 8, "ports is 'sixteen'"),
+        (
+            key("ports", "4096"),
+            begin,
+            "4096 ports; this replay is compiled for 1 to 256",
+        ),
+        (key("fab_alpha_short", "1000"), 4, "fab_alpha_short is 1000"),
+        (key("trigger", "per-packet"), 7, "per-packet"),
+        (key("buffer_bytes", "0"), begin, "out of range"),
+        (key("rate_bps", "18446744073709551616"), 11, "below 2^64"),
+        (event("x,1,2,3,4"), at, "'x' is no event"),
+        (event("a,1,2,3"), at, "flow is missing"),
+        (event("a,1,16,3,4"), at, "no queue 16"),
+        (event("a,1,2,0,4"), at, "0 bytes"),
+        (event("a,1,2,3,4,5"), at, "'5' is one field too many"),
+        (
+            event("d,1,2,3,4"),
+            at,
+            "3 bytes leave queue 2, which holds 0",
+        ),
+        (event("D,1,why"), at, "the cause is 'why'"),
+        (event("D,1,excess,9"), at, "level 9"),
+        (event("L,1"), at, "none were decided"),
+        (event(&"a".repeat(20_000)), at, "too long"),
+        (event("a,99999999999999999,2,3,4"), at + 1, "time goes back"),
+        (record[..cut].to_owned(), last, "cut off"),
+        (record[..end].to_owned(), last - 1, "cut off"),
+        (format!("{record}a,1,2,3,4\n"), last + 1, "after the end"),
+    ];
+    for (_, program) in replays() {
+        for (record, line, message) in &cases {
+            let output = replay(&program, record);
+            assert_eq!(
+                output.status.code(),
+                Some(2),
+                "{message}: {}",
+                text(&output)
+            );
+            let error = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(error.lines().count(), 1, "{error}");
+            assert!(error.contains(&format!(":{line}: ")), "{message}: {error}");
+            assert!(error.contains(message), "{message}: {error}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! C99 in 32-bit floating point, for control processors.
+//!
+//! The code works through the layers for four ports at a time, so that every weight is read from
+//! memory once for all four, and sums up thirty-two outputs at once, which compilers turn into
+//! vector instructions. Sizes are padded with zeros to multiples of thirty-two. Where the mean over
+//! ports is needed, all ports are taken up to there first, which cuts the network into parts.
+
+mod forward;
+pub(super) mod text;
+
+use super::network::{Convolution, Network};
+use super::stages::{Stage, Stages};
+use super::{ExportError, File};
+use bufgym_models::checkpoint::Manifest;
+use forward::Part;
+use text::{array, fill};
+
+/// What names of files, functions and types begin with.
+pub const PREFIX: &str = "ndt_f32";
+
+/// Ports that are computed together.
+const BLOCK: usize = 4;
+/// Outputs that are summed up together.
+const TILE: usize = 32;
+
+/// `PREFIX.h` and `PREFIX.c`.
+///
+/// # Errors
+/// When the layers do not form a network, or a number has no meaning.
+///
+/// # Panics
+/// When `prefix` is not an identifier of C.
+pub fn render(
+    network: &Network,
+    manifest: &Manifest,
+    prefix: &str,
+) -> Result<Vec<File>, ExportError> {
+    assert_eq!(
+        prefix,
+        text::identifier(prefix),
+        "a prefix is an identifier"
+    );
+    let stages = Stages::of(network, text::identifier)?;
+    let program = Program::new(network, &stages);
+    let about = text::comment(&text::about(manifest));
+    let header = [
+        ("ABOUT", about.clone()),
+        ("FEATURES", text::comment(&text::features(network))),
+        ("GUARD", format!("{}_H", prefix.to_uppercase())),
+        ("HISTORY", network.history.to_string()),
+        ("FEATURE_COUNT", network.features.len().to_string()),
+        ("LEVELS", network.actions.levels.to_string()),
+        ("UNIT", network.actions.unit.to_string()),
+        ("WORKSPACE", program.workspace()),
+        ("PREFIX", prefix.to_owned()),
+    ];
+    let edges: Vec<f32> = network
+        .actions
+        .edges()
+        .iter()
+        .map(|&edge| edge as f32)
+        .collect();
+    let source = [
+        ("ABOUT", about),
+        ("BLOCK", BLOCK.to_string()),
+        ("TILE", TILE.to_string()),
+        ("WIDEST", program.widest().to_string()),
+        ("WEIGHTS", program.weights()),
+        ("EDGES", text::rows(&edges)),
+        ("INPUT", program.input()),
+        ("HELPERS", program.helpers()),
+        ("BODY", program.body()),
+        ("PREFIX", prefix.to_owned()),
+    ];
+    Ok(vec![
+        File::new(
+            format!("{prefix}.h"),
+            fill(include_str!("c/template.h"), &header),
+        ),
+        File::new(
+            format!("{prefix}.c"),
+            fill(include_str!("c/template.c"), &source),
+        ),
+    ])
+}
+
+/// What is generated for one network.
+struct Program<'a> {
+    network: &'a Network,
+    stages: &'a Stages<'a>,
+    parts: Vec<&'a [Stage<'a>]>,
+}
+
+impl<'a> Program<'a> {
+    fn new(network: &'a Network, stages: &'a Stages<'a>) -> Program<'a> {
+        // A stage that needs the mean begins a part, the first stage a part behind the inputs.
+        let mut parts = Vec::new();
+        let mut rest = &stages.stages[..];
+        loop {
+            let ends = |stage: &Stage<'_>| stage.mean.is_some();
+            let skip = usize::from(!parts.is_empty());
+            let end = rest.iter().skip(skip).position(ends);
+            let (part, behind) = rest.split_at(end.map_or(rest.len(), |end| end + skip));
+            parts.push(part);
+            rest = behind;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        Program {
+            network,
+            stages,
+            parts,
+        }
+    }
+
+    /// Values of a port at the end of every part.
+    fn kept(&self) -> Vec<usize> {
+        let mut width = self.stages.inputs;
+        let of = |part: &&[Stage<'_>]| {
+            width = part.last().map_or(width, |stage| stage.outputs);
+            width
+        };
+        self.parts.iter().map(of).collect()
+    }
+
+    fn widest(&self) -> usize {
+        let widths = self.stages.stages.iter().map(|stage| padded(stage.outputs));
+        widths.fold(padded(self.stages.inputs), usize::max)
+    }
+
+    fn workspace(&self) -> String {
+        let mut lines = vec![format!(
+            "    /* Values of {BLOCK} ports before and after a layer. */\n    float even[{0}];\n    float odd[{0}];",
+            BLOCK * self.widest()
+        )];
+        let kept = self.kept();
+        let between = &kept[..kept.len() - 1];
+        for (part, width) in between.iter().enumerate() {
+            lines.push(format!(
+                "    /* Values of which the mean over ports is taken. */\n    float part_{part}[NDT_MAX_PORTS * {width}];"
+            ));
+        }
+        if let Some(width) = between.iter().max() {
+            let widths = self.parts[1..].iter().map(|part| padded(part[0].outputs));
+            let start = widths.max().unwrap_or(TILE);
+            lines.push(format!(
+                "    float average[{width}];\n    /* What the mean adds to a layer, with the bias. */\n    float start[{start}];"
+            ));
+        }
+        lines.push("    float mean[NDT_MAX_PORTS];".to_owned());
+        lines.join("\n")
+    }
+
+    fn weights(&self) -> String {
+        let mut blocks = Vec::new();
+        if let Some((name, conv)) = &self.stages.convolution {
+            blocks.push(convolution(name, conv, self.network.features.len()));
+        }
+        for (index, stage) in self.stages.stages.iter().enumerate() {
+            let order = match (&self.stages.convolution, index) {
+                (Some(_), 0) => step_major(stage.inputs, self.network.history),
+                _ => (0..stage.inputs).collect(),
+            };
+            blocks.push(dense(stage, &order));
+        }
+        blocks.join("\n\n")
+    }
+
+    /// The function that reads an observation, with what it needs.
+    fn input(&self) -> String {
+        let of = |value: fn(&bufgym_models::checkpoint::Feature) -> f32| -> Vec<f32> {
+            self.network.features.iter().map(value).collect()
+        };
+        let (means, scales) = (
+            of(|feature| feature.mean),
+            of(|feature| (1.0 / f64::from(feature.deviation)) as f32),
+        );
+        let plain = means.iter().all(|&mean| mean == 0.0) && scales.iter().all(|&s| s == 1.0);
+        let mut blocks = Vec::new();
+        if !plain {
+            blocks.push(format!(
+                "/* Normalisation of the features: (value - mean) * scale. */\n{}\n{}",
+                array("feature_mean", &means),
+                array("feature_scale", &scales)
+            ));
+        }
+        if let Some((name, _)) = &self.stages.convolution {
+            let block = fill(include_str!("c/convolution.c"), &[("NAME", name.clone())]);
+            blocks.push(block.trim_end().to_owned());
+        }
+        blocks.push(reader(plain, self.stages.convolution.is_some()));
+        blocks.join("\n\n")
+    }
+
+    fn helpers(&self) -> String {
+        let mut blocks = Vec::new();
+        if !self.stages.stages.is_empty() {
+            blocks.push(include_str!("c/dense.c").trim_end());
+        }
+        if self.stages.mixes() {
+            blocks.push(include_str!("c/mean.c").trim_end());
+        }
+        blocks.join("\n\n")
+    }
+
+    fn body(&self) -> String {
+        let kept = self.kept();
+        let parts = self.parts.iter().enumerate().map(|(index, stages)| Part {
+            stages,
+            before: index.checked_sub(1).map(|before| (before, kept[before])),
+            after: (index + 1 < self.parts.len()).then(|| (index, kept[index])),
+        });
+        forward::body(&parts.collect::<Vec<_>>())
+    }
+}
+
+/// The function that brings a port's observation into its row.
+fn reader(plain: bool, convolved: bool) -> String {
+    let (verb, target) = match convolved {
+        true => ("Convolves", "normal"),
+        false => ("Takes", "row"),
+    };
+    let mut lines = Vec::new();
+    if convolved && !plain {
+        lines.push("    float normal[INPUTS];".to_owned());
+    }
+    if !plain {
+        lines.push(format!(
+            "    int step, feature;\n\n    \
+             for (step = 0; step < NDT_HISTORY; step++)\n        \
+             for (feature = 0; feature < NDT_FEATURES; feature++) {{\n            \
+             const int k = step * NDT_FEATURES + feature;\n            \
+             {target}[k] = (observation[k] - feature_mean[feature]) * feature_scale[feature];\n        \
+             }}"
+        ));
+    }
+    match (plain, convolved) {
+        (true, true) => lines.push("    convolve(observation, row);".to_owned()),
+        (false, true) => lines.push("    convolve(normal, row);".to_owned()),
+        (true, false) => lines.push(
+            "    int k;\n\n    for (k = 0; k < INPUTS; k++)\n        row[k] = observation[k];"
+                .to_owned(),
+        ),
+        (false, false) => {}
+    }
+    format!(
+        "/* {verb} the observation of a port{} into its row. */\n\
+         static void read_port(const float *observation, float *row)\n{{\n{}\n}}",
+        if plain { "" } else { ", normalised," },
+        lines.join("\n")
+    )
+}
+
+/// `[features * filters, taps]` to `[feature][tap][filter]`.
+fn convolution(name: &str, conv: &Convolution, features: usize) -> String {
+    let (filters, taps) = (conv.filters, conv.taps);
+    let mut weight = Vec::with_capacity(conv.weight.len());
+    for feature in 0..features {
+        for tap in 0..taps {
+            let channels = feature * filters..(feature + 1) * filters;
+            weight.extend(channels.map(|channel| conv.weight[channel * taps + tap]));
+        }
+    }
+    format!(
+        "/* {name}: {filters} filters of {taps} taps for each of {features} features, ReLU.\n * Weights [feature][tap][filter], biases [feature][filter]. */\nenum {{ FILTERS = {filters}, TAPS = {taps} }};\n{}\n{}",
+        array(&format!("{name}_weight"), &weight),
+        array(&format!("{name}_bias"), &conv.bias)
+    )
+}
+
+fn dense(stage: &Stage<'_>, order: &[usize]) -> String {
+    let (name, inputs, outputs) = (&stage.name, stage.inputs, stage.outputs);
+    let tiles = padded(outputs) / TILE;
+    let mut bias = stage.bias.to_vec();
+    bias.resize(padded(outputs), 0.0);
+    let mean = stage.mean.as_ref().map(|mean| {
+        let name = format!("{name}_weight_of_mean");
+        format!("\n{}", array(&name, &tiled(mean, outputs, order)))
+    });
+    let of_mean = match mean {
+        Some(_) => " of the port and as many means over ports",
+        None => "",
+    };
+    let plural = if outputs == 1 { "" } else { "s" };
+    let relu = if stage.relu { ", ReLU" } else { "" };
+    format!(
+        "/* {name}: {inputs} inputs{of_mean} -> {outputs} output{plural}{relu}.\n \
+         * Weights [{tiles}][{inputs} inputs][{TILE} outputs], zero beyond the last output. */\n\
+         {}{}\n{}",
+        array(
+            &format!("{name}_weight"),
+            &tiled(&stage.own, outputs, order)
+        ),
+        mean.unwrap_or_default(),
+        array(&format!("{name}_bias"), &bias)
+    )
+}
+
+/// `[outputs, inputs]` to `[tiles][inputs][TILE]`; `order` says which input comes in which place.
+fn tiled(weight: &[f32], outputs: usize, order: &[usize]) -> Vec<f32> {
+    let inputs = order.len();
+    let mut result = Vec::with_capacity(padded(outputs) * inputs);
+    for tile in (0..padded(outputs)).step_by(TILE) {
+        for &input in order {
+            let value = |output: usize| match output < outputs {
+                true => weight[output * inputs + input],
+                false => 0.0,
+            };
+            result.extend((tile..tile + TILE).map(value));
+        }
+    }
+    result
+}
+
+/// The description's order of a convolution's output (channel, then step) in the order of the
+/// program (step, then channel).
+fn step_major(width: usize, history: usize) -> Vec<usize> {
+    let channels = width / history;
+    let place = |step: usize| (0..channels).map(move |channel| channel * history + step);
+    (0..history).flat_map(place).collect()
+}
+
+fn padded(width: usize) -> usize {
+    width.next_multiple_of(TILE)
+}

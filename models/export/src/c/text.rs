@@ -1,0 +1,160 @@
+//! Numbers, arrays and comments in C.
+
+use std::fmt::{Display, Write as _};
+
+use super::Network;
+use bufgym_models::checkpoint::Manifest;
+
+/// Characters of a line of numbers, at most.
+const LINE: usize = 96;
+
+/// Puts values into the places `@KEY@` of a template, in this order, so that a value may hold
+/// places of later keys.
+pub(super) fn fill(template: &str, values: &[(&str, String)]) -> String {
+    let place =
+        |text: String, (key, value): &(&str, String)| text.replace(&format!("@{key}@"), value);
+    let filled = values.iter().fold(template.to_owned(), place);
+    debug_assert!(!filled.contains("@"), "a place is left");
+    filled
+}
+
+/// The shortest decimal form that reads back as the same number.
+pub(super) fn number(value: f32) -> String {
+    format!("{value:?}f")
+}
+
+/// Numbers with commas, in lines.
+pub(super) fn rows(values: &[f32]) -> String {
+    let mut text = String::from("   ");
+    let mut width = text.len();
+    for &value in values {
+        let number = number(value);
+        if width + number.len() + 2 > LINE {
+            text.push_str("\n   ");
+            width = 3;
+        }
+        width += number.len() + 2;
+        // Writing to a String cannot fail.
+        let _ = write!(text, " {number},");
+    }
+    text
+}
+
+/// A constant array.
+pub(super) fn array(name: &str, values: &[f32]) -> String {
+    format!(
+        "static const float {name}[{}] = {{\n{}\n}};",
+        values.len(),
+        rows(values)
+    )
+}
+
+/// An array of whole numbers; `declaration` is all that stands before the `=`. C has no empty
+/// arrays, so without values it holds a zero.
+pub(crate) fn table<T: Display>(text: &mut String, declaration: &str, values: &[T]) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{declaration} = {{");
+    for row in values.chunks(24) {
+        let row: Vec<String> = row.iter().map(ToString::to_string).collect();
+        let _ = writeln!(text, "    {},", row.join(", "));
+    }
+    text.push_str(if values.is_empty() {
+        "    0,\n};\n"
+    } else {
+        "};\n"
+    });
+}
+
+/// Lines within a comment.
+pub(crate) fn comment(lines: &[String]) -> String {
+    let line = |line: &String| {
+        let plain = |c: char| {
+            if c.is_ascii() && !c.is_control() && c != '@' {
+                c
+            } else {
+                '?'
+            }
+        };
+        let text: String = line.chars().map(plain).collect();
+        let text = text
+            .replace("*/", "* /")
+            .replace("/*", "/ *")
+            .replace("??", "? ?");
+        format!(" * {text}").trim_end().to_owned()
+    };
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Where the weights come from.
+pub(crate) fn about(manifest: &Manifest) -> Vec<String> {
+    vec![
+        format!("Made by bufgym {}.", env!("CARGO_PKG_VERSION")),
+        format!(
+            "Trained on {} for {}, seed {}, {} decisions.",
+            manifest.scenario, manifest.objective, manifest.seed, manifest.decisions
+        ),
+        format!("Heuristic whose alpha is set: {}.", manifest.low_level),
+        format!("SHA-256 of the weights: {}.", manifest.weights_sha256),
+    ]
+}
+
+/// What the features are.
+pub(super) fn features(network: &Network) -> Vec<String> {
+    let line = |(index, feature): (usize, &bufgym_models::checkpoint::Feature)| {
+        let [low, high] = feature.clip;
+        let normal = match (feature.mean, feature.deviation) {
+            (0.0, 1.0) => String::new(),
+            (mean, deviation) => format!("; normalised here: (value - {mean}) / {deviation}"),
+        };
+        format!(
+            "  {index}  {}: {}, clipped to [{low}, {high}]{normal}",
+            feature.name, feature.scale
+        )
+    };
+    network.features.iter().enumerate().map(line).collect()
+}
+
+/// A name with `_` in the place of what C does not allow in one.
+pub(crate) fn identifier(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = name.chars().map(plain).collect();
+    match name.chars().next() {
+        Some(c) if c.is_ascii_digit() => format!("layer_{name}"),
+        Some(_) => name,
+        None => "layer".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_back_bit_for_bit() {
+        let mut bits = 1u32;
+        while let Some(next) = bits.checked_mul(3) {
+            bits = next;
+            let value = f32::from_bits(bits);
+            let text = number(value);
+            assert!(
+                text.contains(['.', 'e']),
+                "{text} is not floating point in C"
+            );
+            let read: f32 = text.trim_end_matches('f').parse().unwrap();
+            assert_eq!(read.to_bits(), bits);
+        }
+        assert_eq!(number(-0.0), "-0.0f");
+    }
+
+    #[test]
+    fn a_comment_cannot_be_left() {
+        let lines = ["a */ b /* c".to_owned(), "two\nlines\u{3b1}".to_owned()];
+        assert_eq!(comment(&lines), " * a * / b / * c\n * two?lines?");
+    }
+
+    #[test]
+    fn names_become_identifiers() {
+        let names = ["mean.0", "0", "", "ab_1"].map(identifier);
+        assert_eq!(names, ["mean_0", "layer_0", "layer", "ab_1"]);
+    }
+}

@@ -1,0 +1,150 @@
+//! Inputs with known outputs, from recorded observations: what every target is checked with.
+
+use bufgym_env::control::{FEATURES, HISTORY, action_index};
+
+use super::{File, IntegerNetwork};
+use bufgym_models::fast::FastActor;
+use bufgym_models::npy;
+use bufgym_models::weights::ActorWeights;
+use bufgym_models::windows::OBSERVATION;
+
+/// What a policy saw, decision after decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recording {
+    /// Ports of the switch.
+    pub ports: usize,
+    /// `[decisions, ports, 8, 5]`.
+    pub observations: Vec<f32>,
+}
+
+impl Recording {
+    /// Decisions recorded.
+    pub fn count(&self) -> usize {
+        self.observations.len() / (self.ports * OBSERVATION)
+    }
+
+    /// The observation of one decision, `[ports, 8, 5]`.
+    ///
+    /// # Panics
+    /// When there is no such decision.
+    pub fn observation(&self, index: usize) -> &[f32] {
+        let width = self.ports * OBSERVATION;
+        &self.observations[index * width..][..width]
+    }
+}
+
+/// Observations of switches with the same number of ports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Ports of the switch.
+    pub ports: usize,
+    /// `[batch, ports, 8, 5]`.
+    pub observations: Vec<f32>,
+}
+
+/// Ports and batch size of the golden cases: few enough values that they can be checked in.
+pub const SIZES: [(usize, usize); 4] = [(1, 16), (4, 8), (16, 4), (96, 1)];
+
+/// Feature by which ports are chosen: the queue.
+const QUEUE: usize = 0;
+
+/// One case for each of [`SIZES`], from decisions spread evenly over the recording. A switch with
+/// fewer ports than recorded has those with the longest queues; one with more is made of several
+/// decisions.
+///
+/// # Panics
+/// When nothing is recorded.
+pub fn cases(recording: &Recording) -> Vec<Case> {
+    let count = recording.count();
+    assert!(count > 0, "golden cases need a recorded decision");
+    let case = |(ports, batch): (usize, usize)| {
+        let joined = ports.div_ceil(recording.ports);
+        let slots = batch * joined;
+        let mut observations = Vec::with_capacity(batch * ports * OBSERVATION);
+        for sample in 0..batch {
+            let decisions = (0..joined).map(|part| (sample * joined + part) * count / slots);
+            let rows: Vec<&[f32]> = decisions
+                .flat_map(|decision| recording.observation(decision).chunks_exact(OBSERVATION))
+                .collect();
+            for port in busiest(&rows, ports) {
+                observations.extend_from_slice(rows[port]);
+            }
+        }
+        Case {
+            ports,
+            observations,
+        }
+    };
+    SIZES.map(case).to_vec()
+}
+
+/// The `count` ports with the longest queues in the newest step, in their own order.
+fn busiest(rows: &[&[f32]], count: usize) -> Vec<usize> {
+    let queue = |port: usize| rows[port][(HISTORY - 1) * FEATURES + QUEUE];
+    let mut ports: Vec<usize> = (0..rows.len()).collect();
+    ports.sort_by(|&a, &b| queue(b).total_cmp(&queue(a)));
+    ports.truncate(count);
+    ports.sort_unstable();
+    ports
+}
+
+impl Case {
+    /// Observations in it.
+    pub fn batch(&self) -> usize {
+        self.observations.len() / (self.ports * OBSERVATION)
+    }
+
+    /// The observations and what the actor makes of them, as NumPy arrays named after the number of
+    /// ports, such as `observations-16.npy`:
+    ///
+    /// | file | type and shape | what |
+    /// |---|---|---|
+    /// | `observations-P.npy` | `f32 [batch, ports, 8, 5]` | the input |
+    /// | `means-P.npy` | `f32 [batch, ports]` | the network's output μ |
+    /// | `actions-P.npy` | `f32 [batch, ports]` | `tanh(μ)` |
+    /// | `levels-P.npy` | `u8 [batch, ports]` | index into the levels of α |
+    pub fn files(&self, weights: &ActorWeights) -> Vec<File> {
+        let mut actor = FastActor::new(weights);
+        let mut means = Vec::with_capacity(self.batch() * self.ports);
+        for observation in self.observations.chunks_exact(self.ports * OBSERVATION) {
+            means.extend_from_slice(actor.forward(observation, self.ports).0);
+        }
+        let actions: Vec<f32> = means.iter().map(|&mean| libm::tanhf(mean)).collect();
+        let levels: Vec<u8> = actions.iter().map(|&a| action_index(a) as u8).collect();
+        let outputs = [self.batch(), self.ports];
+        let inputs = [self.batch(), self.ports, HISTORY, FEATURES];
+        let named = |name: &str, bytes| File::new(format!("{name}-{}.npy", self.ports), bytes);
+        vec![
+            named("observations", npy::encode(&inputs, &self.observations)),
+            named("means", npy::encode(&outputs, &means)),
+            named("actions", npy::encode(&outputs, &actions)),
+            named("levels", npy::encode(&outputs, &levels)),
+        ]
+    }
+
+    /// What the integer network makes of the same observations:
+    ///
+    /// | file | type and shape | what |
+    /// |---|---|---|
+    /// | `codes-P.npy` | `u8 [batch, ports, 8, 5]` | the input |
+    /// | `outputs-int8-P.npy` | `i32 [batch, ports]` | the output |
+    /// | `levels-int8-P.npy` | `u8 [batch, ports]` | index into the levels of α |
+    pub fn integer_files(&self, network: &IntegerNetwork) -> Vec<File> {
+        let codes = network.encode(&self.observations);
+        let rows = codes.chunks_exact(self.ports * OBSERVATION);
+        let forward = |row| network.forward(row, self.ports);
+        let sums: Vec<i32> = rows.flat_map(forward).collect();
+        let levels: Vec<u8> = sums.iter().map(|&sum| network.level(sum) as u8).collect();
+        let outputs = [self.batch(), self.ports];
+        let inputs = [self.batch(), self.ports, HISTORY, FEATURES];
+        let named = |name: &str, bytes| File::new(format!("{name}-{}.npy", self.ports), bytes);
+        vec![
+            named("codes", npy::encode(&inputs, &codes)),
+            named("outputs-int8", npy::encode(&outputs, &sums)),
+            named("levels-int8", npy::encode(&outputs, &levels)),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! An integer network as it is kept: one JSON object beside the code made from it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bufgym_env::control::{ALPHAS, BasePolicy, FEATURE_NAMES, HISTORY, INITIAL_INDEX};
+use serde::{Deserialize, Serialize};
+
+use super::{IntegerNetwork, IntegerNetworkError};
+
+/// Name of the file in an export.
+pub const FILE: &str = "ndt_int8.json";
+
+const FORMAT: &str = "bufgym-int8";
+const VERSION: u32 = 1;
+
+/// An integer network, what it steers, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IntegerFile {
+    format: String,
+    version: u32,
+    /// Version of the program that wrote it.
+    pub bufgym_version: String,
+    /// The heuristic whose α the levels set.
+    pub low_level: BasePolicy,
+    /// Where the weights come from, in one line.
+    pub origin: String,
+    /// SHA-256 of the weights that were rounded.
+    pub weights_sha256: String,
+    /// How often its levels are those in floating point.
+    pub agreement: Agreement,
+    /// The network.
+    pub network: IntegerNetwork,
+}
+
+/// Levels of the integer network against those of the weights that were rounded, on recorded
+/// observations: one level per port and decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agreement {
+    /// Levels compared.
+    pub levels: u64,
+    /// That are the same.
+    pub equal: u64,
+    /// That are one apart.
+    pub neighbouring: u64,
+}
+
+impl Agreement {
+    /// Counts pairs of levels.
+    pub fn of(pairs: impl Iterator<Item = (usize, usize)>) -> Agreement {
+        let mut agreement = Agreement {
+            levels: 0,
+            equal: 0,
+            neighbouring: 0,
+        };
+        for (a, b) in pairs {
+            agreement.levels += 1;
+            agreement.equal += u64::from(a == b);
+            agreement.neighbouring += u64::from(a.abs_diff(b) == 1);
+        }
+        agreement
+    }
+
+    /// Share of the levels that differ.
+    pub fn share_different(&self) -> f64 {
+        1.0 - self.equal as f64 / self.levels.max(1) as f64
+    }
+}
+
+/// Why an integer network could not be read. Every message is one line that names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum IntegerFileError {
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// It holds something else.
+    #[error("{}: {problem}; `bufgym export --format c-int8` writes such files", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The network cannot be run.
+    #[error("{}: {error}", path.display())]
+    Network {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: IntegerNetworkError,
+    },
+}
+
+impl IntegerFile {
+    /// A network with its history. `origin` is one line about where the weights come from.
+    pub fn new(
+        network: IntegerNetwork,
+        low_level: BasePolicy,
+        origin: String,
+        weights_sha256: String,
+        agreement: Agreement,
+    ) -> IntegerFile {
+        IntegerFile {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            bufgym_version: env!("CARGO_PKG_VERSION").to_owned(),
+            low_level,
+            origin,
+            weights_sha256,
+            agreement,
+            network,
+        }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// See [`IntegerFileError`].
+    pub fn load(path: &Path) -> Result<IntegerFile, IntegerFileError> {
+        let text = std::fs::read(path).map_err(|error| IntegerFileError::Io {
+            path: path.to_owned(),
+            error,
+        })?;
+        let content = |problem| IntegerFileError::Content {
+            path: path.to_owned(),
+            problem,
+        };
+        let file: IntegerFile =
+            serde_json::from_slice(&text).map_err(|error| content(error.to_string()))?;
+        if (file.format.as_str(), file.version) != (FORMAT, VERSION) {
+            return Err(content(format!(
+                "holds {} version {}; this program reads {FORMAT} version {VERSION}",
+                file.format, file.version
+            )));
+        }
+        let names = file.network.inputs.iter().map(|input| input.name.as_str());
+        let expected = FEATURE_NAMES.map(|name| name.split(':').next().unwrap_or(name));
+        if !names.eq(expected) || file.network.history != HISTORY {
+            return Err(content(format!(
+                "the network's inputs are not {HISTORY} steps of {}",
+                expected.join(", ")
+            )));
+        }
+        if (file.network.edges.len() + 1, file.network.unit) != (ALPHAS.len(), INITIAL_INDEX) {
+            return Err(content(format!(
+                "the network's levels are not the {} from alpha = {}",
+                ALPHAS.len(),
+                ALPHAS[0]
+            )));
+        }
+        file.network
+            .check()
+            .map_err(|error| IntegerFileError::Network {
+                path: path.to_owned(),
+                error,
+            })?;
+        Ok(file)
+    }
+
+    /// The file's text.
+    pub fn to_json(&self) -> String {
+        // Strings, numbers and lists cannot fail.
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+}

@@ -1,0 +1,382 @@
+//! From a network in floating point to one in integers.
+
+use super::rounding::{Compensation, Moments};
+use super::{
+    InputCode, IntegerConvolution, IntegerDense, IntegerLayer, IntegerNetwork, IntegerNetworkError,
+    Rescale,
+};
+use crate::{Convolution, Dense, Layer, Network};
+use bufgym_models::checkpoint::Feature;
+
+/// Largest magnitude of a weight.
+const WEIGHT_RANGE: f64 = 127.0;
+/// Largest activation.
+const ACTIVATION_RANGE: f64 = 255.0;
+/// Bits of `cap >> pre` and of multipliers.
+const FACTOR_BITS: i32 = 15;
+/// Bits that a bias may have at the scale of its weights.
+const BIAS_BITS: i32 = 24;
+/// Every how many ports one counts for the moments.
+const MOMENTS_STRIDE: usize = 2;
+/// How far apart the ranges of a layer's channels may lie.
+const CHANNEL_RANGE: f64 = 16.0;
+/// How far apart the ratios of a layer's units and scales may lie.
+const RATIO_RANGE: f64 = 64.0;
+
+/// What activations are like on recorded observations: their range, which sets the scale of every
+/// layer, and how they go together, which decides how weights are rounded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// Per layer of the [`Network`] and channel, the value that becomes the largest code.
+    ceilings: Vec<Vec<f64>>,
+    /// Whether each feature takes negative values.
+    signed: Vec<bool>,
+    /// Per layer, of its inputs; for dense layers behind another layer.
+    moments: Vec<Option<Moments>>,
+}
+
+/// Why a network cannot be quantised.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuantiseError {
+    /// A mean over ports that does not stand between a layer with ReLU and a dense layer.
+    #[error("layer {0}: a mean over ports must follow a layer with ReLU and precede a dense layer")]
+    MisplacedMean(usize),
+    /// A layer without ReLU that is not the last one, or a last one with it.
+    #[error("layer {0}: the last layer, and no other, is without ReLU")]
+    Relu(String),
+    /// The result cannot be run.
+    #[error(transparent)]
+    Network(#[from] IntegerNetworkError),
+}
+
+impl Calibration {
+    /// From observations, each `[ports, history, features]` for any number of ports. What an
+    /// activation has above the largest recorded one is cut off.
+    ///
+    /// # Panics
+    /// When an observation does not have whole ports, or the layers do not form a network.
+    pub fn measure<'a>(
+        network: &Network,
+        observations: impl IntoIterator<Item = &'a [f32]>,
+    ) -> Calibration {
+        let features = network.features.len();
+        let mut signed = vec![false; features];
+        let widths = network.layers.iter().map(|layer| match layer {
+            Layer::Convolution(conv) => conv.bias.len(),
+            Layer::Dense(dense) => dense.outputs,
+            Layer::AppendMean => 0,
+        });
+        let mut largest: Vec<Vec<f64>> = widths.map(|width| vec![0.0; width]).collect();
+        let layers = network.layers.iter().enumerate();
+        let mut moments: Vec<Option<Moments>> = layers
+            .map(|(index, layer)| match layer {
+                Layer::Dense(dense) if index > 0 => Some(Moments::new(dense.inputs)),
+                _ => None,
+            })
+            .collect();
+        for observation in observations {
+            for (index, &value) in observation.iter().enumerate() {
+                signed[index % features] |= value < 0.0;
+            }
+            let ports = observation.len() / (features * network.history);
+            network.trace(observation, ports, |layer, rows| {
+                if let Some(Some(moments)) = moments.get_mut(layer + 1) {
+                    let some = rows.iter().step_by(MOMENTS_STRIDE);
+                    some.for_each(|row| moments.add(row));
+                }
+                let channels = &mut largest[layer];
+                for row in rows {
+                    // A convolution has a row of steps per channel.
+                    let steps = row.len() / channels.len().max(1);
+                    for (values, largest) in row.chunks_exact(steps).zip(channels.iter_mut()) {
+                        *largest = values.iter().fold(*largest, |max, &x| max.max(x));
+                    }
+                }
+            });
+        }
+        Calibration {
+            ceilings: largest.into_iter().map(ceilings).collect(),
+            signed,
+            moments,
+        }
+    }
+
+    /// A feature without negative values uses all 255 steps for `[0, 1]`. One with them has
+    /// its zero in the middle, so that the centres of eight equal cells are exact.
+    fn input(&self, index: usize, feature: &Feature) -> InputCode {
+        let (zero, scale) = match self.signed[index] {
+            true => (128, 1.0 / 128.0),
+            false => (0, 1.0 / ACTIVATION_RANGE),
+        };
+        let padding = f64::from(zero) + f64::from(feature.mean) / scale;
+        InputCode {
+            name: feature.name.clone(),
+            zero,
+            scale,
+            padding: padding.round().clamp(0.0, ACTIVATION_RANGE) as u8,
+        }
+    }
+}
+
+/// The ranges of a layer's channels from their largest activations. One that was hardly ever
+/// active keeps a part of the layer's range, in case it is.
+fn ceilings(largest: Vec<f64>) -> Vec<f64> {
+    let layer = largest.iter().fold(0.0f64, |max, &x| max.max(x));
+    if layer <= 0.0 {
+        return vec![1.0; largest.len()];
+    }
+    let ceiling = |x: f64| x.max(layer / CHANNEL_RANGE);
+    largest.into_iter().map(ceiling).collect()
+}
+
+/// What the inputs of a layer stand for: `(code - zero) * scale`, each.
+struct Inputs {
+    scale: Vec<f64>,
+    zero: Vec<f64>,
+}
+
+/// Rounds a network to 8-bit weights and activations. Every output of a layer has a scale of its
+/// own for its weights; the activations of a layer share one.
+///
+/// # Errors
+/// See [`QuantiseError`].
+///
+/// # Panics
+/// When the layers do not form a network.
+pub fn quantise(
+    network: &Network,
+    calibration: &Calibration,
+) -> Result<IntegerNetwork, QuantiseError> {
+    let numbered = network.features.iter().enumerate();
+    let inputs: Vec<InputCode> = numbered.map(|(i, f)| calibration.input(i, f)).collect();
+    let mut current = first_inputs(network, &inputs);
+    let mut layers = Vec::new();
+    let mut output_scale = 1.0;
+    let mut mean_pending = false;
+    for (index, layer) in network.layers.iter().enumerate() {
+        let ceilings = calibration.ceilings[index].iter();
+        let scales: Vec<f64> = ceilings.map(|ceiling| ceiling / ACTIVATION_RANGE).collect();
+        match layer {
+            Layer::Convolution(conv) => {
+                let integer = convolution(conv, network, &inputs, &scales);
+                layers.push(IntegerLayer::Convolution(integer));
+                let steps = |&scale| std::iter::repeat_n(scale, network.history);
+                current = activations(scales.iter().flat_map(steps).collect());
+            }
+            Layer::AppendMean => {
+                let next = network.layers.get(index + 1);
+                if layers.is_empty() || mean_pending || !matches!(next, Some(Layer::Dense(_))) {
+                    return Err(QuantiseError::MisplacedMean(index));
+                }
+                mean_pending = true;
+            }
+            Layer::Dense(dense) => {
+                if dense.relu == (index + 1 == network.layers.len()) {
+                    return Err(QuantiseError::Relu(dense.name.clone()));
+                }
+                let outputs = dense.relu.then_some(scales.as_slice());
+                let moments = calibration.moments[index].as_ref();
+                let compensation =
+                    moments.map(|moments| Compensation::new(moments, &current.scale));
+                let (integer, unit) =
+                    quantise_dense(dense, &current, mean_pending, outputs, compensation);
+                output_scale = unit;
+                layers.push(IntegerLayer::Dense(integer));
+                current = activations(scales);
+                mean_pending = false;
+            }
+        }
+    }
+    let edges = network.actions.edges();
+    let in_units = |edge: &f64| (edge / output_scale).ceil() as i32;
+    let integer = IntegerNetwork {
+        history: network.history,
+        inputs,
+        layers,
+        edges: edges.iter().map(in_units).collect(),
+        unit: network.actions.unit,
+        output_scale,
+    };
+    integer.check()?;
+    Ok(integer)
+}
+
+/// The codes seen through normalisation: `x = (code - zero) * scale` again, `zero` not whole.
+fn first_inputs(network: &Network, inputs: &[InputCode]) -> Inputs {
+    let both = inputs.iter().zip(&network.features);
+    let (scale, zero): (Vec<f64>, Vec<f64>) = both
+        .map(|(input, feature)| {
+            let offset = f64::from(feature.mean) / input.scale;
+            (
+                input.scale / f64::from(feature.deviation),
+                f64::from(input.zero) + offset,
+            )
+        })
+        .unzip();
+    Inputs {
+        scale: scale.repeat(network.history),
+        zero: zero.repeat(network.history),
+    }
+}
+
+fn activations(scale: Vec<f64>) -> Inputs {
+    Inputs {
+        zero: vec![0.0; scale.len()],
+        scale,
+    }
+}
+
+/// The outputs of a layer in integers.
+struct Rows {
+    /// `[outputs, inputs]`.
+    weight: Vec<i8>,
+    /// `[outputs]`, in units of its weights.
+    bias: Vec<i32>,
+    /// What one unit of each output's sum is worth.
+    units: Vec<f64>,
+}
+
+/// One output before rounding: its weights per unit of the input codes, and its bias, in which the
+/// zeros of the codes are accounted for.
+struct RealRow {
+    weights: Vec<f64>,
+    bias: f64,
+}
+
+impl RealRow {
+    fn new(weights: Vec<f64>, bias: f32, zeros: &[f64]) -> RealRow {
+        let products = weights.iter().zip(zeros.iter().cycle());
+        let zero_share: f64 = products.map(|(w, zero)| w * zero).sum();
+        RealRow {
+            weights,
+            bias: f64::from(bias) - zero_share,
+        }
+    }
+
+    /// The smallest unit in which its weights have seven bits and its bias not too many.
+    fn unit(&self) -> f64 {
+        let largest = self.weights.iter().fold(0.0f64, |max, w| max.max(w.abs()));
+        (largest / WEIGHT_RANGE).max(self.bias.abs() / 2f64.powi(BIAS_BITS))
+    }
+}
+
+/// Rounds the outputs of a layer, each in a unit of its own. `scales` are those of the layer's
+/// activations.
+///
+/// The ratios of unit and scale lie within a factor of [`RATIO_RANGE`]: an output whose weights are
+/// small beside its activations would need no more than a few bits.
+fn round_rows(rows: &[RealRow], scales: &[f64], compensation: Option<&Compensation>) -> Rows {
+    let ratios = rows
+        .iter()
+        .zip(scales)
+        .map(|(row, scale)| row.unit() / scale);
+    let least = ratios.fold(f64::MIN_POSITIVE.sqrt(), f64::max) / RATIO_RANGE;
+    let mut rounded = Rows {
+        weight: Vec::new(),
+        bias: Vec::new(),
+        units: Vec::new(),
+    };
+    for (row, scale) in rows.iter().zip(scales) {
+        let unit = row.unit().max(least * scale);
+        let weights: Vec<f64> = row.weights.iter().map(|w| w / unit).collect();
+        let (whole, gain) = match compensation {
+            Some(compensation) => compensation.round(&weights, WEIGHT_RANGE),
+            None => (weights.iter().map(|w| w.round()).collect(), 0.0),
+        };
+        rounded.weight.extend(whole.iter().map(|&w| w as i8));
+        rounded.bias.push((row.bias / unit + gain).round() as i32);
+        rounded.units.push(unit);
+    }
+    rounded
+}
+
+fn convolution(
+    conv: &Convolution,
+    network: &Network,
+    inputs: &[InputCode],
+    scales: &[f64],
+) -> IntegerConvolution {
+    let first = first_inputs(network, inputs);
+    let channels = conv.weight.chunks_exact(conv.taps).zip(&conv.bias);
+    let rows = channels.enumerate().map(|(channel, (filter, &bias))| {
+        let feature = channel / conv.filters;
+        let in_codes = |&w: &f32| f64::from(w) * first.scale[feature];
+        let weights = filter.iter().map(in_codes).collect();
+        RealRow::new(weights, bias, &first.zero[feature..=feature])
+    });
+    let rows = round_rows(&rows.collect::<Vec<_>>(), scales, None);
+    IntegerConvolution {
+        name: conv.name.clone(),
+        filters: conv.filters,
+        taps: conv.taps,
+        weight: rows.weight,
+        bias: rows.bias,
+        rescale: rescale(&rows.units, scales),
+    }
+}
+
+/// The layer, and the unit of its last output. Without `scales` it is the last layer.
+fn quantise_dense(
+    dense: &Dense,
+    inputs: &Inputs,
+    with_mean: bool,
+    scales: Option<&[f64]>,
+    compensation: Option<Compensation>,
+) -> (IntegerDense, f64) {
+    // The mean has the scale of what it is the mean of.
+    let in_codes = |row: &[f32]| {
+        let both = row.iter().zip(inputs.scale.iter().cycle());
+        both.map(|(&w, scale)| f64::from(w) * scale).collect()
+    };
+    let outputs = dense.weight.chunks_exact(dense.inputs).zip(&dense.bias);
+    let rows: Vec<RealRow> = outputs
+        .map(|(row, &bias)| RealRow::new(in_codes(row), bias, &inputs.zero))
+        .collect();
+    let same = vec![1.0; rows.len()];
+    let rows = round_rows(&rows, scales.unwrap_or(&same), compensation.as_ref());
+    let integer = IntegerDense {
+        name: dense.name.clone(),
+        inputs: inputs.scale.len(),
+        with_mean,
+        outputs: dense.outputs,
+        weight: rows.weight,
+        bias: rows.bias,
+        rescale: scales.map(|scales| rescale(&rows.units, scales)),
+    };
+    (integer, rows.units.last().copied().unwrap_or(1.0))
+}
+
+/// The rescaling from sums in `units` to activations in `scales`.
+///
+/// The cap is where the output with the smallest ratio reaches 255; every other has long done so.
+fn rescale(units: &[f64], scales: &[f64]) -> Rescale {
+    let ratios = units.iter().zip(scales).map(|(unit, scale)| unit / scale);
+    let ratios: Vec<f64> = ratios.collect();
+    let largest = ratios.iter().fold(f64::MIN_POSITIVE, |max, &r| max.max(r));
+    let smallest = ratios.iter().fold(largest, |min, &r| min.min(r));
+    let cap = ((ACTIVATION_RANGE + 1.0) / smallest).ceil();
+    let cap = cap.min(f64::from(i32::MAX)) as i32;
+    let pre = (cap.ilog2() + 1).saturating_sub(FACTOR_BITS as u32);
+    // ratio = multiplier / 2^(pre + post), the largest multiplier with all its bits.
+    let exponent = largest.log2().floor() as i32 + 1;
+    let post = (FACTOR_BITS - exponent - pre as i32).clamp(1, 30);
+    let unit = 2f64.powi(post + pre as i32);
+    let limit = f64::from((1 << FACTOR_BITS) - 1);
+    let multiplier = |ratio: &f64| (ratio * unit).round().min(limit) as i32;
+    Rescale {
+        cap,
+        pre,
+        multipliers: ratios.iter().map(multiplier).collect(),
+        post: post as u32,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::Rescale;
+
+    /// The rescaling of a layer with one output.
+    pub(in super::super) fn rescale_of(ratio: f64) -> Rescale {
+        super::rescale(&[ratio], &[1.0])
+    }
+}

@@ -1,0 +1,206 @@
+//! Trained weights in forms that a switch, or a program beside one, can run.
+//!
+//! Every target is made from one description, [`Network`]: a list of layers with their weights,
+//! the features with their normalisation, and the table of actions. An exporter knows the few
+//! kinds of [`Layer`], not the network, so that another architecture needs no other exporter.
+//!
+//! - [`export`] turns a [`Source`] into the files of a [`Format`].
+//! - [`onnx`] and [`mod@c`] work for any [`Network`].
+//! - [`golden`] makes inputs with known outputs, which come with every export.
+
+pub mod c;
+pub mod c_int8;
+pub mod ebpf;
+mod format;
+pub mod golden;
+pub mod int8;
+pub mod network;
+pub mod onnx;
+mod pytorch;
+mod stages;
+
+pub use bufgym_models::windows::OBSERVATION;
+pub use format::{Format, UnknownFormat};
+pub use golden::Recording;
+pub use int8::{IntegerActor, IntegerNetwork};
+pub use network::{Actions, Convolution, Dense, Layer, Network, NetworkError};
+
+use bufgym_env::control::{Controller as _, action_index};
+use int8::{Agreement, Calibration, IntegerFile, QuantiseError, quantise};
+use safetensors::SafeTensorError;
+
+use bufgym_models::FastActor;
+use bufgym_models::checkpoint::Manifest;
+use bufgym_models::weights::ActorWeights;
+
+/// What is exported, with all that a target may need.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The weights of the whole actor.
+    pub weights: ActorWeights,
+    /// What its checkpoint says about it.
+    pub manifest: Manifest,
+    /// The actor's mean as layers.
+    pub network: Network,
+    /// What the policy saw on training traces, for targets that must know the range of values.
+    pub recording: Recording,
+    /// The mean in integers.
+    pub integer: IntegerFile,
+}
+
+/// One file of an export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Where it belongs, relative to the output folder, with `/` between folders.
+    pub path: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// Why a network cannot be exported. Every message is one line.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The layers do not form a network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// A number of the network has no meaning.
+    #[error("{0}")]
+    Value(String),
+    /// The network cannot be rounded to integers.
+    #[error(transparent)]
+    Quantise(#[from] QuantiseError),
+    /// The weights could not be encoded.
+    #[error("the weights cannot be encoded: {0}")]
+    Weights(#[from] SafeTensorError),
+    /// The manifest could not be encoded.
+    #[error("the manifest cannot be encoded: {0}")]
+    Manifest(#[from] serde_json::Error),
+}
+
+impl Source {
+    /// A trained actor; `recording` is what it saw.
+    ///
+    /// # Errors
+    /// When the network cannot be rounded to integers.
+    pub fn new(
+        weights: ActorWeights,
+        manifest: Manifest,
+        recording: Recording,
+    ) -> Result<Source, ExportError> {
+        let network = Network::from_actor(&weights, &manifest);
+        let integer = integer(&network, &recording)?;
+        let agreement = agreement(&weights, &integer, &recording);
+        let integer = IntegerFile::new(
+            integer,
+            manifest.low_level.clone(),
+            format!(
+                "trained on {} for {}, seed {}, {} decisions",
+                manifest.scenario, manifest.objective, manifest.seed, manifest.decisions
+            ),
+            manifest.weights_sha256.clone(),
+            agreement,
+        );
+        Ok(Source {
+            weights,
+            manifest,
+            network,
+            recording,
+            integer,
+        })
+    }
+}
+
+/// Every how many recorded decisions one is looked at for the range of activations.
+const CALIBRATION_STRIDE: usize = 4;
+
+/// A network rounded to integers, with ranges from what the policy saw.
+fn integer(network: &Network, recording: &Recording) -> Result<IntegerNetwork, ExportError> {
+    network.widths()?;
+    let decisions = (0..recording.count()).step_by(CALIBRATION_STRIDE);
+    let observations = decisions.map(|decision| recording.observation(decision));
+    Ok(quantise(
+        network,
+        &Calibration::measure(network, observations),
+    )?)
+}
+
+/// Levels in integers against those in floating point, on all that was recorded.
+fn agreement(weights: &ActorWeights, integer: &IntegerNetwork, recording: &Recording) -> Agreement {
+    let mut float = FastActor::new(weights);
+    let mut rounded = IntegerActor::new(integer.clone());
+    let ports = recording.ports;
+    let mut action = vec![0.0; ports];
+    let decisions = (0..recording.count()).flat_map(|decision| {
+        let observation = recording.observation(decision);
+        float.act(observation, ports, &mut action);
+        let codes = integer.encode(observation);
+        let exact = action.iter().map(|&action| action_index(action));
+        exact.zip(rounded.levels(&codes, ports)).collect::<Vec<_>>()
+    });
+    Agreement::of(decisions)
+}
+
+fn integer_c(source: &Source) -> Vec<File> {
+    let about = c::text::about(&source.manifest);
+    let [header, program] = c_int8::render(&source.integer.network, &about);
+    vec![
+        File::new(c_int8::HEADER, header),
+        File::new(c_int8::SOURCE, program),
+        File::new(int8::FILE, source.integer.to_json()),
+        File::new(
+            "ndt_control.h",
+            include_str!("../../../dataplane/ndt_control.h"),
+        ),
+        File::new(
+            "ndt_codes.h",
+            include_str!("../../../dataplane/ndt_codes.h"),
+        ),
+        File::new(
+            "ndt_flows.h",
+            include_str!("../../../dataplane/ndt_flows.h"),
+        ),
+        File::new("replay.c", include_str!("../../../dataplane/replay.c")),
+        File::new(
+            "replay_record.h",
+            include_str!("../../../dataplane/replay_record.h"),
+        ),
+    ]
+}
+
+fn integer_bpf(source: &Source) -> Vec<File> {
+    let about = c::text::about(&source.manifest);
+    vec![
+        File::new(ebpf::SOURCE, ebpf::render(&source.integer.network, &about)),
+        File::new(int8::FILE, source.integer.to_json()),
+    ]
+}
+
+impl File {
+    fn new(path: impl Into<String>, content: impl Into<Vec<u8>>) -> File {
+        File {
+            path: path.into(),
+            bytes: content.into(),
+        }
+    }
+}
+
+/// The files of one target.
+///
+/// # Errors
+/// When the network has sizes or numbers that the target cannot express.
+pub fn export(source: &Source, format: Format) -> Result<Vec<File>, ExportError> {
+    let (network, manifest) = (&source.network, &source.manifest);
+    match format {
+        Format::Safetensors => pytorch::files(&source.weights, manifest),
+        Format::Onnx => Ok(vec![File::new(
+            onnx::FILE,
+            onnx::encode(network, manifest)?,
+        )]),
+        Format::C => c::render(network, manifest, c::PREFIX),
+        Format::CInt8 => Ok(integer_c(source)),
+        Format::Ebpf => Ok(integer_bpf(source)),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

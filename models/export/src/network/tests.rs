@@ -1,0 +1,72 @@
+use rand::{RngExt as _, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::*;
+use bufgym_models::FastActor;
+
+fn actor() -> (ActorWeights, Network) {
+    let weights = ActorWeights::random(&mut Xoshiro256PlusPlus::seed_from_u64(5));
+    let network = Network::from_actor(&weights, &Manifest::new("ndt-16x1g", "", "fct", 1));
+    (weights, network)
+}
+
+#[test]
+fn the_description_computes_what_the_actor_computes() {
+    let (weights, network) = actor();
+    let mut fast = FastActor::new(&weights);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(6);
+    for ports in [1, 4, 16, 96] {
+        let observation: Vec<f32> = (0..ports * 40)
+            .map(|_| rng.random_range(-1.0..1.0))
+            .collect();
+        let (mean, _) = fast.forward(&observation, ports);
+        for (&fast, plain) in mean.iter().zip(network.forward(&observation, ports)) {
+            assert!((f64::from(fast) - plain).abs() < 1e-5, "{fast} {plain}");
+        }
+    }
+}
+
+#[test]
+fn the_edges_are_where_the_index_changes() {
+    let actions = actor().1.actions;
+    assert_eq!(actions.alphas(), ALPHAS);
+    for (index, edge) in actions.edges().into_iter().enumerate() {
+        let level = |mu: f64| bufgym_env::control::action_index(libm::tanh(mu) as f32);
+        assert_eq!(level(edge - 1e-6), index);
+        assert_eq!(level(edge + 1e-6), index + 1);
+    }
+}
+
+#[test]
+fn layers_that_do_not_fit_are_named() {
+    let (_, network) = actor();
+    let message = |change: &dyn Fn(&mut Vec<Layer>)| {
+        let mut network = network.clone();
+        change(&mut network.layers);
+        network.widths().unwrap_err().to_string()
+    };
+    let without_mean = message(&|layers| {
+        layers.remove(2);
+    });
+    assert_eq!(without_mean, "layer 2 (mix): 128 inputs, but 64 come");
+    assert!(message(&|layers| layers.truncate(4)).contains("32 outputs"));
+    assert!(message(&|layers| layers.rotate_right(1)).contains("mean.2"));
+    let short = message(&|layers| {
+        if let Layer::Convolution(conv) = &mut layers[0] {
+            conv.bias.pop();
+        }
+    });
+    assert!(short.contains("240 weights and 79 biases"), "{short}");
+}
+
+#[test]
+fn normalisation_comes_before_the_first_layer() {
+    let (_, mut network) = actor();
+    let observation = [0.25; 40];
+    let plain = network.forward(&observation, 1);
+    for feature in &mut network.features {
+        (feature.mean, feature.deviation) = (0.5, 2.0);
+    }
+    let shifted: Vec<f32> = observation.map(|x| 0.5 + 2.0 * x).to_vec();
+    assert_eq!(network.forward(&shifted, 1), plain);
+}
