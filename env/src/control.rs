@@ -8,14 +8,12 @@
 mod codes;
 mod driver;
 mod ideal;
-
+mod meter;
 mod objective;
 mod observation;
 mod privileged;
 mod record;
 
-pub(crate) use bufgym_sim::network::{FlowMeter, PortTotals};
-pub(crate) use bufgym_sim::switch::policy::ndt::EventLines;
 pub use bufgym_sim::switch::policy::ndt::{
     ALPHAS, INITIAL_INDEX, TriggerMode, action_index, cell_centre,
 };
@@ -29,3 +27,8 @@ pub use objective::{Objective, ObjectiveError};
 pub use observation::{FEATURE_NAMES, FEATURES, HISTORY, LOG_RANGE, Observation};
 pub use privileged::{OCCUPANCY_FEATURE, PRIVILEGED, PRIVILEGED_NAMES, SENDER_FEATURES};
 pub use record::{RECORD_FORMAT, RecordError};
+
+use bufgym_sim::switch::SwitchId;
+
+/// The switch that is controlled: the only one.
+const SWITCH: SwitchId = SwitchId(0);

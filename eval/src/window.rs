@@ -209,11 +209,13 @@ fn excerpt(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bufgym_sim::switch::SwitchId;
 
     const BIN: Time = Time(100);
 
     fn row(t: u64, port: u32, queue: u64, threshold: u64) -> TimelineRow {
         TimelineRow {
+            switch: SwitchId(0),
             t: Time(t),
             port,
             queue_bytes: queue,

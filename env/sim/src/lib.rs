@@ -1,8 +1,11 @@
 //! Packet-level simulator of shared-memory switches.
 //!
 //! Modules import each other in one direction only: [`units`] and [`rng`], then [`scenario`],
-//! [`traffic`], [`switch`] and [`transport`], then [`network`], which holds the event loop.
+//! [`traffic`], the discrete-event `engine` (clock, events, packets, links, topology), [`switch`] and
+//! [`transport`], then `host`, then [`network`] with the loop.
 
+mod engine;
+mod host;
 pub mod network;
 pub mod rng;
 pub mod scenario;

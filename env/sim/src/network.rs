@@ -1,17 +1,19 @@
-//! The network around the switch: events, links, hosts and the simulator loop.
+//! The network: the simulator's loop, what can be observed of it, and what it yields.
 
-mod event;
-mod host;
+mod checks;
 mod isolated;
-mod meter;
+mod observer;
 mod outcome;
-mod packet;
-mod ring;
+mod recorders;
 mod simulator;
-mod waits;
 
+pub use crate::engine::clock::{EventTime, Potential};
+pub use crate::engine::topology::{LeafSpine, Neighbour, OneSwitch, SwitchId, Topology};
+pub use crate::host::{FlowRef, FlowView, HostObserver, LostSegment};
+pub use crate::switch::SwitchObserver;
+pub use checks::Violation;
 pub use isolated::IsolatedFlow;
-pub use meter::{FlowMeter, PortTotals};
+pub use observer::Observer;
 pub use outcome::{DropRow, FlowRecord, Outcome, Summary, TimelineRow};
-pub(crate) use packet::{MAX_SACK_BLOCKS, SackBlock, SackBlocks};
-pub use simulator::{FlowView, Pause, SimError, Simulator, Violation};
+pub use recorders::Recorders;
+pub use simulator::{Pause, SimError, Simulator};

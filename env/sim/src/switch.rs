@@ -1,18 +1,413 @@
-//! The shared-memory switch: one buffer, a queue per port, and the admission seam.
+//! The shared-memory switch: one buffer, queues per port, admission, scheduling, push-out, marking.
 //!
 //! [`SharedBuffer`] is the only place that counts bytes; a [`Policy`] sees it read-only and
-//! answers one question per arriving packet.
+//! answers one question per arriving packet. A [`Switch`] knows neither flows nor hosts: packets come
+//! in, packets go out or are lost.
 
 mod base;
 mod buffer;
+mod observer;
 mod open_loop;
 pub mod policy;
+mod push_out;
+mod scheduling;
 mod spec;
 
+use crate::engine::clock::Potential;
+use crate::engine::packet::{Packet, PacketDirection, PacketKind, PacketQueue, PacketStore};
+use crate::scenario::{Recovery, Scenario, Scheduler};
+use crate::units::{Rate, Time};
+
+pub use crate::engine::packet::PacketId;
+pub use crate::engine::topology::SwitchId;
 pub use base::{BasePolicy, UnknownBasePolicy};
 pub use buffer::SharedBuffer;
+pub use observer::SwitchObserver;
 pub use open_loop::{Fate, OpenLoop};
 pub use policy::{
     AnyPolicy, Definition, Loss, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict, View,
 };
 pub use spec::{PolicyParseError, PolicySpec};
+
+use push_out::PushOut;
+use scheduling::Scheduling;
+
+/// What became of a packet that arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// Its port was idle and begins to send it.
+    Served,
+    /// It waits in its queue.
+    Queued,
+    /// It was lost.
+    Lost(Loss),
+}
+
+/// One output port.
+#[derive(Clone, Default, Debug)]
+struct Port {
+    /// A packet is being serialised.
+    sending: bool,
+    /// The queue whose turn it is, of several.
+    turn: u16,
+    /// Packets that wait.
+    length: u32,
+}
+
+/// Counts over a run.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct SwitchCounters {
+    pub(crate) forwarded: u64,
+    pub(crate) drops: u64,
+    pub(crate) drops_data: u64,
+    pub(crate) dropped_bytes: u64,
+    pub(crate) marks: u64,
+    pub(crate) pushed_out: u64,
+}
+
+/// How a switch marks packets (ECN).
+#[derive(Clone, Copy, Debug)]
+struct Marking {
+    /// Queue length from which packets are marked, bytes.
+    threshold: u64,
+    /// With DCTCP, ns-3's acknowledgements and SYNs claim to understand marks too.
+    marks_all: bool,
+}
+
+/// How a switch is built, apart from its policy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SwitchSettings {
+    pub(crate) ports: usize,
+    pub(crate) queues_per_port: usize,
+    pub(crate) rate: Rate,
+    /// Bytes of the buffer, and the bytes that occupancy is counted in parts of.
+    pub(crate) capacity: u64,
+    pub(crate) scale: u64,
+    /// Packets at the head of a queue that do not count in it.
+    uncounted: usize,
+    marking: Option<Marking>,
+    scheduler: Scheduler,
+    quantum: u64,
+}
+
+impl SwitchSettings {
+    /// A switch of a scenario, with so many ports and so many bytes.
+    pub(crate) fn new(scenario: &Scenario, ports: usize, capacity: u64) -> SwitchSettings {
+        let marks_all = scenario.recovery == Recovery::Ns3;
+        SwitchSettings {
+            ports,
+            queues_per_port: scenario.queues_per_port as usize,
+            rate: scenario.rate(),
+            capacity,
+            scale: scenario.buffer_bytes,
+            uncounted: scenario.uncounted_packets(),
+            marking: scenario.mark_threshold_bytes().map(|threshold| Marking {
+                threshold,
+                marks_all,
+            }),
+            scheduler: scenario.scheduler,
+            quantum: scenario.full_packet_bytes(),
+        }
+    }
+
+    /// Drop-tail queues, one for each port, without ECN.
+    pub(crate) fn plain(ports: usize, capacity: u64, rate: Rate) -> SwitchSettings {
+        SwitchSettings {
+            ports,
+            queues_per_port: 1,
+            rate,
+            capacity,
+            scale: capacity,
+            uncounted: 0,
+            marking: None,
+            scheduler: Scheduler::Rr,
+            quantum: 0,
+        }
+    }
+}
+
+/// A shared-memory switch: store and forward, no processing time.
+///
+/// It is passive: whoever drives it says what arrives and when a port has sent its packet, and is
+/// told which packet a port begins to send. Packets lie in the driver's store; of a packet that is
+/// lost the driver disposes.
+#[derive(Clone, Debug)]
+pub struct Switch<P> {
+    id: SwitchId,
+    potential: Potential,
+    rate: Rate,
+    uncounted: usize,
+    marking: Option<Marking>,
+    queues_per_port: usize,
+    ports: Vec<Port>,
+    /// Packets that wait, without those being serialised, by queue.
+    queues: Vec<PacketQueue>,
+    scheduling: Scheduling,
+    push_out: Option<Box<PushOut>>,
+    buffer: SharedBuffer,
+    policy: P,
+    counters: SwitchCounters,
+}
+
+impl<P: Policy> Switch<P> {
+    /// An empty switch. Where it [pushes out](Switch::pushes_out), the store must
+    /// [link packets both ways](PacketStore::link_both_ways).
+    pub(crate) fn new(
+        id: SwitchId,
+        potential: Potential,
+        settings: &SwitchSettings,
+        policy: P,
+    ) -> Result<Switch<P>, PolicyParseError> {
+        let SwitchSettings {
+            ports,
+            queues_per_port,
+            ..
+        } = *settings;
+        let queues = ports * queues_per_port;
+        Ok(Switch {
+            id,
+            potential,
+            rate: settings.rate,
+            uncounted: settings.uncounted,
+            marking: settings.marking,
+            queues_per_port,
+            ports: vec![Port::default(); ports],
+            queues: vec![PacketQueue::default(); queues],
+            scheduling: Scheduling::new(settings.scheduler, settings.quantum, queues),
+            push_out: PushOut::for_policy(&policy, settings.uncounted)?,
+            buffer: SharedBuffer::new(settings.capacity, settings.scale, ports, queues_per_port),
+            policy,
+            counters: SwitchCounters::default(),
+        })
+    }
+
+    /// The last bit of a packet has arrived: admits it or drops it. Where it is
+    /// [served](Admission::Served), its port has [sent](Switch::sent) it one transmission time
+    /// later.
+    ///
+    /// Complexity: O(1), and what the policy needs.
+    #[inline(always)]
+    pub(crate) fn arrive<O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        id: PacketId,
+        now: Time,
+        observer: &mut O,
+    ) -> Admission {
+        let packet = self.packet_view(&packets[id]);
+        observer.arriving(self.id, self.view(now), packet);
+        if self.buffer.fits(packet.bytes) {
+            let verdict = self.ask(now, |policy, view| policy.on_arrival(view, packet));
+            if verdict == Verdict::Drop {
+                return self.lose(&packets[id], Loss::Refused, now, observer);
+            }
+        } else if self.push_out.is_none() || !self.make_room(packets, packet, now, observer) {
+            return self.lose(&packets[id], Loss::Full, now, observer);
+        }
+        if let Some(marking) = self.marking {
+            self.mark(&mut packets[id], marking);
+        }
+        self.buffer.store(packet.queue, packet.bytes, now);
+        self.ask(now, |policy, view| policy.on_enqueue(view, packet));
+        observer.enqueued(self.id, self.view(now), packet);
+        let port = &mut self.ports[packet.port];
+        let admission = if port.sending {
+            port.length += 1;
+            if (port.length as usize) < self.uncounted {
+                self.buffer.release(packet.queue, packet.bytes, now);
+            }
+            observer.waits(id, now);
+            self.queues[packet.queue].append(packets, id);
+            Admission::Queued
+        } else {
+            port.sending = true;
+            observer.served(id, now, false);
+            if self.uncounted > 0 {
+                self.buffer.release(packet.queue, packet.bytes, now);
+            }
+            Admission::Served
+        };
+        if self.push_out.is_some() {
+            self.expel(packets, now, observer);
+        }
+        admission
+    }
+
+    /// The last bit of packet `id` has left its port. Returns the packet that the port begins to
+    /// send, if one waits.
+    ///
+    /// Complexity: O(1), and what the policy needs; O(queues) where a port has several.
+    #[inline(always)]
+    pub(crate) fn sent<O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        id: PacketId,
+        now: Time,
+        observer: &mut O,
+    ) -> Option<PacketId> {
+        let packet = self.packet_view(&packets[id]);
+        if self.uncounted == 0 {
+            self.buffer.release(packet.queue, packet.bytes, now);
+        }
+        self.counters.forwarded += 1;
+        self.ask(now, |policy, view| policy.on_departure(view, packet));
+        observer.departed(self.id, self.view(now), packet);
+        if self.uncounted > 1 {
+            self.uncount(packets, packet.port, now);
+        }
+        let next = self.next_of_port(packets, packet.port);
+        match next {
+            Some(next) => {
+                observer.served(next, now, true);
+                if self.uncounted == 1 {
+                    let next = self.packet_view(&packets[next]);
+                    self.buffer.release(next.queue, next.bytes, now);
+                }
+            }
+            None => self.ports[packet.port].sending = false,
+        }
+        if self.push_out.is_some() {
+            self.expel(packets, now, observer);
+        }
+        next
+    }
+
+    #[inline(always)]
+    fn view(&self, now: Time) -> View<'_> {
+        View {
+            buffer: &self.buffer,
+            now,
+            rate: self.rate,
+        }
+    }
+
+    #[inline(always)]
+    fn ask<R>(&mut self, now: Time, question: impl FnOnce(&mut P, View<'_>) -> R) -> R {
+        let view = View {
+            buffer: &self.buffer,
+            now,
+            rate: self.rate,
+        };
+        question(&mut self.policy, view)
+    }
+
+    /// The packet as a policy sees it.
+    #[inline(always)]
+    fn packet_view(&self, packet: &Packet) -> PacketView {
+        let queue = usize::from(packet.queue);
+        let reverse = packet.kind.direction() == PacketDirection::Reverse;
+        PacketView {
+            port: self.port_of(queue),
+            queue,
+            bytes: u64::from(packet.wire_bytes),
+            flow: packet.flow << 1 | u32::from(reverse),
+            unscheduled: packet.flags.unscheduled(),
+        }
+    }
+
+    /// The port of a queue.
+    #[inline(always)]
+    pub(crate) fn port_of(&self, queue: usize) -> usize {
+        match self.queues_per_port {
+            1 => queue,
+            queues => queue / queues,
+        }
+    }
+
+    /// Marks a packet that finds a long queue: by the instantaneous length, before the arrival (RFC
+    /// 8257 §3.1).
+    fn mark(&mut self, packet: &mut Packet, marking: Marking) {
+        if self.buffer.queue(usize::from(packet.queue)) < marking.threshold {
+            return;
+        }
+        match packet.kind {
+            PacketKind::Data => packet.flags.mark(),
+            _ if marking.marks_all => packet.flags.congest(),
+            _ => return,
+        }
+        self.counters.marks += 1;
+    }
+
+    #[inline(never)]
+    fn lose<O: SwitchObserver>(
+        &mut self,
+        packet: &Packet,
+        loss: Loss,
+        now: Time,
+        observer: &mut O,
+    ) -> Admission {
+        let seen = self.packet_view(packet);
+        self.counters.drops += 1;
+        self.counters.dropped_bytes += seen.bytes;
+        self.counters.drops_data += u64::from(packet.kind == PacketKind::Data);
+        observer.lost(self.id, self.view(now), seen, loss);
+        self.ask(now, |policy, view| policy.on_drop(view, seen, loss));
+        Admission::Lost(loss)
+    }
+
+    /// A packet has left, and another one behind the next moves up among those that do not count.
+    /// The port has one queue.
+    #[cold]
+    fn uncount(&mut self, packets: &PacketStore, port: usize, now: Time) {
+        let mut waiting = self.queues[port].iter(packets);
+        if let Some(next) = waiting.nth(self.uncounted - 1) {
+            let bytes = u64::from(packets[next].wire_bytes);
+            self.buffer.release(port, bytes, now);
+        }
+    }
+}
+
+/// What can be read.
+impl<P: Policy> Switch<P> {
+    /// Its number.
+    pub fn id(&self) -> SwitchId {
+        self.id
+    }
+
+    /// How far the event time is ahead of its clock.
+    #[inline]
+    pub fn potential(&self) -> Potential {
+        self.potential
+    }
+
+    /// The shared buffer.
+    #[inline]
+    pub fn buffer(&self) -> &SharedBuffer {
+        &self.buffer
+    }
+
+    /// The policy.
+    #[inline]
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
+    /// The policy, to be changed from outside the packet path, as a control loop does.
+    pub fn policy_mut(&mut self) -> &mut P {
+        &mut self.policy
+    }
+
+    /// Length at which a queue stops accepting, bytes, where the policy has such a threshold.
+    pub fn threshold(&self, queue: usize, now: Time) -> Option<u64> {
+        self.policy.threshold(self.view(now), queue)
+    }
+
+    /// Whether the policy removes packets that are already enqueued.
+    pub(crate) fn pushes_out(&self) -> bool {
+        self.push_out.is_some()
+    }
+
+    pub(crate) fn counters(&self) -> &SwitchCounters {
+        &self.counters
+    }
+
+    /// Packets at the head of a queue that count nowhere.
+    pub(crate) fn uncounted(&self) -> usize {
+        self.uncounted
+    }
+
+    /// Packets that wait, by queue.
+    pub(crate) fn queues(&self) -> &[PacketQueue] {
+        &self.queues
+    }
+}

@@ -1,7 +1,7 @@
 //! End-host transport: window-based congestion control and loss recovery over real ACK packets.
 //!
 //! One file per congestion control behind the [`CongestionControl`] trait; loss recovery
-//! (`scoreboard`, `recovery`, `sender/`) and retransmission timing (`rtt`) are apart from it, so
+//! (`scoreboard`, `prr`, `sender/`) and retransmission timing (`rtt`) are apart from it, so
 //! that every congestion control recovers in the same way. Sequence numbers count segments: every
 //! segment but a flow's last carries one MSS.
 
@@ -12,15 +12,17 @@ mod dctcp;
 mod dctcp_ns3;
 mod hystart;
 mod newreno;
+mod pacer;
+mod pool;
+mod prr;
 mod ranges;
 mod receiver;
-mod recovery;
-mod recycler;
 mod rtt;
+mod sack;
 mod scoreboard;
 mod sender;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub(crate) use congestion::Congestion;
 pub use cubic::Cubic;
@@ -28,9 +30,11 @@ pub use cubic_ns3::CubicNs3;
 pub use dctcp::Dctcp;
 pub use dctcp_ns3::DctcpNs3;
 pub use newreno::NewReno;
-pub(crate) use receiver::{Answer, Aside, Receiver};
-pub(crate) use recycler::Recycler;
-pub(crate) use sender::{Ack, Segment, Sender, Trouble};
+pub use pacer::Pacer;
+pub(crate) use pool::Pool;
+pub(crate) use receiver::{Answer, Reassembly, Receiver};
+pub(crate) use sack::{SackBlocks, SackStore};
+pub(crate) use sender::{Ack, LossRecovery, Segment, Sender};
 
 pub use crate::scenario::TransportKind;
 
@@ -97,6 +101,12 @@ pub trait CongestionControl {
         self.ssthresh(window, flight, settings)
     }
 
+    /// What spaces the flow's segments, where the congestion control sets a rate
+    /// ([`Settings::paced`]).
+    fn pacer(&mut self) -> Option<&mut Pacer> {
+        None
+    }
+
     /// The retransmission timer expired, after [`ssthresh`](CongestionControl::ssthresh) was asked;
     /// `now` and the first segment never sent.
     fn on_timeout(&mut self, _now: Time, _next: u32) {}
@@ -127,6 +137,9 @@ pub struct Settings {
     pub delayed_ack: u32,
     /// Longest delay of an acknowledgement.
     pub ack_delay: Time,
+    /// Whether the congestion control sets a rate, so that the sender asks its [`Pacer`] whether the
+    /// next segment may leave. Window-based ones are not asked.
+    pub paced: bool,
 }
 
 /// Longest delay of an acknowledgement: Linux's least one, well within the half second of
@@ -153,6 +166,7 @@ impl Settings {
             delayed_ack: scenario.delayed_ack,
             // A delay as long as the timeout would make every odd segment time out.
             ack_delay: ACK_DELAY.min(Time(min_rto.0 / 2)),
+            paced: false,
         }
     }
 

@@ -9,13 +9,15 @@ pub use run::{Controller, FixedAlpha, RunOptions, run_controlled, run_recorded};
 
 use reward::RewardScale;
 
-use super::ideal::{Arrivals, IdealRun, Outlook};
+use super::ideal::{Arrivals, IdealRun, Lookahead};
+use super::meter::RewardMeter;
 use super::observation::log_scaled;
-use super::privileged::{self, Foresight, Scale};
+use super::privileged::{self, Known, Scale};
+use super::record::ControlRecord;
 use super::{
-    BasePolicy, CodeUnits, Objective, Observation, TriggerMode, action_index, cell_centre,
+    BasePolicy, CodeUnits, Objective, Observation, SWITCH, TriggerMode, action_index, cell_centre,
 };
-use bufgym_sim::network::{self, Outcome, SimError, Simulator};
+use bufgym_sim::network::{self, FlowView, OneSwitch, Outcome, Recorders, SimError, Simulator};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::{NeuralDynamicThreshold, TriggerCause};
 use bufgym_sim::traffic::Trace;
@@ -94,12 +96,18 @@ pub enum Pause {
     Truncated,
 }
 
+/// What watches a controlled simulation: what users ask for, the reward, the control record.
+type Watch = (Recorders, (RewardMeter, ControlRecord));
+
+/// A simulation of one switch under control.
+pub type Controlled = Simulator<NeuralDynamicThreshold, Watch>;
+
 /// One trace under the NDT control.
 ///
 /// Clone it to fork a run: what follows is the same, bit for bit, for the same actions.
 #[derive(Clone, Debug)]
 pub struct ControlEnv {
-    simulator: Simulator<NeuralDynamicThreshold>,
+    simulator: Controlled,
     observation: Observation,
     reward: IntervalReward,
     reward_scale: RewardScale,
@@ -108,7 +116,7 @@ pub struct ControlEnv {
     feature_scale: FeatureScale,
     units: CodeUnits,
     tau_s: f64,
-    outlook: Option<(Outlook, f64)>,
+    lookahead: Option<(Lookahead, f64)>,
     /// −Φ of the last decision, by port, in units of the reward.
     owed: Vec<f64>,
     reference_interval_s: f64,
@@ -158,14 +166,16 @@ impl ControlEnv {
             true => policy,
             false => policy.over(low_level.policy().build(scenario)?),
         };
-        let mut simulator = Simulator::new(scenario, trace, policy)?;
-        simulator.set_meter(super::FlowMeter::new(ports, options.tau_s));
+        let topology = OneSwitch { ports };
+        let meter = RewardMeter::new(topology, trace.flows.len(), options.tau_s);
+        let watch = (Recorders::default(), (meter, ControlRecord::default()));
+        let simulator = Simulator::new(scenario, trace, policy)?.observed(watch);
         let relative =
             options.baseline == RewardBaseline::UnlimitedBuffer && options.objective.fct > 0.0;
         let ideal = relative.then(|| IdealRun::new(scenario, trace, options.tau_s));
         let mut env = ControlEnv {
             ideal: ideal.transpose()?,
-            arrivals: Arrivals::new(ports, trace),
+            arrivals: Arrivals::new(topology, trace),
             reward: IntervalReward::new(ports),
             reward_scale: RewardScale::new(scenario, trace, options)?,
             feature_scale: FeatureScale {
@@ -185,12 +195,12 @@ impl ControlEnv {
             observation: Observation::new(ports),
             simulator,
             tau_s: options.tau_s,
-            outlook: options.horizon_s.map(|horizon_s| {
-                let outlook = Outlook {
+            lookahead: options.horizon_s.map(|horizon_s| {
+                let lookahead = Lookahead {
                     tau_s: options.tau_s,
                     rate_bps: scenario.rate_bps as f64,
                 };
-                (outlook, horizon_s)
+                (lookahead, horizon_s)
             }),
             owed: vec![0.0; ports],
             reference_interval_s: options.reference_interval_s,
@@ -211,7 +221,7 @@ impl ControlEnv {
     pub fn advance(&mut self) -> Pause {
         loop {
             match self.simulator.advance() {
-                network::Pause::Decision => return self.ask(),
+                network::Pause::Decision(_) => return self.ask(),
                 network::Pause::Alarm(tag) => {
                     if self.on_alarm(tag) {
                         return self.ask();
@@ -315,12 +325,8 @@ impl ControlEnv {
         self.reward.entropy_weight =
             (self.tau_s * (1.0 - discount) / self.reference_interval_s) as f32;
         self.reward.elapsed = elapsed;
-        let switch_now = self.simulator.switch_now();
-        let areas: Vec<f64> = self.simulator.policy_mut().take_queue_areas(switch_now);
-        let mut terms = Vec::with_capacity(areas.len());
-        if let Some(meter) = self.simulator.meter_mut() {
-            meter.close_interval(now, |port, totals| terms.push((totals, areas[port])));
-        }
+        let switch_now = self.simulator.switch_now(SWITCH);
+        let mut terms = self.meter_mut().close_interval(now, switch_now);
         if let Some(ideal) = &mut self.ideal {
             // Where the episode ends, so does the interval, but not what is left of the ideal run.
             let rest = self.simulator.finished().then(|| ideal.end());
@@ -334,12 +340,12 @@ impl ControlEnv {
 
     /// Charges the delays that have become certain in the interval.
     fn shape(&mut self, now: Time) {
-        let (Some((outlook, horizon_s)), Some(ideal)) = (self.outlook, &self.ideal) else {
+        let (Some((lookahead, horizon_s)), Some(ideal)) = (self.lookahead, &self.ideal) else {
             return;
         };
         let mut owed = vec![0.0; self.owed.len()];
         if !self.simulator.finished() {
-            outlook.excess(now, ideal, self.simulator.active_flows(), &mut owed);
+            lookahead.excess(now, ideal, &self.active_flows(), &mut owed);
             self.reward_scale.value_flow_time(&mut owed);
         }
         let discount = f64::from(self.reward.discount);
@@ -368,16 +374,36 @@ impl ControlEnv {
     /// # Panics
     /// When `out` is shorter than that.
     pub fn privileged(&self, out: &mut [f32]) {
-        let foresight = Foresight {
+        let known = Known {
+            topology: *self.simulator.topology(),
+            buffer: self.simulator.buffer(),
+            now: self.simulator.now(),
+            flows: &self.active_flows(),
             ideal: self.ideal.as_ref(),
             arrivals: &self.arrivals,
         };
-        privileged::write(
-            &self.simulator,
-            foresight,
-            self.feature_scale.privileged,
-            out,
-        );
+        privileged::write(known, self.feature_scale.privileged, out);
+    }
+
+    /// Active flows, with those as stalled of which a loss was hopeless.
+    fn active_flows(&self) -> Vec<FlowView> {
+        let (_, (meter, _)) = self.simulator.observer();
+        let stalled = |flow: FlowView| {
+            let hopeless = meter.is_hopeless(flow.number).then_some(flow.timeout_in);
+            FlowView {
+                stalled_for: flow.stalled_for.or(hopeless),
+                ..flow
+            }
+        };
+        self.simulator.active_flows().map(stalled).collect()
+    }
+
+    fn meter_mut(&mut self) -> &mut RewardMeter {
+        &mut self.simulator.observer_mut().1.0
+    }
+
+    fn record_mut(&mut self) -> &mut ControlRecord {
+        &mut self.simulator.observer_mut().1.1
     }
 
     /// The reward of the interval that ended with the last pause.
@@ -396,23 +422,25 @@ impl ControlEnv {
     }
 
     /// The simulation under control.
-    pub fn simulator(&self) -> &Simulator<NeuralDynamicThreshold> {
+    pub fn simulator(&self) -> &Controlled {
         &self.simulator
     }
 
-    /// See [`Simulator::measure_waits`].
+    /// See [`Recorders::measure_waits`].
     pub fn measure_waits(&mut self) {
-        self.simulator.measure_waits();
+        self.simulator.observer_mut().0.measure_waits();
     }
 
-    /// See [`Simulator::record_drops`].
+    /// See [`Recorders::record_drops`].
     pub fn record_drops(&mut self) {
-        self.simulator.record_drops();
+        self.simulator.observer_mut().0.record_drops();
     }
 
-    /// Records a timeline, see [`Simulator::record_timeline`].
+    /// Records the state of every port every `interval` of simulated time from now on.
     pub fn record_timeline(&mut self, interval: Time) {
-        self.simulator.record_timeline(interval);
+        let now = self.simulator.switch_now(SWITCH);
+        let recorders = &mut self.simulator.observer_mut().0;
+        recorders.record_timeline(interval, now);
     }
 
     /// Records and aggregates as of now.

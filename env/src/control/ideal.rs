@@ -1,7 +1,8 @@
 //! The same trace with a buffer that never fills: what no policy has a hand in.
 
-use super::{FlowMeter, PortTotals};
-use bufgym_sim::network::{FlowView, SimError};
+use super::SWITCH;
+use super::meter::{FlowMeter, PortTotals};
+use bufgym_sim::network::{FlowView, OneSwitch, SimError, Topology as _};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::Trace;
@@ -18,6 +19,7 @@ pub(super) struct IdealRun {
     next: usize,
     active: Vec<Event>,
     meter: FlowMeter,
+    topology: OneSwitch,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -46,7 +48,11 @@ impl IdealRun {
         trace: &Trace,
         tau_s: f64,
     ) -> Result<IdealRun, SimError> {
-        let outcome = PolicySpec::unlimited().simulator(scenario, trace)?.run();
+        let mut simulator = PolicySpec::unlimited()
+            .simulator(scenario, trace)?
+            .observed(());
+        let outcome = simulator.run();
+        let topology = *simulator.topology();
         let end = outcome.records.iter().filter_map(|record| record.finish);
         let end = end.max().unwrap_or(Time::ZERO);
         let finish: Vec<Time> = outcome
@@ -61,7 +67,7 @@ impl IdealRun {
                 events.push(Event {
                     at,
                     flow,
-                    port: spec.dst,
+                    port: topology.port_to(SWITCH, spec.dst as u16, 0) as u32,
                     starts,
                 });
             }
@@ -72,7 +78,8 @@ impl IdealRun {
             events,
             next: 0,
             active: Vec::new(),
-            meter: FlowMeter::new(scenario.port_count(), tau_s),
+            meter: FlowMeter::new(topology.ports, tau_s),
+            topology,
         })
     }
 
@@ -92,6 +99,11 @@ impl IdealRun {
         self.meter.close_interval(now, report);
     }
 
+    /// The port that a host is attached to.
+    pub(super) fn port_of(&self, host: u16) -> usize {
+        self.topology.port_to(SWITCH, host, 0)
+    }
+
     /// Time until a flow would be complete, seconds.
     fn left(&self, flow: u32, now: Time) -> f64 {
         let finish = self.finish[flow as usize];
@@ -105,18 +117,13 @@ impl IdealRun {
 
     /// Adds the active flows of the controlled run to `lags`, one element per port, as of the end
     /// of the last interval.
-    pub(super) fn compare(
-        &self,
-        now: Time,
-        flows: impl Iterator<Item = FlowView>,
-        lags: &mut [Lag],
-    ) {
+    pub(super) fn compare(&self, now: Time, flows: &[FlowView], lags: &mut [Lag]) {
         let left = |flow: u32| self.left(flow, now);
         for active in &self.active {
             lags[active.port as usize].early_s += left(active.flow);
         }
         for flow in flows {
-            let lag = &mut lags[usize::from(flow.dst)];
+            let lag = &mut lags[self.port_of(flow.dst)];
             let left = left(flow.index);
             lag.slack_s += left;
             lag.early_s -= left;
@@ -127,14 +134,14 @@ impl IdealRun {
 
 /// How long flows will yet be active, as far as one can tell now.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outlook {
+pub(super) struct Lookahead {
     /// Time constant τ of the discount, seconds.
     pub(super) tau_s: f64,
     /// Rate of a port, bit/s.
     pub(super) rate_bps: f64,
 }
 
-impl Outlook {
+impl Lookahead {
     /// `τ(1 - e^{-t/τ})`: what `seconds` of activity weigh from now on.
     fn weigh(self, seconds: f64) -> f64 {
         -self.tau_s * libm::expm1(-seconds / self.tau_s)
@@ -150,13 +157,13 @@ impl Outlook {
         self,
         now: Time,
         ideal: &IdealRun,
-        flows: impl Iterator<Item = FlowView>,
+        flows: &[FlowView],
         excess: &mut [f64],
     ) {
         for active in &ideal.active {
             excess[active.port as usize] -= self.weigh(ideal.left(active.flow, now));
         }
-        let mut flows: Vec<FlowView> = flows.collect();
+        let mut flows: Vec<FlowView> = flows.to_vec();
         flows.sort_unstable_by_key(|flow| (flow.dst, flow.remaining_bytes, flow.index));
         for port in flows.chunk_by(|a, b| a.dst == b.dst) {
             let mut sharing = port.iter().filter(|f| f.stalled_for.is_none()).count() as u64;
@@ -172,7 +179,7 @@ impl Outlook {
                 }
                 let needed = wait + 8.0 * bytes as f64 / self.rate_bps;
                 let left = needed.max(ideal.left(flow.index, now));
-                excess[usize::from(flow.dst)] += self.weigh(left);
+                excess[ideal.port_of(flow.dst)] += self.weigh(left);
             }
         }
     }
@@ -186,10 +193,11 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    pub(super) fn new(ports: usize, trace: &Trace) -> Arrivals {
-        let mut by_port = vec![Vec::new(); ports];
+    pub(super) fn new(topology: OneSwitch, trace: &Trace) -> Arrivals {
+        let mut by_port = vec![Vec::new(); topology.ports];
         for flow in &trace.flows {
-            by_port[flow.dst as usize].push((flow.start, flow.size));
+            let port = topology.port_to(SWITCH, flow.dst as u16, 0);
+            by_port[port].push((flow.start, flow.size));
         }
         for flows in &mut by_port {
             flows.sort_unstable();
@@ -245,7 +253,7 @@ mod tests {
         let mut scenario = Scenario::default();
         scenario.set("flows=100").unwrap();
         let trace = generate(&scenario, trace_seed(Split::Train, 0, 4));
-        let arrivals = Arrivals::new(16, &trace);
+        let arrivals = Arrivals::new(OneSwitch { ports: 16 }, &trace);
         let flow = trace.flows[50];
         let now = flow.start;
         let expected = trace.flows.iter().filter(|other| {

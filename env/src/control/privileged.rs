@@ -4,10 +4,11 @@
 //! Future arrivals do not depend on the actions, so a critic that knows them leads the policy,
 //! which does not, to the same optimum, with less noise (Mao et al., ICLR 2019).
 
+use super::SWITCH;
 use super::ideal::{Arrivals, IdealRun, Lag};
 use super::observation::log_scaled;
-use bufgym_sim::network::{FlowView, Simulator};
-use bufgym_sim::switch::Policy;
+use bufgym_sim::network::{FlowView, OneSwitch, Topology as _};
+use bufgym_sim::switch::SharedBuffer;
 use bufgym_sim::units::Time;
 
 /// The first of the privileged features: the state of the senders and the buffer. The rest tell
@@ -83,9 +84,15 @@ const MAX_SOURCES: usize = 1024;
 /// How far ahead arrivals are counted, in quarters of the buffer's drain time.
 const WINDOWS: [u64; 5] = [1, 4, 16, 64, 256];
 
-/// What is known beyond the present of the simulation.
+/// What the features are computed from.
 #[derive(Clone, Copy)]
-pub(super) struct Foresight<'a> {
+pub(super) struct Known<'a> {
+    pub(super) topology: OneSwitch,
+    pub(super) buffer: &'a SharedBuffer,
+    /// The hosts' instant.
+    pub(super) now: Time,
+    /// Active flows.
+    pub(super) flows: &'a [FlowView],
     /// The same trace without drops, where the reward is counted from it.
     pub(super) ideal: Option<&'a IdealRun>,
     /// Future flows.
@@ -93,33 +100,28 @@ pub(super) struct Foresight<'a> {
 }
 
 /// Writes `[ports, PRIVILEGED]`.
-pub(super) fn write<P: Policy>(
-    simulator: &Simulator<P>,
-    foresight: Foresight<'_>,
-    scale: Scale,
-    out: &mut [f32],
-) {
-    let ports = simulator.buffer().ports();
+pub(super) fn write(known: Known<'_>, scale: Scale, out: &mut [f32]) {
+    let ports = known.topology.ports;
     let mut sums = vec![Sums::default(); ports];
     let mut senders = vec![[0u64; MAX_SOURCES / 64]; ports];
-    for flow in simulator.active_flows() {
-        let port = usize::from(flow.dst);
-        sums[port].add(&flow, scale.min_rto_s);
+    for flow in known.flows {
+        let port = known.topology.port_to(SWITCH, flow.dst, 0);
+        sums[port].add(flow, scale.min_rto_s);
         let source = usize::from(flow.src) % MAX_SOURCES;
         senders[port][source / 64] |= 1 << (source % 64);
     }
-    let now = simulator.now();
+    let now = known.now;
     let mut lags = vec![Lag::default(); ports];
-    if let Some(ideal) = foresight.ideal {
-        ideal.compare(now, simulator.active_flows(), &mut lags);
+    if let Some(ideal) = known.ideal {
+        ideal.compare(now, known.flows, &mut lags);
     }
-    let occupancy = simulator.buffer().occupancy() as f64 / scale.buffer;
+    let occupancy = known.buffer.occupancy() as f64 / scale.buffer;
     let rows = out.chunks_exact_mut(PRIVILEGED);
     for (port, row) in (0..ports).zip(rows) {
         let (sums, senders, lag) = (&sums[port], &senders[port], lags[port]);
         let upcoming = WINDOWS.map(|quarters| {
             let span = Time((scale.drain.as_ps() / 4).saturating_mul(quarters));
-            foresight.arrivals.within(port, now, span)
+            known.arrivals.within(port, now, span)
         });
         let flows_within = |window: usize| log_scaled(upcoming[window].0 as f64);
         let bytes_within = |window: usize| {

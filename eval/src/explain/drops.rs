@@ -68,6 +68,7 @@ pub(super) fn of_rule(
 
 #[cfg(test)]
 mod tests {
+    use bufgym_sim::switch::SwitchId;
     use bufgym_sim::units::Time;
 
     use super::*;
@@ -76,6 +77,7 @@ mod tests {
     #[test]
     fn shares_of_the_port_and_of_the_buffer() {
         let row = |queue_bytes, occupancy_bytes, loss| DropRow {
+            switch: SwitchId(0),
             t: Time::ZERO,
             port: 0,
             queue_bytes,

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use bufgym_sim::network::{SimError, Simulator};
+use bufgym_sim::network::{HostObserver, Observer, SimError, Simulator};
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::{Averages, Features, LongestQueueDrop};
-use bufgym_sim::switch::{Loss, PacketView, Policy, Verdict, View};
+use bufgym_sim::switch::{Loss, PacketView, SwitchId, SwitchObserver, View};
 use bufgym_sim::traffic;
 use bufgym_sim::units::Time;
 use rayon::prelude::*;
@@ -56,40 +56,34 @@ pub fn record(scenario: &Scenario, seed: u64, traces: u64) -> Result<Data, SimEr
 
 fn record_trace(scenario: &Scenario, seed: u64) -> Result<Vec<Arrival>, SimError> {
     let trace = traffic::generate(scenario, seed);
-    let mut simulator = Simulator::new(scenario, &trace, Recorder::new(scenario))?;
+    let simulator = Simulator::new(scenario, &trace, LongestQueueDrop)?;
+    let mut simulator = simulator.observed(ArrivalRecorder::new(scenario));
     simulator.run();
-    Ok(simulator.policy().arrivals.clone())
+    Ok(std::mem::take(&mut simulator.observer_mut().arrivals))
 }
 
-/// LQD, which notes what arrives and what it loses.
+/// Notes what arrives at the switch and what it loses.
 #[derive(Clone, Debug)]
-struct Recorder {
-    policy: LongestQueueDrop,
+struct ArrivalRecorder {
     averages: Averages,
     arrivals: Vec<Arrival>,
     /// The arrivals that are in each queue, the one in service first.
     queued: Vec<VecDeque<usize>>,
-    /// The last arrival is neither in a queue nor lost.
-    pending: bool,
 }
 
-impl Recorder {
-    fn new(scenario: &Scenario) -> Recorder {
+impl ArrivalRecorder {
+    fn new(scenario: &Scenario) -> ArrivalRecorder {
         let queues = scenario.port_count() * scenario.queues_per_port as usize;
-        Recorder {
-            policy: LongestQueueDrop,
+        ArrivalRecorder {
             averages: Averages::new(scenario),
             arrivals: Vec::new(),
             queued: vec![VecDeque::new(); queues],
-            pending: false,
         }
     }
+}
 
-    fn note(&mut self, view: View<'_>, packet: PacketView) {
-        if self.pending {
-            return;
-        }
-        self.pending = true;
+impl SwitchObserver for ArrivalRecorder {
+    fn arriving(&mut self, _at: SwitchId, view: View<'_>, packet: PacketView) {
         self.arrivals.push(Arrival {
             at: view.now,
             queue: packet.queue as u32,
@@ -99,51 +93,29 @@ impl Recorder {
         });
     }
 
-    fn lose(&mut self, arrival: Option<usize>) {
-        if let Some(arrival) = arrival.and_then(|arrival| self.arrivals.get_mut(arrival)) {
+    fn enqueued(&mut self, _at: SwitchId, _view: View<'_>, packet: PacketView) {
+        self.queued[packet.queue].push_back(self.arrivals.len() - 1);
+    }
+
+    fn departed(&mut self, _at: SwitchId, _view: View<'_>, packet: PacketView) {
+        self.queued[packet.queue].pop_front();
+    }
+
+    /// LQD pushes out at the tail; any other loss is that of the last arrival.
+    fn lost(&mut self, _at: SwitchId, _view: View<'_>, packet: PacketView, loss: Loss) {
+        let lost = match loss {
+            Loss::PushedOut => self.queued[packet.queue].pop_back(),
+            _ => self.arrivals.len().checked_sub(1),
+        };
+        if let Some(arrival) = lost.and_then(|lost| self.arrivals.get_mut(lost)) {
             arrival.lost = true;
         }
     }
 }
 
-impl Policy for Recorder {
-    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
-        self.note(view, packet);
-        self.policy.on_arrival(view, packet)
-    }
+impl HostObserver for ArrivalRecorder {}
 
-    fn on_enqueue(&mut self, _view: View<'_>, packet: PacketView) {
-        self.queued[packet.queue].push_back(self.arrivals.len() - 1);
-        self.pending = false;
-    }
-
-    fn on_departure(&mut self, _view: View<'_>, packet: PacketView) {
-        self.queued[packet.queue].pop_front();
-    }
-
-    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
-        if loss == Loss::PushedOut {
-            let tail = self.queued[packet.queue].pop_back();
-            return self.lose(tail);
-        }
-        self.note(view, packet);
-        self.lose(self.arrivals.len().checked_sub(1));
-        self.pending = false;
-    }
-
-    fn pushes_out(&self) -> bool {
-        true
-    }
-
-    fn victim(&mut self, view: View<'_>, packet: PacketView, lengths: &[u64]) -> Option<usize> {
-        self.note(view, packet);
-        self.policy.victim(view, packet, lengths)
-    }
-
-    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
-        self.policy.threshold(view, queue)
-    }
-}
+impl Observer for ArrivalRecorder {}
 
 #[cfg(test)]
 mod tests {

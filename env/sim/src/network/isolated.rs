@@ -1,7 +1,10 @@
 //! The completion time of a flow that has the network to itself.
 
-use super::Simulator;
-use crate::scenario::{Scenario, TransportKind};
+use std::sync::Arc;
+
+use super::simulator::Simulator;
+use crate::engine::topology::{LeafSpine, OneSwitch, Topology};
+use crate::scenario::{RangeU32, Scenario, TransportKind};
 use crate::switch::PolicySpec;
 use crate::switch::policy::CompleteSharing;
 use crate::traffic::{FlowSpec, Trace};
@@ -14,12 +17,10 @@ use crate::units::{Rate, Time};
 /// arithmetic and repeat from then on; a test holds them against the simulator. Where slow start
 /// depends on more than that, a flow of the size is simulated.
 #[derive(Clone, Debug)]
-pub struct IsolatedFlow(Source);
-
-#[derive(Clone, Debug)]
-enum Source {
-    Arithmetic(SlowStart),
-    Simulation(Box<Scenario>),
+pub struct IsolatedFlow {
+    scenario: Arc<Scenario>,
+    /// Where arithmetic is exact.
+    arithmetic: Option<SlowStart>,
 }
 
 #[derive(Clone, Debug)]
@@ -40,18 +41,22 @@ struct SlowStart {
 impl IsolatedFlow {
     /// For flows of `scenario`. Complexity: O(bandwidth-delay product in segments).
     pub fn new(scenario: &Scenario) -> IsolatedFlow {
-        let simulated = scenario.delayed_ack > 1
-            || scenario.mark_threshold_bytes().is_some()
-            || scenario.transport == TransportKind::CubicNs3
-            || scenario.transport == TransportKind::Cubic && scenario.hystart;
-        IsolatedFlow(if simulated {
-            Source::Simulation(Box::new(Scenario {
+        // A congestion control that is not known to double its window like this is simulated.
+        let is_plain_slow_start = match scenario.transport {
+            TransportKind::NewReno | TransportKind::Dctcp => true,
+            TransportKind::Cubic => !scenario.hystart,
+            _ => false,
+        };
+        let arithmetic_is_exact = is_plain_slow_start
+            && scenario.delayed_ack <= 1
+            && scenario.mark_threshold_bytes().is_none();
+        IsolatedFlow {
+            scenario: Arc::new(Scenario {
                 max_simulated_ms: 0,
                 ..scenario.clone()
-            }))
-        } else {
-            Source::Arithmetic(SlowStart::new(scenario))
-        })
+            }),
+            arithmetic: arithmetic_is_exact.then(|| SlowStart::new(scenario)),
+        }
     }
 
     /// From the start to the delivery of the last of `bytes` bytes. Complexity: O(1), or a
@@ -60,15 +65,41 @@ impl IsolatedFlow {
     /// # Panics
     /// When `bytes` is zero.
     pub fn completion(&self, bytes: u64) -> Time {
-        match &self.0 {
-            Source::Arithmetic(slow_start) => slow_start.completion(bytes),
-            Source::Simulation(scenario) => simulate(scenario, bytes),
+        match &self.arithmetic {
+            Some(slow_start) => slow_start.completion(bytes),
+            None => simulate(&self.scenario, bytes),
         }
+    }
+
+    /// As [`completion`](IsolatedFlow::completion) for a flow between hosts of different leaves of a
+    /// [`LeafSpine`] network. Complexity: a simulation of that flow.
+    ///
+    /// # Panics
+    /// When `bytes` is zero.
+    pub fn completion_across(&self, bytes: u64) -> Time {
+        let topology = LeafSpine {
+            leaves: 2,
+            hosts_per_leaf: 1,
+            spines: 1,
+            links_per_pair: 1,
+        };
+        let scenario = Scenario {
+            ports: 2,
+            active_ports: RangeU32::new(1, 2),
+            incast_degree: RangeU32::new(1, 1),
+            ..Scenario::clone(&self.scenario)
+        };
+        simulate_in(topology, &scenario, bytes)
     }
 }
 
 /// The completion time of a flow in a network of its own.
 fn simulate(scenario: &Scenario, bytes: u64) -> Time {
+    let ports = scenario.port_count();
+    simulate_in(OneSwitch { ports }, scenario, bytes)
+}
+
+fn simulate_in<T: Topology>(topology: T, scenario: &Scenario, bytes: u64) -> Time {
     let trace = Trace {
         flows: vec![FlowSpec {
             id: 0,
@@ -85,8 +116,12 @@ fn simulate(scenario: &Scenario, bytes: u64) -> Time {
     let unlimited = PolicySpec::unlimited();
     let policy = unlimited.build(scenario).unwrap_or(CompleteSharing.into());
     let capacity = unlimited.capacity(scenario);
-    let mut simulator = Simulator::with_capacity(scenario, &trace, policy, capacity)
-        .expect("a scenario that is being simulated is valid, and so is a flow between its hosts");
+    let mut simulator =
+        Simulator::in_network(scenario, &trace, topology, capacity, |_| Ok(policy.clone()))
+            .expect(
+                "a scenario that is being simulated is valid, and so is a flow between its hosts",
+            )
+            .observed(());
     simulator.advance();
     simulator.last_finish()
 }

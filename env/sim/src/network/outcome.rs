@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::switch::Loss;
+use crate::switch::{Loss, SwitchId};
 use crate::traffic::FlowSpec;
 use crate::units::Time;
 
@@ -42,6 +42,8 @@ pub struct TimelineRow {
     pub occupancy_bytes: u64,
     /// Control factor, NaN for policies without one.
     pub alpha: f64,
+    /// The switch.
+    pub switch: SwitchId,
 }
 
 /// One lost packet, and the buffer as it was: without a packet that never entered it, and with one
@@ -50,6 +52,8 @@ pub struct TimelineRow {
 pub struct DropRow {
     /// The instant, on the clock of the switch.
     pub t: Time,
+    /// The switch.
+    pub switch: SwitchId,
     /// The port that the packet was for.
     pub port: u32,
     /// Bytes queued at that port.
@@ -134,7 +138,7 @@ pub struct Summary {
     /// 99th percentile over packets, acknowledgements included, of the time from the arrival of the
     /// last bit at the switch to the departure of the first, microseconds; within 0.4 %. Packets
     /// that are lost do not count. NaN unless
-    /// [measured](super::Simulator::measure_waits).
+    /// [measured](super::Recorders::measure_waits).
     pub p99_queueing_delay_us: f64,
     /// Data packets lost at the switch for each one delivered; retransmissions that the receiver
     /// has already are not delivered.

@@ -1,38 +1,30 @@
-//! The simulator: one switch, a host on every port, and the event loop.
-
-mod access;
-mod checks;
-mod flow;
-mod hosts;
-mod interface;
-mod pushing_out;
-mod scheduling;
-mod switching;
+//! The simulator: hosts, switches and the event loop between them.
 
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-pub use access::FlowView;
-pub use checks::Violation;
-
-use pushing_out::PushingOut;
-use scheduling::Scheduling;
-
-use flow::{Flow, Roster, flows_in_start_order};
-
-use super::event::{Cause, Causes, Delays, EventQueue, Irregular, LAST_INSTANT, Timer, source};
-use super::host::Host;
 use super::isolated::IsolatedFlow;
-use super::outcome::{DropRow, TimelineRow};
-use super::packet::{Packet, PacketQueue, PacketStore, SackStore, SizeClass};
-use super::waits::Waits;
-use crate::network::FlowMeter;
+use super::observer::Observer;
+use super::outcome::{FlowRecord, Outcome, Summary};
+use super::recorders::Recorders;
+use crate::engine::Engine;
+use crate::engine::clock::{EventTime, Potential};
+use crate::engine::event::{
+    Delays, EventQueue, Irregular, LAST_INSTANT, Subject, TieRank, TieRanks, Timer, source,
+};
+use crate::engine::link::Links;
+use crate::engine::packet::{PacketId, PacketStore};
+use crate::engine::topology::{Neighbour, OneSwitch, SwitchId, Topology};
+use crate::host::{FlowView, Hosts};
 use crate::scenario::{HostQueue, Scenario, ScenarioError};
-use crate::switch::{AnyPolicy, Policy, PolicyParseError, SharedBuffer, View};
+use crate::switch::{
+    Admission, AnyPolicy, Policy, PolicyParseError, PolicySpec, SharedBuffer, Switch,
+    SwitchCounters, SwitchSettings,
+};
 use crate::traffic::{Trace, TraceError};
-use crate::transport::{Aside, Recycler, Settings, Trouble};
-use crate::units::{Rate, Time};
+use crate::transport::Settings;
+use crate::units::Time;
 
 /// Why a simulation cannot be built.
 #[derive(Debug, Error)]
@@ -46,13 +38,16 @@ pub enum SimError {
     /// A policy's parameters do not fit the scenario.
     #[error(transparent)]
     Policy(#[from] PolicyParseError),
+    /// The network cannot be simulated.
+    #[error("{0}")]
+    Network(String),
 }
 
 /// Why the event loop returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pause {
-    /// The control loop has to decide.
-    Decision,
+    /// The control loop of a switch has to decide.
+    Decision(SwitchId),
     /// All flows are complete.
     Finished,
     /// The limit of simulated time was reached, or nothing is left to happen.
@@ -61,46 +56,8 @@ pub enum Pause {
     Alarm(u64),
 }
 
-/// Transmission time of the sizes that nearly all packets have.
-#[derive(Clone, Copy, Debug)]
-struct CommonSize {
-    wire_bytes: u16,
-    transmission: Time,
-}
-
-/// States of senders and receivers that no flow needs at the moment.
-#[derive(Clone, Default, Debug)]
-struct Spares {
-    senders: Recycler<Trouble>,
-    receivers: Recycler<Aside>,
-}
-
-/// One output port of the switch.
-#[derive(Clone, Default, Debug)]
-struct Port {
-    /// A packet is being serialised.
-    sending: bool,
-    /// The queue whose turn it is, of several.
-    turn: u16,
-    /// Packets that wait.
-    length: u32,
-}
-
-/// Counts over a run.
-#[derive(Clone, Copy, Default, Debug)]
-struct Counters {
-    created: u64,
-    delivered: u64,
-    forwarded: u64,
-    drops: u64,
-    drops_data: u64,
-    dropped_bytes: u64,
-    marks: u64,
-    timeouts: u64,
-    pushed_out: u64,
-}
-
-/// A packet-level simulation of one shared-memory switch with a host on every port.
+/// A packet-level simulation of shared-memory switches and the hosts attached to them, by default of
+/// one switch with a host on every port.
 ///
 /// A packet's way: sender, host interface, link, admission, output queue, link, receiver; the
 /// acknowledgement goes back in the same way and uses buffer space too. Store and forward, no
@@ -109,68 +66,21 @@ struct Counters {
 ///
 /// It owns all its state: clone it to fork a run.
 #[derive(Clone, Debug)]
-pub struct Simulator<P = AnyPolicy> {
-    settings: Settings,
-    rate: Rate,
-    propagation: Time,
-    header_bytes: u32,
-    ack_bytes: u16,
-    sack_block_bytes: u16,
-    syn_bytes: u16,
-    overhead_bytes: u64,
-    syn_timeout: Time,
-    fair_hosts: bool,
-    handshake: bool,
-    /// Packets at the head of a queue that do not count in it.
-    uncounted: usize,
-    /// Queue length at which data is marked, bytes.
-    mark_threshold: Option<u64>,
-    time_limit: Time,
-    common: [CommonSize; 2],
+pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
+    pub(super) engine: Engine,
+    pub(super) hosts: Hosts<T>,
+    pub(super) switches: T::PerSwitch<Switch<P>>,
+    observer: O,
     isolated: IsolatedFlow,
-
-    now: Time,
-    /// Ranks what happens now at a host.
-    cause: Cause,
-    causes: Causes,
-    events: EventQueue,
-    packets: PacketStore,
-    next_start: usize,
-
-    roster: Roster,
-    flows: Vec<Flow>,
-    spares: Spares,
-    /// Flows that have started and are not complete, in no particular order.
-    active: Vec<u32>,
-    hosts: Vec<Host>,
-    ports: Vec<Port>,
-    /// Packets that wait at the switch, without those being serialised, by queue.
-    queues: Vec<PacketQueue>,
-    queues_per_port: usize,
-    scheduling: Scheduling,
-    pushing_out: Option<Box<PushingOut>>,
-    buffer: SharedBuffer,
-    policy: P,
-    sacks: SackStore,
-    counters: Counters,
-    waits: Option<Box<Waits>>,
-    completed: usize,
-    last_finish: Time,
-    wall: Duration,
-    meter: Option<Box<FlowMeter>>,
+    time_limit: EventTime,
+    fair_hosts: bool,
+    pushes_out: bool,
     /// The alarm that has just rung.
     rung: Option<u64>,
-    timeline: Option<Box<TimelineRecorder>>,
-    drops: Option<Vec<DropRow>>,
+    wall: Duration,
 }
 
-#[derive(Clone, Debug)]
-struct TimelineRecorder {
-    interval: Time,
-    next: Time,
-    rows: Vec<TimelineRow>,
-}
-
+/// One switch.
 impl<P: Policy> Simulator<P> {
     /// A simulation of `trace` at time zero, in a buffer of `scenario.buffer_bytes`.
     ///
@@ -190,107 +100,179 @@ impl<P: Policy> Simulator<P> {
         policy: P,
         capacity: u64,
     ) -> Result<Self, SimError> {
+        let topology = OneSwitch {
+            ports: scenario.port_count(),
+        };
+        let mut policy = Some(policy);
+        let take = |_| Ok(policy.take().expect("there is one switch"));
+        Simulator::in_network(scenario, trace, topology, capacity, take)
+    }
+}
+
+impl PolicySpec {
+    /// A simulation of `trace` under this policy.
+    ///
+    /// # Errors
+    /// When the scenario is inconsistent, the trace does not fit it, or the policy's parameters do
+    /// not.
+    pub fn simulator(&self, scenario: &Scenario, trace: &Trace) -> Result<Simulator, SimError> {
+        scenario.validate()?;
+        let policy = self.build(scenario)?;
+        Simulator::with_capacity(scenario, trace, policy, self.capacity(scenario))
+    }
+}
+
+/// Construction.
+impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
+    /// A simulation of `trace` at time zero in a network of switches, each with a policy of its own
+    /// and a buffer of `capacity` bytes. `scenario.ports` is the number of hosts.
+    ///
+    /// # Errors
+    /// When the scenario is inconsistent, a flow's host does not exist, the network has not as many
+    /// hosts as the scenario has ports, or links between switches have no delay; and those of
+    /// `policy`.
+    pub fn in_network(
+        scenario: &Scenario,
+        trace: &Trace,
+        topology: T,
+        capacity: u64,
+        policy: impl FnMut(SwitchId) -> Result<P, PolicyParseError>,
+    ) -> Result<Self, SimError> {
+        let settings = Settings::from_scenario(scenario);
+        Simulator::with_settings(scenario, settings, trace, topology, capacity, policy)
+    }
+
+    pub(super) fn with_settings(
+        scenario: &Scenario,
+        settings: Settings,
+        trace: &Trace,
+        topology: T,
+        capacity: u64,
+        mut policy: impl FnMut(SwitchId) -> Result<P, PolicyParseError>,
+    ) -> Result<Self, SimError> {
         scenario.validate()?;
         trace.validate(scenario.ports)?;
-        let settings = Settings::from_scenario(scenario);
-        let (flows, roster) = flows_in_start_order(trace, &settings)?;
-        let rate = scenario.rate();
-        let overhead_bytes = u64::from(scenario.overhead_bytes);
-        let header_bytes = scenario.header_bytes + scenario.timestamp_bytes();
-        let ack_bytes = (scenario.ack_bytes + scenario.timestamp_bytes()) as u16;
-        let syn_bytes = (scenario.syn_bytes + scenario.timestamp_bytes()) as u16;
-        let common = [scenario.full_packet_bytes() as u16, ack_bytes].map(|wire_bytes| {
-            let transmission = rate.transmission_time(u64::from(wire_bytes) + overhead_bytes);
-            CommonSize {
-                wire_bytes,
-                transmission,
-            }
-        });
-        let transmission = common.map(|size| size.transmission);
-        // ns-3 schedules the delivery when the transmission begins.
-        let delivery = transmission.map(|transmission| match settings.is_ns3() {
-            true => transmission + scenario.propagation(),
-            false => scenario.propagation(),
-        });
-        let ports = scenario.port_count();
-        let queues_per_port = scenario.queues_per_port as usize;
-        let pushing_out = PushingOut::for_policy(&policy, scenario)?;
-        let mut packets = PacketStore::default();
-        if pushing_out.is_some() {
-            packets.link_both_ways();
+        check_network(scenario, &topology)?;
+        let propagation = scenario.propagation();
+        let switches = topology.per_switch(|id| {
+            let switch = SwitchSettings::new(scenario, topology.ports(id), capacity);
+            let potential = Potential::of_level(topology.level(id), propagation);
+            Switch::new(id, potential, &switch, policy(id)?)
+        })?;
+        let pushes_out = switches.as_ref().iter().any(Switch::pushes_out);
+        let mut engine = Engine::new(scenario, settings.is_ns3());
+        if pushes_out {
+            engine.packets.link_both_ways();
         }
-        let mut simulator = Simulator {
-            settings,
-            rate,
-            propagation: scenario.propagation(),
-            header_bytes,
-            ack_bytes,
-            sack_block_bytes: scenario.sack_block_bytes as u16,
-            syn_bytes,
-            overhead_bytes,
-            syn_timeout: scenario.syn_timeout(),
-            fair_hosts: scenario.host_queue == HostQueue::Fair,
-            handshake: scenario.handshake,
-            uncounted: scenario.uncounted_packets(),
-            mark_threshold: scenario.mark_threshold_bytes(),
+        let hosts = Hosts::new(scenario, settings, trace, topology)?;
+        hosts.schedule_next_start(&mut engine);
+        Ok(Simulator {
+            engine,
+            hosts,
+            switches,
+            observer: Recorders::default(),
+            isolated: IsolatedFlow::new(scenario),
             time_limit: match scenario.max_simulated_ms {
                 // Without a limit only what is due never is later.
                 0 => LAST_INSTANT,
-                ms => Time::from_ms(ms).min(LAST_INSTANT),
+                ms => EventTime::of_host(Time::from_ms(ms)).min(LAST_INSTANT),
             },
-            common,
-            isolated: IsolatedFlow::new(scenario),
-            now: Time::ZERO,
-            cause: Cause::FIRST,
-            causes: Causes::new(transmission, delivery),
+            fair_hosts: scenario.host_queue == HostQueue::Fair,
+            pushes_out,
+            rung: None,
+            wall: Duration::ZERO,
+        })
+    }
+
+    /// The same simulation under other eyes; to be called before the run.
+    pub fn observed<O: Observer>(self, observer: O) -> Simulator<P, O, T> {
+        Simulator {
+            engine: self.engine,
+            hosts: self.hosts,
+            switches: self.switches,
+            observer,
+            isolated: self.isolated,
+            time_limit: self.time_limit,
+            fair_hosts: self.fair_hosts,
+            pushes_out: self.pushes_out,
+            rung: self.rung,
+            wall: self.wall,
+        }
+    }
+
+    /// As [`Recorders::measure_waits`].
+    pub fn measure_waits(&mut self) {
+        self.observer.measure_waits();
+    }
+
+    /// Records the state of every port every `interval` of simulated time from now on.
+    pub fn record_timeline(&mut self, interval: Time) {
+        let now = self.switch_now(SwitchId(0));
+        self.observer.record_timeline(interval, now);
+    }
+
+    /// As [`Recorders::record_drops`].
+    pub fn record_drops(&mut self) {
+        self.observer.record_drops();
+    }
+}
+
+fn check_network<T: Topology>(scenario: &Scenario, topology: &T) -> Result<(), SimError> {
+    let (hosts, ports) = (topology.hosts(), scenario.port_count());
+    if hosts != ports {
+        let problem = format!("the network has {hosts} hosts, the scenario has ports = {ports}");
+        return Err(SimError::Network(problem));
+    }
+    let is_above_others = |id| Ok::<_, SimError>(topology.level(id) > 1);
+    let above = topology.per_switch(is_above_others)?;
+    if above.as_ref().contains(&true) && scenario.propagation_ns == 0 {
+        let problem = "links between switches need a delay: propagation_ns must be above 0";
+        return Err(SimError::Network(problem.to_owned()));
+    }
+    Ok(())
+}
+
+impl Engine {
+    fn new(scenario: &Scenario, is_ns3: bool) -> Engine {
+        let links = Links::new(scenario);
+        let transmission = links.common_transmissions();
+        // ns-3 schedules the delivery when the transmission begins.
+        let delivery = transmission.map(|transmission| match is_ns3 {
+            true => transmission + links.propagation,
+            false => links.propagation,
+        });
+        Engine {
+            now: EventTime::ZERO,
+            rank: TieRank::FIRST,
+            ranks: TieRanks::new(transmission, delivery),
             events: EventQueue::new(Delays {
                 transmission,
-                propagation: scenario.propagation(),
+                propagation: links.propagation,
                 delivery,
                 fair_hosts: scenario.host_queue == HostQueue::Fair,
             }),
-            packets,
-            next_start: 0,
-            flows,
-            roster,
-            spares: Spares::default(),
-            active: Vec::new(),
-            hosts: vec![Host::default(); ports],
-            ports: vec![Port::default(); ports],
-            queues: vec![PacketQueue::default(); ports * queues_per_port],
-            queues_per_port,
-            scheduling: Scheduling::new(scenario),
-            pushing_out,
-            buffer: SharedBuffer::new(capacity, scenario.buffer_bytes, ports, queues_per_port),
-            policy,
-            sacks: SackStore::default(),
-            counters: Counters::default(),
-            waits: None,
-            completed: 0,
-            last_finish: Time::ZERO,
-            wall: Duration::ZERO,
-            meter: None,
-            rung: None,
-            timeline: None,
-            drops: None,
-        };
-        simulator.schedule_next_start();
-        Ok(simulator)
+            packets: PacketStore::default(),
+            links,
+            created: 0,
+        }
     }
+}
 
+/// The event loop.
+impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Runs to the next decision, to the completion of the last flow or to the limit of simulated
     /// time, whichever comes first.
     pub fn advance(&mut self) -> Pause {
         let started = Instant::now();
         let pause = loop {
-            if self.completed == self.flows.len() {
+            if self.hosts.finished() {
                 break Pause::Finished;
             }
             if !self.run_event() {
                 break Pause::TimeLimit;
             }
-            if self.policy.decision_due() {
-                break Pause::Decision;
+            if let Some(switch) = self.decision_due() {
+                break Pause::Decision(switch);
             }
             if self.rung.is_some()
                 && let Some(tag) = self.rung.take()
@@ -307,18 +289,32 @@ impl<P: Policy> Simulator<P> {
         self.run_event()
     }
 
+    /// Runs to the end and reports.
+    ///
+    /// A policy that pauses for decisions goes on with what it has.
+    pub fn run(&mut self) -> Outcome {
+        while !matches!(self.advance(), Pause::Finished | Pause::TimeLimit) {}
+        self.outcome()
+    }
+
+    #[inline(always)]
+    fn decision_due(&self) -> Option<SwitchId> {
+        let mut switches = self.switches.as_ref().iter();
+        let due = switches.position(|switch| switch.policy().decision_due())?;
+        Some(SwitchId(due as u16))
+    }
+
     #[inline(always)]
     fn run_event(&mut self) -> bool {
-        let due = self.events.next();
+        let due = self.engine.events.next();
         if due.time() > self.time_limit {
             return false;
         }
-        debug_assert!(due.time() >= self.now, "time goes back");
-        self.now = due.time();
-        if self.timeline.is_some() {
-            self.record_timeline_until(self.switch_now());
-        }
-        self.dispatch(self.events.source(due));
+        debug_assert!(due.time() >= self.engine.now, "time goes back");
+        self.engine.now = due.time();
+        self.observer
+            .before_event(due.time(), self.switches.as_ref());
+        self.dispatch(self.engine.events.source(due));
         debug_assert!(
             self.check_invariants().is_ok(),
             "{:?}",
@@ -327,12 +323,12 @@ impl<P: Policy> Simulator<P> {
         true
     }
 
-    /// Every line has code of its own, where its place is a constant.
+    /// Each source has its own copy of the code, so that the compiler knows which queue is meant.
     #[inline(always)]
     fn dispatch(&mut self, at: u8) {
         match at {
-            source::FREE => self.sender_is_free(source::FREE),
-            source::FREE_OF_ACK => self.sender_is_free(source::FREE_OF_ACK),
+            source::FREE => self.port_is_free(source::FREE),
+            source::FREE_OF_ACK => self.port_is_free(source::FREE_OF_ACK),
             source::ARRIVAL => self.packet_arrives(source::ARRIVAL),
             source::ARRIVAL_OF_ACK => self.packet_arrives(source::ARRIVAL_OF_ACK),
             source::NEXT => self.host_goes_on(source::NEXT),
@@ -342,98 +338,398 @@ impl<P: Policy> Simulator<P> {
     }
 
     #[inline(always)]
-    fn sender_is_free(&mut self, line: u8) {
-        let subject = self.events.take(line);
-        self.port_is_free(subject);
+    fn port_is_free(&mut self, line: u8) {
+        let subject = self.engine.events.take(line);
+        self.on_sent(subject);
     }
 
     #[inline(always)]
     fn packet_arrives(&mut self, line: u8) {
-        let subject = self.events.take(line);
-        self.arrive_at_switch(subject);
+        let subject = self.engine.events.take(line);
+        self.on_arrival(subject);
     }
 
     #[inline(always)]
     fn host_goes_on(&mut self, line: u8) {
         if self.fair_hosts {
-            let subject = self.events.take(line);
-            self.host_is_free(usize::from(subject.sender));
+            let subject = self.engine.events.take(line);
+            self.hosts.line_is_free(subject.sender, &mut self.engine);
         } else {
-            let subject = self.events.take_arrival(line);
-            self.arrive_at_switch(subject);
+            let subject = self.engine.events.take_arrival(line);
+            self.on_arrival(subject);
         }
     }
 
     #[cold]
     #[inline(never)]
     fn on_irregular(&mut self) {
-        match self.events.take_irregular() {
+        match self.engine.events.take_irregular() {
             Irregular::Start => {
-                self.cause = Cause::FIRST;
-                self.start_next_flow();
+                self.engine.rank = TieRank::FIRST;
+                self.hosts
+                    .start_next_flow(&mut self.engine, &mut self.observer);
             }
             Irregular::Timer(timer) => self.on_timer(timer),
         }
     }
 
     fn on_timer(&mut self, timer: Timer) {
-        self.cause = match timer {
-            Timer::Begin(_) => Cause::LAST,
-            _ => Cause::FIRST,
+        let engine = &mut self.engine;
+        engine.rank = match timer {
+            Timer::Begin(_) => TieRank::LAST,
+            _ => TieRank::FIRST,
         };
         match timer {
-            Timer::Arrival(subject) => self.arrive_at_switch(subject),
-            Timer::Next(host) => self.host_is_free(usize::from(host)),
-            Timer::Free(subject) => self.port_is_free(subject),
-            Timer::Retransmission(flow) => self.on_retransmission_timer(flow),
-            Timer::Begin(flow) => self.pump(flow),
-            Timer::Syn(flow, sent) => self.on_syn_timer(flow, sent),
-            Timer::SynAck(flow) => self.on_syn_ack_timer(flow),
-            Timer::DelayedAck(flow) => self.on_ack_timer(flow),
+            Timer::Arrival(subject) => self.on_arrival(subject),
+            Timer::Next(host) => self.hosts.line_is_free(host, engine),
+            Timer::Free(subject) => self.on_sent(subject),
+            Timer::Retransmission(flow) => {
+                self.hosts
+                    .on_retransmission_timer(flow, engine, &mut self.observer);
+            }
+            Timer::Begin(flow) | Timer::Pace(flow) => self.hosts.pump(flow, engine),
+            Timer::Syn(flow, sent) => self.hosts.on_syn_timer(flow, sent, engine),
+            Timer::SynAck(flow) => self.hosts.on_syn_ack_timer(flow, engine),
+            Timer::DelayedAck(flow) => self.hosts.on_ack_timer(flow, engine),
             Timer::Alarm(tag) => self.rung = Some(tag),
         }
     }
 
-    /// Whether the packet takes one of the two common transmission times.
-    #[inline]
-    fn size_class(&self, wire_bytes: u16) -> SizeClass {
-        if wire_bytes == self.common[0].wire_bytes {
-            SizeClass::Full
-        } else if wire_bytes == self.common[1].wire_bytes {
-            SizeClass::Ack
+    /// The last bit of a packet reaches a switch.
+    #[inline(always)]
+    fn on_arrival(&mut self, subject: Subject) {
+        if !T::IS_FABRIC {
+            self.hosts.nics().follow(subject, &mut self.engine);
+            return self.admit(SwitchId(0), subject.packet);
+        }
+        match subject.from_switch() {
+            None => {
+                self.hosts.nics().follow(subject, &mut self.engine);
+                let switch = self.hosts.topology().switch_of(subject.sender);
+                self.admit(switch, subject.packet);
+            }
+            Some(from) => self.enter(from, subject.packet),
+        }
+    }
+
+    /// A packet from the switch `from` reaches the next one.
+    fn enter(&mut self, from: SwitchId, id: PacketId) {
+        let queue = usize::from(self.engine.packets[id].queue);
+        let port = self.switches.as_ref()[from.index()].port_of(queue);
+        if let Neighbour::Switch { id: to, .. } = self.hosts.topology().neighbour(from, port) {
+            let queue = self.hosts.queue_at(to, &self.engine.packets[id]);
+            self.engine.packets[id].queue = queue;
+            self.admit(to, id);
+        }
+    }
+
+    #[inline(always)]
+    fn admit(&mut self, at: SwitchId, id: PacketId) {
+        let switch = &mut self.switches.as_mut()[at.index()];
+        let now = self.engine.now.at(switch.potential());
+        match switch.arrive(&mut self.engine.packets, id, now, &mut self.observer) {
+            Admission::Served => self.serve(at, id),
+            Admission::Queued => {}
+            Admission::Lost(_) => self.dispose(id),
+        }
+        if self.pushes_out {
+            self.dispose_of_pushed_out(at);
+        }
+    }
+
+    /// A port of the switch begins to send the packet.
+    #[inline(always)]
+    fn serve(&mut self, at: SwitchId, id: PacketId) {
+        let subject = Subject::of_switch(at, id);
+        self.engine.free_port(subject);
+        if T::IS_FABRIC && self.goes_up(at, id) {
+            self.engine.arrive(subject);
+        }
+    }
+
+    /// Whether the packet leads to a switch farther from the hosts.
+    pub(super) fn goes_up(&self, at: SwitchId, id: PacketId) -> bool {
+        matches!(self.next_hop(at, id), Neighbour::Switch { up: true, .. })
+    }
+
+    #[inline(always)]
+    fn next_hop(&self, at: SwitchId, id: PacketId) -> Neighbour {
+        let queue = usize::from(self.engine.packets[id].queue);
+        let port = self.switches.as_ref()[at.index()].port_of(queue);
+        self.hosts.topology().neighbour(at, port)
+    }
+
+    /// The last bit of the packet has left its port. One propagation delay later, which is now on
+    /// the clock of what lies nearer to the hosts, it arrives there.
+    #[inline(always)]
+    fn on_sent(&mut self, subject: Subject) {
+        let id = subject.packet;
+        let engine = &mut self.engine;
+        engine.rank = engine.ranks.delivered(engine.packets[id].class);
+        let at = match T::IS_FABRIC {
+            true => subject.from_switch().unwrap_or_default(),
+            false => SwitchId(0),
+        };
+        let switch = &mut self.switches.as_mut()[at.index()];
+        let now = engine.now.at(switch.potential());
+        if let Some(next) = switch.sent(&mut engine.packets, id, now, &mut self.observer) {
+            self.serve(at, next);
+        }
+        if self.pushes_out {
+            self.dispose_of_pushed_out(at);
+        }
+        if T::IS_FABRIC {
+            match self.next_hop(at, id) {
+                Neighbour::Host(_) => {}
+                // Its arrival was scheduled when the port began to send it.
+                Neighbour::Switch { up: true, .. } => return,
+                Neighbour::Switch { up: false, .. } => return self.enter(at, id),
+            }
+        }
+        self.hosts.receive(id, &mut self.engine, &mut self.observer);
+    }
+
+    /// A packet is lost.
+    #[inline(never)]
+    fn dispose(&mut self, id: PacketId) {
+        let packet = self.engine.packets[id];
+        self.engine.packets.remove(id);
+        self.hosts.lose(&packet, &mut self.observer);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn dispose_of_pushed_out(&mut self, at: SwitchId) {
+        while let Some(id) = self.switches.as_mut()[at.index()].take_pushed_out() {
+            self.dispose(id);
+        }
+    }
+}
+
+/// One switch.
+impl<P: Policy, O: Observer> Simulator<P, O> {
+    /// The shared buffer.
+    pub fn buffer(&self) -> &SharedBuffer {
+        self.switches[0].buffer()
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &P {
+        self.switches[0].policy()
+    }
+
+    /// The policy, to be changed from outside the packet path, as a control loop does.
+    pub fn policy_mut(&mut self) -> &mut P {
+        self.switches[0].policy_mut()
+    }
+}
+
+/// What users and the control loop read.
+impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
+    /// The current instant on the clock of the hosts. What a switch does now reaches them later, so
+    /// this clock is ahead of the switch's.
+    pub fn now(&self) -> Time {
+        self.engine.host_now()
+    }
+
+    /// The current instant on the clock of a switch.
+    ///
+    /// # Panics
+    /// When there is no such switch.
+    pub fn switch_now(&self, id: SwitchId) -> Time {
+        self.engine.now.at(self.switch(id).potential())
+    }
+
+    /// Whether all flows are complete.
+    pub fn finished(&self) -> bool {
+        self.hosts.finished()
+    }
+
+    /// How hosts and switches are connected.
+    pub fn topology(&self) -> &T {
+        self.hosts.topology()
+    }
+
+    /// All switches, by number.
+    pub fn switches(&self) -> &[Switch<P>] {
+        self.switches.as_ref()
+    }
+
+    /// A switch.
+    ///
+    /// # Panics
+    /// When there is no such switch.
+    pub fn switch(&self, id: SwitchId) -> &Switch<P> {
+        &self.switches.as_ref()[id.index()]
+    }
+
+    /// A switch and the observer, for control loops.
+    ///
+    /// # Panics
+    /// When there is no such switch.
+    pub fn switch_and_observer(&mut self, id: SwitchId) -> (&mut Switch<P>, &mut O) {
+        (&mut self.switches.as_mut()[id.index()], &mut self.observer)
+    }
+
+    /// What watches the simulation.
+    pub fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// As [`observer`](Simulator::observer), to be changed.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// Packets whose last bit has left a switch port.
+    pub fn packets_forwarded(&self) -> u64 {
+        self.count(|counters| counters.forwarded)
+    }
+
+    /// When the last flow so far was complete.
+    pub(crate) fn last_finish(&self) -> Time {
+        self.hosts.last_finish()
+    }
+
+    /// Wall time spent in the event loop.
+    pub fn wall_time(&self) -> Duration {
+        self.wall
+    }
+
+    /// Flows that have started and are not complete, in no particular but a deterministic order.
+    pub fn active_flows(&self) -> impl Iterator<Item = FlowView> + '_ {
+        self.hosts.active_flows(self.now())
+    }
+
+    /// Makes [`advance`](Simulator::advance) return with `tag` after `delay`.
+    pub fn set_alarm(&mut self, delay: Time, tag: u64) {
+        self.engine.set_timer(delay, Timer::Alarm(tag));
+    }
+
+    /// Packets lost at switches.
+    pub(super) fn drops(&self) -> u64 {
+        self.count(|counters| counters.drops)
+    }
+
+    fn count(&self, of: impl Fn(&SwitchCounters) -> u64) -> u64 {
+        let switches = self.switches.as_ref().iter();
+        switches.map(|switch| of(switch.counters())).sum()
+    }
+
+    /// Records and aggregates as of now. What the observer has recorded is handed over.
+    pub fn outcome(&mut self) -> Outcome {
+        let records = self.records();
+        let mut outcome = Outcome {
+            summary: self.summary().with_records(&records),
+            records,
+            timeline: Vec::new(),
+            drops: Vec::new(),
+            trigger_intervals_ps: Vec::new(),
+        };
+        self.observer.report(&mut outcome);
+        outcome
+    }
+
+    fn summary(&self) -> Summary {
+        let wall_s = self.wall.as_secs_f64();
+        let forwarded = self.packets_forwarded();
+        let drops_data = self.count(|counters| counters.drops_data);
+        let buffers = || self.switches.as_ref().iter().map(Switch::buffer);
+        let occupancies = buffers().map(|buffer| buffer.occupancy_percentile(99.0));
+        Summary {
+            drops: self.drops(),
+            drops_data,
+            dropped_bytes: self.count(|counters| counters.dropped_bytes),
+            pushed_out: self.count(|counters| counters.pushed_out),
+            marks: self.count(|counters| counters.marks),
+            timeouts: self.hosts.counters().timeouts,
+            packets_forwarded: forwarded,
+            simulated_s: self.last_finish().as_secs_f64(),
+            wall_s,
+            packets_per_s: if wall_s > 0.0 {
+                forwarded as f64 / wall_s
+            } else {
+                0.0
+            },
+            max_occupancy_bytes: buffers()
+                .map(SharedBuffer::max_occupancy)
+                .max()
+                .unwrap_or(0),
+            p99_occupancy: occupancies.fold(0.0, f64::max),
+            p99_queueing_delay_us: f64::NAN,
+            loss_per_delivered: drops_data as f64 / self.delivered_segments() as f64,
+            goodput_bps: self.goodput_bps(),
+            mean_bytes_by_priority: self.mean_bytes_by_priority(),
+            ..Summary::default()
+        }
+    }
+
+    fn mean_bytes_by_priority(&self) -> Vec<f64> {
+        let mut sums = Vec::new();
+        for switch in self.switches.as_ref() {
+            let means = switch.buffer().mean_by_priority();
+            sums.resize(means.len(), 0.0);
+            sums.iter_mut()
+                .zip(means)
+                .for_each(|(sum, mean)| *sum += mean);
+        }
+        sums
+    }
+
+    /// Data packets, without duplicates, that receivers have in order.
+    fn delivered_segments(&self) -> u64 {
+        let flows = 0..self.hosts.flows();
+        flows
+            .map(|number| u64::from(self.hosts.delivered_segments(number)))
+            .sum()
+    }
+
+    fn goodput_bps(&self) -> f64 {
+        if self.hosts.flows() == 0 {
+            return f64::NAN;
+        }
+        let mss = u64::from(self.hosts.settings().mss);
+        let delivered = |number: usize| {
+            let segments = u64::from(self.hosts.delivered_segments(number));
+            self.hosts.spec(number).size.min(segments * mss)
+        };
+        let bytes: u64 = (0..self.hosts.flows()).map(delivered).sum();
+        let end = if self.finished() {
+            self.last_finish()
         } else {
-            SizeClass::Odd
+            self.now()
+        };
+        let span = end.saturating_since(self.hosts.first_start());
+        8.0 * bytes as f64 / span.as_secs_f64()
+    }
+
+    fn records(&self) -> Vec<FlowRecord> {
+        let mut by_place: Vec<(u32, FlowRecord)> = (0..self.hosts.flows())
+            .map(|number| (self.hosts.place(number), self.record(number)))
+            .collect();
+        by_place.sort_by_key(|entry| entry.0);
+        by_place.into_iter().map(|entry| entry.1).collect()
+    }
+
+    fn record(&self, number: usize) -> FlowRecord {
+        let spec = self.hosts.spec(number);
+        let finish = self.hosts.finish(number);
+        let fct = finish.map(|finish| finish - spec.start);
+        let slowdown = |fct: Time| {
+            let switch_of = |host: u32| self.topology().switch_of(host as u16);
+            let alone = match switch_of(spec.src) == switch_of(spec.dst) {
+                true => self.isolated.completion(spec.size),
+                false => self.isolated.completion_across(spec.size),
+            };
+            fct.as_secs_f64() / alone.as_secs_f64()
+        };
+        FlowRecord {
+            spec,
+            established: self.hosts.established(number),
+            finish,
+            fct,
+            slowdown: fct.map(slowdown),
         }
-    }
-
-    #[inline]
-    fn transmission(&self, packet: &Packet) -> Time {
-        match packet.class.common() {
-            Some(class) => self.common[usize::from(class)].transmission,
-            None => self
-                .rate
-                .transmission_time(u64::from(packet.wire_bytes) + self.overhead_bytes),
-        }
-    }
-
-    /// Tells the event queue which flow starts next.
-    fn schedule_next_start(&mut self) {
-        self.events.set_start(self.roster.start(self.next_start));
-    }
-
-    #[inline]
-    fn view(&self) -> View<'_> {
-        View {
-            buffer: &self.buffer,
-            now: self.switch_now(),
-            rate: self.rate,
-        }
-    }
-
-    /// The instant at the switch; see the [event queue](super::event).
-    #[inline]
-    pub fn switch_now(&self) -> Time {
-        self.now.saturating_since(self.propagation)
     }
 }
 

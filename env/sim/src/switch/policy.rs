@@ -145,6 +145,12 @@ pub trait Policy {
         None
     }
 
+    /// Constants that another implementation of the policy needs, by the names that control records
+    /// have for them.
+    fn constants(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// Sets the control factor α of `queue`, above 0, from the next packet on; of a port with
     /// several queues the caller sets each. Whether the policy can: most have no α, and
     /// [`DynamicThreshold`] has one for all queues ([`NeuralDynamicThreshold`] is it with one for
@@ -268,6 +274,10 @@ impl Policy for AnyPolicy {
 
     fn alpha(&self, queue: usize) -> Option<f64> {
         each_policy!(self, policy => policy.alpha(queue))
+    }
+
+    fn constants(&self) -> Vec<(&'static str, String)> {
+        each_policy!(self, policy => policy.constants())
     }
 
     fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {

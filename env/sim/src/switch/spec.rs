@@ -6,9 +6,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::policy::{AnyPolicy, Arguments, Definition, PolicyInfo, catalogue};
-use crate::network::{SimError, Simulator};
 use crate::scenario::{Scenario, suggestion};
-use crate::traffic::Trace;
 
 /// A policy and its parameters, written `name` or `name:key=value,key=value`.
 #[derive(Clone)]
@@ -199,21 +197,6 @@ impl PolicySpec {
             UNLIMITED => u64::MAX / 2,
             _ => scenario.buffer_bytes,
         }
-    }
-
-    /// A simulation of `trace` under this policy.
-    ///
-    /// # Errors
-    /// When the scenario is inconsistent, the trace does not fit it, or the policy's parameters do
-    /// not.
-    pub fn simulator(&self, scenario: &Scenario, trace: &Trace) -> Result<Simulator, SimError> {
-        scenario.validate()?;
-        Simulator::with_capacity(
-            scenario,
-            trace,
-            self.build(scenario)?,
-            self.capacity(scenario),
-        )
     }
 }
 

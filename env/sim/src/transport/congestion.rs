@@ -1,8 +1,8 @@
 //! Any of the congestion controls, without dynamic dispatch on the packet path.
 
 use super::{
-    Acked, CongestionControl, Cubic, CubicNs3, Dctcp, DctcpNs3, NewReno, Settings, TransportKind,
-    Window,
+    Acked, CongestionControl, Cubic, CubicNs3, Dctcp, DctcpNs3, NewReno, Pacer, Settings,
+    TransportKind, Window,
 };
 use crate::units::Time;
 
@@ -20,10 +20,16 @@ pub(crate) enum Stateful {
     CubicNs3(CubicNs3),
     Dctcp(Dctcp),
     DctcpNs3(DctcpNs3),
+    #[cfg(test)]
+    ConstantRate(super::testing::ConstantRate),
 }
 
 impl Congestion {
     pub(crate) fn new(settings: &Settings) -> Congestion {
+        #[cfg(test)]
+        if settings.paced {
+            return Congestion::Stateful(Box::new(Stateful::ConstantRate(Default::default())));
+        }
         Congestion::Stateful(Box::new(match settings.transport {
             TransportKind::NewReno => return Congestion::NewReno(NewReno),
             TransportKind::Cubic => Stateful::Cubic(Cubic::new(settings)),
@@ -48,6 +54,8 @@ macro_rules! each {
                 Stateful::CubicNs3($congestion) => $body,
                 Stateful::Dctcp($congestion) => $body,
                 Stateful::DctcpNs3($congestion) => $body,
+                #[cfg(test)]
+                Stateful::ConstantRate($congestion) => $body,
             },
         }
     };
@@ -70,6 +78,10 @@ impl CongestionControl for Congestion {
 
     fn window_after_mark(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32 {
         each!(self, congestion => congestion.window_after_mark(window, flight, settings))
+    }
+
+    fn pacer(&mut self) -> Option<&mut Pacer> {
+        each!(self, congestion => congestion.pacer())
     }
 
     fn on_timeout(&mut self, now: Time, next: u32) {

@@ -3,9 +3,9 @@
 mod ns3;
 
 use super::Settings;
+use super::pool::{Pool, Reset};
 use super::ranges::RangeSet;
-use super::recycler::{Recycle, Recycler};
-use crate::network::{MAX_SACK_BLOCKS, SackBlocks};
+use super::sack::{MAX_SACK_BLOCKS, SackBlocks};
 use crate::units::Time;
 
 use ns3::Reports;
@@ -22,7 +22,7 @@ pub(crate) struct Answer {
 }
 
 /// Receive state of one flow. Most receivers have everything in order and take 24 bytes; the rest is
-/// an [`Aside`].
+/// an [`Reassembly`].
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Receiver {
     next: u32,
@@ -32,12 +32,12 @@ pub(crate) struct Receiver {
     syn_acks: u8,
     /// The time stamp to echo: of the SYN, of the segment whose acknowledgement waits, or for ns-3.
     stamp: Time,
-    aside: Option<Box<Aside>>,
+    reassembly: Option<Box<Reassembly>>,
 }
 
-/// What a receiver sets aside: segments out of order and acknowledgements that wait.
+/// What a receiver sets reassembly: segments out of order and acknowledgements that wait.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Aside {
+pub(crate) struct Reassembly {
     held: RangeSet,
     /// A segment of each recently changed block, the latest first (RFC 2018 §4).
     recent: [u32; MAX_SACK_BLOCKS],
@@ -58,18 +58,18 @@ struct Delay {
     due: Time,
 }
 
-impl Recycle for Aside {
-    fn recycle(&mut self) {
+impl Reset for Reassembly {
+    fn reset(&mut self) {
         let mut held = std::mem::take(&mut self.held);
         held.clear();
-        *self = Aside {
+        *self = Reassembly {
             held,
-            ..Aside::default()
+            ..Reassembly::default()
         };
     }
 }
 
-impl Aside {
+impl Reassembly {
     /// Whether nothing in it makes a difference any more.
     fn is_over(&self) -> bool {
         let waits = self.delay.pending > 0 || self.delay.due > Time::ZERO;
@@ -110,60 +110,62 @@ impl Receiver {
         &mut self,
         index: u32,
         settings: &Settings,
-        spares: &mut Recycler<Aside>,
+        pool: &mut Pool<Reassembly>,
     ) -> u32 {
         if index == self.next && self.is_in_order() {
             self.next += 1;
             return 1;
         }
-        self.receive_out_of_order(index, settings, spares)
+        self.receive_out_of_order(index, settings, pool)
     }
 
     fn receive_out_of_order(
         &mut self,
         index: u32,
         settings: &Settings,
-        spares: &mut Recycler<Aside>,
+        pool: &mut Pool<Reassembly>,
     ) -> u32 {
         if index < self.next {
             return 0;
         }
-        let mut aside = self.take_aside(spares);
+        let mut reassembly = self.take_reassembly(pool);
         let before = self.next;
         if index > self.next {
             let mut is_new = false;
-            aside.held.insert(index, index + 1, |_, _| is_new = true);
+            reassembly
+                .held
+                .insert(index, index + 1, |_, _| is_new = true);
             if !settings.is_ns3() {
-                aside.note_recent(index);
+                reassembly.note_recent(index);
             } else if is_new {
-                aside.ns3.push(index);
+                reassembly.ns3.push(index);
             }
         } else {
-            self.next = aside.held.next_hole(index + 1);
-            aside.held.remove_below(self.next, |_, _| {});
-            aside.ns3.clear_below(self.next);
+            self.next = reassembly.held.next_hole(index + 1);
+            reassembly.held.remove_below(self.next, |_, _| {});
+            reassembly.ns3.clear_below(self.next);
         }
-        self.settle(aside, spares);
+        self.settle(reassembly, pool);
         self.next - before
     }
 
-    fn take_aside(&mut self, spares: &mut Recycler<Aside>) -> Box<Aside> {
-        self.aside.take().unwrap_or_else(|| spares.take())
+    fn take_reassembly(&mut self, pool: &mut Pool<Reassembly>) -> Box<Reassembly> {
+        self.reassembly.take().unwrap_or_else(|| pool.take())
     }
 
-    fn settle(&mut self, aside: Box<Aside>, spares: &mut Recycler<Aside>) {
-        if aside.is_over() {
-            spares.give_back(aside);
+    fn settle(&mut self, reassembly: Box<Reassembly>, pool: &mut Pool<Reassembly>) {
+        if reassembly.is_over() {
+            pool.give_back(reassembly);
         } else {
-            self.aside = Some(aside);
+            self.reassembly = Some(reassembly);
         }
     }
 
     /// Whether every segment received so far has been delivered in order.
     #[inline]
     pub(crate) fn is_in_order(&self) -> bool {
-        let aside = self.aside.as_deref();
-        aside.is_none_or(|aside| aside.held.is_empty())
+        let reassembly = self.reassembly.as_deref();
+        reassembly.is_none_or(|reassembly| reassembly.held.is_empty())
     }
 
     /// Whether anything but SYNs has come.
@@ -183,14 +185,14 @@ impl Receiver {
         &mut self,
         index: u32,
         settings: &Settings,
-        spares: &mut Recycler<Aside>,
+        pool: &mut Pool<Reassembly>,
     ) -> bool {
         if !settings.is_ns3() {
             return true;
         }
-        let mut aside = self.take_aside(spares);
-        let takes = aside.ns3.takes_mark(index);
-        self.settle(aside, spares);
+        let mut reassembly = self.take_reassembly(pool);
+        let takes = reassembly.ns3.takes_mark(index);
+        self.settle(reassembly, pool);
         takes
     }
 
@@ -212,13 +214,13 @@ impl Receiver {
     /// Blocks to report, the one that changed last first (RFC 2018 §4), if any.
     #[inline]
     pub(crate) fn sack_blocks(&self, settings: &Settings) -> Option<SackBlocks> {
-        let aside = self.aside.as_deref()?;
-        if aside.held.is_empty() {
+        let reassembly = self.reassembly.as_deref()?;
+        if reassembly.held.is_empty() {
             None
         } else if settings.is_ns3() {
-            aside.ns3.report()
+            reassembly.ns3.report()
         } else {
-            Some(aside.collect_blocks())
+            Some(reassembly.collect_blocks())
         }
     }
 }
@@ -226,8 +228,10 @@ impl Receiver {
 /// Acknowledgements that wait (RFC 5681 §4.2).
 impl Receiver {
     fn delay(&self) -> Delay {
-        let aside = self.aside.as_deref();
-        aside.map(|aside| aside.delay).unwrap_or_default()
+        let reassembly = self.reassembly.as_deref();
+        reassembly
+            .map(|reassembly| reassembly.delay)
+            .unwrap_or_default()
     }
 
     /// Segments that wait for their acknowledgement.
@@ -241,33 +245,33 @@ impl Receiver {
     }
 
     /// Sets when they are acknowledged at the latest; zero when no timer event waits any more.
-    pub(crate) fn set_due(&mut self, due: Time, spares: &mut Recycler<Aside>) {
-        let mut aside = self.take_aside(spares);
-        aside.delay.due = due;
-        self.settle(aside, spares);
+    pub(crate) fn set_due(&mut self, due: Time, pool: &mut Pool<Reassembly>) {
+        let mut reassembly = self.take_reassembly(pool);
+        reassembly.delay.due = due;
+        self.settle(reassembly, pool);
     }
 
     /// One more segment waits; the first one's time stamp is echoed (RFC 7323 §4.3).
-    pub(crate) fn postpone(&mut self, answer: Answer, spares: &mut Recycler<Aside>) {
-        let aside = self.aside.get_or_insert_with(|| spares.take());
-        if aside.delay.pending == 0 {
+    pub(crate) fn postpone(&mut self, answer: Answer, pool: &mut Pool<Reassembly>) {
+        let reassembly = self.reassembly.get_or_insert_with(|| pool.take());
+        if reassembly.delay.pending == 0 {
             self.stamp = answer.stamp;
-            aside.delay.retransmission = answer.retransmission;
-            aside.delay.marked = answer.marked;
+            reassembly.delay.retransmission = answer.retransmission;
+            reassembly.delay.marked = answer.marked;
         }
-        aside.delay.pending += 1;
+        reassembly.delay.pending += 1;
     }
 
     /// What waited is acknowledged now.
-    pub(crate) fn take_postponed(&mut self, spares: &mut Recycler<Aside>) -> Answer {
-        let mut aside = self.take_aside(spares);
-        aside.delay.pending = 0;
+    pub(crate) fn take_postponed(&mut self, pool: &mut Pool<Reassembly>) -> Answer {
+        let mut reassembly = self.take_reassembly(pool);
+        reassembly.delay.pending = 0;
         let answer = Answer {
             stamp: self.stamp,
-            retransmission: aside.delay.retransmission,
-            marked: aside.delay.marked,
+            retransmission: reassembly.delay.retransmission,
+            marked: reassembly.delay.marked,
         };
-        self.settle(aside, spares);
+        self.settle(reassembly, pool);
         answer
     }
 
@@ -288,7 +292,7 @@ mod tests {
     }
 
     fn receive(receiver: &mut Receiver, index: u32) -> u32 {
-        receiver.receive(index, &settings(), &mut Recycler::default())
+        receiver.receive(index, &settings(), &mut Pool::default())
     }
 
     #[test]
@@ -325,11 +329,11 @@ mod tests {
     #[test]
     fn what_a_gap_needs_is_given_back_when_it_is_filled() {
         let mut receiver = Receiver::default();
-        let mut spares = Recycler::default();
-        receiver.receive(1, &settings(), &mut spares);
-        assert_eq!(spares.count(), 0);
-        assert_eq!(receiver.receive(0, &settings(), &mut spares), 2);
-        assert_eq!(spares.count(), 1);
-        assert!(receiver.aside.is_none() && receiver.is_in_order());
+        let mut pool = Pool::default();
+        receiver.receive(1, &settings(), &mut pool);
+        assert_eq!(pool.count(), 0);
+        assert_eq!(receiver.receive(0, &settings(), &mut pool), 2);
+        assert_eq!(pool.count(), 1);
+        assert!(receiver.reassembly.is_none() && receiver.is_in_order());
     }
 }

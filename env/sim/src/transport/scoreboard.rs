@@ -3,7 +3,7 @@
 //! Every count is kept up to date in O(change), so that `pipe` costs nothing per acknowledgement.
 
 use super::ranges::RangeSet;
-use crate::network::SackBlocks;
+use crate::transport::sack::SackBlocks;
 
 /// RFC 6675 §2, DupThresh.
 const DUP_THRESH: u32 = 3;

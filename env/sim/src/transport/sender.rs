@@ -1,21 +1,21 @@
 //! The sending end: window, loss detection, retransmission and its timer.
 //!
 //! Most senders have nothing lost, marked or out of order, and take 64 bytes. Everything else is a
-//! [`Trouble`], which a sender takes from those that others have given back and gives back as soon as
+//! [`LossRecovery`], which a sender takes from those that others have given back and gives back as soon as
 //! a new one would do as well.
 
+mod loss_recovery;
 mod ns3;
 mod plain;
-mod trouble;
 
-use super::recycler::Recycler;
+use super::pool::Pool;
 use super::rtt::RttEstimator;
 use super::scoreboard::Outstanding;
 use super::{Acked, Congestion, CongestionControl, Settings, Window};
-use crate::network::SackBlocks;
+use crate::transport::sack::SackBlocks;
 use crate::units::Time;
 
-pub(crate) use trouble::Trouble;
+pub(crate) use loss_recovery::LossRecovery;
 
 /// A segment handed to the host's network interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,7 +62,7 @@ pub(crate) struct Sender {
     segments: u32,
     deadline: Time,
     congestion: Congestion,
-    trouble: Option<Box<Trouble>>,
+    recovery: Option<Box<LossRecovery>>,
 }
 
 fn initial_window(settings: &Settings) -> Window {
@@ -85,7 +85,7 @@ impl Sender {
             segments: segments as u32,
             deadline: Time::MAX,
             congestion: Congestion::new(settings),
-            trouble: None,
+            recovery: None,
         }
     }
 
@@ -95,14 +95,40 @@ impl Sender {
         self.deadline
     }
 
-    /// The segment to send now, if the window allows one.
+    /// The segment to send now, if the window allows one, and the pace where there is one.
     #[inline]
     pub(crate) fn emit(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
-        if self.trouble.is_some() {
-            self.emit_in_trouble(now, settings)
+        if settings.paced {
+            return self.emit_paced(now, settings);
+        }
+        self.emit_in_window(now, settings)
+    }
+
+    #[inline]
+    fn emit_in_window(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+        if self.recovery.is_some() {
+            self.emit_in_recovery(now, settings)
         } else {
             self.emit_new(now, settings)
         }
+    }
+
+    #[cold]
+    fn emit_paced(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+        let pacer = self.congestion.pacer();
+        if pacer.is_some_and(|pacer| !pacer.may_send(now)) {
+            return None;
+        }
+        let segment = self.emit_in_window(now, settings)?;
+        if let Some(pacer) = self.congestion.pacer() {
+            pacer.on_send(now, segment.payload);
+        }
+        Some(segment)
+    }
+
+    /// How long from now a paced sender must be woken; `None` where something else wakes it.
+    pub(crate) fn take_pacing_timer(&mut self, now: Time) -> Option<Time> {
+        self.congestion.pacer()?.take_timer(now)
     }
 
     #[inline]
@@ -147,18 +173,18 @@ impl Sender {
         &mut self,
         ack: &Ack<'_>,
         settings: &Settings,
-        spares: &mut Recycler<Trouble>,
+        pool: &mut Pool<LossRecovery>,
     ) {
         let advanced = self.sent.advance_by(ack.next_expected);
         let is_news = advanced > 0 || settings.sack;
         match (
-            self.trouble.is_none() && ack.is_plain() && is_news,
+            self.recovery.is_none() && ack.is_plain() && is_news,
             settings.is_ns3(),
         ) {
             (true, false) => self.take_plain_ack(ack, advanced, settings),
             (true, true) => self.take_plain_ack_as_ns3(ack, advanced, settings),
-            (false, false) => self.take_ack_in_trouble(ack, settings, spares),
-            (false, true) => self.take_ack_as_ns3(ack, settings, spares),
+            (false, false) => self.take_ack_in_recovery(ack, settings, pool),
+            (false, true) => self.take_ack_as_ns3(ack, settings, pool),
         }
     }
 
@@ -272,14 +298,14 @@ impl Sender {
 
     /// Segments known to be lost that still wait to be sent again.
     pub(crate) fn lost_unsent(&self) -> u32 {
-        let trouble = self.trouble.as_deref();
-        trouble.map_or(0, Trouble::lost_unsent)
+        let recovery = self.recovery.as_deref();
+        recovery.map_or(0, LossRecovery::lost_unsent)
     }
 
     /// Whether losses are being repaired.
     pub(crate) fn is_recovering(&self) -> bool {
-        let trouble = self.trouble.as_deref();
-        trouble.is_some_and(Trouble::is_recovering)
+        let recovery = self.recovery.as_deref();
+        recovery.is_some_and(LossRecovery::is_recovering)
     }
 
     /// Whether the flow is in slow start.

@@ -1,7 +1,35 @@
-//! Acknowledgements for the tests of congestion control.
+//! Acknowledgements and a congestion control for tests.
 
-use super::Acked;
-use crate::units::Time;
+use super::{Acked, CongestionControl, Pacer, Settings, Window};
+use crate::units::{Rate, Time};
+
+/// A tenth of 1 Gbit/s, whatever happens; the window never limits.
+#[derive(Clone, Debug)]
+pub(crate) struct ConstantRate(Pacer);
+
+impl ConstantRate {
+    pub(crate) const RATE: Rate = Rate(100_000_000);
+}
+
+impl Default for ConstantRate {
+    fn default() -> Self {
+        ConstantRate(Pacer::new(ConstantRate::RATE))
+    }
+}
+
+impl CongestionControl for ConstantRate {
+    fn on_ack(&mut self, window: &mut Window, _acked: &Acked, settings: &Settings) {
+        window.cwnd = settings.window_cap;
+    }
+
+    fn ssthresh(&mut self, window: &Window, _flight: u32, _settings: &Settings) -> u32 {
+        window.cwnd
+    }
+
+    fn pacer(&mut self) -> Option<&mut Pacer> {
+        Some(&mut self.0)
+    }
+}
 
 /// Of so many segments, at time zero, without a mark.
 pub(super) fn acked(segments: u32) -> Acked {

@@ -3,6 +3,7 @@
 
 mod accounting;
 mod completion;
+mod fabric;
 mod golden;
 mod probe;
 mod queues;

@@ -3,7 +3,8 @@
 use std::io;
 
 use super::{ControlEnv, Pause};
-use crate::control::{CodeUnits, EventLines};
+use crate::control::record::EventLines;
+use crate::control::{CodeUnits, SWITCH};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::SharedBuffer;
 use bufgym_sim::switch::policy::{PortVolumes, TriggerCause};
@@ -44,8 +45,7 @@ impl ControlEnv {
     /// Records every event from now on; to be called before the run, with its scenario. What is
     /// recorded is held until [`write_record`](ControlEnv::write_record).
     pub fn record_events(&mut self, scenario: &Scenario) {
-        let lines = EventLines::new(scenario);
-        self.simulator.policy_mut().record(lines);
+        self.record_mut().begin(scenario);
     }
 
     /// Writes the lines of the events since the last call. Nothing where none are recorded.
@@ -53,7 +53,7 @@ impl ControlEnv {
     /// # Errors
     /// Those of `out`.
     pub fn write_record(&mut self, out: &mut dyn io::Write) -> io::Result<()> {
-        match self.simulator.policy_mut().lines_mut() {
+        match self.record_mut().lines_mut() {
             Some(lines) => lines.write(out),
             None => Ok(()),
         }
@@ -77,9 +77,9 @@ impl ControlEnv {
 
     pub(super) fn record(&mut self, note: impl FnOnce(&mut EventLines, &SharedBuffer, Time)) {
         let now = self.simulator.now();
-        let (policy, buffer) = self.simulator.policy_and_buffer();
-        if let Some(lines) = policy.lines_mut() {
-            note(lines, buffer, now);
+        let (switch, (_, (_, record))) = self.simulator.switch_and_observer(SWITCH);
+        if let Some(lines) = record.lines_mut() {
+            note(lines, switch.buffer(), now);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::ControlOptions;
 use crate::control::Objective;
-use crate::control::PortTotals;
+use crate::control::meter::PortTotals;
 use bufgym_sim::network::{IsolatedFlow, SimError, Simulator};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::CompleteSharing;

@@ -4,6 +4,7 @@ use super::*;
 use crate::scenario::{RangeU32, Recovery};
 use crate::switch::{Loss, PolicySpec};
 use crate::traffic::FlowSpec;
+use crate::transport::testing::ConstantRate;
 
 fn flow(id: u64, src: u32, dst: u32, start_ns: u64, size: u64) -> FlowSpec {
     FlowSpec {
@@ -255,7 +256,7 @@ fn losses_count_for_each_delivered_segment() {
         .collect();
     let mut simulator = simulator(&scenario, "cs", &trace(flows));
     simulator.measure_waits();
-    while simulator.counters.delivered < 2 {
+    while simulator.hosts.counters().delivered < 2 {
         simulator.step();
     }
     let early = simulator.outcome().summary;
@@ -367,6 +368,38 @@ proptest! {
             prop_assert!(record.slowdown.is_some_and(|slowdown| slowdown >= 1.0));
         }
     }
+}
+
+/// A sender with a rate spaces its segments: the last one leaves when those before it have had their
+/// share of time, and one timer at a time wakes it.
+#[test]
+fn a_paced_flow_takes_the_time_of_its_rate() {
+    let scenario = Scenario::default();
+    let settings = Settings {
+        paced: true,
+        ..Settings::from_scenario(&scenario)
+    };
+    let (segments, mss) = (50, u64::from(scenario.mss));
+    let trace = trace(vec![flow(0, 1, 0, 0, segments * mss)]);
+    let policy = PolicySpec::baseline().build(&scenario).unwrap();
+    let topology = OneSwitch { ports: 16 };
+    let mut simulator = Simulator::with_settings(
+        &scenario,
+        settings,
+        &trace,
+        topology,
+        scenario.buffer_bytes,
+        |_| Ok(policy.clone()),
+    )
+    .unwrap();
+    let outcome = simulator.run();
+    let gap = ConstantRate::RATE.transmission_time(mss);
+    let packet = scenario
+        .rate()
+        .transmission_time(scenario.full_packet_bytes());
+    let last = Time((segments - 1) * gap.0 + 2 * packet.0 + 2 * scenario.propagation().0);
+    assert_eq!(outcome.records[0].fct, Some(last));
+    assert_eq!(outcome.summary.timeouts, 0);
 }
 
 /// Complete sharing drops where the buffer has no room, static thresholds where the port has none.

@@ -136,6 +136,20 @@ impl Policy for FlowAwareBuffer {
     }
 
     /// That of long flows.
+    fn constants(&self) -> Vec<(&'static str, String)> {
+        let FlowAwareConfig {
+            alpha_short,
+            short_bytes,
+            idle,
+            ..
+        } = self.config;
+        vec![
+            ("fab_alpha_short", alpha_short.to_string()),
+            ("fab_short_bytes", short_bytes.to_string()),
+            ("fab_idle_ps", idle.as_ps().to_string()),
+        ]
+    }
+
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
         Some((self.alphas[queue] * view.buffer.free() as f64) as u64)
     }

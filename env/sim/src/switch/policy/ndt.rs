@@ -2,15 +2,12 @@
 //! counters that decide when α are set anew, and the volumes that the decision is based on.
 
 mod action;
-mod lines;
 
 pub use action::{ALPHAS, INITIAL_INDEX, action_index, cell_centre};
-pub use lines::EventLines;
 
 use serde::{Deserialize, Serialize};
 
 use super::{AnyPolicy, Loss, PacketView, Policy, Verdict, View};
-use crate::units::Time;
 
 /// When the control loop is asked for a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -76,31 +73,6 @@ pub struct PortVolumes {
     pub guarded_drops: u64,
 }
 
-/// The area under a queue's length over time.
-#[derive(Clone, Copy, Default, Debug)]
-struct QueueArea {
-    byte_ps: u128,
-    bytes: u64,
-    changed_at: Time,
-}
-
-impl QueueArea {
-    #[inline]
-    fn change(&mut self, bytes: u64, now: Time) {
-        self.byte_ps += u128::from(self.bytes) * u128::from(now.0 - self.changed_at.0);
-        self.bytes = bytes;
-        self.changed_at = now;
-    }
-}
-
-/// All that an event of a port touches, in one cache line.
-#[derive(Clone, Copy, Default, Debug)]
-#[repr(align(64))]
-struct PortCounters {
-    volumes: PortVolumes,
-    area: QueueArea,
-}
-
 /// Dynamic Threshold with a power-of-two α per port: accepts iff `q_i < α_i (B - Q)`. Or
 /// [over](NeuralDynamicThreshold::over) another heuristic, whose α it then is.
 ///
@@ -112,14 +84,13 @@ pub struct NeuralDynamicThreshold {
     sensitivity: u64,
     safe_line: u64,
     indices: Vec<u8>,
-    counters: Vec<PortCounters>,
+    volumes: Vec<PortVolumes>,
     guard_armed: bool,
     suspended: bool,
     fired: Option<TriggerCause>,
     queues_per_port: usize,
     /// Decides about packets in place of Dynamic Threshold.
     heuristic: Option<Box<AnyPolicy>>,
-    record: Option<Box<EventLines>>,
 }
 
 impl NeuralDynamicThreshold {
@@ -130,13 +101,12 @@ impl NeuralDynamicThreshold {
             sensitivity,
             safe_line,
             indices: vec![INITIAL_INDEX as u8; ports],
-            counters: vec![PortCounters::default(); ports],
+            volumes: vec![PortVolumes::default(); ports],
             guard_armed: true,
             suspended: false,
             fired: None,
             queues_per_port: 1,
             heuristic: None,
-            record: None,
         }
     }
 
@@ -190,7 +160,7 @@ impl NeuralDynamicThreshold {
     /// # Panics
     /// When there is no such port.
     pub fn volumes(&self, port: usize) -> PortVolumes {
-        self.counters[port].volumes
+        self.volumes[port]
     }
 
     /// Index into [`ALPHAS`] of every port.
@@ -203,33 +173,12 @@ impl NeuralDynamicThreshold {
         self.fired = Some(cause);
     }
 
-    /// Every event has a line from now on.
-    pub fn record(&mut self, lines: EventLines) {
-        self.record = Some(Box::new(lines));
-    }
-
-    /// The lines of the events, where they are recorded.
-    pub fn lines_mut(&mut self) -> Option<&mut EventLines> {
-        self.record.as_deref_mut()
-    }
-
-    /// ∫ q_i dt of every port since the last call, byte seconds.
-    pub fn take_queue_areas(&mut self, now: Time) -> Vec<f64> {
-        let settle = |PortCounters { area, .. }: &mut PortCounters| {
-            area.change(area.bytes, now);
-            std::mem::take(&mut area.byte_ps) as f64 * 1e-12
-        };
-        self.counters.iter_mut().map(settle).collect()
-    }
-
     /// Takes note of a decision: zeroes the counters of all ports and, after a safeguard, disarms
     /// it until a normal trigger comes.
     pub fn acknowledge(&mut self) {
         let cause = self.fired.take();
         self.guard_armed = cause != Some(TriggerCause::Safeguard);
-        for port in &mut self.counters {
-            port.volumes = PortVolumes::default();
-        }
+        self.volumes.fill(PortVolumes::default());
     }
 
     /// Puts new α in force on all ports; lets triggers fire again.
@@ -263,7 +212,7 @@ impl NeuralDynamicThreshold {
         if self.suspended {
             return;
         }
-        let volumes = &self.counters[port].volumes;
+        let volumes = &self.volumes[port];
         match self.mode {
             TriggerMode::CumulativeEvent => {
                 if volumes.excess >= self.sensitivity {
@@ -298,11 +247,7 @@ impl Policy for NeuralDynamicThreshold {
         if let Some(heuristic) = &mut self.heuristic {
             heuristic.on_enqueue(view, packet);
         }
-        if let Some(lines) = &mut self.record {
-            lines.enqueued(view, packet);
-        }
-        let PortCounters { volumes, area } = &mut self.counters[port];
-        area.change(view.buffer.port(port), view.now);
+        let volumes = &mut self.volumes[port];
         volumes.enqueued += bytes;
         volumes.excess += bytes;
         self.test(port);
@@ -314,11 +259,7 @@ impl Policy for NeuralDynamicThreshold {
         if let Some(heuristic) = &mut self.heuristic {
             heuristic.on_departure(view, packet);
         }
-        if let Some(lines) = &mut self.record {
-            lines.departed(view, packet);
-        }
-        let PortCounters { volumes, area } = &mut self.counters[port];
-        area.change(view.buffer.port(port), view.now);
+        let volumes = &mut self.volumes[port];
         volumes.excess = volumes.excess.saturating_sub(bytes);
         if self.mode == TriggerMode::PerPacket {
             self.test(port);
@@ -331,15 +272,10 @@ impl Policy for NeuralDynamicThreshold {
         if let Some(heuristic) = &mut self.heuristic {
             heuristic.on_drop(view, packet, loss);
         }
-        if let Some(lines) = &mut self.record {
-            lines.lost(view, packet, loss);
-        }
-        let PortCounters { volumes, area } = &mut self.counters[port];
+        let volumes = &mut self.volumes[port];
         volumes.dropped += bytes;
         volumes.guarded_drops += bytes;
-        if loss == Loss::PushedOut {
-            area.change(view.buffer.port(port), view.now);
-        } else {
+        if loss != Loss::PushedOut {
             volumes.excess += bytes;
         }
         self.test(port);

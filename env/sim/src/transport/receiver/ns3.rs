@@ -2,7 +2,7 @@
 //! it forgets that they arrived, and what arrives next to them later is reported without them
 //! (TcpRxBuffer). A mark counts only on a segment behind all that were marked (TcpSocketBase).
 
-use crate::network::{MAX_SACK_BLOCKS, SackBlock, SackBlocks};
+use crate::transport::sack::{MAX_SACK_BLOCKS, SackBlock, SackBlocks};
 
 const KEPT: usize = 4;
 

@@ -11,10 +11,10 @@
 
 mod sending;
 
-use super::trouble::{Phase, Trouble};
+use super::loss_recovery::{LossRecovery, Phase};
 use super::{Ack, Sender, initial_window};
+use crate::transport::pool::Pool;
 use crate::transport::ranges::RangeSet;
-use crate::transport::recycler::Recycler;
 use crate::transport::scoreboard::Outstanding;
 use crate::transport::{CongestionControl, Settings};
 use crate::units::Time;
@@ -149,7 +149,7 @@ struct Progress {
     now: Time,
 }
 
-impl Trouble {
+impl LossRecovery {
     fn show_phase(&mut self) {
         let until = self.ns3.recover;
         self.phase = match self.ns3.state {
@@ -166,21 +166,21 @@ impl Sender {
         &mut self,
         ack: &Ack<'_>,
         settings: &Settings,
-        spares: &mut Recycler<Trouble>,
+        pool: &mut Pool<LossRecovery>,
     ) {
-        let mut trouble = self.take_trouble(spares);
-        self.measure(&trouble, ack);
-        let ns3 = &mut trouble.ns3;
+        let mut recovery = self.take_recovery(pool);
+        self.measure(&recovery, ack);
+        let ns3 = &mut recovery.ns3;
         // All have one sequence number, so that only the first counts, as if data had come marked.
         if ack.congested && !ns3.congested {
             ns3.congested = true;
             ns3.echoed = false;
         }
         if ack.next_expected >= self.sent.una {
-            self.take_ack(&mut trouble, ack, settings);
+            self.take_ack(&mut recovery, ack, settings);
         }
-        trouble.show_phase();
-        self.settle(trouble, settings, spares);
+        recovery.show_phase();
+        self.settle(recovery, settings, pool);
     }
 
     /// The short way of nearly all acknowledgements: nothing lost, nothing marked.
@@ -223,31 +223,31 @@ impl Sender {
     }
 
     /// `EstimateRtt`: only the oldest segment that is waited for is a measure, unless sent again.
-    fn measure(&mut self, trouble: &Trouble, ack: &Ack<'_>) {
-        let front = self.sent.una.max(trouble.ns3.measured_from);
-        if ack.next_expected > front && !trouble.board.is_retransmitted(front) {
+    fn measure(&mut self, recovery: &LossRecovery, ack: &Ack<'_>) {
+        let front = self.sent.una.max(recovery.ns3.measured_from);
+        if ack.next_expected > front && !recovery.board.is_retransmitted(front) {
             self.rtt.sample_in_ms(ack.stamp, ack.now);
         }
     }
 
-    fn take_ack(&mut self, trouble: &mut Trouble, ack: &Ack<'_>, settings: &Settings) {
+    fn take_ack(&mut self, recovery: &mut LossRecovery, ack: &Ack<'_>, settings: &Settings) {
         let advanced = ack.next_expected.min(self.sent.next) - self.sent.una;
         let una = self.sent.una + advanced;
-        let short = trouble.board.has_delivered(self.sent, self.segments - 1);
-        let again = trouble.board.retransmitted_out();
-        let mut delivered = trouble.board.advance(&mut self.sent, una);
-        let repaired = trouble.ns3.state == State::Recovery
-            && una < trouble.ns3.recover
-            && trouble.board.retransmitted_out() < again;
-        let (resent, count) = (&mut trouble.ns3.resent, &mut trouble.ns3.resent_count);
+        let short = recovery.board.has_delivered(self.sent, self.segments - 1);
+        let again = recovery.board.retransmitted_out();
+        let mut delivered = recovery.board.advance(&mut self.sent, una);
+        let repaired = recovery.ns3.state == State::Recovery
+            && una < recovery.ns3.recover
+            && recovery.board.retransmitted_out() < again;
+        let (resent, count) = (&mut recovery.ns3.resent, &mut recovery.ns3.resent_count);
         resent.remove_below(una, |start, end| *count -= end - start);
         let sacked = ack.blocks.map_or(0, |blocks| {
-            trouble.board.mark_sacked(self.sent, blocks, |start, end| {
+            recovery.board.mark_sacked(self.sent, blocks, |start, end| {
                 resent.insert(start, end, |start, end| *count += end - start);
             })
         });
         delivered += sacked;
-        let short = !short && trouble.board.has_delivered(self.sent, self.segments - 1);
+        let short = !short && recovery.board.has_delivered(self.sent, self.segments - 1);
         let missing = if short { self.missing(settings) } else { 0 };
         let progress = Progress {
             advanced,
@@ -257,175 +257,180 @@ impl Sender {
             smoothed: self.rtt.smoothed(),
             now: ack.now,
         };
-        if trouble.ns3.state == State::Reduction && una > trouble.ns3.recover {
-            trouble.ns3.state = State::Open;
+        if recovery.ns3.state == State::Reduction && una > recovery.ns3.recover {
+            recovery.ns3.state = State::Open;
             self.window.cwnd = self.window.ssthresh.min(settings.window_cap);
         }
-        self.note_echo(trouble, ack, &progress, settings);
-        self.process(trouble, &progress, settings);
+        self.note_echo(recovery, ack, &progress, settings);
+        self.process(recovery, &progress, settings);
     }
 
     fn note_echo(
         &mut self,
-        trouble: &mut Trouble,
+        recovery: &mut LossRecovery,
         ack: &Ack<'_>,
         progress: &Progress,
         settings: &Settings,
     ) {
         if progress.advanced == 0 || !ack.marked {
-            trouble.ns3.echoed &= ack.marked;
+            recovery.ns3.echoed &= ack.marked;
             return;
         }
-        if trouble.ns3.echo_seen >= ack.next_expected {
+        if recovery.ns3.echo_seen >= ack.next_expected {
             return;
         }
-        trouble.ns3.echo_seen = ack.next_expected;
-        trouble.ns3.echoed = true;
-        if trouble.ns3.state != State::Reduction {
-            let pipe = self.pipe_bytes(trouble, settings);
+        recovery.ns3.echo_seen = ack.next_expected;
+        recovery.ns3.echoed = true;
+        if recovery.ns3.state != State::Reduction {
+            let pipe = self.pipe_bytes(recovery, settings);
             self.window.ssthresh = self.congestion.ssthresh(&self.window, pipe, settings);
-            trouble.ns3.state = State::Reduction;
-            trouble.ns3.recover = self.sent.next;
-            self.begin_reduction(trouble, progress, settings);
+            recovery.ns3.state = State::Reduction;
+            recovery.ns3.recover = self.sent.next;
+            self.begin_reduction(recovery, progress, settings);
         }
     }
 
-    fn process(&mut self, trouble: &mut Trouble, progress: &Progress, settings: &Settings) {
-        let duplicates = trouble.ns3.duplicates;
+    fn process(&mut self, recovery: &mut LossRecovery, progress: &Progress, settings: &Settings) {
+        let duplicates = recovery.ns3.duplicates;
         let is_duplicate = progress.sacked > 0;
         if is_duplicate {
-            self.take_duplicate(trouble, progress, settings);
+            self.take_duplicate(recovery, progress, settings);
         }
         if progress.advanced == 0 {
             if self.sent.count() > 0 {
-                self.observe_as_ns3(trouble, 1, progress, settings);
+                self.observe_as_ns3(recovery, 1, progress, settings);
             }
             return;
         }
         if !is_duplicate {
-            trouble.ns3.duplicates = 0;
+            recovery.ns3.duplicates = 0;
         }
-        let partial = self.sent.una < trouble.ns3.recover;
-        match trouble.ns3.state {
-            State::Recovery if partial => self.take_partial_as_ns3(trouble, progress, settings),
+        let partial = self.sent.una < recovery.ns3.recover;
+        match recovery.ns3.state {
+            State::Recovery if partial => self.take_partial_as_ns3(recovery, progress, settings),
             State::Loss if partial => {
                 let segments = self.whole_segments(progress, settings);
-                self.observe_as_ns3(trouble, segments, progress, settings);
-                self.grow_as_ns3(trouble, segments, progress, settings);
-                self.restart_timer_in(trouble, progress.now, settings);
+                self.observe_as_ns3(recovery, segments, progress, settings);
+                self.grow_as_ns3(recovery, segments, progress, settings);
+                self.restart_timer_in(recovery, progress.now, settings);
             }
             State::Reduction => {
                 let segments = self.whole_segments(progress, settings);
-                self.observe_as_ns3(trouble, segments, progress, settings);
+                self.observe_as_ns3(recovery, segments, progress, settings);
                 if segments > 0 {
-                    self.reduce_as_ns3(trouble, progress, settings);
+                    self.reduce_as_ns3(recovery, progress, settings);
                 }
-                self.restart_timer_in(trouble, progress.now, settings);
+                self.restart_timer_in(recovery, progress.now, settings);
             }
-            _ => self.take_new_data(trouble, duplicates, is_duplicate, progress, settings),
+            _ => self.take_new_data(recovery, duplicates, is_duplicate, progress, settings),
         }
     }
 
-    fn take_duplicate(&mut self, trouble: &mut Trouble, progress: &Progress, settings: &Settings) {
-        match trouble.ns3.state {
+    fn take_duplicate(
+        &mut self,
+        recovery: &mut LossRecovery,
+        progress: &Progress,
+        settings: &Settings,
+    ) {
+        match recovery.ns3.state {
             State::Loss => return,
-            State::Recovery => return self.reduce_as_ns3(trouble, progress, settings),
-            State::Open => trouble.ns3.state = State::Disorder,
+            State::Recovery => return self.reduce_as_ns3(recovery, progress, settings),
+            State::Open => recovery.ns3.state = State::Disorder,
             State::Disorder | State::Reduction => {}
         }
-        trouble.ns3.duplicates += 1;
-        if trouble.ns3.state != State::Disorder {
+        recovery.ns3.duplicates += 1;
+        if recovery.ns3.state != State::Disorder {
             return;
         }
         let una = self.sent.una;
-        let counted = trouble.ns3.duplicates == DUP_THRESH
-            && (una >= trouble.ns3.recover || !trouble.ns3.recover_active);
-        if counted || trouble.board.is_lost(una + 1) {
-            self.enter_recovery_as_ns3(trouble, progress, settings);
+        let counted = recovery.ns3.duplicates == DUP_THRESH
+            && (una >= recovery.ns3.recover || !recovery.ns3.recover_active);
+        if counted || recovery.board.is_lost(una + 1) {
+            self.enter_recovery_as_ns3(recovery, progress, settings);
         }
     }
 
     fn enter_recovery_as_ns3(
         &mut self,
-        trouble: &mut Trouble,
+        recovery: &mut LossRecovery,
         progress: &Progress,
         settings: &Settings,
     ) {
-        trouble.board.mark_head_lost(self.sent);
-        trouble.ns3.recover = self.sent.next;
-        trouble.ns3.recover_active = true;
-        trouble.ns3.state = State::Recovery;
-        let pipe = self.pipe_bytes(trouble, settings);
+        recovery.board.mark_head_lost(self.sent);
+        recovery.ns3.recover = self.sent.next;
+        recovery.ns3.recover_active = true;
+        recovery.ns3.state = State::Recovery;
+        let pipe = self.pipe_bytes(recovery, settings);
         self.window.ssthresh = self.congestion.ssthresh(&self.window, pipe, settings);
-        self.begin_reduction(trouble, progress, settings);
-        trouble.ns3.forced = true;
+        self.begin_reduction(recovery, progress, settings);
+        recovery.ns3.forced = true;
     }
 
     fn take_partial_as_ns3(
         &mut self,
-        trouble: &mut Trouble,
+        recovery: &mut LossRecovery,
         progress: &Progress,
         settings: &Settings,
     ) {
         if self.whole_segments(progress, settings) > 0 {
-            self.reduce_as_ns3(trouble, progress, settings);
+            self.reduce_as_ns3(recovery, progress, settings);
         }
         // A short segment is looked for at the wrong place, and always sent again.
         let head = self.sent.una;
         let is_short = self.payload(head, settings) < settings.mss;
-        trouble.ns3.forced |= is_short || !trouble.board.is_retransmitted(head);
-        if trouble.ns3.forced
-            && let Some((index, _)) = self.forced_segment(trouble)
+        recovery.ns3.forced |= is_short || !recovery.board.is_retransmitted(head);
+        if recovery.ns3.forced
+            && let Some((index, _)) = self.forced_segment(recovery)
         {
-            trouble.ns3.next_sent = index;
+            recovery.ns3.next_sent = index;
         }
-        self.observe_as_ns3(trouble, 1, progress, settings);
-        if !trouble.ns3.partial {
-            self.restart_timer_in(trouble, progress.now, settings);
+        self.observe_as_ns3(recovery, 1, progress, settings);
+        if !recovery.ns3.partial {
+            self.restart_timer_in(recovery, progress.now, settings);
         }
-        trouble.ns3.partial = true;
+        recovery.ns3.partial = true;
     }
 
     /// An acknowledgement of new data that ends a state, or comes in none.
     fn take_new_data(
         &mut self,
-        trouble: &mut Trouble,
+        recovery: &mut LossRecovery,
         duplicates: u32,
         is_duplicate: bool,
         progress: &Progress,
         settings: &Settings,
     ) {
         let mut segments = self.whole_segments(progress, settings);
-        match trouble.ns3.state {
+        match recovery.ns3.state {
             State::Disorder => {
                 if let Some(beyond) = segments.checked_sub(duplicates) {
-                    self.observe_as_ns3(trouble, beyond, progress, settings);
+                    self.observe_as_ns3(recovery, beyond, progress, settings);
                 }
                 if !is_duplicate {
-                    trouble.ns3.state = State::Open;
+                    recovery.ns3.state = State::Open;
                 }
             }
             State::Recovery => {
-                self.observe_as_ns3(trouble, segments, progress, settings);
-                trouble.ns3.partial = false;
-                trouble.ns3.state = State::Open;
-                trouble.ns3.duplicates = 0;
+                self.observe_as_ns3(recovery, segments, progress, settings);
+                recovery.ns3.partial = false;
+                recovery.ns3.state = State::Open;
+                recovery.ns3.duplicates = 0;
                 self.window.cwnd = self.window.ssthresh.min(settings.window_cap);
             }
             State::Loss => {
-                segments = self.sent.una - trouble.ns3.recover;
-                self.observe_as_ns3(trouble, segments, progress, settings);
-                trouble.ns3.partial = false;
-                trouble.ns3.state = State::Open;
+                segments = self.sent.una - recovery.ns3.recover;
+                self.observe_as_ns3(recovery, segments, progress, settings);
+                recovery.ns3.partial = false;
+                recovery.ns3.state = State::Open;
             }
             State::Open | State::Reduction => {
-                self.observe_as_ns3(trouble, segments, progress, settings);
+                self.observe_as_ns3(recovery, segments, progress, settings);
             }
         }
-        trouble.ns3.recover_active &= self.sent.una < trouble.ns3.recover;
-        if trouble.ns3.state == State::Open {
-            self.grow_as_ns3(trouble, segments, progress, settings);
-            self.restart_timer_in(trouble, progress.now, settings);
+        recovery.ns3.recover_active &= self.sent.una < recovery.ns3.recover;
+        if recovery.ns3.state == State::Open {
+            self.grow_as_ns3(recovery, segments, progress, settings);
+            self.restart_timer_in(recovery, progress.now, settings);
         }
     }
 }

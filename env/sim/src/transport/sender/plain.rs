@@ -1,7 +1,7 @@
 //! Loss recovery without SACK: NewReno's fast recovery (RFC 6582).
 
 use super::Sender;
-use super::trouble::{Origin, Phase, Trouble};
+use super::loss_recovery::{LossRecovery, Origin, Phase};
 use crate::transport::scoreboard::Outstanding;
 use crate::transport::{Acked, CongestionControl, Settings};
 
@@ -37,7 +37,7 @@ impl Duplicates {
     }
 }
 
-impl Trouble {
+impl LossRecovery {
     /// Whether an acknowledgement of new data leaves the timer alone: only the first partial one of
     /// a recovery resets it, so that many losses end in a timeout soon (§4, the impatient variant).
     pub(super) fn keeps_timer(&self, sent: Outstanding) -> bool {
@@ -52,44 +52,44 @@ impl Sender {
     /// Takes an acknowledgement; of no segments it is a duplicate.
     pub(super) fn adapt_to_plain_ack(
         &mut self,
-        trouble: &mut Trouble,
+        recovery: &mut LossRecovery,
         acked: &Acked,
         settings: &Settings,
     ) {
         let advanced = acked.segments;
-        match trouble.phase {
+        match recovery.phase {
             Phase::Recovery { until } | Phase::Loss { until } if self.sent.una >= until => {
-                self.leave_plain(trouble, settings);
+                self.leave_plain(recovery, settings);
             }
             Phase::Recovery { .. } if advanced > 0 => {
-                self.take_partial_ack(trouble, advanced, settings);
+                self.take_partial_ack(recovery, advanced, settings);
             }
             // Another segment has left the network: the window is inflated (§3.2, step 3).
             Phase::Recovery { .. } => self.window.cwnd += settings.mss,
             Phase::Loss { .. } | Phase::Open if advanced > 0 => {
-                trouble.duplicates.count = 0;
+                recovery.duplicates.count = 0;
                 self.grow(acked, settings);
             }
             Phase::Loss { .. } => {}
-            Phase::Open => self.count_duplicate(trouble, settings),
+            Phase::Open => self.count_duplicate(recovery, settings),
         }
     }
 
-    fn count_duplicate(&mut self, trouble: &mut Trouble, settings: &Settings) {
+    fn count_duplicate(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
         if self.sent.count() == 0 {
             return;
         }
-        trouble.duplicates.count += 1;
-        if trouble.duplicates.count != DUP_THRESH || self.sent.una < trouble.duplicates.recover {
+        recovery.duplicates.count += 1;
+        if recovery.duplicates.count != DUP_THRESH || self.sent.una < recovery.duplicates.recover {
             return;
         }
         let flight = self.flight(settings);
         self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
         self.window.cwnd = self.window.ssthresh + DUP_THRESH * settings.mss;
-        trouble.phase = Phase::Recovery {
+        recovery.phase = Phase::Recovery {
             until: self.sent.next,
         };
-        trouble.duplicates = Duplicates {
+        recovery.duplicates = Duplicates {
             recover: self.sent.next,
             resend: true,
             ..Duplicates::default()
@@ -98,41 +98,46 @@ impl Sender {
 
     /// The next hole, too, was lost: it is sent again, and the window deflated by what has left
     /// the network, less the segment that takes its place (§3.2, step 3, partial acknowledgements).
-    fn take_partial_ack(&mut self, trouble: &mut Trouble, advanced: u32, settings: &Settings) {
+    fn take_partial_ack(
+        &mut self,
+        recovery: &mut LossRecovery,
+        advanced: u32,
+        settings: &Settings,
+    ) {
         let acknowledged = advanced * settings.mss;
         self.window.cwnd = self.window.cwnd.saturating_sub(acknowledged) + settings.mss;
-        trouble.duplicates.resend = true;
-        trouble.duplicates.partial = true;
+        recovery.duplicates.resend = true;
+        recovery.duplicates.partial = true;
     }
 
     /// Everything that was outstanding at the loss is acknowledged (§3.2, step 3, full
     /// acknowledgements, the first option, which avoids a burst).
-    fn leave_plain(&mut self, trouble: &mut Trouble, settings: &Settings) {
-        if let Phase::Recovery { .. } = trouble.phase {
+    fn leave_plain(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
+        if let Phase::Recovery { .. } = recovery.phase {
             let flight = self.flight(settings).max(settings.mss) + settings.mss;
             // Inflation lets out more than the cap; the threshold is half of what is out.
             let window = self.window.ssthresh.min(flight);
             self.window.cwnd = window.min(settings.window_cap);
         }
-        trouble.phase = Phase::Open;
-        trouble.duplicates.count = 0;
-        trouble.duplicates.resend = false;
-        trouble.duplicates.partial = false;
+        recovery.phase = Phase::Open;
+        recovery.duplicates.count = 0;
+        recovery.duplicates.resend = false;
+        recovery.duplicates.partial = false;
     }
 
     /// What may be sent outside the recovery from a timeout: the lost segment at once, else new
     /// data. Each of the first two duplicates lets one more out (limited transmit, RFC 3042).
     pub(super) fn plain_candidate(
         &self,
-        trouble: &Trouble,
+        recovery: &LossRecovery,
         settings: &Settings,
     ) -> Option<(u32, Origin)> {
-        if trouble.duplicates.resend {
+        if recovery.duplicates.resend {
             return Some((self.sent.una, Origin::Hole));
         }
         let index = (self.sent.next < self.segments).then_some(self.sent.next)?;
-        let extra = match trouble.phase {
-            Phase::Open => trouble.duplicates.count.min(DUP_THRESH - 1) * settings.mss,
+        let extra = match recovery.phase {
+            Phase::Open => recovery.duplicates.count.min(DUP_THRESH - 1) * settings.mss,
             _ => 0,
         };
         let wanted = self.flight(settings) + self.payload(index, settings);

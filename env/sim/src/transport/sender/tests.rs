@@ -37,11 +37,11 @@ fn acknowledge(
         congested: false,
         now,
     };
-    sender.on_ack(&ack, settings, &mut Recycler::default());
+    sender.on_ack(&ack, settings, &mut Pool::default());
 }
 
 fn time_out(sender: &mut Sender, now: Time, settings: &Settings) {
-    sender.on_timeout(now, settings, &mut Recycler::default());
+    sender.on_timeout(now, settings, &mut Pool::default());
 }
 
 fn block(start: u32, end: u32) -> SackBlocks {
@@ -227,7 +227,7 @@ fn without_sack_a_timeout_sends_everything_again_in_order() {
 #[test]
 fn what_a_loss_needs_is_given_back() {
     let (mut sender, settings) = flow(100);
-    let mut spares = Recycler::default();
+    let mut pool = Pool::default();
     let ack = |next_expected, blocks| Ack {
         next_expected,
         blocks,
@@ -238,14 +238,14 @@ fn what_a_loss_needs_is_given_back() {
         now: Time::ZERO,
     };
     send_all(&mut sender, Time::ZERO, &settings);
-    sender.on_ack(&ack(1, None), &settings, &mut spares);
-    assert!(sender.trouble.is_none());
+    sender.on_ack(&ack(1, None), &settings, &mut pool);
+    assert!(sender.recovery.is_none());
     let blocks = block(2, 6);
-    sender.on_ack(&ack(1, Some(&blocks)), &settings, &mut spares);
+    sender.on_ack(&ack(1, Some(&blocks)), &settings, &mut pool);
     send_all(&mut sender, Time::ZERO, &settings);
-    assert!(sender.is_recovering() && sender.trouble.is_some());
-    assert_eq!(spares.count(), 0);
-    sender.on_ack(&ack(sender.sent.next, None), &settings, &mut spares);
-    assert!(!sender.is_recovering() && sender.trouble.is_none());
-    assert_eq!(spares.count(), 1);
+    assert!(sender.is_recovering() && sender.recovery.is_some());
+    assert_eq!(pool.count(), 0);
+    sender.on_ack(&ack(sender.sent.next, None), &settings, &mut pool);
+    assert!(!sender.is_recovering() && sender.recovery.is_none());
+    assert_eq!(pool.count(), 1);
 }

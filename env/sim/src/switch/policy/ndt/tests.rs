@@ -241,21 +241,3 @@ fn an_event_that_fires_both_triggers_counts_as_normal() {
     ndt.on_enqueue(view(&buffer), packet(0, BETA));
     assert_eq!(ndt.fired(), Some(TriggerCause::Excess));
 }
-
-#[test]
-fn the_queue_ends_where_a_packet_is_pushed_out() {
-    let mut buffer = SharedBuffer::new(100_000, 100_000, 2, 1);
-    let mut ndt = policy(TriggerMode::CumulativeEvent);
-    buffer.store(0, 1_000, Time::ZERO);
-    ndt.on_enqueue(view(&buffer), packet(0, 1_000));
-    buffer.release(0, 1_000, Time::from_us(3));
-    let later = View {
-        now: Time::from_us(3),
-        ..view(&buffer)
-    };
-    ndt.on_drop(later, packet(0, 1_000), Loss::PushedOut);
-    let [area, _] = ndt.take_queue_areas(Time::from_us(10))[..] else {
-        panic!("two ports");
-    };
-    assert!((area - 3e-3).abs() < 1e-12, "{area} byte seconds");
-}

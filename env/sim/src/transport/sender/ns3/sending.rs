@@ -2,7 +2,7 @@
 
 use super::{Progress, Reduction, State};
 use crate::transport::sender::Sender;
-use crate::transport::sender::trouble::{Origin, Trouble};
+use crate::transport::sender::loss_recovery::{LossRecovery, Origin};
 use crate::transport::{Acked, CongestionControl, Settings};
 use crate::units::Time;
 
@@ -15,15 +15,15 @@ impl Sender {
     }
 
     /// Bytes believed to be in the network.
-    pub(super) fn pipe_bytes(&self, trouble: &Trouble, settings: &Settings) -> u32 {
+    pub(super) fn pipe_bytes(&self, recovery: &LossRecovery, settings: &Settings) -> u32 {
         let last = self.segments - 1;
-        let short = if self.sent.next == self.segments && trouble.board.is_in_pipe(self.sent, last)
+        let short = if self.sent.next == self.segments && recovery.board.is_in_pipe(self.sent, last)
         {
             self.missing(settings)
         } else {
             0
         };
-        (trouble.board.pipe(self.sent) + trouble.ns3.resent_count) * settings.mss - short
+        (recovery.board.pipe(self.sent) + recovery.ns3.resent_count) * settings.mss - short
     }
 
     /// What congestion control sees of an acknowledgement while nothing is lost or marked.
@@ -39,15 +39,15 @@ impl Sender {
         }
     }
 
-    fn acked(&self, trouble: &Trouble, segments: u32, progress: &Progress) -> Acked {
+    fn acked(&self, recovery: &LossRecovery, segments: u32, progress: &Progress) -> Acked {
         let acked = self.acked_in_order(segments, progress);
         Acked {
             next: if self.congestion.is_dctcp_ns3() {
-                trouble.ns3.next_sent
+                recovery.ns3.next_sent
             } else {
                 acked.next
             },
-            marked: trouble.ns3.echoed,
+            marked: recovery.ns3.echoed,
             ..acked
         }
     }
@@ -55,49 +55,49 @@ impl Sender {
     /// `PktsAcked`.
     pub(super) fn observe_as_ns3(
         &mut self,
-        trouble: &Trouble,
+        recovery: &LossRecovery,
         segments: u32,
         progress: &Progress,
         settings: &Settings,
     ) {
-        let acked = self.acked(trouble, segments, progress);
+        let acked = self.acked(recovery, segments, progress);
         self.congestion.observe(&mut self.window, &acked, settings);
     }
 
     /// `IncreaseWindow`.
     pub(super) fn grow_as_ns3(
         &mut self,
-        trouble: &Trouble,
+        recovery: &LossRecovery,
         segments: u32,
         progress: &Progress,
         settings: &Settings,
     ) {
-        let acked = self.acked(trouble, segments, progress);
+        let acked = self.acked(recovery, segments, progress);
         self.congestion.on_ack(&mut self.window, &acked, settings);
     }
 
     pub(super) fn begin_reduction(
         &mut self,
-        trouble: &mut Trouble,
+        recovery: &mut LossRecovery,
         progress: &Progress,
         settings: &Settings,
     ) {
-        trouble.ns3.reduction = Reduction {
+        recovery.ns3.reduction = Reduction {
             flight: self.flight(settings),
             ..Reduction::default()
         };
-        self.reduce_as_ns3(trouble, progress, settings);
+        self.reduce_as_ns3(recovery, progress, settings);
     }
 
     pub(super) fn reduce_as_ns3(
         &mut self,
-        trouble: &mut Trouble,
+        recovery: &mut LossRecovery,
         progress: &Progress,
         settings: &Settings,
     ) {
-        let window = trouble.ns3.reduction.window(
+        let window = recovery.ns3.reduction.window(
             progress.delivered_bytes,
-            self.pipe_bytes(trouble, settings),
+            self.pipe_bytes(recovery, settings),
             self.window.ssthresh,
             settings.mss,
             progress.repaired,
@@ -108,11 +108,11 @@ impl Sender {
     /// `NewAck`.
     pub(super) fn restart_timer_in(
         &mut self,
-        trouble: &mut Trouble,
+        recovery: &mut LossRecovery,
         now: Time,
         settings: &Settings,
     ) {
-        trouble.ns3.next_sent = trouble.ns3.next_sent.max(self.sent.una);
+        recovery.ns3.next_sent = recovery.ns3.next_sent.max(self.sent.una);
         self.restart_timer(now, settings);
     }
 
@@ -129,27 +129,27 @@ impl Sender {
     /// `ReTxTimeout`.
     pub(in super::super) fn time_out_as_ns3(
         &mut self,
-        trouble: &mut Trouble,
+        recovery: &mut LossRecovery,
         now: Time,
         settings: &Settings,
     ) {
-        let pipe = self.pipe_bytes(trouble, settings);
-        trouble.board.mark_all_lost(self.sent);
-        trouble.ns3.resent.clear();
-        trouble.ns3.resent_count = 0;
+        let pipe = self.pipe_bytes(recovery, settings);
+        recovery.board.mark_all_lost(self.sent);
+        recovery.ns3.resent.clear();
+        recovery.ns3.resent_count = 0;
         self.window.ssthresh = self.congestion.ssthresh(&self.window, pipe, settings);
         self.congestion.on_timeout(now, self.sent.next);
         self.window.cwnd = settings.mss;
-        trouble.ns3.state = State::Loss;
-        trouble.ns3.duplicates = 0;
-        trouble.ns3.forced = false;
-        trouble.ns3.recover = self.sent.next;
-        trouble.ns3.recover_active = true;
-        trouble.ns3.measured_from = self.sent.next;
+        recovery.ns3.state = State::Loss;
+        recovery.ns3.duplicates = 0;
+        recovery.ns3.forced = false;
+        recovery.ns3.recover = self.sent.next;
+        recovery.ns3.recover_active = true;
+        recovery.ns3.measured_from = self.sent.next;
         self.rtt.back_off();
         // It starts again with the next segment sent.
         self.deadline = Time::MAX;
-        trouble.show_phase();
+        recovery.show_phase();
     }
 }
 
@@ -157,16 +157,16 @@ impl Sender {
 impl Sender {
     pub(in super::super) fn next_as_ns3(
         &mut self,
-        trouble: &mut Trouble,
+        recovery: &mut LossRecovery,
         settings: &Settings,
     ) -> Option<(u32, Origin)> {
-        let (index, origin) = self.candidate_as_ns3(trouble, settings)?;
+        let (index, origin) = self.candidate_as_ns3(recovery, settings)?;
         match origin {
             Origin::New => self.sent.next += 1,
-            Origin::Hole => trouble.board.retransmitted(self.sent, index),
+            Origin::Hole => recovery.board.retransmitted(self.sent, index),
             Origin::Rescue => {}
         }
-        let ns3 = &mut trouble.ns3;
+        let ns3 = &mut recovery.ns3;
         // `DoRetransmit` does not count what it sends.
         ns3.next_sent = index + u32::from(!ns3.forced);
         ns3.forced = false;
@@ -182,37 +182,41 @@ impl Sender {
         Some((index, origin))
     }
 
-    fn candidate_as_ns3(&self, trouble: &Trouble, settings: &Settings) -> Option<(u32, Origin)> {
-        if trouble.ns3.forced {
-            return self.forced_segment(trouble);
+    fn candidate_as_ns3(
+        &self,
+        recovery: &LossRecovery,
+        settings: &Settings,
+    ) -> Option<(u32, Origin)> {
+        if recovery.ns3.forced {
+            return self.forced_segment(recovery);
         }
-        let pending = || match trouble.ns3.state {
-            State::Recovery => trouble.board.next_pending(self.sent),
+        let pending = || match recovery.ns3.state {
+            State::Recovery => recovery.board.next_pending(self.sent),
             _ => None,
         };
         let again = || pending().map(|index| (index, Origin::Hole));
-        let (index, origin) = self.lost_or_new(trouble).or_else(again)?;
-        let wanted = self.pipe_bytes(trouble, settings) + self.payload(index, settings);
+        let (index, origin) = self.lost_or_new(recovery).or_else(again)?;
+        let wanted = self.pipe_bytes(recovery, settings) + self.payload(index, settings);
         (wanted <= self.window.cwnd).then_some((index, origin))
     }
 
-    fn lost_or_new(&self, trouble: &Trouble) -> Option<(u32, Origin)> {
-        let lost = trouble.board.next_lost(self.sent);
+    fn lost_or_new(&self, recovery: &LossRecovery) -> Option<(u32, Origin)> {
+        let lost = recovery.board.next_lost(self.sent);
         let new = (self.sent.next < self.segments).then_some((self.sent.next, Origin::New));
         lost.map(|index| (index, Origin::Hole)).or(new)
     }
 
     /// `DoRetransmit`.
-    pub(super) fn forced_segment(&self, trouble: &Trouble) -> Option<(u32, Origin)> {
-        self.lost_or_new(trouble)
-            .or_else(|| self.head_again(trouble))
+    pub(super) fn forced_segment(&self, recovery: &LossRecovery) -> Option<(u32, Origin)> {
+        self.lost_or_new(recovery)
+            .or_else(|| self.head_again(recovery))
     }
 
-    fn head_again(&self, trouble: &Trouble) -> Option<(u32, Origin)> {
+    fn head_again(&self, recovery: &LossRecovery) -> Option<(u32, Origin)> {
         let head = self.sent.una;
         match self.sent.count() {
             0 => None,
-            _ if trouble.board.is_retransmitted(head) => Some((head, Origin::Rescue)),
+            _ if recovery.board.is_retransmitted(head) => Some((head, Origin::Rescue)),
             _ => Some((head, Origin::Hole)),
         }
     }

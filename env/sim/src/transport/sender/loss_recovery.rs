@@ -3,8 +3,8 @@
 use super::ns3::Ns3;
 use super::plain::Duplicates;
 use super::{Ack, Segment, Sender};
-use crate::transport::recovery::{Progress, RateReduction};
-use crate::transport::recycler::{Recycle, Recycler};
+use crate::transport::pool::{Pool, Reset};
+use crate::transport::prr::{Progress, RateReduction};
 use crate::transport::scoreboard::{Outstanding, Scoreboard};
 use crate::transport::{Acked, CongestionControl, Settings, Window};
 use crate::units::Time;
@@ -22,7 +22,7 @@ pub(super) enum Phase {
 
 /// What a sender knows of losses and marks.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct LossRecovery {
     pub(super) board: Scoreboard,
     pub(super) phase: Phase,
     prr: RateReduction,
@@ -35,23 +35,23 @@ pub(crate) struct Trouble {
     pub(super) ns3: Ns3,
 }
 
-impl Recycle for Trouble {
-    fn recycle(&mut self) {
+impl Reset for LossRecovery {
+    fn reset(&mut self) {
         let (mut board, mut ns3) = (
             std::mem::take(&mut self.board),
             std::mem::take(&mut self.ns3),
         );
         board.clear();
         ns3.clear();
-        *self = Trouble {
+        *self = LossRecovery {
             board,
             ns3,
-            ..Trouble::default()
+            ..LossRecovery::default()
         };
     }
 }
 
-impl Trouble {
+impl LossRecovery {
     /// Whether nothing in it makes a difference any more.
     fn is_over(&self, sent: Outstanding, settings: &Settings) -> bool {
         self.phase == Phase::Open
@@ -83,60 +83,60 @@ pub(super) enum Origin {
     Rescue,
 }
 
-/// Taking on trouble, and giving it back.
+/// Taking on recovery, and giving it back.
 impl Sender {
-    pub(super) fn take_trouble(&mut self, spares: &mut Recycler<Trouble>) -> Box<Trouble> {
-        self.trouble.take().unwrap_or_else(|| {
-            let mut trouble = spares.take();
-            trouble.ns3.begin(self.sent);
-            trouble
+    pub(super) fn take_recovery(&mut self, pool: &mut Pool<LossRecovery>) -> Box<LossRecovery> {
+        self.recovery.take().unwrap_or_else(|| {
+            let mut recovery = pool.take();
+            recovery.ns3.begin(self.sent);
+            recovery
         })
     }
 
     /// After the last acknowledgement nothing makes a difference.
     pub(super) fn settle(
         &mut self,
-        trouble: Box<Trouble>,
+        recovery: Box<LossRecovery>,
         settings: &Settings,
-        spares: &mut Recycler<Trouble>,
+        pool: &mut Pool<LossRecovery>,
     ) {
-        if self.sent.una == self.segments || trouble.is_over(self.sent, settings) {
-            spares.give_back(trouble);
+        if self.sent.una == self.segments || recovery.is_over(self.sent, settings) {
+            pool.give_back(recovery);
         } else {
-            self.trouble = Some(trouble);
+            self.recovery = Some(recovery);
         }
     }
 }
 
 /// Acknowledgements, marks and timeouts.
 impl Sender {
-    pub(super) fn take_ack_in_trouble(
+    pub(super) fn take_ack_in_recovery(
         &mut self,
         ack: &Ack<'_>,
         settings: &Settings,
-        spares: &mut Recycler<Trouble>,
+        pool: &mut Pool<LossRecovery>,
     ) {
-        let mut trouble = self.take_trouble(spares);
-        let board = &mut trouble.board;
+        let mut recovery = self.take_recovery(pool);
+        let board = &mut recovery.board;
         let (advanced, delivered) =
             board.acknowledge(&mut self.sent, ack.next_expected, ack.blocks);
-        let keeps_timer = trouble.keeps_timer(self.sent);
+        let keeps_timer = recovery.keeps_timer(self.sent);
         let acked = self.note(ack, advanced, keeps_timer, settings);
         if acked.marked {
-            self.answer_mark(&mut trouble, settings);
+            self.answer_mark(&mut recovery, settings);
         }
         if settings.sack {
-            self.adapt(&mut trouble, &acked, delivered, settings);
+            self.adapt(&mut recovery, &acked, delivered, settings);
         } else {
-            self.adapt_to_plain_ack(&mut trouble, &acked, settings);
+            self.adapt_to_plain_ack(&mut recovery, &acked, settings);
         }
-        self.settle(trouble, settings, spares);
+        self.settle(recovery, settings, pool);
     }
 
     /// Cuts the window for a mark, once per window of data, unless a loss has cut it (RFC 3168
     /// §6.1.2).
-    fn answer_mark(&mut self, trouble: &mut Trouble, settings: &Settings) {
-        if trouble.phase != Phase::Open || self.sent.una <= trouble.mark_end {
+    fn answer_mark(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
+        if recovery.phase != Phase::Open || self.sent.una <= recovery.mark_end {
             return;
         }
         let flight = self.flight(settings);
@@ -148,56 +148,62 @@ impl Sender {
             cwnd,
             ssthresh: cwnd,
         };
-        trouble.mark_end = self.sent.next;
+        recovery.mark_end = self.sent.next;
     }
 
-    fn adapt(&mut self, trouble: &mut Trouble, acked: &Acked, delivered: u32, settings: &Settings) {
-        match trouble.phase {
+    fn adapt(
+        &mut self,
+        recovery: &mut LossRecovery,
+        acked: &Acked,
+        delivered: u32,
+        settings: &Settings,
+    ) {
+        match recovery.phase {
             Phase::Recovery { until } | Phase::Loss { until } if self.sent.una >= until => {
-                self.leave(trouble, settings);
+                self.leave(recovery, settings);
             }
-            Phase::Recovery { .. } => self.reduce(trouble, delivered, settings),
+            Phase::Recovery { .. } => self.reduce(recovery, delivered, settings),
             Phase::Loss { .. } if acked.segments > 0 => self.grow(acked, settings),
             Phase::Loss { .. } => {}
-            Phase::Open if trouble.board.has_loss() => {
-                self.enter_recovery(trouble, delivered, settings);
+            Phase::Open if recovery.board.has_loss() => {
+                self.enter_recovery(recovery, delivered, settings);
             }
             Phase::Open if acked.segments > 0 => self.grow(acked, settings),
             Phase::Open => {}
         }
     }
 
-    fn leave(&mut self, trouble: &mut Trouble, settings: &Settings) {
-        if let Phase::Recovery { .. } = trouble.phase {
+    fn leave(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
+        if let Phase::Recovery { .. } = recovery.phase {
             // What was outstanding, with what had arrived beyond the gap, can exceed the cap.
             self.window.cwnd = self.window.ssthresh.min(settings.window_cap);
         }
-        trouble.phase = Phase::Open;
-        if trouble.board.has_loss() {
-            self.enter_recovery(trouble, 0, settings);
+        recovery.phase = Phase::Open;
+        if recovery.board.has_loss() {
+            self.enter_recovery(recovery, 0, settings);
         }
     }
 
-    fn enter_recovery(&mut self, trouble: &mut Trouble, delivered: u32, settings: &Settings) {
+    fn enter_recovery(&mut self, recovery: &mut LossRecovery, delivered: u32, settings: &Settings) {
         let flight = self.flight(settings);
         self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
-        trouble.prr = RateReduction::begin(flight);
-        trouble.board.begin_recovery(self.sent);
-        trouble.rescued = false;
-        trouble.phase = Phase::Recovery {
+        recovery.prr = RateReduction::begin(flight);
+        recovery.board.begin_recovery(self.sent);
+        recovery.rescued = false;
+        recovery.phase = Phase::Recovery {
             until: self.sent.next,
         };
-        self.reduce(trouble, delivered, settings);
+        self.reduce(recovery, delivered, settings);
     }
 
-    fn reduce(&mut self, trouble: &mut Trouble, delivered: u32, settings: &Settings) {
+    fn reduce(&mut self, recovery: &mut LossRecovery, delivered: u32, settings: &Settings) {
         let progress = Progress {
             delivered: delivered * settings.mss,
-            pipe: trouble.board.pipe(self.sent) * settings.mss,
+            pipe: recovery.board.pipe(self.sent) * settings.mss,
             ssthresh: self.window.ssthresh,
             mss: settings.mss,
         };
-        self.window.cwnd = trouble.prr.window(progress).min(settings.window_cap);
+        self.window.cwnd = recovery.prr.window(progress).min(settings.window_cap);
     }
 
     /// The retransmission timer expired (RFC 5681 §3.1, RFC 6298 §5.4-5.6, RFC 6675 §5.1).
@@ -205,18 +211,18 @@ impl Sender {
         &mut self,
         now: Time,
         settings: &Settings,
-        spares: &mut Recycler<Trouble>,
+        pool: &mut Pool<LossRecovery>,
     ) {
-        let mut trouble = self.take_trouble(spares);
+        let mut recovery = self.take_recovery(pool);
         if settings.is_ns3() {
-            self.time_out_as_ns3(&mut trouble, now, settings);
+            self.time_out_as_ns3(&mut recovery, now, settings);
         } else {
-            self.time_out(&mut trouble, now, settings);
+            self.time_out(&mut recovery, now, settings);
         }
-        self.trouble = Some(trouble);
+        self.recovery = Some(recovery);
     }
 
-    fn time_out(&mut self, trouble: &mut Trouble, now: Time, settings: &Settings) {
+    fn time_out(&mut self, recovery: &mut LossRecovery, now: Time, settings: &Settings) {
         // A timeout that follows another one is no news of congestion (RFC 5681 §3.1, note on
         // equation 4): the threshold stays.
         if !self.rtt.is_backed_off() {
@@ -225,9 +231,9 @@ impl Sender {
         }
         self.congestion.on_timeout(now, self.sent.next);
         self.window.cwnd = settings.mss;
-        trouble.board.mark_all_lost(self.sent);
-        trouble.duplicates = Duplicates::after_timeout(self.sent);
-        trouble.phase = Phase::Loss {
+        recovery.board.mark_all_lost(self.sent);
+        recovery.duplicates = Duplicates::after_timeout(self.sent);
+        recovery.phase = Phase::Loss {
             until: self.sent.next,
         };
         self.rtt.back_off();
@@ -237,14 +243,14 @@ impl Sender {
 
 /// Sending.
 impl Sender {
-    pub(super) fn emit_in_trouble(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
-        let mut trouble = self.trouble.take()?;
+    pub(super) fn emit_in_recovery(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+        let mut recovery = self.recovery.take()?;
         let candidate = if settings.is_ns3() {
-            self.next_as_ns3(&mut trouble, settings)
+            self.next_as_ns3(&mut recovery, settings)
         } else {
-            self.next_in_trouble(&mut trouble, settings)
+            self.next_in_trouble(&mut recovery, settings)
         };
-        self.trouble = Some(trouble);
+        self.recovery = Some(recovery);
         let (index, origin) = candidate?;
         self.start_timer(now, settings);
         Some(Segment {
@@ -256,53 +262,53 @@ impl Sender {
 
     fn next_in_trouble(
         &mut self,
-        trouble: &mut Trouble,
+        recovery: &mut LossRecovery,
         settings: &Settings,
     ) -> Option<(u32, Origin)> {
-        let (index, origin) = self.candidate(trouble, settings)?;
+        let (index, origin) = self.candidate(recovery, settings)?;
         match origin {
             Origin::New => self.sent.next += 1,
-            Origin::Hole if trouble.duplicates.resend => trouble.duplicates.resend = false,
-            Origin::Hole => trouble.board.retransmitted(self.sent, index),
-            Origin::Rescue => trouble.rescued = true,
+            Origin::Hole if recovery.duplicates.resend => recovery.duplicates.resend = false,
+            Origin::Hole => recovery.board.retransmitted(self.sent, index),
+            Origin::Rescue => recovery.rescued = true,
         }
-        if let Phase::Recovery { .. } = trouble.phase
+        if let Phase::Recovery { .. } = recovery.phase
             && settings.sack
         {
-            trouble.prr.sent(self.payload(index, settings));
+            recovery.prr.sent(self.payload(index, settings));
         }
         Some((index, origin))
     }
 
-    fn candidate(&self, trouble: &Trouble, settings: &Settings) -> Option<(u32, Origin)> {
-        if !settings.sack && !matches!(trouble.phase, Phase::Loss { .. }) {
-            return self.plain_candidate(trouble, settings);
+    fn candidate(&self, recovery: &LossRecovery, settings: &Settings) -> Option<(u32, Origin)> {
+        if !settings.sack && !matches!(recovery.phase, Phase::Loss { .. }) {
+            return self.plain_candidate(recovery, settings);
         }
-        let (index, origin) = self.next_segment(trouble)?;
-        let in_flight = u64::from(trouble.board.pipe(self.sent)) * u64::from(settings.mss);
+        let (index, origin) = self.next_segment(recovery)?;
+        let in_flight = u64::from(recovery.board.pipe(self.sent)) * u64::from(settings.mss);
         let wanted = in_flight + u64::from(self.payload(index, settings));
         (wanted <= u64::from(self.window.cwnd)).then_some((index, origin))
     }
 
     /// NextSeg (RFC 6675 §4).
-    fn next_segment(&self, trouble: &Trouble) -> Option<(u32, Origin)> {
+    fn next_segment(&self, recovery: &LossRecovery) -> Option<(u32, Origin)> {
         let new = (self.sent.next < self.segments).then_some((self.sent.next, Origin::New));
-        if trouble.phase == Phase::Open {
+        if recovery.phase == Phase::Open {
             return new;
         }
-        if let Some(index) = trouble.board.next_lost(self.sent) {
+        if let Some(index) = recovery.board.next_lost(self.sent) {
             return Some((index, Origin::Hole));
         }
-        if new.is_some() || !matches!(trouble.phase, Phase::Recovery { .. }) {
+        if new.is_some() || !matches!(recovery.phase, Phase::Recovery { .. }) {
             return new;
         }
-        if let Some(index) = trouble.board.next_unsacked(self.sent) {
+        if let Some(index) = recovery.board.next_unsacked(self.sent) {
             return Some((index, Origin::Hole));
         }
-        if trouble.rescued {
+        if recovery.rescued {
             return None;
         }
-        let rescue = trouble.board.highest_unsacked(self.sent)?;
+        let rescue = recovery.board.highest_unsacked(self.sent)?;
         Some((rescue, Origin::Rescue))
     }
 }

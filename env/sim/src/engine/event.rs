@@ -27,37 +27,125 @@
 //! Events hold no packets but say where a packet lies. Copying packets from queue to queue costs
 //! more than everything else, because a packet is written in small pieces and read in large ones.
 
-mod line;
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::clock::EventTime;
+use super::fifo::FixedDelayQueue;
 use super::packet::{PacketId, SizeClass};
+use super::topology::SwitchId;
 use crate::units::Time;
 
-pub(super) use line::{Cause, Causes, Subject};
+/// What an event of a line is about: a packet, and the host or port that sends it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Subject {
+    pub(crate) packet: PacketId,
+    /// A host, or a [switch](Subject::of_switch). Where there is one switch, hosts may have any
+    /// number.
+    pub(crate) sender: u16,
+    /// What made the host begin to send it.
+    pub(crate) rank: TieRank,
+}
 
-use line::Line;
+impl Subject {
+    /// Marks switches among senders.
+    const SWITCH: u16 = 1 << 15;
+
+    /// A packet that a switch sends.
+    #[inline(always)]
+    pub(crate) fn of_switch(switch: SwitchId, packet: PacketId) -> Subject {
+        Subject {
+            packet,
+            sender: switch.0 | Subject::SWITCH,
+            rank: TieRank::FIRST,
+        }
+    }
+
+    /// The sender, if it is a switch.
+    #[inline(always)]
+    pub(crate) fn from_switch(self) -> Option<SwitchId> {
+        let number = self.sender ^ Subject::SWITCH;
+        (number < Subject::SWITCH).then_some(SwitchId(number))
+    }
+}
+
+/// Rank of an event among simultaneous ones at a host: the longer ago it was scheduled, the
+/// earlier it runs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(crate) struct TieRank(u16);
+
+impl TieRank {
+    /// Scheduled longer ago than any delivery.
+    pub(crate) const FIRST: TieRank = TieRank(0);
+    /// Scheduled more lately than any delivery.
+    pub(crate) const LAST: TieRank = TieRank(u16::MAX);
+}
+
+/// Ranks events at hosts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TieRanks {
+    delays: [Time; 4],
+    /// A host has sent a packet of a common size.
+    sent: [TieRank; 2],
+    /// A packet of a common size is delivered.
+    delivered: [TieRank; 2],
+}
+
+impl TieRanks {
+    /// From the delays with which ends of transmission and deliveries are scheduled, by common
+    /// size.
+    pub(crate) fn new(sent: [Time; 2], delivered: [Time; 2]) -> TieRanks {
+        let mut causes = TieRanks {
+            delays: [sent[0], sent[1], delivered[0], delivered[1]],
+            sent: Default::default(),
+            delivered: Default::default(),
+        };
+        causes.sent = sent.map(|delay| causes.after(delay));
+        causes.delivered = delivered.map(|delay| causes.after(delay));
+        causes
+    }
+
+    /// Of an event that was scheduled with this delay.
+    fn after(&self, delay: Time) -> TieRank {
+        let longer = self.delays.iter().filter(|&&known| known > delay).count();
+        TieRank(1 + longer as u16)
+    }
+
+    /// The end of a transmission.
+    #[inline(always)]
+    pub(crate) fn sent(&self, class: SizeClass, transmission: Time) -> TieRank {
+        match class.common() {
+            Some(class) => self.sent[usize::from(class)],
+            None => self.after(transmission),
+        }
+    }
+
+    /// The delivery of a packet; that of an unusual size counts as an acknowledgement's.
+    #[inline(always)]
+    pub(crate) fn delivered(&self, class: SizeClass) -> TieRank {
+        self.delivered[usize::from(class.common().unwrap_or(1))]
+    }
+}
 
 /// When an event is due, and its rank among simultaneous ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Due(u64);
+pub(crate) struct Due(u64);
 
 const RANK_BITS: u32 = 4;
 
 /// The last instant an event can be due at: thirteen days.
-pub(super) const LAST_INSTANT: Time = Time((u64::MAX >> RANK_BITS) - 1);
+pub(crate) const LAST_INSTANT: EventTime = EventTime((u64::MAX >> RANK_BITS) - 1);
 
 impl Due {
-    pub(super) const NEVER: Due = Due(u64::MAX);
+    pub(crate) const NEVER: Due = Due(u64::MAX);
 
     #[inline]
-    fn new(time: Time, rank: u8) -> Due {
+    pub(super) fn new(time: EventTime, rank: u8) -> Due {
         Due(time.0 << RANK_BITS | u64::from(rank))
     }
 
     /// As [`new`](Due::new); later than [`LAST_INSTANT`] is never.
-    fn saturating(time: Time, rank: u8) -> Due {
+    fn saturating(time: EventTime, rank: u8) -> Due {
         if time > LAST_INSTANT {
             Due::NEVER
         } else {
@@ -66,8 +154,8 @@ impl Due {
     }
 
     #[inline]
-    pub(super) fn time(self) -> Time {
-        Time(self.0 >> RANK_BITS)
+    pub(crate) fn time(self) -> EventTime {
+        EventTime(self.0 >> RANK_BITS)
     }
 
     #[inline]
@@ -77,19 +165,19 @@ impl Due {
 }
 
 /// Where events wait.
-pub(super) mod source {
+pub(crate) mod source {
     /// A port becomes free, by size of what it has sent.
-    pub(in super::super) const FREE: u8 = 0;
-    pub(in super::super) const FREE_OF_ACK: u8 = 1;
+    pub(crate) const FREE: u8 = 0;
+    pub(crate) const FREE_OF_ACK: u8 = 1;
     /// A packet of a host that was idle reaches the switch, by size.
-    pub(in super::super) const ARRIVAL: u8 = 2;
-    pub(in super::super) const ARRIVAL_OF_ACK: u8 = 3;
+    pub(crate) const ARRIVAL: u8 = 2;
+    pub(crate) const ARRIVAL_OF_ACK: u8 = 3;
     /// A busy host goes on, by size of the packet: a FIFO host's next packet reaches the switch; a
     /// fair host is free to choose its next packet.
-    pub(in super::super) const NEXT: u8 = 4;
-    pub(in super::super) const NEXT_OF_ACK: u8 = 5;
+    pub(crate) const NEXT: u8 = 4;
+    pub(crate) const NEXT_OF_ACK: u8 = 5;
     /// What waits in no line.
-    pub(in super::super) const IRREGULAR: u8 = 6;
+    pub(crate) const IRREGULAR: u8 = 6;
 }
 
 use source::{ARRIVAL, FREE, IRREGULAR, NEXT};
@@ -98,15 +186,15 @@ const LINES: usize = 6;
 
 /// Delays of the events in lines.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Delays {
+pub(crate) struct Delays {
     /// Transmission time of a full segment and of an acknowledgement.
-    pub(super) transmission: [Time; 2],
+    pub(crate) transmission: [Time; 2],
     /// From one end of a link to the other.
-    pub(super) propagation: Time,
+    pub(crate) propagation: Time,
     /// How long before a delivery it is scheduled, by the size of the packet.
-    pub(super) delivery: [Time; 2],
+    pub(crate) delivery: [Time; 2],
     /// Hosts choose their next packet when the line is free.
-    pub(super) fair_hosts: bool,
+    pub(crate) fair_hosts: bool,
 }
 
 impl Delays {
@@ -144,7 +232,7 @@ impl Delays {
 
 /// Events at irregular times.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Timer {
+pub(crate) enum Timer {
     /// A packet of unusual size reaches the switch.
     Arrival(Subject),
     /// A port has sent a packet of unusual size.
@@ -162,6 +250,8 @@ pub(super) enum Timer {
     SynAck(u32),
     /// An acknowledgement may have waited long enough.
     DelayedAck(u32),
+    /// A paced flow may send its next segment.
+    Pace(u32),
     /// The control loop asked to be woken; its tag.
     Alarm(u64),
 }
@@ -202,7 +292,7 @@ impl Ord for Entry {
 
 /// What waits in no line and has fallen due.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Irregular {
+pub(crate) enum Irregular {
     /// The next flow starts.
     Start,
     /// A timer.
@@ -211,14 +301,14 @@ pub(super) enum Irregular {
 
 /// All pending events. Simultaneous ones fall due in the order in which they were scheduled.
 #[derive(Clone, Debug)]
-pub(super) struct EventQueue {
+pub(crate) struct EventQueue {
     /// When each candidate is due.
     heads: [Due; LINES + 1],
     /// For each line, what is added to the present, its rank included.
     ahead: [u64; LINES],
     /// By rank.
     sources: [u8; 1 << RANK_BITS],
-    lines: [Line; LINES],
+    lines: [FixedDelayQueue; LINES],
     timers: BinaryHeap<Reverse<Entry>>,
     /// Timers ever set.
     sequence: u64,
@@ -227,7 +317,7 @@ pub(super) struct EventQueue {
 }
 
 impl EventQueue {
-    pub(super) fn new(delays: Delays) -> EventQueue {
+    pub(crate) fn new(delays: Delays) -> EventQueue {
         let mut order: [usize; LINES] = std::array::from_fn(|line| line);
         order.sort_by_key(|&line| Reverse((delays.since_cause(line), line)));
         let mut ahead = [0; LINES];
@@ -235,7 +325,7 @@ impl EventQueue {
         for (place, &line) in order.iter().enumerate() {
             // Even ranks are left to what waits in no line.
             let rank = 2 * place + 1;
-            ahead[line] = Due::new(delays.ahead(line), rank as u8).0;
+            ahead[line] = Due::new(EventTime(delays.ahead(line).0), rank as u8).0;
             sources[rank] = line as u8;
         }
         EventQueue {
@@ -252,14 +342,14 @@ impl EventQueue {
 
     /// When the next event is due. Complexity: O(1).
     #[inline(always)]
-    pub(super) fn next(&self) -> Due {
+    pub(crate) fn next(&self) -> Due {
         let [a, b, c, d, e, f, g] = self.heads;
         a.min(b).min(c.min(d)).min(e.min(f).min(g))
     }
 
     /// Where the next event waits, one of [`source`].
     #[inline(always)]
-    pub(super) fn source(&self, due: Due) -> u8 {
+    pub(crate) fn source(&self, due: Due) -> u8 {
         self.sources[usize::from(due.rank())]
     }
 
@@ -271,7 +361,7 @@ impl EventQueue {
 
     /// Schedules an event in a line. Complexity: O(1), amortised.
     #[inline(always)]
-    fn schedule(&mut self, now: Time, line: u8, subject: Subject) {
+    fn schedule(&mut self, now: EventTime, line: u8, subject: Subject) {
         let due = Due((now.0 << RANK_BITS) + self.ahead[usize::from(line)]);
         self.lines[usize::from(line)].push(due, subject);
         self.offer(line, due);
@@ -279,7 +369,7 @@ impl EventQueue {
 
     /// Takes the event of a line that has fallen due. Complexity: O(1).
     #[inline(always)]
-    pub(super) fn take(&mut self, line: u8) -> Subject {
+    pub(crate) fn take(&mut self, line: u8) -> Subject {
         let (subject, next) = self.lines[usize::from(line)].pop();
         self.heads[usize::from(line)] = next;
         subject
@@ -289,7 +379,7 @@ impl EventQueue {
     /// Where packets reach it simultaneously, their hosts began to send them simultaneously, and
     /// what made them do so decides.
     #[inline(always)]
-    pub(super) fn take_arrival(&mut self, next: u8) -> Subject {
+    pub(crate) fn take_arrival(&mut self, next: u8) -> Subject {
         let idle = next - NEXT + ARRIVAL;
         let [of_busy, of_idle] = [next, idle].map(|line| self.heads[usize::from(line)].time());
         if of_busy == of_idle && self.idle_began_first(next, idle) {
@@ -302,15 +392,15 @@ impl EventQueue {
     #[inline(never)]
     fn idle_began_first(&self, next: u8, idle: u8) -> bool {
         let [of_busy, of_idle] = [next, idle].map(|line| self.lines[usize::from(line)].front());
-        of_idle.cause < of_busy.cause
+        of_idle.rank < of_busy.rank
     }
 
     /// A packet whose host begins to send it now, having been idle, reaches the switch;
     /// `transmission` is how long it takes the host.
     #[inline(always)]
-    pub(super) fn arrive(
+    pub(crate) fn arrive(
         &mut self,
-        now: Time,
+        now: EventTime,
         transmission: Time,
         class: SizeClass,
         subject: Subject,
@@ -326,9 +416,9 @@ impl EventQueue {
     /// A packet reaches the switch whose host began to send it two propagation delays ago, when
     /// the one that arrives now had left.
     #[inline(always)]
-    pub(super) fn arrive_next(
+    pub(crate) fn arrive_next(
         &mut self,
-        now: Time,
+        now: EventTime,
         transmission: Time,
         class: SizeClass,
         subject: Subject,
@@ -342,9 +432,9 @@ impl EventQueue {
 
     /// A fair host begins to send a packet of the class now, and will be free.
     #[inline(always)]
-    pub(super) fn free_host(
+    pub(crate) fn free_host(
         &mut self,
-        now: Time,
+        now: EventTime,
         transmission: Time,
         class: SizeClass,
         subject: Subject,
@@ -357,9 +447,9 @@ impl EventQueue {
 
     /// A port begins to send the packet now, and will be free.
     #[inline(always)]
-    pub(super) fn free_port(
+    pub(crate) fn free_port(
         &mut self,
-        now: Time,
+        now: EventTime,
         transmission: Time,
         class: SizeClass,
         subject: Subject,
@@ -371,20 +461,21 @@ impl EventQueue {
     }
 
     /// The next flow to start.
-    pub(super) fn set_start(&mut self, start: Option<Time>) {
-        self.start = start.map_or(Due::NEVER, |time| Due::saturating(time, 0));
+    pub(crate) fn set_start(&mut self, start: Option<Time>) {
+        let due = |time| Due::saturating(EventTime::of_host(time), 0);
+        self.start = start.map_or(Due::NEVER, due);
         self.find_irregular();
     }
 
     /// Schedules a timer. Complexity: O(log n) in the number of pending timers.
-    pub(super) fn set_timer(&mut self, now: Time, delay: Time, timer: Timer) {
+    pub(crate) fn set_timer(&mut self, now: EventTime, delay: Time, timer: Timer) {
         self.set(now, delay, delay, timer);
     }
 
     /// `since_cause` is the delay that ranks it among simultaneous events.
     #[cold]
     #[inline(never)]
-    fn set(&mut self, now: Time, delay: Time, since_cause: Time, timer: Timer) {
+    fn set(&mut self, now: EventTime, delay: Time, since_cause: Time, timer: Timer) {
         let earlier = |&line: &usize| self.delays.since_cause(line) > since_cause;
         let rank = 2 * (0..LINES).filter(earlier).count();
         let due = Due::saturating(now.saturating_add(delay), rank as u8);
@@ -399,7 +490,7 @@ impl EventQueue {
 
     /// Takes what has fallen due outside the lines; of simultaneous events a start comes first.
     /// Complexity: as [`set_timer`](EventQueue::set_timer).
-    pub(super) fn take_irregular(&mut self) -> Irregular {
+    pub(crate) fn take_irregular(&mut self) -> Irregular {
         let is_start = self.start == self.heads[usize::from(IRREGULAR)];
         let timer = match is_start {
             true => None,
@@ -417,8 +508,8 @@ impl EventQueue {
 
 /// What is on its way, for checks.
 impl EventQueue {
-    /// Packets on the links to the switch.
-    pub(super) fn arriving(&self) -> impl Iterator<Item = PacketId> {
+    /// Packets on the links to switches.
+    pub(crate) fn arriving(&self) -> impl Iterator<Item = Subject> {
         let timers = self.timers.iter().filter_map(|entry| match entry.0.timer {
             Timer::Arrival(subject) => Some(subject),
             _ => None,
@@ -427,23 +518,22 @@ impl EventQueue {
             true => &self.lines[usize::from(ARRIVAL)..usize::from(NEXT)],
             false => &self.lines[usize::from(ARRIVAL)..],
         };
-        let subjects = lines.iter().flat_map(Line::subjects).chain(timers);
-        subjects.map(|subject| subject.packet)
+        lines
+            .iter()
+            .flat_map(FixedDelayQueue::subjects)
+            .chain(timers)
     }
 
     /// Packets that a port is sending.
-    pub(super) fn in_service(&self) -> impl Iterator<Item = PacketId> {
+    pub(crate) fn in_service(&self) -> impl Iterator<Item = Subject> {
         let timers = self.timers.iter().filter_map(|entry| match entry.0.timer {
             Timer::Free(subject) => Some(subject),
             _ => None,
         });
         let lines = &self.lines[usize::from(FREE)..usize::from(ARRIVAL)];
-        let subjects = lines.iter().flat_map(Line::subjects).chain(timers);
-        subjects.map(|subject| subject.packet)
-    }
-
-    /// Packets on the links and on the lines to them.
-    pub(super) fn packets(&self) -> impl Iterator<Item = PacketId> {
-        self.arriving().chain(self.in_service())
+        lines
+            .iter()
+            .flat_map(FixedDelayQueue::subjects)
+            .chain(timers)
     }
 }

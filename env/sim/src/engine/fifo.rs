@@ -1,80 +1,11 @@
 //! Events that fall due in the order in which they were scheduled.
 
-use super::Due;
-use crate::network::packet::{PacketId, SizeClass};
-use crate::units::Time;
-
-/// What an event of a line is about: a packet, and the host or port that sends it.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(in super::super) struct Subject {
-    pub(in super::super) packet: PacketId,
-    pub(in super::super) sender: u16,
-    /// What made the host begin to send it.
-    pub(in super::super) cause: Cause,
-}
-
-/// Rank of an event among simultaneous ones at a host: the longer ago it was scheduled, the
-/// earlier it runs.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub(in super::super) struct Cause(u16);
-
-impl Cause {
-    /// Scheduled longer ago than any delivery.
-    pub(in super::super) const FIRST: Cause = Cause(0);
-    /// Scheduled more lately than any delivery.
-    pub(in super::super) const LAST: Cause = Cause(u16::MAX);
-}
-
-/// Ranks events at hosts.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Causes {
-    delays: [Time; 4],
-    /// A host has sent a packet of a common size.
-    sent: [Cause; 2],
-    /// A packet of a common size is delivered.
-    delivered: [Cause; 2],
-}
-
-impl Causes {
-    /// From the delays with which ends of transmission and deliveries are scheduled, by common
-    /// size.
-    pub(in super::super) fn new(sent: [Time; 2], delivered: [Time; 2]) -> Causes {
-        let mut causes = Causes {
-            delays: [sent[0], sent[1], delivered[0], delivered[1]],
-            sent: Default::default(),
-            delivered: Default::default(),
-        };
-        causes.sent = sent.map(|delay| causes.after(delay));
-        causes.delivered = delivered.map(|delay| causes.after(delay));
-        causes
-    }
-
-    /// Of an event that was scheduled with this delay.
-    fn after(&self, delay: Time) -> Cause {
-        let longer = self.delays.iter().filter(|&&known| known > delay).count();
-        Cause(1 + longer as u16)
-    }
-
-    /// The end of a transmission.
-    #[inline(always)]
-    pub(in super::super) fn sent(&self, class: SizeClass, transmission: Time) -> Cause {
-        match class.common() {
-            Some(class) => self.sent[usize::from(class)],
-            None => self.after(transmission),
-        }
-    }
-
-    /// The delivery of a packet; that of an unusual size counts as an acknowledgement's.
-    #[inline(always)]
-    pub(in super::super) fn delivered(&self, class: SizeClass) -> Cause {
-        self.delivered[usize::from(class.common().unwrap_or(1))]
-    }
-}
+use super::event::{Due, Subject, TieRank};
 
 /// A queue of events in a buffer whose length is a power of two. Behind the last event lies one
 /// that is due never, so that nobody asks whether the line is empty.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct FixedDelayQueue {
     slots: Vec<(Due, Subject)>,
     /// Events ever taken.
     head: usize,
@@ -87,13 +18,13 @@ const END: (Due, Subject) = (
     Subject {
         packet: 0,
         sender: 0,
-        cause: Cause::FIRST,
+        rank: TieRank::FIRST,
     },
 );
 
-impl Default for Line {
+impl Default for FixedDelayQueue {
     fn default() -> Self {
-        Line {
+        FixedDelayQueue {
             slots: vec![END; 8],
             head: 0,
             tail: 0,
@@ -101,7 +32,7 @@ impl Default for Line {
     }
 }
 
-impl Line {
+impl FixedDelayQueue {
     /// Complexity: O(1), amortised.
     #[inline(always)]
     pub(super) fn push(&mut self, due: Due, subject: Subject) {
@@ -158,10 +89,11 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::clock::EventTime;
 
     #[test]
     fn a_line_grows_and_keeps_its_order() {
-        let mut line = Line::default();
+        let mut line = FixedDelayQueue::default();
         let (mut pushed, mut popped) = (0, 0);
         for round in 1..20 {
             for _ in 0..round {
@@ -169,7 +101,7 @@ mod tests {
                     packet: pushed as u32,
                     ..Subject::default()
                 };
-                line.push(Due::new(Time(pushed), 0), subject);
+                line.push(Due::new(EventTime(pushed), 0), subject);
                 pushed += 1;
             }
             while pushed - popped > round / 2 {
@@ -178,7 +110,7 @@ mod tests {
                 popped += 1;
                 let expected = match pushed - popped {
                     0 => Due::NEVER,
-                    _ => Due::new(Time(popped), 0),
+                    _ => Due::new(EventTime(popped), 0),
                 };
                 assert_eq!(next, expected);
             }

@@ -1,6 +1,6 @@
 //! What is kept of a flow.
 
-use crate::network::packet::PacketQueue;
+use crate::engine::packet::PacketQueue;
 use crate::traffic::{FlowSpec, Trace, TraceError};
 use crate::transport::{Receiver, Sender, Settings};
 use crate::units::Time;
@@ -17,7 +17,8 @@ pub(super) struct Flow {
     pub(super) dst: u16,
     kind: u16,
     pub(super) priority: u8,
-    pub(super) signs: Signs,
+    /// The sender may send data.
+    pub(super) established: bool,
     pub(super) receiver: Receiver,
     pub(super) stage: Stage,
     /// When its timer event falls due.
@@ -36,7 +37,7 @@ impl Flow {
             dst: spec.dst as u16,
             kind: spec.kind,
             priority: spec.priority,
-            signs: Signs::default(),
+            established: false,
             receiver: Receiver::default(),
             stage: Stage::active(0),
             timer_at: Time::MAX,
@@ -51,37 +52,6 @@ impl Flow {
             Some(_) => self.segments,
             None => self.receiver.next_expected(),
         }
-    }
-}
-
-/// Two signs in a byte.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Signs(u8);
-
-impl Signs {
-    const ESTABLISHED: u8 = 1;
-    const DOOMED: u8 = 2;
-
-    /// The sender may send data.
-    pub(super) fn established(self) -> bool {
-        self.0 & Signs::ESTABLISHED != 0
-    }
-
-    pub(super) fn establish(&mut self) {
-        self.0 |= Signs::ESTABLISHED;
-    }
-
-    /// Only the timer can repair what was lost; kept for looking at, not for the protocol.
-    pub(super) fn doomed(self) -> bool {
-        self.0 & Signs::DOOMED != 0
-    }
-
-    pub(super) fn doom(&mut self) {
-        self.0 |= Signs::DOOMED;
-    }
-
-    pub(super) fn spare(&mut self) {
-        self.0 &= !Signs::DOOMED;
     }
 }
 

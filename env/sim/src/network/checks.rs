@@ -2,9 +2,13 @@
 
 use thiserror::Error;
 
-use super::Simulator;
-use crate::network::packet::{NO_PACKET, PacketId, PacketKind};
-use crate::switch::Policy;
+use super::observer::Observer;
+use super::simulator::Simulator;
+use crate::engine::event::Subject;
+use crate::engine::packet::{NO_PACKET, PacketId, PacketKind};
+use crate::engine::topology::Topology;
+use crate::host::Nics;
+use crate::switch::{Policy, Switch};
 use crate::units::Time;
 
 /// A broken invariant, with the evidence.
@@ -52,7 +56,7 @@ pub enum Violation {
     },
 }
 
-impl<P: Policy> Simulator<P> {
+impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Checks byte accounting and conservation of packets.
     ///
     /// Complexity: O(packets in flight). Runs after every event in debug builds.
@@ -60,40 +64,46 @@ impl<P: Policy> Simulator<P> {
     /// # Errors
     /// The first invariant found broken.
     pub fn check_invariants(&self) -> Result<(), Violation> {
-        self.check_accounting()?;
-        self.check_queues()?;
+        for switch in self.switches.as_ref() {
+            self.check_accounting(switch)?;
+            self.check_queues(switch)?;
+        }
         self.check_conservation()
     }
 
-    fn check_accounting(&self) -> Result<(), Violation> {
-        let (queued, occupancy) = (self.buffer.recount(), self.buffer.occupancy());
-        let capacity = self.buffer.capacity();
+    fn check_accounting(&self, switch: &Switch<P>) -> Result<(), Violation> {
+        let buffer = switch.buffer();
+        let (queued, occupancy) = (buffer.recount(), buffer.occupancy());
+        let capacity = buffer.capacity();
         if queued == occupancy && occupancy <= capacity {
             return Ok(());
         }
         Err(Violation::Accounting {
-            at: self.now,
+            at: self.now(),
             queued,
             occupancy,
             capacity,
         })
     }
 
-    fn check_queues(&self) -> Result<(), Violation> {
-        let mut in_service = vec![0; self.queues.len()];
-        if self.uncounted == 0 {
-            for id in self.events.in_service() {
-                let packet = &self.packets[id];
+    fn check_queues(&self, switch: &Switch<P>) -> Result<(), Violation> {
+        let packets = &self.engine.packets;
+        let mut in_service = vec![0; switch.queues().len()];
+        if switch.uncounted() == 0 {
+            let of_this =
+                |subject: &Subject| !T::IS_FABRIC || subject.from_switch() == Some(switch.id());
+            for subject in self.engine.events.in_service().filter(of_this) {
+                let packet = &packets[subject.packet];
                 in_service[usize::from(packet.queue)] += u64::from(packet.wire_bytes);
             }
         }
-        for (number, queue) in self.queues.iter().enumerate() {
-            let skipped = self.uncounted.saturating_sub(1);
-            let held = in_service[number] + queue.bytes(&self.packets, skipped);
-            let counted = self.buffer.queue(number);
+        for (number, queue) in switch.queues().iter().enumerate() {
+            let skipped = switch.uncounted().saturating_sub(1);
+            let held = in_service[number] + queue.bytes(packets, skipped);
+            let counted = switch.buffer().queue(number);
             if counted != held {
                 return Err(Violation::Queue {
-                    at: self.now,
+                    at: self.now(),
                     queue: number,
                     counted,
                     held,
@@ -104,16 +114,18 @@ impl<P: Policy> Simulator<P> {
     }
 
     fn check_conservation(&self) -> Result<(), Violation> {
-        let in_flight = self.packets.live() as u64;
-        let counters = &self.counters;
-        if counters.created == counters.delivered + counters.drops + in_flight {
+        let in_flight = self.engine.packets.live() as u64;
+        let created = self.engine.created;
+        let delivered = self.hosts.counters().delivered;
+        let dropped = self.drops();
+        if created == delivered + dropped + in_flight {
             return Ok(());
         }
         Err(Violation::Conservation {
-            at: self.now,
-            created: counters.created,
-            delivered: counters.delivered,
-            dropped: counters.drops,
+            at: self.now(),
+            created,
+            delivered,
+            dropped,
             in_flight,
         })
     }
@@ -125,30 +137,43 @@ impl<P: Policy> Simulator<P> {
         let mut places: Vec<PacketId> = self.in_flight().collect();
         places.sort_unstable();
         let once = places.windows(2).all(|pair| pair[0] != pair[1]);
-        once && places.len() == self.packets.live()
+        once && places.len() == self.engine.packets.live()
     }
 
     /// Packets in host queues, on links and in switch queues.
     fn in_flight(&self) -> impl Iterator<Item = PacketId> {
-        let ready = self.hosts.iter().flat_map(|host| host.ready.iter());
-        let of_flows = ready.map(|&flow| self.flows[flow as usize].waiting);
-        let of_hosts = self.hosts.iter().map(|host| host.packets);
-        let of_ports = self.queues.iter().copied();
-        of_flows
-            .chain(of_hosts)
-            .chain(of_ports)
-            .flat_map(|queue| queue.iter(&self.packets))
-            .chain(self.events.packets())
+        let packets = &self.engine.packets;
+        let of_switches = self.switches.as_ref().iter().flat_map(Switch::queues);
+        self.hosts
+            .waiting_packets(&self.engine)
+            .chain(of_switches.flat_map(|queue| queue.iter(packets)))
+            .chain(self.on_links())
             .chain(self.behind_arriving())
+    }
+
+    /// Packets that a sender has begun to send and that have not arrived. One on its way up is known
+    /// to both the port that sends it and the switch that it will reach.
+    fn on_links(&self) -> impl Iterator<Item = PacketId> {
+        let events = &self.engine.events;
+        let goes_up = |subject: &Subject| match subject.from_switch() {
+            Some(at) if T::IS_FABRIC => self.goes_up(at, subject.packet),
+            _ => false,
+        };
+        let sent = events.in_service().filter(move |subject| !goes_up(subject));
+        events.arriving().chain(sent).map(|subject| subject.packet)
     }
 
     /// Packets that wait at FIFO hosts.
     fn behind_arriving(&self) -> impl Iterator<Item = PacketId> {
+        let packets = &self.engine.packets;
         let some = |id| (id != NO_PACKET).then_some(id);
-        let arriving = self.events.arriving().filter(|_| !self.fair_hosts);
-        arriving.flat_map(move |id| {
-            let next = move |&id: &PacketId| some(self.packets[id].next);
-            std::iter::successors(next(&id), next)
+        let from_host = |subject: &Subject| !T::IS_FABRIC || subject.from_switch().is_none();
+        let fifo = matches!(self.hosts.nics(), Nics::Fifo(_));
+        let arriving = self.engine.events.arriving();
+        let arriving = arriving.filter(move |subject| fifo && from_host(subject));
+        arriving.flat_map(move |subject| {
+            let next = move |&id: &PacketId| some(packets[id].next);
+            std::iter::successors(next(&subject.packet), next)
         })
     }
 
@@ -156,9 +181,9 @@ impl<P: Policy> Simulator<P> {
     pub fn sack_entries_are_balanced(&self) -> bool {
         let carrying = self
             .in_flight()
-            .map(|id| &self.packets[id])
+            .map(|id| &self.engine.packets[id])
             .filter(|packet| packet.kind == PacketKind::Ack && packet.has_sack())
             .count();
-        carrying == self.sacks.live()
+        carrying == self.hosts.sack_entries()
     }
 }

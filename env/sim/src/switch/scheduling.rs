@@ -1,9 +1,8 @@
 //! Which packet a port sends next.
 
-use super::Simulator;
-use crate::network::packet::PacketId;
-use crate::scenario::{Scenario, Scheduler};
-use crate::switch::Policy;
+use super::{Policy, Switch};
+use crate::engine::packet::{PacketId, PacketStore};
+use crate::scenario::Scheduler;
 
 /// What the schedulers of all ports share.
 #[derive(Clone, Debug)]
@@ -16,30 +15,29 @@ pub(super) struct Scheduling {
 }
 
 impl Scheduling {
-    pub(super) fn new(scenario: &Scenario) -> Scheduling {
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
+    pub(super) fn new(scheduler: Scheduler, quantum: u64, queues: usize) -> Scheduling {
         Scheduling {
-            scheduler: scenario.scheduler,
-            quantum: scenario.full_packet_bytes(),
+            scheduler,
+            quantum,
             deficits: vec![0; queues],
         }
     }
 }
 
-impl<P: Policy> Simulator<P> {
+impl<P: Policy> Switch<P> {
     /// Takes the packet that a port sends next.
     #[inline(always)]
-    pub(super) fn next_of_port(&mut self, port: usize) -> Option<PacketId> {
+    pub(super) fn next_of_port(&mut self, packets: &PacketStore, port: usize) -> Option<PacketId> {
         let packet = match self.queues_per_port {
-            1 => self.queues[port].pop_front(&self.packets),
-            _ => self.next_of_several(port),
+            1 => self.queues[port].pop_front(packets),
+            _ => self.next_of_several(packets, port),
         }?;
         self.ports[port].length -= 1;
         Some(packet)
     }
 
     #[inline(never)]
-    fn next_of_several(&mut self, port: usize) -> Option<PacketId> {
+    fn next_of_several(&mut self, packets: &PacketStore, port: usize) -> Option<PacketId> {
         if self.ports[port].length == 0 {
             return None;
         }
@@ -51,9 +49,9 @@ impl<P: Policy> Simulator<P> {
                 self.pass_turn(port, queue);
                 queue
             }
-            Scheduler::Drr => self.next_by_deficit(port),
+            Scheduler::Drr => self.next_by_deficit(packets, port),
         };
-        self.queues[queue].pop_front(&self.packets)
+        self.queues[queue].pop_front(packets)
     }
 
     /// The first queue that is not empty, from the one of priority `from` on and round; there must
@@ -72,7 +70,7 @@ impl<P: Policy> Simulator<P> {
 
     /// A queue whose turn begins gets the quantum, and keeps its turn while what it has suffices.
     /// The port must have a packet.
-    fn next_by_deficit(&mut self, port: usize) -> usize {
+    fn next_by_deficit(&mut self, packets: &PacketStore, port: usize) -> usize {
         let first = port * self.queues_per_port;
         loop {
             let turn = usize::from(self.ports[port].turn);
@@ -82,7 +80,7 @@ impl<P: Policy> Simulator<P> {
                 self.begin_turn(port, queue);
                 continue;
             };
-            let bytes = u64::from(self.packets[head].wire_bytes);
+            let bytes = u64::from(packets[head].wire_bytes);
             match self.scheduling.deficits[queue].checked_sub(bytes) {
                 Some(left) => {
                     self.scheduling.deficits[queue] = left;

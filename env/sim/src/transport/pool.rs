@@ -1,26 +1,26 @@
 //! States that few flows have at a time, passed on from one flow to the next.
 
 /// What can be given to another flow.
-pub(crate) trait Recycle: Default {
+pub(crate) trait Reset: Default {
     /// Makes it as good as new; its memory is kept.
-    fn recycle(&mut self);
+    fn reset(&mut self);
 }
 
 /// States that flows have given back. Together with those in use there are as many as were ever in
 /// use at a time, so that a run in a steady state allocates none.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Recycler<T> {
+pub(crate) struct Pool<T> {
     spare: Vec<Box<T>>,
 }
 
-impl<T: Recycle> Recycler<T> {
+impl<T: Reset> Pool<T> {
     /// A state as good as new.
     pub(crate) fn take(&mut self) -> Box<T> {
         self.spare.pop().unwrap_or_default()
     }
 
     pub(crate) fn give_back(&mut self, mut state: Box<T>) {
-        state.recycle();
+        state.reset();
         self.spare.push(state);
     }
 
@@ -34,20 +34,20 @@ impl<T: Recycle> Recycler<T> {
 mod tests {
     use super::*;
 
-    impl Recycle for Vec<u8> {
-        fn recycle(&mut self) {
+    impl Reset for Vec<u8> {
+        fn reset(&mut self) {
             self.clear();
         }
     }
 
     #[test]
     fn memory_goes_to_the_next_one() {
-        let mut recycler = Recycler::<Vec<u8>>::default();
-        let mut state = recycler.take();
+        let mut pool = Pool::<Vec<u8>>::default();
+        let mut state = pool.take();
         state.extend([1; 100]);
-        recycler.give_back(state);
-        let next = recycler.take();
+        pool.give_back(state);
+        let next = pool.take();
         assert!(next.is_empty() && next.capacity() >= 100);
-        assert!(recycler.take().capacity() == 0);
+        assert!(pool.take().capacity() == 0);
     }
 }

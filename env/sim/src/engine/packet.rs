@@ -1,5 +1,4 @@
-//! Packets, where they are kept and how they queue, and the SACK blocks that acknowledgements refer
-//! to.
+//! Packets, where they are kept and how they queue.
 
 use std::ops::{Index, IndexMut};
 
@@ -18,6 +17,27 @@ pub(crate) enum PacketKind {
     SynAck,
     /// The third packet of the handshake.
     HandshakeAck,
+}
+
+/// Which end of its flow a packet comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PacketDirection {
+    /// The sender of data.
+    Forward,
+    /// The receiver of data.
+    Reverse,
+}
+
+impl PacketKind {
+    #[inline]
+    pub(crate) fn direction(self) -> PacketDirection {
+        match self {
+            PacketKind::Data | PacketKind::Syn | PacketKind::HandshakeAck => {
+                PacketDirection::Forward
+            }
+            PacketKind::Ack | PacketKind::SynAck => PacketDirection::Reverse,
+        }
+    }
 }
 
 /// How long a packet occupies a line, where that is one of the two durations that nearly all have.
@@ -52,13 +72,13 @@ pub(crate) struct Packet {
     pub(crate) flow: u32,
     /// Data: index of the segment. Acknowledgement: the next segment expected.
     pub(crate) sequence: u32,
-    /// SACK blocks of an acknowledgement, in the [`SackStore`].
+    /// SACK blocks of an acknowledgement.
     pub(crate) sack: SackHandle,
     /// The packet behind it in its [`PacketQueue`].
     pub(crate) next: PacketId,
     /// Bytes that count in the switch buffer.
     pub(crate) wire_bytes: u16,
-    /// Its queue at the switch, which leads to its destination.
+    /// Its queue at the switch that it is on its way to, or at.
     pub(crate) queue: u16,
     /// What it is for.
     pub(crate) kind: PacketKind,
@@ -67,61 +87,86 @@ pub(crate) struct Packet {
     /// Sent before (an echo of its stamp is no valid RTT sample: Karn's rule, RFC 6298 §3).
     pub(crate) retransmission: bool,
     /// What the switch, or the receiver in an acknowledgement, says of congestion.
-    pub(crate) marks: Marks,
+    pub(crate) flags: Flags,
 }
 
 /// Explicit congestion notification, two marks, and the sender's tag of its first window, in a byte.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(crate) struct Marks(u8);
+pub(crate) struct Flags(u8);
 
-impl Marks {
+impl Flags {
     const MARKED: u8 = 1;
     const CONGESTED: u8 = 2;
     const UNSCHEDULED: u8 = 4;
 
     /// An acknowledgement that echoes a mark, or not.
     #[inline]
-    pub(crate) fn echo(marked: bool) -> Marks {
-        Marks(u8::from(marked) * Marks::MARKED)
+    pub(crate) fn echo(marked: bool) -> Flags {
+        Flags(u8::from(marked) * Flags::MARKED)
     }
 
     /// Data, sent before or after the first acknowledgement of data arrived.
     #[inline]
-    pub(crate) fn tag(unscheduled: bool) -> Marks {
-        Marks(u8::from(unscheduled) * Marks::UNSCHEDULED)
+    pub(crate) fn tag(unscheduled: bool) -> Flags {
+        Flags(u8::from(unscheduled) * Flags::UNSCHEDULED)
     }
 
     /// Sent before the flow's first acknowledgement of data arrived.
     #[inline]
     pub(crate) fn unscheduled(self) -> bool {
-        self.0 & Marks::UNSCHEDULED != 0
+        self.0 & Flags::UNSCHEDULED != 0
     }
 
     /// The switch marks data.
     pub(crate) fn mark(&mut self) {
-        self.0 |= Marks::MARKED;
+        self.0 |= Flags::MARKED;
     }
 
     /// The switch marks a packet without data.
     pub(crate) fn congest(&mut self) {
-        self.0 |= Marks::CONGESTED;
+        self.0 |= Flags::CONGESTED;
     }
 
     /// Data: marked by the switch, Congestion Experienced. Acknowledgement: echoes such a mark
     /// (RFC 3168 §5, §6.1).
     #[inline]
     pub(crate) fn marked(self) -> bool {
-        self.0 & Marks::MARKED != 0
+        self.0 & Flags::MARKED != 0
     }
 
     /// A packet without data that the switch has marked, which only ns-3 allows.
     #[inline]
     pub(crate) fn congested(self) -> bool {
-        self.0 & Marks::CONGESTED != 0
+        self.0 & Flags::CONGESTED != 0
     }
 }
 
 impl Packet {
+    /// A packet of `flow` made now, of a common or an odd size; it is no retransmission, carries no
+    /// SACK blocks and has segment number 0.
+    #[inline(always)]
+    pub(crate) fn new(
+        kind: PacketKind,
+        flow: u32,
+        queue: u16,
+        (wire_bytes, class): (u16, SizeClass),
+        stamp: Time,
+    ) -> Packet {
+        Packet {
+            stamp,
+            flow,
+            sequence: 0,
+            sack: SackHandle::NONE,
+            next: NO_PACKET,
+            wire_bytes,
+            queue,
+            kind,
+            class,
+            retransmission: false,
+            flags: Flags::default(),
+        }
+    }
+
     /// Whether it carries SACK blocks.
     pub(crate) fn has_sack(&self) -> bool {
         self.sack != SackHandle::NONE
@@ -129,7 +174,7 @@ impl Packet {
 }
 
 /// Where a packet lies in the [`PacketStore`].
-pub(crate) type PacketId = u32;
+pub type PacketId = u32;
 
 /// No packet.
 pub(crate) const NO_PACKET: PacketId = PacketId::MAX;
@@ -144,8 +189,6 @@ pub(crate) struct PacketStore {
     /// Vacant places, linked.
     vacant: PacketId,
     live: usize,
-    /// When it joined its queue at the switch, where that is of interest.
-    joined: Vec<Time>,
     /// The packet before it in its queue, where queues are linked both ways.
     previous: Vec<PacketId>,
     both_ways: bool,
@@ -157,7 +200,6 @@ impl Default for PacketStore {
             slots: Vec::new(),
             vacant: NO_PACKET,
             live: 0,
-            joined: Vec::new(),
             previous: Vec::new(),
             both_ways: false,
         }
@@ -189,20 +231,6 @@ impl PacketStore {
         self.live -= 1;
         self.slots[id as usize].next = self.vacant;
         self.vacant = id;
-    }
-
-    #[inline]
-    pub(crate) fn set_joined(&mut self, id: PacketId, now: Time) {
-        if self.joined.len() < self.slots.len() {
-            self.joined.resize(self.slots.capacity(), Time::ZERO);
-        }
-        self.joined[id as usize] = now;
-    }
-
-    /// When it joined its queue at the switch; `None` if that was not noted.
-    #[inline]
-    pub(crate) fn joined(&self, id: PacketId) -> Option<Time> {
-        self.joined.get(id as usize).copied()
     }
 
     /// From now on packets can be taken from the tails of queues that were filled with
@@ -341,61 +369,12 @@ impl PacketQueue {
     }
 }
 
-/// Segments `[start, end)`.
-pub(crate) type SackBlock = (u32, u32);
-
-/// Blocks an acknowledgement can carry: three fit beside the timestamp option (RFC 2018 §3).
-pub(crate) const MAX_SACK_BLOCKS: usize = 3;
-
-/// Up to three blocks, the most recent first; empty ones are `(0, 0)`.
-pub(crate) type SackBlocks = [SackBlock; MAX_SACK_BLOCKS];
-
-/// Refers to an entry of the [`SackStore`], or to none.
+/// Names the SACK blocks of an acknowledgement, or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct SackHandle(u32);
+pub(crate) struct SackHandle(pub(crate) u32);
 
 impl SackHandle {
     pub(crate) const NONE: SackHandle = SackHandle(u32::MAX);
-}
-
-/// SACK blocks of the acknowledgements in flight.
-///
-/// Few acknowledgements carry blocks, so packets hold a handle instead. Whoever consumes or drops
-/// a packet releases its handle.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct SackStore {
-    blocks: Vec<SackBlocks>,
-    free: Vec<u32>,
-}
-
-impl SackStore {
-    pub(crate) fn insert(&mut self, blocks: SackBlocks) -> SackHandle {
-        match self.free.pop() {
-            Some(index) => {
-                self.blocks[index as usize] = blocks;
-                SackHandle(index)
-            }
-            None => {
-                self.blocks.push(blocks);
-                SackHandle((self.blocks.len() - 1) as u32)
-            }
-        }
-    }
-
-    /// The blocks behind a handle, which is released.
-    #[inline]
-    pub(crate) fn take(&mut self, handle: SackHandle) -> Option<SackBlocks> {
-        if handle == SackHandle::NONE {
-            return None;
-        }
-        self.free.push(handle.0);
-        Some(self.blocks[handle.0 as usize])
-    }
-
-    /// Entries in use.
-    pub(crate) fn live(&self) -> usize {
-        self.blocks.len() - self.free.len()
-    }
 }
 
 #[cfg(test)]
@@ -410,17 +389,8 @@ mod tests {
     #[test]
     fn queues_share_a_store_that_uses_places_again() {
         let packet = |sequence| Packet {
-            stamp: Time::ZERO,
-            flow: 0,
             sequence,
-            sack: SackHandle::NONE,
-            next: NO_PACKET,
-            wire_bytes: 64,
-            queue: 0,
-            kind: PacketKind::Ack,
-            class: SizeClass::Ack,
-            retransmission: false,
-            marks: Marks::default(),
+            ..Packet::new(PacketKind::Ack, 0, 0, (64, SizeClass::Ack), Time::ZERO)
         };
         let mut packets = PacketStore::default();
         let mut queues = [PacketQueue::default(); 2];
@@ -442,16 +412,5 @@ mod tests {
         }
         packets.insert(packet(10));
         assert_eq!((packets.live(), packets.slots.len()), (1, 10));
-    }
-
-    #[test]
-    fn released_entries_are_used_again() {
-        let mut store = SackStore::default();
-        let first = store.insert([(1, 2), (0, 0), (0, 0)]);
-        assert_eq!(store.take(first), Some([(1, 2), (0, 0), (0, 0)]));
-        assert_eq!(store.live(), 0);
-        store.insert([(3, 4), (0, 0), (0, 0)]);
-        assert_eq!(store.blocks.len(), 1);
-        assert_eq!(store.take(SackHandle::NONE), None);
     }
 }

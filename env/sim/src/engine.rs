@@ -1,0 +1,88 @@
+//! The discrete-event engine that hosts and switches share: a clock, pending events, packets on
+//! their way, and the links that they cross.
+
+pub(crate) mod clock;
+pub(crate) mod event;
+mod fifo;
+pub(crate) mod link;
+pub(crate) mod packet;
+pub(crate) mod topology;
+
+use clock::EventTime;
+use event::{EventQueue, Subject, TieRank, TieRanks, Timer};
+use link::Links;
+use packet::{Packet, PacketId, PacketStore};
+
+use crate::units::Time;
+
+/// What hosts and switches share.
+#[derive(Clone, Debug)]
+pub(crate) struct Engine {
+    /// The present.
+    pub(crate) now: EventTime,
+    /// Ranks what happens now at a host among simultaneous events.
+    pub(crate) rank: TieRank,
+    pub(crate) ranks: TieRanks,
+    pub(crate) events: EventQueue,
+    pub(crate) packets: PacketStore,
+    pub(crate) links: Links,
+    /// Packets that hosts have made.
+    pub(crate) created: u64,
+}
+
+impl Engine {
+    /// The present on the clock of the hosts.
+    #[inline]
+    pub(crate) fn host_now(&self) -> Time {
+        self.now.at_host()
+    }
+
+    /// Adds a packet that a host has made.
+    #[inline]
+    pub(crate) fn create(&mut self, packet: Packet) -> PacketId {
+        self.created += 1;
+        self.packets.insert(packet)
+    }
+
+    /// Schedules a timer. Complexity: O(log n) in the number of pending timers.
+    pub(crate) fn set_timer(&mut self, delay: Time, timer: Timer) {
+        self.events.set_timer(self.now, delay, timer);
+    }
+
+    /// An idle sender begins to send the packet now: it reaches the switch that the link leads to.
+    #[inline(always)]
+    pub(crate) fn arrive(&mut self, subject: Subject) {
+        let packet = &self.packets[subject.packet];
+        let (class, transmission) = (packet.class, self.links.transmission(packet));
+        self.events.arrive(self.now, transmission, class, subject);
+    }
+
+    /// As [`arrive`](Engine::arrive), and its host will be free.
+    #[inline(always)]
+    pub(crate) fn arrive_and_free_host(&mut self, subject: Subject) {
+        let packet = &self.packets[subject.packet];
+        let (class, transmission) = (packet.class, self.links.transmission(packet));
+        self.events.arrive(self.now, transmission, class, subject);
+        self.events
+            .free_host(self.now, transmission, class, subject);
+    }
+
+    /// A FIFO host's packet has reached the switch; the next one, which followed it without a gap,
+    /// does so one transmission time later.
+    #[inline(always)]
+    pub(crate) fn arrive_next(&mut self, subject: Subject) {
+        let packet = &self.packets[subject.packet];
+        let (class, transmission) = (packet.class, self.links.transmission(packet));
+        self.events
+            .arrive_next(self.now, transmission, class, subject);
+    }
+
+    /// A switch port begins to send the packet now, and will be free.
+    #[inline(always)]
+    pub(crate) fn free_port(&mut self, subject: Subject) {
+        let packet = &self.packets[subject.packet];
+        let (class, transmission) = (packet.class, self.links.transmission(packet));
+        self.events
+            .free_port(self.now, transmission, class, subject);
+    }
+}

@@ -1,0 +1,792 @@
+//! Hosts: flows start, segments go out, packets come in.
+
+mod flow;
+mod nic;
+
+use crate::engine::Engine;
+use crate::engine::event::Timer;
+use crate::engine::packet::{Flags, Packet, PacketDirection, PacketId, PacketKind, SizeClass};
+use crate::engine::topology::{SwitchId, Topology};
+use crate::scenario::Scenario;
+use crate::traffic::{FlowSpec, Trace, TraceError};
+use crate::transport::{
+    Ack, Answer, LossRecovery, Pool, Reassembly, SackBlocks, SackStore, Segment, Settings,
+};
+use crate::units::Time;
+
+use flow::{Flow, Roster, Stage, flows_in_start_order};
+pub(crate) use nic::Nics;
+
+/// RFC 9293 leaves the bound on SYN back-off to the implementation; 2^10 exceeds any run.
+const MAX_SYN_BACKOFF: u8 = 10;
+
+/// A flow, for observers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlowRef {
+    /// Its number in the order of starts, from 0.
+    pub number: u32,
+    /// Receiving host.
+    pub dst: u16,
+}
+
+/// A data packet that a switch has lost, for observers.
+#[derive(Clone, Copy, Debug)]
+pub struct LostSegment {
+    /// Its flow.
+    pub flow: FlowRef,
+    /// It had been sent before.
+    pub retransmission: bool,
+    /// At most two segments of the flow follow it.
+    pub is_near_end: bool,
+    /// The sender is repairing other losses.
+    pub recovering: bool,
+}
+
+/// Watches hosts. Every hook does nothing by default; instants are those of the hosts' clock.
+pub trait HostObserver {
+    /// A flow starts.
+    #[inline(always)]
+    fn flow_started(&mut self, _flow: FlowRef, _now: Time) {}
+
+    /// The last byte of a flow is delivered.
+    #[inline(always)]
+    fn flow_finished(&mut self, _flow: FlowRef, _now: Time) {}
+
+    /// Segments of a flow, `bytes` of payload with the last one counted as a full one, are delivered
+    /// in order.
+    #[inline(always)]
+    fn delivered(&mut self, _flow: FlowRef, _bytes: u64) {}
+
+    /// A switch has lost a data packet. The sender does not know yet.
+    #[inline(always)]
+    fn segment_lost(&mut self, _segment: LostSegment) {}
+
+    /// The retransmission timer of a flow has expired.
+    #[inline(always)]
+    fn timed_out(&mut self, _flow: FlowRef) {}
+}
+
+impl HostObserver for () {}
+
+/// One active flow, as only the simulator can see it.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowView {
+    /// Its place in the trace.
+    pub index: u32,
+    /// Its number in the order of starts, as in [`FlowRef`].
+    pub number: u32,
+    /// Sending host.
+    pub src: u16,
+    /// Receiving host.
+    pub dst: u16,
+    /// Payload bytes not yet acknowledged.
+    pub remaining_bytes: u64,
+    /// Congestion window, bytes.
+    pub cwnd: u32,
+    /// Packets on their way, data and acknowledgements.
+    pub in_network: u32,
+    /// Segments known to be lost that wait to be sent again.
+    pub lost_segments: u32,
+    /// Losses are being repaired.
+    pub recovering: bool,
+    /// The window still doubles.
+    pub slow_start: bool,
+    /// Until the retransmission timer expires, if nothing is acknowledged before.
+    pub timeout_in: Time,
+    /// Only the timer helps, after this long: nothing of the flow is on its way.
+    pub stalled_for: Option<Time>,
+}
+
+/// Wire bytes of packets.
+#[derive(Clone, Copy, Debug)]
+struct WireBytes {
+    /// On top of the payload of data.
+    header: u32,
+    ack: u16,
+    /// On top of an acknowledgement, for every SACK block.
+    sack_block: u16,
+    syn: u16,
+}
+
+/// States of senders and receivers that no flow needs at the moment.
+#[derive(Clone, Default, Debug)]
+struct Pools {
+    senders: Pool<LossRecovery>,
+    receivers: Pool<Reassembly>,
+}
+
+/// Counts over a run.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct HostCounters {
+    pub(crate) delivered: u64,
+    pub(crate) timeouts: u64,
+}
+
+/// All hosts: their flows, the two ends of each, and their network interfaces.
+#[derive(Clone, Debug)]
+pub(crate) struct Hosts<T> {
+    topology: T,
+    settings: Settings,
+    wire_bytes: WireBytes,
+    handshake: bool,
+    syn_timeout: Time,
+    queues_per_port: u16,
+    roster: Roster,
+    flows: Vec<Flow>,
+    next_start: usize,
+    /// Flows that have started and are not complete, in no particular order.
+    active: Vec<u32>,
+    completed: usize,
+    last_finish: Time,
+    nics: Nics,
+    pools: Pools,
+    sacks: SackStore,
+    counters: HostCounters,
+}
+
+impl<T: Topology> Hosts<T> {
+    /// The hosts of a scenario at time zero, with the flows of `trace` to start.
+    pub(crate) fn new(
+        scenario: &Scenario,
+        settings: Settings,
+        trace: &Trace,
+        topology: T,
+    ) -> Result<Hosts<T>, TraceError> {
+        let (flows, roster) = flows_in_start_order(trace, &settings)?;
+        let timestamp = scenario.timestamp_bytes();
+        Ok(Hosts {
+            settings,
+            wire_bytes: WireBytes {
+                header: scenario.header_bytes + timestamp,
+                ack: (scenario.ack_bytes + timestamp) as u16,
+                sack_block: scenario.sack_block_bytes as u16,
+                syn: (scenario.syn_bytes + timestamp) as u16,
+            },
+            handshake: scenario.handshake,
+            syn_timeout: scenario.syn_timeout(),
+            queues_per_port: scenario.queues_per_port as u16,
+            roster,
+            flows,
+            next_start: 0,
+            active: Vec::new(),
+            completed: 0,
+            last_finish: Time::ZERO,
+            nics: Nics::new(scenario.host_queue, topology.hosts()),
+            pools: Pools::default(),
+            sacks: SackStore::default(),
+            counters: HostCounters::default(),
+            topology,
+        })
+    }
+
+    /// Tells the engine which flow starts next.
+    pub(crate) fn schedule_next_start(&self, engine: &mut Engine) {
+        engine.events.set_start(self.roster.start(self.next_start));
+    }
+
+    /// Whether all flows are complete.
+    #[inline(always)]
+    pub(crate) fn finished(&self) -> bool {
+        self.completed == self.flows.len()
+    }
+
+    /// The queue at the first switch on the way from one host to another.
+    #[inline(always)]
+    fn first_queue(&self, flow: u32, direction: PacketDirection) -> u16 {
+        let state = &self.flows[flow as usize];
+        let (from, to) = match direction {
+            PacketDirection::Forward => (state.src, state.dst),
+            PacketDirection::Reverse => (state.dst, state.src),
+        };
+        let path = T::path(flow, direction);
+        let port = self
+            .topology
+            .port_to(self.topology.switch_of(from), to, path);
+        self.queue_of(port, state.priority)
+    }
+
+    /// The queue of a packet at a switch that it reaches later.
+    pub(crate) fn queue_at(&self, switch: SwitchId, packet: &Packet) -> u16 {
+        let flow = &self.flows[packet.flow as usize];
+        let direction = packet.kind.direction();
+        let host = match direction {
+            PacketDirection::Forward => flow.dst,
+            PacketDirection::Reverse => flow.src,
+        };
+        let path = T::path(packet.flow, direction);
+        self.queue_of(self.topology.port_to(switch, host, path), flow.priority)
+    }
+
+    #[inline(always)]
+    fn queue_of(&self, port: usize, priority: u8) -> u16 {
+        if self.queues_per_port == 1 {
+            return port as u16;
+        }
+        let last = self.queues_per_port - 1;
+        port as u16 * (last + 1) + u16::from(priority).min(last)
+    }
+
+    #[inline(always)]
+    fn flow_ref(&self, number: u32) -> FlowRef {
+        FlowRef {
+            number,
+            dst: self.flows[number as usize].dst,
+        }
+    }
+}
+
+/// Flows: start, handshake, timers, completion.
+impl<T: Topology> Hosts<T> {
+    pub(crate) fn start_next_flow<O: HostObserver>(
+        &mut self,
+        engine: &mut Engine,
+        observer: &mut O,
+    ) {
+        let flow = self.next_start as u32;
+        self.next_start += 1;
+        self.schedule_next_start(engine);
+        self.flows[flow as usize].stage = Stage::active(self.active.len() as u32);
+        self.active.push(flow);
+        observer.flow_started(self.flow_ref(flow), engine.host_now());
+        if self.handshake {
+            self.send_syn(flow, 0, engine);
+        } else {
+            self.establish(flow, engine);
+        }
+    }
+
+    fn send_syn(&mut self, flow: u32, sent_before: u8, engine: &mut Engine) {
+        let now = engine.host_now();
+        self.send_handshake(flow, PacketKind::Syn, now, sent_before > 0, engine);
+        let timeout = Time(self.syn_timeout.0 << sent_before.min(MAX_SYN_BACKOFF));
+        engine.set_timer(timeout, Timer::Syn(flow, sent_before));
+    }
+
+    pub(crate) fn on_syn_timer(&mut self, flow: u32, sent_before: u8, engine: &mut Engine) {
+        if !self.flows[flow as usize].established {
+            self.counters.timeouts += 1;
+            self.send_syn(flow, sent_before.saturating_add(1), engine);
+        }
+    }
+
+    /// A SYN is answered until something else has come from the sender (RFC 9293 §3.5).
+    fn receive_syn(&mut self, syn: &Packet, engine: &mut Engine) {
+        let receiver = &mut self.flows[syn.flow as usize].receiver;
+        if receiver.has_accepted() {
+            return;
+        }
+        receiver.echo(syn.stamp, true);
+        let sent_before = receiver.count_syn_ack();
+        let (flow, again) = (syn.flow, syn.retransmission);
+        self.send_handshake(flow, PacketKind::SynAck, syn.stamp, again, engine);
+        if sent_before == 0 {
+            self.arm_syn_ack_timer(flow, 0, engine);
+        }
+    }
+
+    fn arm_syn_ack_timer(&mut self, flow: u32, sent_before: u8, engine: &mut Engine) {
+        let timeout = Time(self.syn_timeout.0 << sent_before.min(MAX_SYN_BACKOFF));
+        engine.set_timer(timeout, Timer::SynAck(flow));
+    }
+
+    pub(crate) fn on_syn_ack_timer(&mut self, flow: u32, engine: &mut Engine) {
+        let receiver = &mut self.flows[flow as usize].receiver;
+        if receiver.has_accepted() {
+            return;
+        }
+        let stamp = receiver.echo(Time::ZERO, false);
+        let sent_before = receiver.count_syn_ack();
+        self.counters.timeouts += 1;
+        self.send_handshake(flow, PacketKind::SynAck, stamp, true, engine);
+        self.arm_syn_ack_timer(flow, sent_before, engine);
+    }
+
+    fn establish(&mut self, flow: u32, engine: &mut Engine) {
+        self.flows[flow as usize].established = true;
+        self.roster.establish(flow as usize, engine.host_now());
+        if self.settings.is_ns3() {
+            // ns-3's socket sends one unit of its time after it was told to.
+            engine.set_timer(Time::from_ns(1), Timer::Begin(flow));
+        } else {
+            self.pump(flow, engine);
+        }
+    }
+
+    pub(crate) fn on_retransmission_timer<O: HostObserver>(
+        &mut self,
+        flow: u32,
+        engine: &mut Engine,
+        observer: &mut O,
+    ) {
+        let now = engine.host_now();
+        let state = &mut self.flows[flow as usize];
+        if state.timer_at != now {
+            return;
+        }
+        state.timer_at = Time::MAX;
+        if state.sender.deadline() <= now {
+            let pool = &mut self.pools.senders;
+            state.sender.on_timeout(now, &self.settings, pool);
+            self.counters.timeouts += 1;
+            observer.timed_out(self.flow_ref(flow));
+            self.pump(flow, engine);
+        }
+        self.arm_timer(flow, engine);
+    }
+
+    /// Keeps a timer event pending per flow that waits for an acknowledgement, at its deadline or
+    /// before: a later deadline is read when the event falls due. An earlier one, as after a
+    /// timeout that was backed off, needs another event, and the one it overtakes is void.
+    #[inline]
+    fn arm_timer(&mut self, flow: u32, engine: &mut Engine) {
+        let now = engine.host_now();
+        let state = &mut self.flows[flow as usize];
+        let deadline = state.sender.deadline();
+        if deadline < state.timer_at {
+            state.timer_at = deadline.max(now);
+            engine.set_timer(deadline.saturating_since(now), Timer::Retransmission(flow));
+        }
+    }
+
+    fn complete<O: HostObserver>(&mut self, flow: u32, now: Time, observer: &mut O) {
+        let state = &mut self.flows[flow as usize];
+        let at = state.stage.position();
+        state.stage = Stage::finished(now);
+        self.active.swap_remove(at);
+        if let Some(&moved) = self.active.get(at) {
+            self.flows[moved as usize].stage = Stage::active(at as u32);
+        }
+        self.completed += 1;
+        self.last_finish = now;
+        observer.flow_finished(self.flow_ref(flow), now);
+    }
+
+    /// A switch has lost the packet, which is no longer anywhere.
+    #[inline(never)]
+    pub(crate) fn lose<O: HostObserver>(&mut self, packet: &Packet, observer: &mut O) {
+        self.sacks.take(packet.sack);
+        let flow = &mut self.flows[packet.flow as usize];
+        flow.in_network -= 1;
+        if packet.kind == PacketKind::Data {
+            let (segments, recovering) = (flow.segments, flow.sender.is_recovering());
+            observer.segment_lost(LostSegment {
+                flow: self.flow_ref(packet.flow),
+                retransmission: packet.retransmission,
+                is_near_end: packet.sequence + 3 >= segments,
+                recovering,
+            });
+        }
+    }
+}
+
+/// The receive side.
+impl<T: Topology> Hosts<T> {
+    /// The last bit of a packet has arrived at its destination.
+    #[inline(always)]
+    pub(crate) fn receive<O: HostObserver>(
+        &mut self,
+        id: PacketId,
+        engine: &mut Engine,
+        observer: &mut O,
+    ) {
+        let packet = engine.packets[id];
+        engine.packets.remove(id);
+        self.counters.delivered += 1;
+        self.flows[packet.flow as usize].in_network -= 1;
+        match packet.kind {
+            PacketKind::Data => self.receive_data(packet, engine, observer),
+            PacketKind::Ack => self.receive_ack(packet, engine),
+            _ => self.receive_handshake(packet, engine),
+        }
+    }
+
+    #[cold]
+    fn receive_handshake(&mut self, packet: Packet, engine: &mut Engine) {
+        let now = engine.host_now();
+        match packet.kind {
+            PacketKind::Syn => self.receive_syn(&packet, engine),
+            PacketKind::SynAck => {
+                let ack = arrived(&packet, None, now);
+                let state = &mut self.flows[packet.flow as usize];
+                let established = state.established;
+                state.sender.on_handshake(&ack, established, &self.settings);
+                if !established {
+                    let kind = PacketKind::HandshakeAck;
+                    self.send_handshake(packet.flow, kind, now, false, engine);
+                    self.establish(packet.flow, engine);
+                }
+            }
+            PacketKind::HandshakeAck => {
+                let receiver = &mut self.flows[packet.flow as usize].receiver;
+                receiver.accepted = true;
+                if packet.flags.congested() {
+                    // It has the sequence number of the first byte.
+                    receiver.takes_mark(0, &self.settings, &mut self.pools.receivers);
+                }
+            }
+            PacketKind::Data | PacketKind::Ack => {}
+        }
+    }
+
+    #[inline(always)]
+    fn receive_data<O: HostObserver>(
+        &mut self,
+        packet: Packet,
+        engine: &mut Engine,
+        observer: &mut O,
+    ) {
+        let delays = self.settings.delayed_ack > 1;
+        if delays {
+            self.settle_change_of_mark(&packet, engine);
+        }
+        let state = &mut self.flows[packet.flow as usize];
+        let in_order = state.receiver.next_expected() == packet.sequence;
+        let pool = &mut self.pools.receivers;
+        let receiver = &mut state.receiver;
+        let delivered = receiver.receive(packet.sequence, &self.settings, pool);
+        let stamp = if self.settings.is_ns3() {
+            receiver.echo(packet.stamp, in_order)
+        } else {
+            packet.stamp
+        };
+        let marked =
+            packet.flags.marked() && receiver.takes_mark(packet.sequence, &self.settings, pool);
+        if delivered > 0 {
+            self.take_delivery(packet.flow, delivered, engine.host_now(), observer);
+        }
+        let answer = Answer {
+            stamp,
+            retransmission: packet.retransmission,
+            marked,
+        };
+        if delays {
+            self.answer_or_postpone(packet.flow, answer, delivered, engine);
+        } else if self.settings.is_ns3() {
+            self.acknowledge_as_ns3(&packet, answer, delivered, engine);
+        } else {
+            self.acknowledge(packet.flow, answer, engine);
+        }
+    }
+
+    /// In ns-3 the last segment carries the FIN. When it is delivered in order, data and FIN have
+    /// an acknowledgement each; when another segment completes the flow, one stands for both. That
+    /// of the FIN echoes no mark.
+    fn acknowledge_as_ns3(
+        &mut self,
+        packet: &Packet,
+        answer: Answer,
+        delivered: u32,
+        engine: &mut Engine,
+    ) {
+        let state = &self.flows[packet.flow as usize];
+        let completes = delivered > 0 && state.receiver.next_expected() == state.segments;
+        let of_the_end = Answer {
+            marked: false,
+            ..answer
+        };
+        if !completes || packet.sequence + 1 == state.segments {
+            self.acknowledge(packet.flow, answer, engine);
+        }
+        if completes {
+            self.acknowledge(packet.flow, of_the_end, engine);
+        }
+    }
+
+    #[inline]
+    fn take_delivery<O: HostObserver>(
+        &mut self,
+        flow: u32,
+        segments: u32,
+        now: Time,
+        observer: &mut O,
+    ) {
+        let state = &self.flows[flow as usize];
+        let all = state.receiver.next_expected() == state.segments;
+        let done = all && state.stage.finish().is_none();
+        let bytes = u64::from(segments) * u64::from(self.settings.mss);
+        observer.delivered(self.flow_ref(flow), bytes);
+        if done {
+            self.complete(flow, now, observer);
+        }
+    }
+
+    /// Acknowledges all that has arrived in order.
+    #[inline]
+    fn acknowledge(&mut self, flow: u32, answer: Answer, engine: &mut Engine) {
+        let state = &mut self.flows[flow as usize];
+        let blocks = if self.settings.sack {
+            state.receiver.sack_blocks(&self.settings)
+        } else {
+            None
+        };
+        state.in_network += 1;
+        let (sequence, dst) = (state.receiver.next_expected(), state.dst);
+        let mut wire_bytes = self.wire_bytes.ack;
+        if let Some(blocks) = &blocks {
+            let filled = blocks.iter().filter(|block| block.0 < block.1).count();
+            wire_bytes += self.wire_bytes.sack_block * filled as u16;
+        }
+        let queue = self.first_queue(flow, PacketDirection::Reverse);
+        let size = (wire_bytes, engine.links.size_class(wire_bytes));
+        let mut packet = Packet::new(PacketKind::Ack, flow, queue, size, answer.stamp);
+        packet.sequence = sequence;
+        packet.retransmission = answer.retransmission;
+        packet.flags = Flags::echo(answer.marked);
+        if let Some(blocks) = blocks {
+            packet.sack = self.sacks.insert(blocks);
+        }
+        let id = engine.create(packet);
+        self.nics.take_control(dst, id, engine);
+    }
+
+    #[inline(always)]
+    fn receive_ack(&mut self, packet: Packet, engine: &mut Engine) {
+        let blocks = self.sacks.take(packet.sack);
+        let ack = arrived(&packet, blocks.as_ref(), engine.host_now());
+        let state = &mut self.flows[packet.flow as usize];
+        let pool = &mut self.pools.senders;
+        state.sender.on_ack(&ack, &self.settings, pool);
+        self.pump(packet.flow, engine);
+        self.arm_timer(packet.flow, engine);
+    }
+}
+
+/// Delayed acknowledgements (RFC 5681 §4.2): a segment in order may wait for the next one; one out
+/// of order, or one that fills a gap, is answered at once.
+impl<T: Topology> Hosts<T> {
+    /// What waits is acknowledged before a segment that is marked when they are not, or the other
+    /// way round, so that the sender can tell them apart (RFC 8257 §3.2).
+    fn settle_change_of_mark(&mut self, packet: &Packet, engine: &mut Engine) {
+        let pool = &mut self.pools.receivers;
+        let receiver = &mut self.flows[packet.flow as usize].receiver;
+        if receiver.differs_from_pending(packet.flags.marked()) {
+            let answer = receiver.take_postponed(pool);
+            self.acknowledge(packet.flow, answer, engine);
+        }
+    }
+
+    fn answer_or_postpone(
+        &mut self,
+        flow: u32,
+        answer: Answer,
+        delivered: u32,
+        engine: &mut Engine,
+    ) {
+        let pool = &mut self.pools.receivers;
+        let receiver = &mut self.flows[flow as usize].receiver;
+        receiver.postpone(answer, pool);
+        let may_wait = delivered == 1 && receiver.is_in_order();
+        if !may_wait || receiver.pending() >= self.settings.delayed_ack {
+            let answer = receiver.take_postponed(pool);
+            return self.acknowledge(flow, answer, engine);
+        }
+        if receiver.pending() > 1 {
+            return;
+        }
+        // One timer event at most waits for a flow: a later deadline is read when it falls due.
+        let now = engine.host_now();
+        let waits = receiver.due() > now;
+        receiver.set_due(now + self.settings.ack_delay, pool);
+        if !waits {
+            engine.set_timer(self.settings.ack_delay, Timer::DelayedAck(flow));
+        }
+    }
+
+    pub(crate) fn on_ack_timer(&mut self, flow: u32, engine: &mut Engine) {
+        let now = engine.host_now();
+        let pool = &mut self.pools.receivers;
+        let receiver = &mut self.flows[flow as usize].receiver;
+        if receiver.pending() == 0 {
+            receiver.set_due(Time::ZERO, pool);
+        } else if receiver.due() <= now {
+            receiver.set_due(Time::ZERO, pool);
+            let answer = receiver.take_postponed(pool);
+            self.acknowledge(flow, answer, engine);
+        } else {
+            let delay = receiver.due() - now;
+            engine.set_timer(delay, Timer::DelayedAck(flow));
+        }
+    }
+}
+
+/// The send side.
+impl<T: Topology> Hosts<T> {
+    /// Lets a flow send what its window allows, and what its pace allows where it has one, into the
+    /// queue of its host.
+    #[inline]
+    pub(crate) fn pump(&mut self, flow: u32, engine: &mut Engine) {
+        let now = engine.host_now();
+        let src = self.flows[flow as usize].src;
+        let mut sent = false;
+        while let Some(segment) = self.flows[flow as usize].sender.emit(now, &self.settings) {
+            sent = true;
+            let packet = self.data_packet(flow, segment, engine);
+            let state = &mut self.flows[flow as usize];
+            self.nics.take_data(src, (flow, state), packet, engine);
+        }
+        if self.settings.paced
+            && let Some(delay) = self.flows[flow as usize].sender.take_pacing_timer(now)
+        {
+            engine.set_timer(delay, Timer::Pace(flow));
+        }
+        if sent {
+            self.arm_timer(flow, engine);
+            self.nics.wake(src, &mut self.flows, engine);
+        }
+    }
+
+    #[inline]
+    fn data_packet(&mut self, flow: u32, segment: Segment, engine: &mut Engine) -> PacketId {
+        let wire_bytes = (segment.payload + self.wire_bytes.header) as u16;
+        let size = (wire_bytes, engine.links.size_class(wire_bytes));
+        let queue = self.first_queue(flow, PacketDirection::Forward);
+        let state = &mut self.flows[flow as usize];
+        state.in_network += 1;
+        let mut packet = Packet::new(PacketKind::Data, flow, queue, size, engine.host_now());
+        packet.sequence = segment.index;
+        packet.retransmission = segment.retransmission;
+        packet.flags = Flags::tag(state.sender.is_unheard());
+        engine.create(packet)
+    }
+
+    /// Sends a packet of the handshake; `stamp` and `retransmission` are those of the SYN.
+    fn send_handshake(
+        &mut self,
+        flow: u32,
+        kind: PacketKind,
+        stamp: Time,
+        retransmission: bool,
+        engine: &mut Engine,
+    ) {
+        let direction = kind.direction();
+        let queue = self.first_queue(flow, direction);
+        let state = &mut self.flows[flow as usize];
+        state.in_network += 1;
+        let from = match direction {
+            PacketDirection::Forward => state.src,
+            PacketDirection::Reverse => state.dst,
+        };
+        let wire_bytes = match kind {
+            PacketKind::HandshakeAck => self.wire_bytes.ack,
+            _ => self.wire_bytes.syn,
+        };
+        let size: (u16, SizeClass) = (wire_bytes, engine.links.size_class(wire_bytes));
+        let mut packet = Packet::new(kind, flow, queue, size, stamp);
+        packet.retransmission = retransmission;
+        let id = engine.create(packet);
+        self.nics.take_control(from, id, engine);
+    }
+
+    /// The line of a host has become free.
+    #[inline(always)]
+    pub(crate) fn line_is_free(&mut self, host: u16, engine: &mut Engine) {
+        self.nics.line_is_free(host, &mut self.flows, engine);
+    }
+}
+
+/// What users and the simulator read.
+impl<T: Topology> Hosts<T> {
+    pub(crate) fn topology(&self) -> &T {
+        &self.topology
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn nics(&self) -> &Nics {
+        &self.nics
+    }
+
+    pub(crate) fn counters(&self) -> HostCounters {
+        self.counters
+    }
+
+    pub(crate) fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    pub(crate) fn last_finish(&self) -> Time {
+        self.last_finish
+    }
+
+    /// When the first flow starts.
+    pub(crate) fn first_start(&self) -> Time {
+        self.roster.start(0).unwrap_or_default()
+    }
+
+    /// Place of a flow in the trace, by number.
+    pub(crate) fn place(&self, number: usize) -> u32 {
+        self.roster.place(number)
+    }
+
+    /// A flow as it was in the trace, by number.
+    pub(crate) fn spec(&self, number: usize) -> FlowSpec {
+        self.roster
+            .spec(number, &self.flows[number], &self.settings)
+    }
+
+    pub(crate) fn established(&self, number: usize) -> Option<Time> {
+        self.roster.established(number)
+    }
+
+    pub(crate) fn finish(&self, number: usize) -> Option<Time> {
+        self.flows[number].stage.finish()
+    }
+
+    /// Segments that the receiver has in order.
+    pub(crate) fn delivered_segments(&self, number: usize) -> u32 {
+        self.flows[number].delivered_segments()
+    }
+
+    /// Flows that have started and are not complete, in no particular but a deterministic order.
+    pub(crate) fn active_flows(&self, now: Time) -> impl Iterator<Item = FlowView> + '_ {
+        self.active.iter().map(move |&number| {
+            let flow = &self.flows[number as usize];
+            let timeout_in = flow.sender.deadline().saturating_since(now);
+            let stalled = flow.established && flow.in_network == 0;
+            FlowView {
+                index: self.roster.place(number as usize),
+                number,
+                src: flow.src,
+                dst: flow.dst,
+                remaining_bytes: flow.sender.unacknowledged_bytes(&self.settings),
+                cwnd: flow.sender.cwnd(),
+                in_network: flow.in_network,
+                lost_segments: flow.sender.lost_unsent(),
+                recovering: flow.sender.is_recovering(),
+                slow_start: flow.sender.in_slow_start(),
+                timeout_in,
+                stalled_for: stalled.then_some(timeout_in),
+            }
+        })
+    }
+
+    /// Packets that wait at the hosts in queues of their own.
+    pub(crate) fn waiting_packets<'a>(
+        &'a self,
+        engine: &'a Engine,
+    ) -> impl Iterator<Item = PacketId> + 'a {
+        let queues = self.nics.waiting(&self.flows);
+        queues.flat_map(|queue| queue.iter(&engine.packets))
+    }
+
+    /// Entries of SACK blocks in use.
+    pub(crate) fn sack_entries(&self) -> usize {
+        self.sacks.live()
+    }
+}
+
+/// An acknowledgement for the sender.
+#[inline]
+fn arrived<'a>(packet: &Packet, blocks: Option<&'a SackBlocks>, now: Time) -> Ack<'a> {
+    Ack {
+        next_expected: packet.sequence,
+        blocks,
+        stamp: packet.stamp,
+        retransmission: packet.retransmission,
+        marked: packet.flags.marked(),
+        congested: packet.flags.congested(),
+        now,
+    }
+}

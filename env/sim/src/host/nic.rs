@@ -1,0 +1,216 @@
+//! Network interfaces of hosts: which packet goes onto the wire next.
+
+use std::collections::VecDeque;
+
+use super::flow::Flow;
+use crate::engine::Engine;
+use crate::engine::event::{Subject, TieRank};
+use crate::engine::packet::{NO_PACKET, PacketId, PacketQueue};
+use crate::scenario::HostQueue;
+use crate::units::Time;
+
+/// The interfaces of all hosts, by number.
+#[derive(Clone, Debug)]
+pub(crate) enum Nics {
+    /// See [`FairNic`].
+    Fair(Vec<FairNic>),
+    /// See [`FifoNic`].
+    Fifo(Vec<FifoNic>),
+}
+
+impl Nics {
+    pub(super) fn new(kind: HostQueue, hosts: usize) -> Nics {
+        match kind {
+            HostQueue::Fair => Nics::Fair(vec![FairNic::default(); hosts]),
+            HostQueue::Fifo => Nics::Fifo(vec![FifoNic::default(); hosts]),
+        }
+    }
+
+    /// Takes a packet without data.
+    #[inline(always)]
+    pub(super) fn take_control(&mut self, host: u16, id: PacketId, engine: &mut Engine) {
+        match self {
+            Nics::Fair(nics) => nics[usize::from(host)].take_control(host, id, engine),
+            Nics::Fifo(nics) => nics[usize::from(host)].take(host, id, engine),
+        }
+    }
+
+    /// Takes a data packet of `flow`. A fair interface does not begin to send before it is
+    /// [woken](Nics::wake).
+    #[inline(always)]
+    pub(super) fn take_data(
+        &mut self,
+        host: u16,
+        (number, flow): (u32, &mut Flow),
+        id: PacketId,
+        engine: &mut Engine,
+    ) {
+        match self {
+            Nics::Fair(nics) => {
+                if flow.waiting.is_empty() {
+                    nics[usize::from(host)].ready.push_back(number);
+                }
+                flow.waiting.push_back(&mut engine.packets, id);
+            }
+            Nics::Fifo(nics) => nics[usize::from(host)].take(host, id, engine),
+        }
+    }
+
+    /// Begins to send what was taken, if the line is idle.
+    #[inline(always)]
+    pub(super) fn wake(&mut self, host: u16, flows: &mut [Flow], engine: &mut Engine) {
+        if let Nics::Fair(nics) = self
+            && let nic = &mut nics[usize::from(host)]
+            && !nic.sending
+        {
+            nic.send_next(host, flows, engine);
+        }
+    }
+
+    /// The line of a fair interface has become free.
+    #[inline(always)]
+    pub(super) fn line_is_free(&mut self, host: u16, flows: &mut [Flow], engine: &mut Engine) {
+        if let Nics::Fair(nics) = self {
+            nics[usize::from(host)].send_next(host, flows, engine);
+        }
+    }
+
+    /// A packet from a host reaches the first switch. Behind that of a FIFO interface the next one
+    /// follows, if it waits.
+    #[inline(always)]
+    pub(crate) fn follow(&self, arrived: Subject, engine: &mut Engine) {
+        if let Nics::Fifo(_) = self {
+            FifoNic::follow(arrived, engine);
+        }
+    }
+
+    /// Packets that wait at the hosts, but for those of FIFO interfaces, which are linked to what is
+    /// on its way.
+    pub(super) fn waiting<'a>(&'a self, flows: &'a [Flow]) -> impl Iterator<Item = PacketQueue> {
+        let fair = match self {
+            Nics::Fair(nics) => nics.as_slice(),
+            Nics::Fifo(_) => &[],
+        };
+        let of_flow = |&flow: &u32| flows[flow as usize].waiting;
+        fair.iter()
+            .flat_map(move |nic| nic.ready.iter().map(of_flow).chain([nic.control]))
+    }
+}
+
+/// Serves flows in turn: each with data to send has one queue and one packet a turn. Packets without
+/// data go first: as Linux `fq` serves a flow that was idle before the backlogged ones, a pure ACK
+/// does not wait for a round of full packets.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct FairNic {
+    /// Packets without data.
+    control: PacketQueue,
+    /// Flows with data to send, in the order of their turns.
+    ready: VecDeque<u32>,
+    /// A packet is being serialised.
+    sending: bool,
+}
+
+impl FairNic {
+    #[inline(always)]
+    fn take_control(&mut self, host: u16, id: PacketId, engine: &mut Engine) {
+        if self.sending {
+            self.control.push_back(&mut engine.packets, id);
+        } else {
+            self.transmit(host, id, engine);
+        }
+    }
+
+    /// Puts the next packet onto the wire, if there is one.
+    #[inline(always)]
+    fn send_next(&mut self, host: u16, flows: &mut [Flow], engine: &mut Engine) {
+        match self.next(flows, engine) {
+            Some(packet) => self.transmit(host, packet, engine),
+            None => self.sending = false,
+        }
+    }
+
+    #[inline(always)]
+    fn next(&mut self, flows: &mut [Flow], engine: &Engine) -> Option<PacketId> {
+        if let Some(packet) = self.control.pop_front(&engine.packets) {
+            return Some(packet);
+        }
+        let flow = self.ready.pop_front()?;
+        let waiting = &mut flows[flow as usize].waiting;
+        let packet = waiting.pop_front(&engine.packets);
+        if !waiting.is_empty() {
+            self.ready.push_back(flow);
+        }
+        packet
+    }
+
+    #[inline(always)]
+    fn transmit(&mut self, host: u16, packet: PacketId, engine: &mut Engine) {
+        self.sending = true;
+        let rank = engine.rank;
+        engine.arrive_and_free_host(Subject {
+            packet,
+            sender: host,
+            rank,
+        });
+    }
+}
+
+/// Sends packets in the order in which it takes them. What waits is linked, each packet to the one
+/// that follows it without a gap, from the packet on the wire on: when that reaches the switch, the
+/// next one is known to follow one transmission time later.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct FifoNic {
+    /// The packet taken last.
+    last: PacketId,
+    /// When all that was taken has been sent.
+    free_at: Time,
+    /// Ranks that among simultaneous events.
+    free_rank: TieRank,
+}
+
+impl FifoNic {
+    /// Puts the packet onto the wire, now if that is idle, else behind the one taken before.
+    #[inline(always)]
+    fn take(&mut self, host: u16, id: PacketId, engine: &mut Engine) {
+        let packet = &engine.packets[id];
+        let transmission = engine.links.transmission(packet);
+        let free_rank = engine.ranks.sent(packet.class, transmission);
+        let now = engine.host_now();
+        let last = std::mem::replace(&mut self.last, id);
+        // Simultaneously with the end of a transmission the order of events decides. Without
+        // propagation that packet is at the switch by now, and nothing would follow it.
+        let ends_later = self.free_at == now
+            && engine.rank < self.free_rank
+            && engine.links.propagation > Time::ZERO;
+        self.free_rank = free_rank;
+        if self.free_at > now || ends_later {
+            self.free_at += transmission;
+            engine.packets[last].next = id;
+            return;
+        }
+        self.free_at = now + transmission;
+        let rank = engine.rank;
+        engine.arrive(Subject {
+            packet: id,
+            sender: host,
+            rank,
+        });
+    }
+
+    /// The packet behind the one that reaches the switch now has followed it without a gap.
+    #[inline(always)]
+    fn follow(arrived: Subject, engine: &mut Engine) {
+        let packet = &engine.packets[arrived.packet];
+        if packet.next == NO_PACKET {
+            return;
+        }
+        let rank = engine
+            .ranks
+            .sent(packet.class, engine.links.transmission(packet));
+        engine.arrive_next(Subject {
+            packet: packet.next,
+            sender: arrived.sender,
+            rank,
+        });
+    }
+}

@@ -1,0 +1,68 @@
+//! SACK blocks, and where those of the acknowledgements in flight are kept.
+
+use crate::engine::packet::SackHandle;
+
+/// Segments `[start, end)`.
+pub(crate) type SackBlock = (u32, u32);
+
+/// Blocks an acknowledgement can carry: three fit beside the timestamp option (RFC 2018 §3).
+pub(crate) const MAX_SACK_BLOCKS: usize = 3;
+
+/// Up to three blocks, the most recent first; empty ones are `(0, 0)`.
+pub(crate) type SackBlocks = [SackBlock; MAX_SACK_BLOCKS];
+
+/// SACK blocks of the acknowledgements in flight.
+///
+/// Few acknowledgements carry blocks, so packets hold a handle instead. Whoever consumes or drops
+/// a packet releases its handle.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct SackStore {
+    blocks: Vec<SackBlocks>,
+    free: Vec<u32>,
+}
+
+impl SackStore {
+    pub(crate) fn insert(&mut self, blocks: SackBlocks) -> SackHandle {
+        match self.free.pop() {
+            Some(index) => {
+                self.blocks[index as usize] = blocks;
+                SackHandle(index)
+            }
+            None => {
+                self.blocks.push(blocks);
+                SackHandle((self.blocks.len() - 1) as u32)
+            }
+        }
+    }
+
+    /// The blocks behind a handle, which is released.
+    #[inline]
+    pub(crate) fn take(&mut self, handle: SackHandle) -> Option<SackBlocks> {
+        if handle == SackHandle::NONE {
+            return None;
+        }
+        self.free.push(handle.0);
+        Some(self.blocks[handle.0 as usize])
+    }
+
+    /// Entries in use.
+    pub(crate) fn live(&self) -> usize {
+        self.blocks.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn released_entries_are_used_again() {
+        let mut store = SackStore::default();
+        let first = store.insert([(1, 2), (0, 0), (0, 0)]);
+        assert_eq!(store.take(first), Some([(1, 2), (0, 0), (0, 0)]));
+        assert_eq!(store.live(), 0);
+        store.insert([(3, 4), (0, 0), (0, 0)]);
+        assert_eq!(store.blocks.len(), 1);
+        assert_eq!(store.take(SackHandle::NONE), None);
+    }
+}
