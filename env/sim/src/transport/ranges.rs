@@ -24,9 +24,19 @@ impl RangeSet {
 
     /// Adds `[start, end)` and calls `added` for every sub-range that was not there before.
     ///
-    /// Complexity: O(log n) to find the place, O(n) to shift the ranges behind it.
+    /// Complexity: O(1) behind all ranges, else O(log n) to find the place and O(n) to shift the
+    /// ranges behind it.
     pub(crate) fn insert(&mut self, start: u32, end: u32, mut added: impl FnMut(u32, u32)) {
         if start >= end {
+            return;
+        }
+        // Segments mostly arrive behind those that are known.
+        if self.ranges.last().is_none_or(|last| last.1 <= start) {
+            added(start, end);
+            match self.ranges.last_mut().filter(|last| last.1 == start) {
+                Some(last) => last.1 = end,
+                None => self.ranges.push((start, end)),
+            }
             return;
         }
         let first = self.ranges.partition_point(|range| range.1 < start);
@@ -57,6 +67,9 @@ impl RangeSet {
 
     /// Removes everything below `bound` and calls `removed` for every sub-range taken out.
     pub(crate) fn remove_below(&mut self, bound: u32, mut removed: impl FnMut(u32, u32)) {
+        if self.ranges.first().is_none_or(|range| range.0 >= bound) {
+            return;
+        }
         let gone = self.ranges.partition_point(|range| range.1 <= bound);
         for &(s, e) in &self.ranges[..gone] {
             removed(s, e);
