@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use bufgym_agents::{Batch, Replay, Sac, SacConfig, SacError, Transition};
 use bufgym_env::control::{Controller, PRIVILEGED};
-use bufgym_models::chances::UNIFORM;
 use bufgym_models::noise::uniform;
+use bufgym_models::probabilities::UNIFORM;
 use bufgym_models::windows::OBSERVATION;
 use bufgym_models::{CriticKind, FastActor, cpu};
 use rand::SeedableRng;
@@ -93,7 +93,7 @@ fn random_replay(rng: &mut Xoshiro256PlusPlus) -> Replay {
                 stream,
                 &Transition {
                     actions: &[(step % 8) as u8; PORTS],
-                    chances: &[UNIFORM; PORTS],
+                    probabilities: &[UNIFORM; PORTS],
                     port_rewards: &numbers(PORTS),
                     discount: 0.99,
                     entropy_weight: 0.5,

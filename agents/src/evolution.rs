@@ -102,9 +102,9 @@ impl Evolution {
             *mean += self.step * moved;
         }
         self.generations += 1;
-        let length = self.follow_step(&moved, &factor, &rates);
-        let straight = self.follow_covariance(&moved, length, &rates);
-        self.adapt_covariance(&steps, straight, &rates);
+        let length = self.update_step_path(&moved, &factor, &rates);
+        let straight = self.update_covariance_path(&moved, length, &rates);
+        self.update_covariance(&steps, straight, &rates);
         let surplus = length / rates.expected_norm - 1.0;
         self.step *= libm::exp((rates.step_path / rates.damping * surplus).clamp(-0.5, 0.5));
     }
@@ -128,7 +128,7 @@ impl Evolution {
     }
 
     /// The evolution path of the step size (equation 43) and its length.
-    fn follow_step(&mut self, moved: &[f64], factor: &[f64], rates: &Rates) -> f64 {
+    fn update_step_path(&mut self, moved: &[f64], factor: &[f64], rates: &Rates) -> f64 {
         let whitened = solve_lower(factor, moved);
         let gain = (rates.step_path * (2.0 - rates.step_path) * rates.selected).sqrt();
         for (path, whitened) in self.step_path.iter_mut().zip(whitened) {
@@ -139,7 +139,7 @@ impl Evolution {
 
     /// The evolution path of the covariance (equation 45). It stands still, and `false` is
     /// returned, while the step size grows fast.
-    fn follow_covariance(&mut self, moved: &[f64], length: f64, rates: &Rates) -> bool {
+    fn update_covariance_path(&mut self, moved: &[f64], length: f64, rates: &Rates) -> bool {
         let forgotten = libm::pow(1.0 - rates.step_path, 2.0 * self.generations as f64);
         let limit = (1.4 + 2.0 / (moved.len() as f64 + 1.0)) * rates.expected_norm;
         let straight = length / (1.0 - forgotten).sqrt() < limit;
@@ -154,7 +154,7 @@ impl Evolution {
     }
 
     /// Rank-one and rank-μ update (equation 47).
-    fn adapt_covariance(&mut self, steps: &[Vec<f64>], straight: bool, rates: &Rates) {
+    fn update_covariance(&mut self, steps: &[Vec<f64>], straight: bool, rates: &Rates) {
         let n = self.mean.len();
         let lost = if straight {
             0.0

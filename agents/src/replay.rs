@@ -7,8 +7,8 @@
 mod file;
 
 use bufgym_env::control::{ALPHAS, FEATURES, HISTORY, INITIAL_INDEX, PRIVILEGED, cell_centre};
-use bufgym_models::chances::{Chances, UNIFORM};
 use bufgym_models::critic::{FRAMES, STATE};
+use bufgym_models::probabilities::{Probabilities, UNIFORM};
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, fill_row};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -27,8 +27,8 @@ const TERMINATED: u8 = 2;
 pub struct Transition<'a> {
     /// Index of the chosen cell, `[ports]`.
     pub actions: &'a [u8],
-    /// How likely each cell was to be chosen, `[ports]`.
-    pub chances: &'a [Chances],
+    /// Probability of each cell where the action was drawn, `[ports]`.
+    pub probabilities: &'a [Probabilities],
     /// Reward of each port over the interval, `[ports]`.
     pub port_rewards: &'a [f32],
     /// Worth at the decision of the value that follows, also where the episode ended.
@@ -67,7 +67,7 @@ struct Stream {
     /// `[slots, ports]`.
     actions: Vec<u8>,
     /// `[slots, ports]`.
-    chances: Vec<Chances>,
+    probabilities: Vec<Probabilities>,
     /// `[slots, ports]`.
     rewards: Vec<f32>,
     /// `[slots]`.
@@ -105,7 +105,7 @@ pub struct Batch {
     /// Centre of the chosen cell, `[rows, ports]`.
     pub actions: Vec<f32>,
     /// Probability of each cell where the choice was made, `[rows * ports, 8]`.
-    pub chances: Vec<f32>,
+    pub probabilities: Vec<f32>,
     /// Discounted sum of the rewards of the (n) intervals, `[rows, ports]`.
     pub rewards: Vec<f32>,
     /// Factor of the value that follows, `[rows]`; zero where nothing follows.
@@ -184,7 +184,7 @@ impl Replay {
         );
         let slot = ((ring.end - 1) % self.slots as u64) as usize;
         ring.actions[slot * ports..][..ports].copy_from_slice(transition.actions);
-        ring.chances[slot * ports..][..ports].copy_from_slice(transition.chances);
+        ring.probabilities[slot * ports..][..ports].copy_from_slice(transition.probabilities);
         ring.rewards[slot * ports..][..ports].copy_from_slice(transition.port_rewards);
         let outcome = &mut ring.outcomes[slot];
         outcome.discount = transition.discount;
@@ -307,11 +307,11 @@ impl Replay {
         for (action, &index) in batch.actions[span.clone()].iter_mut().zip(chosen) {
             *action = cell_centre(usize::from(index));
         }
-        let chances = batch.chances.as_chunks_mut::<{ ALPHAS.len() }>().0;
-        let stored = &ring.chances[slot * ports..][..ports];
-        for (chances, stored) in chances[span.clone()].iter_mut().zip(stored) {
-            let sum: f32 = stored.iter().map(|&chance| f32::from(chance)).sum();
-            *chances = stored.map(|chance| f32::from(chance) / sum);
+        let probabilities = batch.probabilities.as_chunks_mut::<{ ALPHAS.len() }>().0;
+        let stored = &ring.probabilities[slot * ports..][..ports];
+        for (probabilities, stored) in probabilities[span.clone()].iter_mut().zip(stored) {
+            let sum: f32 = stored.iter().map(|&weight| f32::from(weight)).sum();
+            *probabilities = stored.map(|weight| f32::from(weight) / sum);
         }
 
         let rewards = &mut batch.rewards[span.clone()];
@@ -369,7 +369,7 @@ impl Stream {
             frames: vec![0.0; slots * ports * FEATURES],
             privileged: vec![0.0; slots * ports * PRIVILEGED],
             actions: vec![0; slots * ports],
-            chances: vec![UNIFORM; slots * ports],
+            probabilities: vec![UNIFORM; slots * ports],
             rewards: vec![0.0; slots * ports],
             outcomes: vec![Outcome::default(); slots],
             end: 0,
@@ -438,7 +438,7 @@ impl Batch {
         self.state.resize(cells * STATE, 0.0);
         self.next_state.resize(cells * STATE, 0.0);
         self.actions.resize(cells, 0.0);
-        self.chances.resize(cells * ALPHAS.len(), 0.0);
+        self.probabilities.resize(cells * ALPHAS.len(), 0.0);
         self.rewards.resize(cells, 0.0);
         self.discounts.resize(rows, 0.0);
         self.entropy_weights.resize(rows, 0.0);

@@ -43,8 +43,8 @@ pub struct Sac {
     config: SacConfig,
     /// Without automatic differentiation; the learned networks live on its differentiating twin.
     device: Device,
-    policy: Policy,
-    critics: [Learner; 2],
+    actor: ActorLearner,
+    critics: [CriticLearner; 2],
     advantage: LeastSquares,
     temperature: Temperature,
     rng: Xoshiro256PlusPlus,
@@ -52,15 +52,15 @@ pub struct Sac {
 }
 
 /// The actor, its moving average and its optimiser.
-struct Policy {
-    actor: Actor,
-    averaged: Actor,
+struct ActorLearner {
+    network: Actor,
+    average: Actor,
     optimizer: ModuleOptimizer,
 }
 
-/// One critic, its target and its optimiser.
-struct Learner {
-    critic: Critic,
+/// One critic, its target network and its optimiser.
+struct CriticLearner {
+    network: Critic,
     target: Critic,
     optimizer: ModuleOptimizer,
 }
@@ -106,18 +106,18 @@ impl Sac {
         let critics = CRITIC_IDS.map(|first| {
             let width = config.critic_width;
             let critic = Critic::random(config.critic, width, &mut rng, &learning);
-            let critic = number(critic, first);
-            Learner {
-                target: critic.valid(),
-                critic,
+            let network = number(critic, first);
+            CriticLearner {
+                target: network.valid(),
+                network,
                 optimizer: config.optimizer(),
             }
         });
         Ok(Sac {
             device,
-            policy: Policy {
-                averaged: actor.valid(),
-                actor,
+            actor: ActorLearner {
+                average: actor.valid(),
+                network: actor,
                 optimizer: config.optimizer(),
             },
             critics,
@@ -135,12 +135,12 @@ impl Sac {
 
     /// A host copy of the policy.
     pub fn actor_weights(&self) -> ActorWeights {
-        self.policy.actor.to_weights()
+        self.actor.network.to_weights()
     }
 
     /// A host copy of the policy's moving average.
     pub fn averaged_weights(&self) -> ActorWeights {
-        self.policy.averaged.to_weights()
+        self.actor.average.to_weights()
     }
 
     /// Updates so far.
@@ -176,7 +176,7 @@ impl Sac {
         let target_mean = scalar(target.clone().mean());
 
         let delay = u64::from(self.config.policy_delay);
-        let climb = (self.updates % delay == delay - 1).then(|| Climb {
+        let actor_step = (self.updates % delay == delay - 1).then(|| ActorStep {
             noise: self.noise(rows, ports),
             entropy_weights: self.tensor(&batch.entropy_weights, [rows, 1]),
             targets: self
@@ -188,7 +188,7 @@ impl Sac {
             step: self.updates / delay + 1,
         });
         let step_size = self.config.critic_lr * self.config.decay(self.updates);
-        let ([first, second], policy, config) = (&mut self.critics, &mut self.policy, &self.config);
+        let ([first, second], actor, config) = (&mut self.critics, &mut self.actor, &self.config);
         let ((first, second), learned) = rayon::join(
             || {
                 rayon::join(
@@ -196,7 +196,7 @@ impl Sac {
                     || second.step(&input, &actions, &target, step_size),
                 )
             },
-            || climb.map(|climb| policy.step(&input, climb, config)),
+            || actor_step.map(|step| actor.step(&input, step, config)),
         );
         if let Some((_, entropy)) = learned
             && self.config.learn_temperature
@@ -211,8 +211,8 @@ impl Sac {
         let share = self.config.polyak;
         let [first_critic, second_critic] = &mut self.critics;
         rayon::join(
-            || first_critic.follow(share),
-            || second_critic.follow(share),
+            || first_critic.soft_update(share),
+            || second_critic.soft_update(share),
         );
         UpdateMetrics {
             critic_loss: 0.5 * (first.loss + second.loss),
@@ -238,7 +238,7 @@ impl Sac {
         if self.updates.is_multiple_of(ADVANTAGE_EVERY) {
             let weights = self.advantage.weights(self.config.advantage_ridge);
             for learner in &mut self.critics {
-                learner.critic.set_advantage(&weights);
+                learner.network.set_advantage(&weights);
                 learner.target.set_advantage(&weights);
             }
         }
@@ -250,15 +250,15 @@ impl Sac {
         let input = self.input(&batch.next_windows, &batch.next_state);
         let noise = self.noise(rows, ports);
         let output = self
-            .policy
             .actor
+            .network
             .valid()
             .forward(input.windows.clone(), rows);
         let (actions, log_prob) = sample(output, noise);
         let [first, second] = self.critics.each_ref();
-        let estimate = |learner: &Learner| learner.target.estimate(&input, actions.clone());
+        let estimate = |learner: &CriticLearner| learner.target.estimate(&input, actions.clone());
         let (first, second) = rayon::join(|| estimate(first), || estimate(second));
-        let value = smaller([first, second], self.config.twin_minimum);
+        let value = twin_minimum([first, second], self.config.twin_minimum);
 
         let weights = self.tensor(&batch.next_entropy_weights, [rows, 1]);
         let discounts = self.tensor(&batch.discounts, [rows, 1]);
@@ -287,7 +287,7 @@ impl Sac {
 }
 
 /// What one step of the critic measured, over the batch.
-struct CriticStep {
+struct CriticMetrics {
     loss: f32,
     mean: f32,
     error: f32,
@@ -295,7 +295,7 @@ struct CriticStep {
     errors: Vec<f32>,
 }
 
-impl Learner {
+impl CriticLearner {
     /// One step towards the target, by the mean squared error.
     fn step(
         &mut self,
@@ -303,9 +303,9 @@ impl Learner {
         actions: &Tensor<2>,
         target: &Tensor<2>,
         step_size: f64,
-    ) -> CriticStep {
+    ) -> CriticMetrics {
         let input = differentiable(input);
-        let value = self.critic.estimate(&input, actions.clone().autodiff());
+        let value = self.network.estimate(&input, actions.clone().autodiff());
         let mean = scalar(value.clone().inner().mean());
         let error = value - target.clone().autodiff();
         let absolute = scalar(error.clone().inner().abs().mean());
@@ -313,11 +313,11 @@ impl Learner {
         let loss = error.square().mean();
 
         let mut gradients = loss.backward();
-        let gradients = GradientsParams::from_module(&mut gradients, &self.critic);
-        self.critic = self
+        let gradients = GradientsParams::from_module(&mut gradients, &self.network);
+        self.network = self
             .optimizer
-            .step(step_size, self.critic.clone(), gradients);
-        CriticStep {
+            .step(step_size, self.network.clone(), gradients);
+        CriticMetrics {
             loss: scalar(loss),
             mean,
             error: absolute,
@@ -326,14 +326,14 @@ impl Learner {
     }
 
     /// Moves the target by `share` of its distance to the critic.
-    fn follow(&mut self, share: f64) {
+    fn soft_update(&mut self, share: f64) {
         let target = self.target.clone();
-        self.target = polyak(target, &self.critic, share);
+        self.target = polyak(target, &self.network, share);
     }
 }
 
 /// What a step of the actor needs beside the batch's observations.
-struct Climb {
+struct ActorStep {
     /// `[rows, ports]`
     noise: Tensor<2>,
     /// `[rows, 1]`
@@ -345,39 +345,39 @@ struct Climb {
     step: u64,
 }
 
-impl Policy {
+impl ActorLearner {
     /// One step of the actor. Loss and entropy per port.
     ///
     /// The loss is `temperature · c · log π - Q`, both as means over ports; every port's value
     /// depends on all actions, so the gradient has the cross terms. Q is that of the targets: the
     /// value of one decision among hundreds is small against the noise in a critic's newest
     /// weights, which the targets average out.
-    fn step(&mut self, input: &CriticInput, climb: Climb, config: &SacConfig) -> (f32, f32) {
+    fn step(&mut self, input: &CriticInput, step: ActorStep, config: &SacConfig) -> (f32, f32) {
         let input = differentiable(input);
-        let rows = climb.noise.dims()[0];
-        let output = self.actor.forward(input.windows.clone(), rows);
+        let rows = step.noise.dims()[0];
+        let output = self.network.forward(input.windows.clone(), rows);
         let spread = output.mean.clone().square().mean() * config.mean_penalty;
-        let (actions, log_prob) = sample(output, climb.noise.autodiff());
-        let values = climb.targets.map(|target| {
+        let (actions, log_prob) = sample(output, step.noise.autodiff());
+        let values = step.targets.map(|target| {
             let target = target.train().no_grad();
             target.preference(&input, actions.clone())
         });
         let value = match config.actor_value {
             ActorValue::Mean => (values[0].clone() + values[1].clone()) * 0.5,
-            ActorValue::Minimum => smaller(values, config.twin_minimum),
+            ActorValue::Minimum => twin_minimum(values, config.twin_minimum),
         };
         let entropy = -scalar(log_prob.clone().inner().mean());
-        let cost = log_prob * climb.entropy_weights.autodiff() * climb.temperature;
+        let cost = log_prob * step.entropy_weights.autodiff() * step.temperature;
         let loss = (cost - value).mean() + spread;
 
-        let gradients = GradientsParams::from_grads(loss.backward(), &self.actor);
-        let step_size = config.actor_lr * climb.decay;
-        self.actor = self
+        let gradients = GradientsParams::from_grads(loss.backward(), &self.network);
+        let step_size = config.actor_lr * step.decay;
+        self.network = self
             .optimizer
-            .step(step_size, self.actor.clone(), gradients);
-        let averaged = self.averaged.clone();
-        let share = config.average_share(climb.step);
-        self.averaged = polyak(averaged, &self.actor, share);
+            .step(step_size, self.network.clone(), gradients);
+        let average = self.average.clone();
+        let share = config.average_share(step.step);
+        self.average = polyak(average, &self.network, share);
         (scalar(loss), entropy)
     }
 }
@@ -399,7 +399,7 @@ fn sample(output: ActorOutput, noise: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
 }
 
 /// The smaller of two critics' values, `[rows, ports]`.
-fn smaller([first, second]: [Tensor<2>; 2], rule: TwinMinimum) -> Tensor<2> {
+fn twin_minimum([first, second]: [Tensor<2>; 2], rule: TwinMinimum) -> Tensor<2> {
     match rule {
         TwinMinimum::Elementwise => first.min_pair(second),
         TwinMinimum::Sum => {

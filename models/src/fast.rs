@@ -10,8 +10,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use bufgym_env::control::{Controller, FEATURES, HISTORY};
 
-use crate::chances::{Chances, chances};
 use crate::noise::standard_normal;
+use crate::probabilities::{Probabilities, probabilities};
 use crate::weights::{
     ActorWeights, CHANNELS, CONVOLVED, EMBEDDING, FILTERS, HIDDEN, soft_clamp, step_major, tensor,
     transpose,
@@ -114,12 +114,12 @@ impl FastActor {
         }
     }
 
-    /// How likely each choice was in the last [`sample`](FastActor::sample), by port.
-    pub fn chances(&self) -> impl Iterator<Item = Chances> + '_ {
+    /// Probability of each level of α in the last [`sample`](FastActor::sample), by port.
+    pub fn probabilities(&self) -> impl Iterator<Item = Probabilities> + '_ {
         let [mean, log_std] = &self.outputs;
         mean.iter()
             .zip(log_std)
-            .map(|(&mean, &log_std)| chances(mean, log_std))
+            .map(|(&mean, &log_std)| probabilities(mean, log_std))
     }
 
     // Everything below is inlined into one function per vector width.

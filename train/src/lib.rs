@@ -37,7 +37,6 @@ mod error;
 pub mod events;
 mod folder;
 pub mod linear;
-pub mod panel;
 mod report;
 mod rollout;
 mod state;
@@ -49,6 +48,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bufgym_env::control::{BasePolicy, Objective};
 use bufgym_eval::evaluate::NumberedTrace;
+use bufgym_eval::metric::Metric;
 use bufgym_eval::{Contestant, EvalConfig, Evaluation, evaluate_traces};
 use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{Split, trace_seed};
@@ -68,7 +68,7 @@ use folder::RunFolder;
 use rayon::prelude::*;
 use state::Stored;
 use trainer::{End, Output, Trainer};
-use validation::Validator;
+use validation::ValidationSet;
 
 /// The rules that the learned policy is compared with at the end; DT and the unlimited buffer are
 /// in every comparison.
@@ -237,12 +237,14 @@ fn go_on(
     output: &mut Output,
     controls: &Controls<'_>,
 ) -> Result<TrainSummary, TrainError> {
-    let validator = trainer.pool().install(|| validator(trainer.config()))?;
-    let end = trainer.run(output, &validator, controls.stop)?;
+    let validation = trainer
+        .pool()
+        .install(|| validation_set(trainer.config()))?;
+    let end = trainer.run(output, &validation, controls.stop)?;
     let stopped = || controls.stop.load(Ordering::SeqCst);
     let mut evaluation = None;
     if end == End::BudgetSpent && !stopped() {
-        trainer.validate_last(output, &validator)?;
+        trainer.validate_last(output, &validation)?;
         evaluation = final_table(&trainer, output)?;
     }
     let status = match end {
@@ -265,12 +267,13 @@ fn go_on(
     })
 }
 
-fn validator(config: &TrainConfig) -> Result<Validator, SimError> {
-    Validator::new(
+fn validation_set(config: &TrainConfig) -> Result<ValidationSet, SimError> {
+    ValidationSet::new(
         &config.scenario,
-        &config.objective,
+        Metric::of(&config.objective),
         &config.low_level,
-        &config.validation,
+        (Split::Validation, config.validation.seed),
+        0..config.validation.traces,
     )
 }
 

@@ -6,6 +6,7 @@
 //! heart. What is kept is the mean of the distribution, which is less noisy than any candidate: of
 //! all that were looked at, the best on further training traces, always the same ones.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use bufgym_agents::Evolution;
@@ -22,8 +23,7 @@ use serde::Serialize;
 
 use crate::TrainError;
 use crate::config::low_level;
-use crate::panel::Panel;
-use crate::validation::RESAMPLES;
+use crate::validation::ValidationSet;
 
 /// Generations unless told otherwise: some ten minutes on two cores.
 pub const GENERATIONS: u64 = 25;
@@ -172,19 +172,19 @@ pub fn tune_linear(
 ) -> Result<LinearTuning, TrainError> {
     let started = Instant::now();
     config.check()?;
-    let judge = Judge::new(config)?;
-    let mut chance = rng::stream(config.seed, "linear search", 0);
+    let chooser = traces(config, 0..config.traces)?;
+    let mut rng = rng::stream(config.seed, "linear search", 0);
     let mut search = Evolution::new(start().to_vec(), &[1.0; LINEAR], START_STEP);
-    let mut checked = vec![judge.check(&search)?];
+    let mut checked = vec![check(&chooser, &search)?];
     let mut simulations = 2 * config.traces;
     for number in 1..=config.generations {
-        let candidates = search.ask(config.candidates, &mut chance);
+        let candidates = search.ask(config.candidates, &mut rng);
         let costs = costs(config, number, &candidates)?;
         search.tell(&candidates, &costs);
         simulations += (config.candidates as u64 + 1) * config.generation_traces;
         let due = number.is_multiple_of(CHECK_EVERY) || number == config.generations;
         if due {
-            checked.push(judge.check(&search)?);
+            checked.push(check(&chooser, &search)?);
             simulations += config.traces;
         }
         on_generation(&Generation {
@@ -217,23 +217,24 @@ fn best(checked: &[CheckedRule]) -> &CheckedRule {
     })
 }
 
-/// What the candidates of a generation cost on its traces, which follow those of the judge and of
-/// the generations before.
+/// The cost of each candidate of a generation on the generation's own traces. These follow the
+/// traces that choose between the means and those of earlier generations.
 fn costs(
     config: &LinearConfig,
     number: u64,
     candidates: &[Vec<f64>],
 ) -> Result<Vec<f64>, SimError> {
     let first = config.traces + (number - 1) * config.generation_traces;
-    let indices = first..first + config.generation_traces;
-    let metric = Metric::of(&config.objective);
-    let panel = Panel::new(&config.scenario, metric, Split::Train, config.seed, indices)?;
+    let traces = traces(config, first..first + config.generation_traces)?;
     let rules: Vec<LinearRule> = candidates.iter().map(|weights| rule(weights)).collect();
-    let (samples, _) = panel.run(&rules, &config.low_level)?;
-    Ok(samples
-        .iter()
-        .map(|samples| panel.compare(samples, 0).value)
-        .collect())
+    traces.values(&rules)
+}
+
+/// Training traces with these indices.
+fn traces(config: &LinearConfig, indices: Range<u64>) -> Result<ValidationSet, SimError> {
+    let metric = Metric::of(&config.objective);
+    let source = (Split::Train, config.seed);
+    ValidationSet::new(&config.scenario, metric, &config.low_level, source, indices)
 }
 
 /// The rule with these weights, as many as there are features.
@@ -241,45 +242,20 @@ fn rule(weights: &[f64]) -> LinearRule {
     LinearRule::new(std::array::from_fn(|feature| weights[feature]))
 }
 
-/// The traces that choose.
-struct Judge<'a> {
-    config: &'a LinearConfig,
-    panel: Panel,
-}
-
-impl Judge<'_> {
-    fn new(config: &LinearConfig) -> Result<Judge<'_>, SimError> {
-        let metric = Metric::of(&config.objective);
-        let indices = 0..config.traces;
-        let panel = Panel::new(&config.scenario, metric, Split::Train, config.seed, indices)?;
-        Ok(Judge { config, panel })
-    }
-
-    /// Looks at the mean of the distribution.
-    fn check(&self, search: &Evolution) -> Result<CheckedRule, SimError> {
-        let mean = search.mean().iter();
-        let rounded: Vec<f64> = mean
-            .map(|weight| (weight * UNITS).round() / UNITS)
-            .collect();
-        let weights = rule(&rounded);
-        let one = std::slice::from_ref(&weights);
-        let (samples, _) = self.panel.run(one, &self.config.low_level)?;
-        let found = self.panel.compare(&samples[0], RESAMPLES);
-        let traces = self.panel.traces();
-        Ok(CheckedRule {
-            generation: search.generations(),
-            result: Validation {
-                traces,
-                metric: self.panel.metric().comparison().to_owned(),
-                value: found.value,
-                low: found.ratio.low,
-                high: found.ratio.high,
-                won: found.tally.won as f64 / traces as f64,
-            },
-            fct_ratio_to_dt: found.fct_ratio,
-            weights,
-        })
-    }
+/// Measures the mean of the distribution.
+fn check(traces: &ValidationSet, search: &Evolution) -> Result<CheckedRule, SimError> {
+    let mean = search.mean().iter();
+    let rounded: Vec<f64> = mean
+        .map(|weight| (weight * UNITS).round() / UNITS)
+        .collect();
+    let weights = rule(&rounded);
+    let (result, _) = traces.validate(&weights)?;
+    Ok(CheckedRule {
+        generation: search.generations(),
+        result: traces.for_manifest(&result),
+        fct_ratio_to_dt: result.fct_ratio,
+        weights,
+    })
 }
 
 #[cfg(test)]

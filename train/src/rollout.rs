@@ -9,7 +9,7 @@ use bufgym_env::gym::{
     EnvError, EnvSnapshot, EpisodeStats, ResetOptions, TraceSequence,
 };
 use bufgym_models::FastActor;
-use bufgym_models::chances::{Chances, UNIFORM};
+use bufgym_models::probabilities::{Probabilities, UNIFORM};
 use bufgym_sim::rng::{Split, stream, uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ struct Collected {
     /// `[decisions, ports]`
     actions: Vec<u8>,
     /// `[decisions, ports]`
-    chances: Vec<Chances>,
+    probabilities: Vec<Probabilities>,
     /// `[decisions, ports]`
     port_rewards: Vec<f32>,
     /// `[decisions, ports, 8, 5]`
@@ -65,7 +65,7 @@ impl Collected {
     fn clear(&mut self) {
         self.rows.clear();
         self.actions.clear();
-        self.chances.clear();
+        self.probabilities.clear();
         self.port_rewards.clear();
         self.next_observations.clear();
         self.next_privileged.clear();
@@ -160,17 +160,17 @@ impl Worker {
         self.collected.clear();
         for _ in 0..decisions {
             let ports = self.action.len();
-            let chances = &mut self.collected.chances;
+            let probabilities = &mut self.collected.probabilities;
             match &mut actor {
                 Some(actor) => {
                     let observation = self.env.observation();
                     actor.sample(observation, ports, &mut self.rng, &mut self.action);
-                    chances.extend(actor.chances());
+                    probabilities.extend(actor.probabilities());
                 }
                 None => {
                     self.action
                         .fill_with(|| (2.0 * uniform(&mut self.rng) - 1.0) as f32);
-                    chances.extend(std::iter::repeat_n(UNIFORM, ports));
+                    probabilities.extend(std::iter::repeat_n(UNIFORM, ports));
                 }
             }
             let step = self.env.step(&self.action)?;
@@ -192,7 +192,7 @@ impl Worker {
                 stream,
                 &Transition {
                     actions: &collected.actions[i * ports..][..ports],
-                    chances: &collected.chances[i * ports..][..ports],
+                    probabilities: &collected.probabilities[i * ports..][..ports],
                     port_rewards: &collected.port_rewards[i * ports..][..ports],
                     discount: row.discount,
                     entropy_weight: row.entropy_weight,

@@ -27,7 +27,7 @@ use crate::folder::RunFolder;
 use crate::report::{Clock, Learning, METRICS, PERF, Rollouts, RoundReport};
 use crate::rollout::Worker;
 use crate::state::{Best, Counters, State, Stored};
-use crate::validation::{ValidationResult, Validator};
+use crate::validation::{ValidationResult, ValidationSet};
 use crate::{TrainConfig, TrainError};
 
 /// Everything that changes in a training.
@@ -129,7 +129,7 @@ impl Trainer {
     pub(crate) fn run(
         &mut self,
         output: &mut Output,
-        validator: &Validator,
+        validation: &ValidationSet,
         stop: &AtomicBool,
     ) -> Result<End, TrainError> {
         let mut stored = Stopwatch::start();
@@ -142,7 +142,7 @@ impl Trainer {
             if stop.load(Ordering::SeqCst) {
                 break End::Stopped;
             }
-            let report = self.round(output, validator)?;
+            let report = self.round(output, validation)?;
             output.console.advance(self.progress().1, report.status());
             if self.is_checkpoint_due(&stored) && !self.budget_spent() {
                 // Not the end of the training: the state before this one is still there.
@@ -162,12 +162,12 @@ impl Trainer {
     fn round(
         &mut self,
         output: &mut Output,
-        validator: &Validator,
+        validation: &ValidationSet,
     ) -> Result<RoundReport, TrainError> {
         let start = Instant::now();
         let averaged = self.sac.averaged_weights();
         let before = self.counters;
-        let (learned, learner_s, validated) = self.work(&averaged, validator)?;
+        let (learned, learner_s, validated) = self.work(&averaged, validation)?;
         let round_s = start.elapsed().as_secs_f64();
 
         let learning = Learning::of(&learned);
@@ -186,7 +186,7 @@ impl Trainer {
             elapsed_s: before.elapsed_s + round_s,
         };
         if let Some((result, _)) = &validated {
-            self.consider(result, &averaged, before, output, validator)?;
+            self.consider(result, &averaged, before, output, validation)?;
         }
         let report = RoundReport {
             counters: self.counters,
@@ -212,7 +212,7 @@ impl Trainer {
     fn work(
         &mut self,
         averaged: &ActorWeights,
-        validator: &Validator,
+        validation: &ValidationSet,
     ) -> Result<(Vec<UpdateMetrics>, Duration, Validated), TrainError> {
         let config = &self.config;
         let exploring = self.counters.decisions < config.rollout.learning_starts;
@@ -246,7 +246,7 @@ impl Trainer {
         };
         let validate = || -> Result<Validated, SimError> {
             validation_due
-                .then(|| validator.validate(&averaged))
+                .then(|| validation.validate(&averaged))
                 .transpose()
         };
         let ((updates, learner), (collected, validated)) = self
@@ -266,7 +266,7 @@ impl Trainer {
         weights: &ActorWeights,
         at: Counters,
         output: &Output,
-        validator: &Validator,
+        validation: &ValidationSet,
     ) -> Result<(), TrainError> {
         let better = result.value.is_finite()
             && self
@@ -295,7 +295,7 @@ impl Trainer {
         manifest.low_level = config.low_level.clone();
         manifest.decisions = at.decisions;
         manifest.updates = at.updates;
-        manifest.validation = Some(validator.for_manifest(result));
+        manifest.validation = Some(validation.for_manifest(result));
         save_actor(&output.folder.best(), weights, &manifest)?;
         self.best = Some(Best {
             decisions: at.decisions,
@@ -310,12 +310,12 @@ impl Trainer {
     pub(crate) fn validate_last(
         &mut self,
         output: &mut Output,
-        validator: &Validator,
+        validation: &ValidationSet,
     ) -> Result<(), TrainError> {
         let weights = self.sac.averaged_weights();
         let actor = FastActor::new(&weights);
-        let (result, _) = self.pool.install(|| validator.validate(&actor))?;
-        self.consider(&result, &weights, self.counters, output, validator)?;
+        let (result, _) = self.pool.install(|| validation.validate(&actor))?;
+        self.consider(&result, &weights, self.counters, output, validation)?;
         let report = RoundReport {
             counters: self.counters,
             replay: self.replay.len() as u64,

@@ -199,7 +199,7 @@ impl Stream {
         out.extend_from_slice(&outcome.position.to_le_bytes());
         out.push(outcome.flags);
         out.extend_from_slice(&self.actions[slot * ports..][..ports]);
-        out.extend_from_slice(self.chances[slot * ports..][..ports].as_flattened());
+        out.extend_from_slice(self.probabilities[slot * ports..][..ports].as_flattened());
     }
 
     /// # Panics
@@ -225,11 +225,11 @@ impl Stream {
             position,
             flags: bytes[0],
         };
-        let (actions, chances) = bytes[1..].split_at(ports);
+        let (actions, probabilities) = bytes[1..].split_at(ports);
         self.actions[slot * ports..][..ports].copy_from_slice(actions);
-        self.chances[slot * ports..][..ports]
+        self.probabilities[slot * ports..][..ports]
             .as_flattened_mut()
-            .copy_from_slice(chances);
+            .copy_from_slice(probabilities);
     }
 }
 

@@ -46,7 +46,7 @@ impl LeastSquares {
         self.gram.iter_mut().for_each(|sum| *sum *= keep);
         self.moment.iter_mut().for_each(|sum| *sum *= keep);
         let ports = batch.ports;
-        let cells = batch.chances.len() / batch.actions.len();
+        let cells = batch.probabilities.len() / batch.actions.len();
         let mut features = vec![0.0; ADVANTAGE];
         for (row, &surplus) in surplus.iter().enumerate() {
             features.fill(0.0);
@@ -54,7 +54,7 @@ impl LeastSquares {
             advantage_features(
                 &batch.state[span(STATE)],
                 &batch.actions[span(1)],
-                &batch.chances[span(cells)],
+                &batch.probabilities[span(cells)],
                 &mut features,
             );
             for (i, &left) in features.iter().enumerate() {

@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use super::advantage::LeastSquares;
-use super::{Policy, Sac, SacConfig, Temperature};
+use super::{ActorLearner, Sac, SacConfig, Temperature};
 
 const FORMAT_VERSION: u32 = 2;
 const STATE: &str = "sac.json";
@@ -81,9 +81,9 @@ impl Sac {
             reason,
         };
         let mut tensors = Vec::new();
-        tensors.extend(prefixed(ACTOR, collect(&self.policy.actor)));
-        tensors.extend(prefixed(AVERAGED, collect(&self.policy.averaged)));
-        let critics = self.critics.iter().map(|learner| &learner.critic);
+        tensors.extend(prefixed(ACTOR, collect(&self.actor.network)));
+        tensors.extend(prefixed(AVERAGED, collect(&self.actor.average)));
+        let critics = self.critics.iter().map(|learner| &learner.network);
         let targets = self.critics.iter().map(|learner| &learner.target);
         for (prefix, critic) in CRITICS.iter().zip(critics.chain(targets)) {
             tensors.extend(prefixed(prefix, collect(critic)));
@@ -94,7 +94,7 @@ impl Sac {
         let [first, second] = self.critics.each_ref().map(|learner| &learner.optimizer);
         for (name, optimizer) in OPTIMIZERS
             .into_iter()
-            .zip([&self.policy.optimizer, first, second])
+            .zip([&self.actor.optimizer, first, second])
         {
             let bytes = optimizer.to_record().into_bytes();
             files.push((
@@ -156,15 +156,15 @@ impl Sac {
             reason,
         };
         let tensors = decode_tensors(&bytes).map_err(|error| wrong(error.to_string()))?;
-        let Policy {
-            actor, averaged, ..
-        } = &mut sac.policy;
-        *actor = restore(actor.clone(), ACTOR, &tensors).map_err(wrong)?;
-        *averaged = restore(averaged.clone(), AVERAGED, &tensors).map_err(wrong)?;
+        let ActorLearner {
+            network, average, ..
+        } = &mut sac.actor;
+        *network = restore(network.clone(), ACTOR, &tensors).map_err(wrong)?;
+        *average = restore(average.clone(), AVERAGED, &tensors).map_err(wrong)?;
         let [first, second] = &mut sac.critics;
         let networks = [
-            &mut first.critic,
-            &mut second.critic,
+            &mut first.network,
+            &mut second.network,
             &mut first.target,
             &mut second.target,
         ];
@@ -186,7 +186,7 @@ impl Sac {
 
         let [first, second] = &mut sac.critics;
         let optimizers = [
-            &mut sac.policy.optimizer,
+            &mut sac.actor.optimizer,
             &mut first.optimizer,
             &mut second.optimizer,
         ];

@@ -2,9 +2,9 @@ use super::*;
 use crate::replay::{Replay, Transition};
 use bufgym_env::control::{ALPHAS, Observation, PRIVILEGED, action_index};
 use bufgym_models::CriticKind;
-use bufgym_models::chances::{Chances, UNIFORM};
 use bufgym_models::noise::uniform;
 use bufgym_models::parameters::collect;
+use bufgym_models::probabilities::{Probabilities, UNIFORM};
 use bufgym_models::windows::OBSERVATION;
 use bufgym_models::{FastActor, cpu};
 
@@ -37,16 +37,16 @@ fn act(
     actor: &mut FastActor,
     observation: &[f32],
     rng: &mut Xoshiro256PlusPlus,
-) -> (Vec<u8>, Vec<Chances>) {
+) -> (Vec<u8>, Vec<Probabilities>) {
     let ports = observation.len() / OBSERVATION;
     let mut action = vec![0.0; ports];
     actor.sample(observation, ports, rng, &mut action);
     let indices = action.iter().map(|&action| action_index(action) as u8);
-    (indices.collect(), actor.chances().collect())
+    (indices.collect(), actor.probabilities().collect())
 }
 
 fn transition<'a>(
-    (actions, chances): (&'a [u8], &'a [Chances]),
+    (actions, probabilities): (&'a [u8], &'a [Probabilities]),
     rewards: &'a [f32],
     next: &'a [f32],
     privileged: &'a [f32],
@@ -54,7 +54,7 @@ fn transition<'a>(
 ) -> Transition<'a> {
     Transition {
         actions,
-        chances,
+        probabilities,
         port_rewards: rewards,
         discount: 0.8,
         entropy_weight: 1.0,
@@ -87,7 +87,7 @@ fn a_bandit_with_a_known_best_alpha_is_learned() {
                 let signals: [f32; PORTS] =
                     std::array::from_fn(|_| f32::from(uniform(&mut rng) < 0.5));
                 let seen = observation(&signals);
-                let (actions, chances) = act(&mut actor, &seen, &mut rng);
+                let (actions, probabilities) = act(&mut actor, &seen, &mut rng);
                 let rewards: Vec<f32> = actions
                     .iter()
                     .zip(signals)
@@ -98,7 +98,13 @@ fn a_bandit_with_a_known_best_alpha_is_learned() {
                 replay.start(0, &seen, &privileged);
                 replay.push(
                     0,
-                    &transition((&actions, &chances), &rewards, &seen, &privileged, true),
+                    &transition(
+                        (&actions, &probabilities),
+                        &rewards,
+                        &seen,
+                        &privileged,
+                        true,
+                    ),
                 );
             }
             for _ in 0..if round == 0 { 0 } else { 10 } {
@@ -151,11 +157,17 @@ fn an_integrator_is_steered_to_its_optimum() {
         let mut seen = see(&mut history, x);
         replay.start(0, &seen, &privileged);
         for k in 0..16 {
-            let (actions, chances) = act(&mut actor, &seen, &mut rng);
+            let (actions, probabilities) = act(&mut actor, &seen, &mut rng);
             x = step(x, actions[0]);
             seen = see(&mut history, x);
             let reward = [-10.0 * x * x];
-            let given = transition((&actions, &chances), &reward, &seen, &privileged, false);
+            let given = transition(
+                (&actions, &probabilities),
+                &reward,
+                &seen,
+                &privileged,
+                false,
+            );
             replay.push(
                 0,
                 &Transition {
@@ -244,7 +256,7 @@ fn a_saved_learner_continues_bit_for_bit() {
             loaded.temperature.log.to_bits()
         );
         for (a, b) in sac.critics.iter().zip(&loaded.critics) {
-            assert_eq!(collect(&a.critic), collect(&b.critic));
+            assert_eq!(collect(&a.network), collect(&b.network));
             assert_eq!(collect(&a.target), collect(&b.target));
         }
         assert_eq!(sac.advantage, loaded.advantage);
@@ -313,9 +325,9 @@ fn the_twin_minimum_on_the_sum_takes_all_ports_of_one_critic() {
     let first = || matrix([[1.0, 5.0, 0.0], [2.0, 2.0, 9.0]]);
     let second = || matrix([[4.0, 4.0, 4.0], [3.0, 3.0, 3.0]]);
     let values = |tensor| bufgym_models::parameters::host_values::<2>(tensor);
-    let sum = smaller([first(), second()], TwinMinimum::Sum);
+    let sum = twin_minimum([first(), second()], TwinMinimum::Sum);
     assert_eq!(values(sum), [1.0, 5.0, 0.0, 3.0, 3.0, 3.0]);
-    let elementwise = smaller([first(), second()], TwinMinimum::Elementwise);
+    let elementwise = twin_minimum([first(), second()], TwinMinimum::Elementwise);
     assert_eq!(values(elementwise), [1.0, 4.0, 0.0, 2.0, 2.0, 3.0]);
 }
 

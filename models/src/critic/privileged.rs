@@ -175,15 +175,15 @@ fn action_features(state: &Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
 ///
 /// A policy is nearly a function of the state, so wherever `V` is wrong, an advantage could explain
 /// the error by the actions that are usual there. Only by how much the features of the action
-/// were other than expected, given the `chances` of each cell when it was chosen, has nothing to do
+/// were other than expected, given the `probabilities` of each cell when it was chosen, has nothing to do
 /// with the state. (Partialling out: Robinson 1988; for effects that differ: Nie and Wager 2021.)
 ///
-/// `state` is `[ports, STATE]`, `actions` `[ports]`, centres of cells, `chances` `[ports, 8]`.
-pub fn advantage_features(state: &[f32], actions: &[f32], chances: &[f32], out: &mut [f64]) {
+/// `state` is `[ports, STATE]`, `actions` `[ports]`, centres of cells, `probabilities` `[ports, 8]`.
+pub fn advantage_features(state: &[f32], actions: &[f32], probabilities: &[f32], out: &mut [f64]) {
     let share = 1.0 / actions.len() as f64;
     let rows = state.as_chunks::<STATE>().0;
-    let chances = chances.as_chunks::<{ ALPHAS.len() }>().0;
-    for ((row, &action), chances) in rows.iter().zip(actions).zip(chances) {
+    let probabilities = probabilities.as_chunks::<{ ALPHAS.len() }>().0;
+    for ((row, &action), probabilities) in rows.iter().zip(actions).zip(probabilities) {
         let occupancy = f64::from(row[OCCUPANCY]);
         let features = |action: f32, alpha: f64| {
             let room = alpha * (1.0 - occupancy) - f64::from(row[QUEUE]);
@@ -192,14 +192,14 @@ pub fn advantage_features(state: &[f32], actions: &[f32], chances: &[f32], out: 
         };
         let alpha = ALPHAS[action_index(action)];
         let mut beyond = features(action, alpha).map(|feature| feature * share);
-        let possible = chances
+        let possible = probabilities
             .iter()
             .enumerate()
-            .filter(|(_, chance)| **chance > 0.0);
-        for (cell, &chance) in possible {
+            .filter(|(_, probability)| **probability > 0.0);
+        for (cell, &probability) in possible {
             let usual = features(cell_centre(cell), ALPHAS[cell]);
             for (beyond, usual) in beyond.iter_mut().zip(usual) {
-                *beyond -= share * f64::from(chance) * usual;
+                *beyond -= share * f64::from(probability) * usual;
             }
         }
         let (constant, present) = out.split_at_mut(ACTION);

@@ -74,7 +74,7 @@ fn fill_replay(scenario: &Scenario, seed: u64) -> CliResult<Replay> {
                 env,
                 &Transition {
                     actions: &indices[env * ports..(env + 1) * ports],
-                    chances: &vec![models::chances::UNIFORM; ports],
+                    probabilities: &vec![models::probabilities::UNIFORM; ports],
                     port_rewards: buffers.port_rewards(env),
                     discount: buffers.discounts[env],
                     entropy_weight: buffers.entropy_weights[env],
