@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::console::Console;
-use crate::events::{EventLog, Events, HyperParameter};
+use crate::events::{EventFile, Events, HyperParameter};
 use crate::folder::Table;
 use crate::report::RoundReport;
 use crate::{TrainConfig, TrainError};
@@ -27,7 +27,7 @@ impl Curves {
         Ok(Self {
             metrics: Table::reopen(folder.join("metrics.csv"), metrics_bytes, metrics)?,
             perf: Table::reopen(folder.join("perf.csv"), perf_bytes, perf)?,
-            events: Events::new(open_events(folder, restart_at)),
+            events: Events::new(EventFile::create(folder, restart_at)),
         })
     }
 
@@ -35,10 +35,10 @@ impl Curves {
     pub(crate) fn describe(&mut self, config: &TrainConfig) {
         let hparams = hyper_parameters(config);
         let text = format!("```toml\n{}\n```", config.to_toml());
-        self.events.write(|log| {
-            log.hparams(&hparams)?;
-            log.text("config", 0, &text)?;
-            log.flush()
+        self.events.write(|file| {
+            file.hparams(&hparams)?;
+            file.text("config", 0, &text)?;
+            file.flush()
         });
     }
 
@@ -63,10 +63,10 @@ impl Curves {
         self.metrics.row(&report.metrics_row())?;
         let step = report.counters.decisions;
         if let Some(result) = &report.validation {
-            self.events.write(|log| {
-                log.scalar("validation/ratio_to_dt", step, result.value)?;
-                log.scalar("validation/mean_fct_ratio_to_dt", step, result.fct_ratio)?;
-                log.flush()
+            self.events.write(|file| {
+                file.scalar("validation/ratio_to_dt", step, result.value)?;
+                file.scalar("validation/mean_fct_ratio_to_dt", step, result.fct_ratio)?;
+                file.flush()
             });
         }
         self.report_failure(console);
@@ -74,7 +74,7 @@ impl Curves {
     }
 
     fn write_events(&mut self, report: &RoundReport, console: &Console) {
-        self.events.write(|log| report.write_events(log));
+        self.events.write(|file| report.write_events(file));
         self.report_failure(console);
     }
 
@@ -91,17 +91,6 @@ impl Curves {
     pub(crate) fn sync(&self) -> Result<(u64, u64), TrainError> {
         Ok((self.metrics.sync()?, self.perf.sync()?))
     }
-}
-
-#[cfg(not(feature = "tensorboard-rs"))]
-fn open_events(folder: &Path, restart_at: Option<u64>) -> std::io::Result<Box<dyn EventLog>> {
-    let (log, _) = crate::events::EventFile::create(folder, restart_at)?;
-    Ok(Box::new(log))
-}
-
-#[cfg(feature = "tensorboard-rs")]
-fn open_events(folder: &Path, _restart_at: Option<u64>) -> std::io::Result<Box<dyn EventLog>> {
-    Ok(Box::new(crate::events::TensorboardRsLog::new(folder)))
 }
 
 /// Every setting but the scenario's, by its name in the configuration.

@@ -34,7 +34,7 @@ mod config;
 mod console;
 mod curves;
 mod error;
-pub mod events;
+mod events;
 mod folder;
 pub mod linear;
 mod report;

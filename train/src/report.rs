@@ -7,7 +7,7 @@ use bufgym_agents::UpdateMetrics;
 use bufgym_env::control::{ALPHAS, cell_centre};
 use bufgym_env::gym::EpisodeStats;
 
-use crate::events::{EventLog, Histogram};
+use crate::events::{EventFile, Histogram};
 use crate::state::Counters;
 use crate::validation::ValidationResult;
 
@@ -216,7 +216,7 @@ impl RoundReport {
     }
 
     /// Adds the round to the training curves.
-    pub(crate) fn write_events(&self, log: &mut dyn EventLog) -> io::Result<()> {
+    pub(crate) fn write_events(&self, file: &mut EventFile) -> io::Result<()> {
         let step = self.counters.decisions;
         let (learning, rollouts) = (&self.learning, &self.rollouts);
         for (tag, value) in [
@@ -235,25 +235,25 @@ impl RoundReport {
             ("rollout/timeouts", rollouts.timeouts),
         ] {
             if let Some(value) = value {
-                log.scalar(tag, step, value)?;
+                file.scalar(tag, step, value)?;
             }
         }
         for (tag, value) in self.speeds() {
-            log.scalar(tag, step, value)?;
+            file.scalar(tag, step, value)?;
         }
         let centres: [f64; ALPHAS.len()] = std::array::from_fn(|i| f64::from(cell_centre(i)));
         let actions = Histogram::of_cells(&centres, &rollouts.actions);
-        log.histogram("rollout/actions", step, &actions)?;
+        file.histogram("rollout/actions", step, &actions)?;
         if let Some(validation) = &self.validation {
-            log.scalar("validation/ratio_to_dt", step, validation.value)?;
-            log.scalar(
+            file.scalar("validation/ratio_to_dt", step, validation.value)?;
+            file.scalar(
                 "validation/mean_fct_ratio_to_dt",
                 step,
                 validation.fct_ratio,
             )?;
-            log.scalar("validation/won", step, validation.won)?;
+            file.scalar("validation/won", step, validation.won)?;
         }
-        log.flush()
+        file.flush()
     }
 }
 
