@@ -1,8 +1,9 @@
 //! Past transitions, each frame stored once.
 //!
-//! A transition stored naively holds two observations of eight frames; here each frame is kept
-//! once and histories are rebuilt by index, never across the start of an episode. Environments
-//! write into separate rings (streams), so that a stream's frames follow each other.
+//! An observation is a history of eight frames, of which all but the newest were in the observation
+//! before it. So only the newest frame is stored, and a batch rebuilds the histories. A history
+//! never reaches across the start of an episode. Every environment writes into its own ring (a
+//! stream), in which its frames follow each other.
 
 mod file;
 
@@ -22,27 +23,48 @@ const DECIDED: u8 = 1;
 /// The episode ended with that decision: no value follows.
 const TERMINATED: u8 = 2;
 
-/// What one decision led to.
-#[derive(Clone, Copy, Debug)]
-pub struct Transition<'a> {
-    /// Index of the chosen cell, `[ports]`.
-    pub actions: &'a [u8],
-    /// Probability of each cell where the action was drawn, `[ports]`.
-    pub probabilities: &'a [Probabilities],
+/// The newest step of an observation, with the privileged features of that moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// `[ports, FEATURES]`.
+    features: Vec<f32>,
+    /// `[ports, PRIVILEGED]`.
+    privileged: Vec<f32>,
+}
+
+impl Frame {
+    /// The newest frame of an observation `[ports, 8, 5]`, with privileged features `[ports, 22]`.
+    pub fn newest(observation: &[f32], privileged: &[f32]) -> Frame {
+        let histories = observation.as_chunks::<OBSERVATION>().0;
+        let newest = histories.iter().flat_map(|h| &h[OBSERVATION - FEATURES..]);
+        Frame {
+            features: newest.copied().collect(),
+            privileged: privileged.to_vec(),
+        }
+    }
+}
+
+/// One decision, its reward and the frame that it led to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transition {
+    /// Index of the chosen level of α, `[ports]`.
+    pub actions: Vec<u8>,
+    /// Probability of each level where the action was drawn, `[ports]`.
+    pub probabilities: Vec<Probabilities>,
     /// Reward of each port over the interval, `[ports]`.
-    pub port_rewards: &'a [f32],
-    /// Worth at the decision of the value that follows, also where the episode ended.
+    pub port_rewards: Vec<f32>,
+    /// Discount over the interval. It also applies where the episode was truncated.
     pub discount: f32,
     /// c_k, the weight of this decision's entropy.
     pub entropy_weight: f32,
-    /// All flows are complete: nothing follows.
+    /// The episode ended because all flows are complete: the value of what follows is 0.
     pub terminated: bool,
-    /// The episode was cut off: the next observation's value counts.
+    /// The episode was cut off: the value of what follows is that of `next`.
     pub truncated: bool,
-    /// `[ports, 8, 5]`; where the episode ended, its last observation.
-    pub next_observation: &'a [f32],
-    /// `[ports, 22]`.
-    pub next_privileged: &'a [f32],
+    /// The frame after the interval; where the episode ended, its last one.
+    pub next: Frame,
+    /// The first frame of the next episode, where the environment has begun one.
+    pub reset: Option<Frame>,
 }
 
 /// Transitions of several environments with the same number of ports.
@@ -162,20 +184,21 @@ impl Replay {
         self.streams.len()
     }
 
-    /// Begins an episode with its first observation, `[ports, 8, 5]` and `[ports, 22]`.
+    /// Begins an episode with its first frame.
     ///
     /// # Panics
-    /// When there is no such stream, or a slice has another length.
-    pub fn start(&mut self, stream: usize, observation: &[f32], privileged: &[f32]) {
-        self.write_frame(stream, observation, privileged, 0);
+    /// When there is no such stream, or the frame has another number of ports.
+    pub fn start(&mut self, stream: usize, first: &Frame) {
+        self.write_frame(stream, first, 0);
         self.streams[stream].open = true;
     }
 
-    /// Adds a decision on the newest observation of the stream, and the observation it led to.
+    /// Adds a decision on the newest frame of the stream, and the frame that it led to.
     ///
     /// # Panics
-    /// When there is no such stream, it has no open episode, or a slice has another length.
-    pub fn push(&mut self, stream: usize, transition: &Transition<'_>) {
+    /// When there is no such stream, it has no open episode, or the transition has another number
+    /// of ports.
+    pub fn push(&mut self, stream: usize, transition: &Transition) {
         let ports = self.ports;
         let ring = &mut self.streams[stream];
         assert!(
@@ -183,51 +206,32 @@ impl Replay {
             "`start` begins an episode before `push` adds to it"
         );
         let slot = ((ring.end - 1) % self.slots as u64) as usize;
-        ring.actions[slot * ports..][..ports].copy_from_slice(transition.actions);
-        ring.probabilities[slot * ports..][..ports].copy_from_slice(transition.probabilities);
-        ring.rewards[slot * ports..][..ports].copy_from_slice(transition.port_rewards);
+        ring.actions[slot * ports..][..ports].copy_from_slice(&transition.actions);
+        ring.probabilities[slot * ports..][..ports].copy_from_slice(&transition.probabilities);
+        ring.rewards[slot * ports..][..ports].copy_from_slice(&transition.port_rewards);
         let outcome = &mut ring.outcomes[slot];
         outcome.discount = transition.discount;
         outcome.entropy_weight = transition.entropy_weight;
         outcome.flags = DECIDED | if transition.terminated { TERMINATED } else { 0 };
         let position = outcome.position + 1;
         ring.open = !(transition.terminated || transition.truncated);
-        self.write_frame(
-            stream,
-            transition.next_observation,
-            transition.next_privileged,
-            position,
-        );
+        self.write_frame(stream, &transition.next, position);
         self.pushed += 1;
         self.held += 1;
+        if let Some(first) = &transition.reset {
+            self.start(stream, first);
+        }
     }
 
-    fn write_frame(
-        &mut self,
-        stream: usize,
-        observation: &[f32],
-        privileged: &[f32],
-        position: u32,
-    ) {
-        let ports = self.ports;
-        assert_eq!(observation.len(), ports * OBSERVATION);
-        assert_eq!(privileged.len(), ports * PRIVILEGED);
+    fn write_frame(&mut self, stream: usize, frame: &Frame, position: u32) {
+        let (features, privileged) = (self.ports * FEATURES, self.ports * PRIVILEGED);
         let ring = &mut self.streams[stream];
         let slot = (ring.end % self.slots as u64) as usize;
         if ring.outcomes[slot].flags & DECIDED != 0 {
             self.held -= 1;
         }
-        let frames = ring.frames[slot * ports * FEATURES..]
-            .as_chunks_mut::<FEATURES>()
-            .0;
-        for (frame, history) in frames
-            .iter_mut()
-            .zip(observation.as_chunks::<OBSERVATION>().0)
-        {
-            frame.copy_from_slice(&history[OBSERVATION - FEATURES..]);
-        }
-        ring.privileged[slot * ports * PRIVILEGED..][..ports * PRIVILEGED]
-            .copy_from_slice(privileged);
+        ring.frames[slot * features..][..features].copy_from_slice(&frame.features);
+        ring.privileged[slot * privileged..][..privileged].copy_from_slice(&frame.privileged);
         ring.outcomes[slot] = Outcome {
             position,
             ..Outcome::default()

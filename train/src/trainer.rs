@@ -73,7 +73,7 @@ impl Trainer {
             seed("replay"),
         );
         for (index, worker) in workers.iter().enumerate() {
-            worker.open(&mut replay, index);
+            replay.start(index, &worker.frame());
         }
         Ok(Self {
             sac: Sac::new(config.sac.clone(), seed("learner"), &device())?,
@@ -171,9 +171,10 @@ impl Trainer {
         let round_s = start.elapsed().as_secs_f64();
 
         let learning = Learning::of(&learned);
+        let transitions = self.workers.iter().flat_map(Worker::rollout);
         let rollouts = Rollouts::of(
             self.workers.iter().flat_map(Worker::episodes),
-            self.workers.iter().flat_map(Worker::actions),
+            transitions.flat_map(|transition| &transition.actions),
         );
         let decisions = self.config.decisions_per_round();
         self.counters = Counters {
@@ -208,7 +209,7 @@ impl Trainer {
         Ok(report)
     }
 
-    /// Learner, workers and validation side by side, then the hand-over.
+    /// Learner, workers and validation side by side; then the replay gets the workers' transitions.
     fn work(
         &mut self,
         averaged: &ActorWeights,
@@ -254,7 +255,9 @@ impl Trainer {
             .install(|| rayon::join(learn, || rayon::join(collect, validate)));
         collected?;
         for (index, worker) in self.workers.iter().enumerate() {
-            worker.hand_over(&mut self.replay, index);
+            for transition in worker.rollout() {
+                self.replay.push(index, transition);
+            }
         }
         Ok((updates, learner, validated?))
     }

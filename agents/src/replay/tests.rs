@@ -42,7 +42,7 @@ fn record(replay: &mut Replay, stream: usize, episodes: &[(usize, bool)], seed: 
             )
         };
         let (mut observation, mut privileged) = push(&mut history, &mut rng);
-        replay.start(stream, &observation, &privileged);
+        replay.start(stream, &Frame::newest(&observation, &privileged));
         for step in 0..length {
             let last = step + 1 == length;
             let (next_observation, next_privileged) = push(&mut history, &mut rng);
@@ -70,17 +70,17 @@ fn record(replay: &mut Replay, stream: usize, episodes: &[(usize, bool)], seed: 
     naive
 }
 
-fn as_transition(naive: &Naive) -> Transition<'_> {
+fn as_transition(naive: &Naive) -> Transition {
     Transition {
-        actions: &naive.actions,
-        probabilities: &naive.probabilities,
-        port_rewards: &naive.rewards,
+        actions: naive.actions.clone(),
+        probabilities: naive.probabilities.clone(),
+        port_rewards: naive.rewards.clone(),
         discount: naive.discount,
         entropy_weight: naive.entropy_weight,
         terminated: naive.terminated,
         truncated: naive.truncated,
-        next_observation: &naive.next_observation,
-        next_privileged: &naive.next_privileged,
+        next: Frame::newest(&naive.next_observation, &naive.next_privileged),
+        reset: None,
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::replay::{Replay, Transition};
+use crate::replay::{Frame, Replay, Transition};
 use bufgym_env::control::{ALPHAS, Observation, PRIVILEGED, action_index};
 use bufgym_models::CriticKind;
 use bufgym_models::noise::uniform;
@@ -45,23 +45,22 @@ fn act(
     (indices.collect(), actor.probabilities().collect())
 }
 
-fn transition<'a>(
-    (actions, probabilities): (&'a [u8], &'a [Probabilities]),
-    rewards: &'a [f32],
-    next: &'a [f32],
-    privileged: &'a [f32],
+fn transition(
+    (actions, probabilities): (Vec<u8>, Vec<Probabilities>),
+    port_rewards: Vec<f32>,
+    next: Frame,
     terminated: bool,
-) -> Transition<'a> {
+) -> Transition {
     Transition {
         actions,
         probabilities,
-        port_rewards: rewards,
+        port_rewards,
         discount: 0.8,
         entropy_weight: 1.0,
         terminated,
         truncated: false,
-        next_observation: next,
-        next_privileged: privileged,
+        next,
+        reset: None,
     }
 }
 
@@ -87,25 +86,14 @@ fn a_bandit_with_a_known_best_alpha_is_learned() {
                 let signals: [f32; PORTS] =
                     std::array::from_fn(|_| f32::from(uniform(&mut rng) < 0.5));
                 let seen = observation(&signals);
-                let (actions, probabilities) = act(&mut actor, &seen, &mut rng);
-                let rewards: Vec<f32> = actions
-                    .iter()
-                    .zip(signals)
-                    .map(|(&action, signal)| {
-                        -(f32::from(action) - BEST[signal as usize] as f32).abs()
-                    })
-                    .collect();
-                replay.start(0, &seen, &privileged);
-                replay.push(
-                    0,
-                    &transition(
-                        (&actions, &probabilities),
-                        &rewards,
-                        &seen,
-                        &privileged,
-                        true,
-                    ),
-                );
+                let choice = act(&mut actor, &seen, &mut rng);
+                let rewards = choice.0.iter().zip(signals).map(|(&action, signal)| {
+                    -(f32::from(action) - BEST[signal as usize] as f32).abs()
+                });
+                let rewards = rewards.collect();
+                let frame = Frame::newest(&seen, &privileged);
+                replay.start(0, &frame);
+                replay.push(0, &transition(choice, rewards, frame, true));
             }
             for _ in 0..if round == 0 { 0 } else { 10 } {
                 replay.sample(32, 1, &mut batch);
@@ -155,19 +143,13 @@ fn an_integrator_is_steered_to_its_optimum() {
         let mut history = Observation::new(1);
         let mut x = 2.0 * uniform(&mut rng) - 1.0;
         let mut seen = see(&mut history, x);
-        replay.start(0, &seen, &privileged);
+        replay.start(0, &Frame::newest(&seen, &privileged));
         for k in 0..16 {
-            let (actions, probabilities) = act(&mut actor, &seen, &mut rng);
-            x = step(x, actions[0]);
+            let choice = act(&mut actor, &seen, &mut rng);
+            x = step(x, choice.0[0]);
             seen = see(&mut history, x);
-            let reward = [-10.0 * x * x];
-            let given = transition(
-                (&actions, &probabilities),
-                &reward,
-                &seen,
-                &privileged,
-                false,
-            );
+            let next = Frame::newest(&seen, &privileged);
+            let given = transition(choice, vec![-10.0 * x * x], next, false);
             replay.push(
                 0,
                 &Transition {
@@ -206,24 +188,13 @@ fn random_batch(rows: usize, ports: usize, seed: u64) -> Batch {
     let mut replay = Replay::new(100, 1, ports, seed);
     let mut numbers =
         |count: usize| -> Vec<f32> { (0..count).map(|_| uniform(&mut rng)).collect() };
-    replay.start(
-        0,
-        &numbers(ports * OBSERVATION),
-        &numbers(ports * PRIVILEGED),
-    );
+    let (first, privileged) = (numbers(ports * OBSERVATION), numbers(ports * PRIVILEGED));
+    replay.start(0, &Frame::newest(&first, &privileged));
     for k in 0..40 {
         let (next, privileged) = (numbers(ports * OBSERVATION), numbers(ports * PRIVILEGED));
-        let rewards = numbers(ports);
-        replay.push(
-            0,
-            &transition(
-                (&vec![k % 8; ports], &vec![UNIFORM; ports]),
-                &rewards,
-                &next,
-                &privileged,
-                false,
-            ),
-        );
+        let next = Frame::newest(&next, &privileged);
+        let choice = (vec![k % 8; ports], vec![UNIFORM; ports]);
+        replay.push(0, &transition(choice, numbers(ports), next, false));
     }
     let mut batch = Batch::default();
     replay.sample(rows, 1, &mut batch);
