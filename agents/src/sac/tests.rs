@@ -338,3 +338,29 @@ fn the_temperature_moves_towards_the_entropy_target() {
     // Adam's first step is the rate itself, against the surplus.
     assert!((temperature.log + 0.1).abs() < 1e-6);
 }
+
+#[test]
+fn the_weights_solve_the_normal_equations() {
+    let mut sums = LeastSquares::new();
+    let value = |i: usize, j: usize| ((i * 7 + j * 13) % 11) as f64 / 11.0 - 0.4;
+    for sample in 0..400 {
+        for i in 0..ADVANTAGE {
+            for j in i..ADVANTAGE {
+                sums.gram[i * ADVANTAGE + j] += value(sample, i * i) * value(sample, j * j);
+            }
+            sums.moment[i] += value(sample, i * i);
+        }
+    }
+    let ridge = 0.5;
+    let weights = sums.weights(ridge);
+    for i in 0..ADVANTAGE {
+        let product: f64 = (0..ADVANTAGE)
+            .map(|j| {
+                let (a, b) = (i.min(j), i.max(j));
+                sums.gram[a * ADVANTAGE + b] * f64::from(weights[j])
+            })
+            .sum();
+        let left = product + ridge * f64::from(weights[i]);
+        assert!((left - sums.moment[i]).abs() < 1e-3, "{i}: {left}");
+    }
+}

@@ -13,8 +13,7 @@ use burn::tensor::Bytes;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-use super::advantage::LeastSquares;
-use super::{ActorLearner, Sac, SacConfig, Temperature};
+use super::{ActorLearner, LeastSquares, Sac, SacConfig, Temperature};
 
 const FORMAT_VERSION: u32 = 2;
 const STATE: &str = "sac.json";
@@ -55,8 +54,8 @@ pub enum SacError {
     },
 }
 
-/// Everything that is not a tensor. Floating-point numbers are kept as bits: their decimal form
-/// need not come back exactly.
+/// Everything that is not a tensor. Floating-point numbers are kept as bits, because reading their
+/// decimal form may change the last bit.
 #[derive(Serialize, Deserialize)]
 struct Record {
     format_version: u32,
