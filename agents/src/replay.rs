@@ -16,11 +16,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 pub use file::ReplayError;
 
-/// The index of the feature that is not zero before the first frame: the last action.
+/// Index of the last action, the only feature that is not zero before the first frame.
 const LAST_ACTION: usize = 3;
-/// A slot's frame was followed by a decision, whose outcome is stored.
+/// Flag: a decision was made on the slot's frame, and its outcome is stored.
 const DECIDED: u8 = 1;
-/// The episode ended with that decision: no value follows.
+/// Flag: the episode terminated with that decision, so no value follows.
 const TERMINATED: u8 = 2;
 
 /// The newest step of an observation, with the privileged features of that moment.
@@ -79,7 +79,7 @@ pub struct Replay {
     held: usize,
 }
 
-/// A ring of frames, each with the decision that followed it.
+/// A ring of frames, each with the decision that was made on it.
 #[derive(Clone, Debug, PartialEq)]
 struct Stream {
     /// `[slots, ports, FEATURES]`: the newest frame of each observation.
@@ -126,7 +126,7 @@ pub struct Batch {
     pub next_state: Vec<f32>,
     /// Centre of the chosen cell, `[rows, ports]`.
     pub actions: Vec<f32>,
-    /// Probability of each cell where the choice was made, `[rows * ports, 8]`.
+    /// Probability of each level where the action was drawn, `[rows * ports, 8]`.
     pub probabilities: Vec<f32>,
     /// Discounted sum of the rewards of the (n) intervals, `[rows, ports]`.
     pub rewards: Vec<f32>,
@@ -134,7 +134,7 @@ pub struct Batch {
     pub discounts: Vec<f32>,
     /// c_k of the decision, `[rows]`.
     pub entropy_weights: Vec<f32>,
-    /// c of the decision that follows, `[rows]`. Where none followed, that of the last one.
+    /// c of the next decision, `[rows]`. Where there is none, that of the last decision.
     pub next_entropy_weights: Vec<f32>,
 }
 
@@ -174,12 +174,7 @@ impl Replay {
         self.pushed
     }
 
-    /// Ports of every transition.
-    pub fn ports(&self) -> usize {
-        self.ports
-    }
-
-    /// Streams.
+    /// Number of streams.
     pub fn streams(&self) -> usize {
         self.streams.len()
     }
@@ -252,8 +247,8 @@ impl Replay {
 
     /// Draws `rows` transitions uniformly, with replacement.
     ///
-    /// With `n_step > 1` the rewards of up to that many intervals are added up, fewer where the
-    /// episode or the stream ends before. The entropy bonus of the intervals between is left out.
+    /// The rewards are n-step returns: discounted sums over up to `n_step` intervals, fewer where the
+    /// episode or the stream ends before. They leave out the entropy bonus of the later decisions.
     ///
     /// # Panics
     /// When `n_step` is zero or the replay is not [ready](Replay::is_ready).
@@ -294,7 +289,7 @@ impl Replay {
         }
     }
 
-    /// Whether this frame has a decision and its history is still there.
+    /// Whether this frame has a decision and its history has not been overwritten.
     fn is_whole(&self, stream: usize, frame: u64) -> bool {
         let ring = &self.streams[stream];
         let outcome = ring.outcome(frame);
@@ -319,28 +314,7 @@ impl Replay {
         }
 
         let rewards = &mut batch.rewards[span.clone()];
-        rewards.fill(0.0);
-        let mut discount = 1.0;
-        let mut last = frame;
-        loop {
-            let slot = ring.slot(last);
-            let gained = &ring.rewards[slot * ports..][..ports];
-            rewards
-                .iter_mut()
-                .zip(gained)
-                .for_each(|(sum, &reward)| *sum += discount * reward);
-            let outcome = ring.outcomes[slot];
-            discount *= outcome.discount;
-            if outcome.flags & TERMINATED != 0 {
-                discount = 0.0;
-            }
-            last += 1;
-            let steps = (last - frame) as usize;
-            // A frame without a decision is the last of its episode or of the stream.
-            if steps == n_step || discount == 0.0 || ring.outcome(last).flags & DECIDED == 0 {
-                break;
-            }
-        }
+        let (discount, last) = ring.n_step_return(frame, n_step, rewards);
         batch.discounts[row] = discount;
         batch.entropy_weights[row] = ring.outcome(frame).entropy_weight;
         let next = ring.outcome(last);
@@ -401,6 +375,34 @@ impl Stream {
     /// The oldest frame held.
     fn first(&self, slots: usize) -> u64 {
         self.end - self.used(slots)
+    }
+
+    /// Writes the discounted sum of each port's rewards over up to `n_step` intervals from `frame`.
+    /// Returns the discount of the value after them, and the frame that they led to.
+    fn n_step_return(&self, frame: u64, n_step: usize, rewards: &mut [f32]) -> (f32, u64) {
+        let ports = rewards.len();
+        rewards.fill(0.0);
+        let mut discount = 1.0;
+        let mut last = frame;
+        loop {
+            let slot = self.slot(last);
+            let gained = &self.rewards[slot * ports..][..ports];
+            rewards
+                .iter_mut()
+                .zip(gained)
+                .for_each(|(sum, &reward)| *sum += discount * reward);
+            let outcome = self.outcomes[slot];
+            discount *= outcome.discount;
+            if outcome.flags & TERMINATED != 0 {
+                discount = 0.0;
+            }
+            last += 1;
+            let steps = (last - frame) as usize;
+            // A frame without a decision is the last of its episode or of the stream.
+            if steps == n_step || discount == 0.0 || self.outcome(last).flags & DECIDED == 0 {
+                return (discount, last);
+            }
+        }
     }
 
     /// Rebuilds the observation that ended with `frame`: unfolded `[ports * 8, 15]` and the

@@ -347,14 +347,8 @@ impl Sac {
         self.updates
     }
 
-    /// The temperature.
-    pub fn temperature(&self) -> f64 {
+    fn temperature(&self) -> f64 {
         libm::exp(self.temperature.log)
-    }
-
-    /// The settings.
-    pub fn config(&self) -> &SacConfig {
-        &self.config
     }
 
     // --- One update -----------------------------------------------------------------------------

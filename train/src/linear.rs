@@ -1,10 +1,10 @@
 //! The search for the weights of a [`LinearRule`]: CMA-ES ([`Evolution`]) over whole traces.
 //!
-//! A rule of twelve weights needs no gradient and no value of single decisions: what counts is how
-//! it fares on whole traces against DT, and ranks of that are enough. Every generation has traces
-//! of its own, the same for all its candidates, so that the search cannot learn any of them by
-//! heart. What is kept is the mean of the distribution, which is less noisy than any candidate: of
-//! all that were looked at, the best on further training traces, always the same ones.
+//! With twelve weights the search needs no gradients and no values of single decisions. It ranks
+//! candidates by their results on whole traces relative to DT. Every generation has new traces, the
+//! same for all its candidates, so that the search cannot overfit to any of them. The result is a
+//! mean of the distribution, which is less noisy than any candidate: now and then the mean is
+//! measured on a fixed set of further training traces, and the best one is kept.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -25,30 +25,30 @@ use crate::TrainError;
 use crate::config::low_level;
 use crate::validation::ValidationSet;
 
-/// Generations unless told otherwise: some ten minutes on two cores.
-pub const GENERATIONS: u64 = 25;
+/// Default number of generations: some ten minutes on two cores.
+const GENERATIONS: u64 = 25;
 
-/// Candidates of a generation unless told otherwise.
-pub const CANDIDATES: usize = 24;
+/// Default number of candidates of a generation.
+const CANDIDATES: usize = 24;
 
-/// Traces of a generation unless told otherwise.
-pub const GENERATION_TRACES: u64 = 16;
+/// Default number of traces of a generation.
+const GENERATION_TRACES: u64 = 16;
 
-/// Generations from one look at the mean to the next.
+/// Generations between two measurements of the mean.
 const CHECK_EVERY: u64 = 5;
 
-/// The search starts from this level of α, 4, on every port, whatever it sees.
+/// The search starts from the rule that always sets this level of α on every port.
 const START_ALPHA: usize = 4;
 
 /// Standard deviation of every weight in the first generation. The cell of a level of α is 0.25
 /// wide and features are of order 1.
 const START_STEP: f64 = 0.4;
 
-/// Weights are kept with this many units between 0 and 1: the last digits mean nothing, and short
-/// numbers can be read.
+/// Weights are rounded to multiples of 1 over this. Further digits are noise, and short numbers are
+/// readable.
 const UNITS: f64 = 1e4;
 
-/// What to search and on what.
+/// Settings of a search.
 #[derive(Clone, Debug)]
 pub struct LinearConfig {
     /// Switch, transport and traffic.
@@ -59,8 +59,8 @@ pub struct LinearConfig {
     pub low_level: BasePolicy,
     /// Seed of the traces and of the search.
     pub seed: u64,
-    /// Training traces that choose between the means, at least 1. They are those that the
-    /// parameters of other rules are tuned on.
+    /// Training traces that choose between the means, at least 1. The parameters of other policies are
+    /// tuned on the same traces.
     pub traces: u64,
     /// At least 1.
     pub generations: u64,
@@ -102,7 +102,7 @@ impl LinearConfig {
     }
 }
 
-/// A mean of the distribution on the traces that choose.
+/// A mean of the distribution, with its result on the traces that choose.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckedRule {
     /// Generations before it.
@@ -115,21 +115,21 @@ pub struct CheckedRule {
     pub fct_ratio_to_dt: f64,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinearTuning {
-    /// The best of all that were looked at; of equals the first.
+    /// The best of `checked`; of equals the first.
     pub best: CheckedRule,
-    /// All of them, in the order of the search, the start first.
+    /// All measured means in the order of the search, beginning with the start.
     pub checked: Vec<CheckedRule>,
-    /// Simulations run, DT's included.
+    /// Simulations run, including those of DT.
     pub simulations: u64,
     /// Wall time, seconds.
     pub wall_s: f64,
 }
 
 impl LinearTuning {
-    /// The best rule in the form in which it is kept.
+    /// The best rule as a file.
     pub fn file(&self, config: &LinearConfig) -> LinearFile {
         LinearFile {
             bufgym_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -145,7 +145,7 @@ impl LinearTuning {
     }
 }
 
-/// A generation that is over.
+/// A finished generation.
 #[derive(Clone, Copy, Debug)]
 pub struct Generation<'a> {
     /// Its number, from 1.
@@ -156,7 +156,7 @@ pub struct Generation<'a> {
     pub mean: f64,
     /// The step size after it.
     pub step: f64,
-    /// The mean of the distribution after it, where it was looked at.
+    /// The mean of the distribution after it, where it was measured.
     pub checked: Option<&'a CheckedRule>,
 }
 
@@ -225,9 +225,9 @@ fn costs(
     candidates: &[Vec<f64>],
 ) -> Result<Vec<f64>, SimError> {
     let first = config.traces + (number - 1) * config.generation_traces;
-    let traces = traces(config, first..first + config.generation_traces)?;
+    let set = traces(config, first..first + config.generation_traces)?;
     let rules: Vec<LinearRule> = candidates.iter().map(|weights| rule(weights)).collect();
-    traces.values(&rules)
+    set.values(&rules)
 }
 
 /// Training traces with these indices.

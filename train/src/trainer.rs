@@ -1,11 +1,11 @@
 //! The training loop.
 //!
-//! A round is the unit of everything. While the learner makes its updates from the replay as it
-//! was at the end of the round before, the workers collect with the actor of that moment (a policy
-//! lag of exactly one round), and where a validation is due, the moving average of the actor at
-//! that moment is validated. Then the transitions are appended in the order of the workers. Nothing
-//! depends on which of these was faster, so a run is the same bit for bit for any number of
-//! threads.
+//! A training is a sequence of rounds. In a round three things run in parallel, all from the state at
+//! its beginning: the learner makes its updates from the replay, the workers collect transitions
+//! with the actor (so the policy lags by exactly one round), and, where a validation is due, the
+//! actor's moving average is validated. Then the transitions enter the replay in the order of the
+//! workers. Nothing depends on which part was faster, so a run is the same, bit for bit, for any
+//! number of threads.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,9 +22,8 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::console::Console;
-use crate::curves::Curves;
 use crate::folder::RunFolder;
-use crate::report::{Clock, Learning, METRICS, PERF, Rollouts, RoundReport};
+use crate::report::{Clock, Curves, Learning, Rollouts, RoundReport};
 use crate::rollout::Worker;
 use crate::state::{Best, Counters, State, Stored};
 use crate::validation::{ValidationResult, ValidationSet};
@@ -36,14 +35,14 @@ pub(crate) struct Trainer {
     pool: ThreadPool,
     sac: Sac,
     replay: Replay,
-    /// The one that is learned from, and the next.
+    /// The batch of the current update, and that of the next.
     batches: [Batch; 2],
     workers: Vec<Worker>,
     counters: Counters,
     best: Option<Best>,
 }
 
-/// Where a training leaves its traces.
+/// Where a training writes.
 pub(crate) struct Output {
     pub(crate) folder: RunFolder,
     pub(crate) console: Console,
@@ -92,7 +91,7 @@ impl Trainer {
         let pool = thread_pool(&config)?;
         let mut workers = new_workers(&config)?;
         let Stored { state, replay, sac } = stored;
-        // An environment is restored by playing its episode again up to where it was.
+        // An environment is restored by a replay of its episode up to the stored decision.
         pool.install(|| {
             let pairs = workers.par_iter_mut().zip(&state.workers);
             pairs.try_for_each(|(worker, state)| worker.restore(state))
@@ -145,7 +144,7 @@ impl Trainer {
             let report = self.round(output, validation)?;
             output.console.advance(self.progress().1, report.status());
             if self.is_checkpoint_due(&stored) && !self.budget_spent() {
-                // Not the end of the training: the state before this one is still there.
+                // A failure here does not end the training: the earlier state is still there.
                 if let Err(error) = self.store(output) {
                     output
                         .console
@@ -187,7 +186,7 @@ impl Trainer {
             elapsed_s: before.elapsed_s + round_s,
         };
         if let Some((result, _)) = &validated {
-            self.consider(result, &averaged, before, output, validation)?;
+            self.keep_if_best(result, &averaged, before, output, validation)?;
         }
         let report = RoundReport {
             counters: self.counters,
@@ -262,8 +261,8 @@ impl Trainer {
         Ok((updates, learner, validated?))
     }
 
-    /// Keeps the actor if it is the best so far.
-    fn consider(
+    /// Reports a validation, and saves the actor if it is the best so far.
+    fn keep_if_best(
         &mut self,
         result: &ValidationResult,
         weights: &ActorWeights,
@@ -308,8 +307,8 @@ impl Trainer {
         Ok(())
     }
 
-    /// Validates the actor as it is now, outside any round: what the last rounds have learned
-    /// would not be considered otherwise.
+    /// Validates the final actor, outside any round: the last validation of a round is of an earlier
+    /// actor.
     pub(crate) fn validate_last(
         &mut self,
         output: &mut Output,
@@ -318,7 +317,7 @@ impl Trainer {
         let weights = self.sac.averaged_weights();
         let actor = FastActor::new(&weights);
         let (result, _) = self.pool.install(|| validation.validate(&actor))?;
-        self.consider(&result, &weights, self.counters, output, validation)?;
+        self.keep_if_best(&result, &weights, self.counters, output, validation)?;
         let report = RoundReport {
             counters: self.counters,
             replay: self.replay.len() as u64,
@@ -379,8 +378,8 @@ impl Trainer {
     }
 }
 
-/// So many updates, each on a batch of `rows` returns of `n_step` steps. While one is made, the
-/// next batch is drawn; their order is what it would be one after the other.
+/// Makes `updates` updates, each on a batch of `rows` `n_step` returns. During an update the next
+/// batch is drawn. The result is the same as without this overlap.
 fn learn_from(
     replay: &mut Replay,
     sac: &mut Sac,
@@ -406,7 +405,7 @@ fn learn_from(
         .collect()
 }
 
-/// Wall clock since a moment.
+/// Wall-clock time since a moment.
 struct Stopwatch(Instant);
 
 impl Stopwatch {
@@ -445,34 +444,30 @@ fn thread_pool(config: &TrainConfig) -> Result<ThreadPool, TrainError> {
 impl Output {
     /// Opens tables and curves of a new training.
     pub(crate) fn create(folder: RunFolder, console: Console) -> Result<Self, TrainError> {
-        Self::open(folder, console, 0, 0, None)
+        Self::open(folder, console, (0, 0), None)
     }
 
-    /// Cuts the tables back to a stored state.
+    /// Opens tables and curves of a resumed training, and cuts the tables back to the stored state.
     pub(crate) fn reopen(
         folder: RunFolder,
         console: Console,
         state: &State,
     ) -> Result<Self, TrainError> {
         let at = Some(state.counters.decisions + 1);
-        Self::open(folder, console, state.metrics_bytes, state.perf_bytes, at)
+        let bytes = (state.metrics_bytes, state.perf_bytes);
+        Self::open(folder, console, bytes, at)
     }
 
     fn open(
         folder: RunFolder,
         mut console: Console,
-        metrics_bytes: u64,
-        perf_bytes: u64,
+        bytes: (u64, u64),
         restart_at: Option<u64>,
     ) -> Result<Self, TrainError> {
         let path: &Path = folder.path();
         let log = path.join("train.log");
         console.log_to(&log).map_err(TrainError::io(&log))?;
-        let curves = Curves::open(
-            path,
-            [(METRICS, metrics_bytes), (PERF, perf_bytes)],
-            restart_at,
-        )?;
+        let curves = Curves::open(path, bytes, restart_at)?;
         Ok(Self {
             folder,
             console,
