@@ -247,8 +247,9 @@ impl Replay {
 
     /// Draws `rows` transitions uniformly, with replacement.
     ///
-    /// The rewards are n-step returns: discounted sums over up to `n_step` intervals, fewer where the
-    /// episode or the stream ends before. They leave out the entropy bonus of the later decisions.
+    /// The rewards are n-step returns: discounted sums over up to `n_step` intervals, fewer where
+    /// the episode or the stream ends before. They leave out the entropy bonus of the later
+    /// decisions.
     ///
     /// # Panics
     /// When `n_step` is zero or the replay is not [ready](Replay::is_ready).

@@ -3,14 +3,15 @@
 //! This file holds the whole algorithm, to be read from top to bottom: settings, state, one update
 //! and its parts. Saving and loading are in `sac/checkpoint.rs`. What differs from the paper:
 //!
-//! - Decisions come at irregular times. So every transition has its own discount, and the entropy of
-//!   decision k has a weight c_k that is proportional to the time for which the decision holds.
+//! - Decisions come at irregular times. So every transition has its own discount, and the entropy
+//!   of decision k has a weight c_k, proportional to the time for which the decision holds.
 //! - The privileged critic is `V + A`. The value V is a network that Adam trains; the advantage A is
 //!   linear and fitted by least squares.
-//! - Rewards and values are per port, `[batch, ports]`; the joint value is their mean. The minimum of
-//!   the twin critics is that of the joint value, so that one critic judges all ports of a sample.
+//! - Rewards and values are per port, `[batch, ports]`; the joint value is their mean. The minimum
+//!   of the twin critics is that of the joint value: one critic judges all ports of a sample.
 //! - The entropy target is per port, so it does not depend on the number of ports.
-//! - Noise comes from a random stream on the host: the same seed gives the same weights, bit for bit.
+//! - Noise comes from a random stream on the host: the same seed gives the same weights, bit for
+//!   bit.
 
 mod checkpoint;
 
@@ -43,7 +44,7 @@ const ADVANTAGE_EVERY: u64 = 50;
 const ACTOR_IDS: u64 = 1_000;
 const CRITIC_IDS: [u64; 2] = [2_000, 3_000];
 
-// --- Settings -------------------------------------------------------------------------------------
+// --- Settings -----------------------------------------------------------------------------------
 
 /// How the minimum of the twin critics is taken in the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,9 +108,9 @@ pub struct SacConfig {
     /// Critic updates per actor update. (F)
     pub policy_delay: u32,
     /// Share of all actor updates that the actor's moving average spans: actor update n enters the
-    /// average with `1 / (1 + actor_average (n - 1))`. The average is what is validated and shipped,
-    /// because single updates move the policy too much. (Polynomial-decay averaging: Shamir and
-    /// Zhang 2013, section 4; M)
+    /// average with `1 / (1 + actor_average (n - 1))`. The average is what is validated and
+    /// shipped, because single updates move the policy too much. (Polynomial-decay averaging:
+    /// Shamir and Zhang 2013, section 4; M)
     pub actor_average: f64,
     /// How the minimum of the twin critics is taken in the target.
     pub twin_minimum: TwinMinimum,
@@ -418,9 +419,9 @@ impl Sac {
         }
     }
 
-    /// Adds a batch to the least squares. Every [`ADVANTAGE_EVERY`] updates, solves them and sets the
-    /// critics' advantage. `first` and `second` are each critic's value minus target, as means over
-    /// ports.
+    /// Adds a batch to the least squares. Every [`ADVANTAGE_EVERY`] updates, solves them and sets
+    /// the critics' advantage. `first` and `second` are each critic's value minus target, as means
+    /// over ports.
     fn fit_advantage(&mut self, batch: &Batch, first: &[f32], second: &[f32]) {
         let pairs = first.iter().zip(second);
         let residuals: Vec<f32> = pairs.map(|(a, b)| -0.5 * (a + b)).collect();
@@ -540,10 +541,10 @@ struct ActorStep {
 impl ActorLearner {
     /// One step of the actor. Returns loss and entropy per port.
     ///
-    /// The loss is `temperature · c · log π - Q`, as a mean over ports. Every port's value depends on
-    /// the actions of all ports, so the gradient has the cross terms. Q is that of the target
-    /// networks: they average out the noise in the critics' newest weights, which is larger than the
-    /// value of one decision.
+    /// The loss is `temperature · c · log π - Q`, as a mean over ports. Every port's value depends
+    /// on the actions of all ports, so the gradient has the cross terms. Q is that of the target
+    /// networks: they average out the noise in the critics' newest weights, which is larger than
+    /// the value of one decision.
     fn step(&mut self, input: &CriticInput, step: ActorStep, config: &SacConfig) -> (f32, f32) {
         let input = differentiable(input);
         let rows = step.noise.dims()[0];
@@ -608,9 +609,10 @@ fn scalar(tensor: Tensor<1>) -> f32 {
 }
 
 impl Temperature {
-    /// One step of Adam on `log(temperature) · error`, where `error` is the entropy minus its target:
-    /// too much entropy lowers the temperature. Haarnoja et al. multiply by the temperature itself.
-    /// With its logarithm the fixed point is the same, and steps do not shrink with the temperature.
+    /// One step of Adam on `log(temperature) · error`, where `error` is the entropy minus its
+    /// target: too much entropy lowers the temperature. Haarnoja et al. multiply by the temperature
+    /// itself. With its logarithm the fixed point is the same, and steps do not shrink with the
+    /// temperature.
     fn step(&mut self, error: f64, rate: f64) {
         let [first, second] = &mut self.moments;
         self.steps += 1;
@@ -658,8 +660,8 @@ impl LeastSquares {
         })
     }
 
-    /// Multiplies the weight of all earlier samples by `keep` and adds those of a batch. `residuals`
-    /// are each decision's return minus the state's value, as means over ports.
+    /// Multiplies the weight of all earlier samples by `keep` and adds those of a batch.
+    /// `residuals` are each decision's return minus the state's value, as means over ports.
     fn add(&mut self, batch: &Batch, residuals: &[f32], keep: f64) {
         self.gram.iter_mut().for_each(|sum| *sum *= keep);
         self.moment.iter_mut().for_each(|sum| *sum *= keep);

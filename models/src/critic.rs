@@ -1,8 +1,8 @@
 //! Action-value networks with one value per port.
 //!
 //! The reward is a sum over ports, and so is the value. With one output per port each transition
-//! teaches `ports` numbers instead of one. Every port's value depends on the state of all ports, the
-//! joint value depends on the actions of all, and permuting the ports permutes the values.
+//! teaches `ports` numbers instead of one. Every port's value depends on the state of all ports,
+//! the joint value depends on the actions of all, and permuting the ports permutes the values.
 
 use std::fmt;
 
@@ -34,8 +34,8 @@ const QUEUE: usize = (FRAMES - 1) * FEATURES;
 const OCCUPANCY: usize = FRAMES * FEATURES + bufgym_env::control::OCCUPANCY_FEATURE;
 /// Number of terms that an action's effect is linear in: a constant and the present inputs.
 const PRODUCTS: usize = 1 + PRESENT;
-/// Rounded standard deviations of the present inputs under a learned policy in `ndt-16x1g`. In these
-/// units one ridge suits rare and frequent features alike. They need not be exact.
+/// Rounded standard deviations of the present inputs under a learned policy in `ndt-16x1g`. In
+/// these units one ridge suits rare and frequent features alike. They need not be exact.
 const DEVIATIONS: [f32; PRESENT] = [
     0.15, 0.16, 0.03, 0.54, 0.21, // the three frames
     0.15, 0.16, 0.03, 0.54, 0.21, //
@@ -144,13 +144,13 @@ impl Critic {
 /// `Q_i = V_i(s) + A_i(s, a)` (dueling architecture, Wang et al. 2016), all ports' `V` and `A` with
 /// the same weights.
 ///
-/// This critic sees more than the switch (asymmetric actor-critic, Pinto et al. 2018). Only training
-/// needs a critic, and there the simulator's state is at hand: flows waiting for a timeout, bytes
-/// still to send, flows yet to start.
+/// This critic sees more than the switch (asymmetric actor-critic, Pinto et al. 2018). Only
+/// training needs a critic, and there the simulator's state is at hand: flows waiting for a
+/// timeout, bytes still to send, flows yet to start.
 ///
 /// One decision moves the value by a hundredth of what chance does. A network that fits both passes
-/// the noise on to the actor as a gradient. So `V` is a network, and `A_i = Σ_k ψ_k(a_i) W_k · y_i` is
-/// linear in weights W that are fitted separately by least squares
+/// the noise on to the actor as a gradient. So `V` is a network, and `A_i = Σ_k ψ_k(a_i) W_k · y_i`
+/// is linear in weights W that are fitted separately by least squares
 /// ([`set_advantage`](PrivilegedCritic::set_advantage)). y is 1 and the present part of the state;
 /// ψ are three features of the action.
 #[derive(Module, Debug)]
@@ -273,8 +273,8 @@ fn action_features(state: &Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
     )
 }
 
-/// Adds the terms that the advantage of one decision is linear in to `out`, `[PRODUCTS, ACTION]`: the
-/// mean over ports of `(ψ_k(a) - E ψ_k) y_f`.
+/// Adds the terms that the advantage of one decision is linear in to `out`, `[PRODUCTS, ACTION]`:
+/// the mean over ports of `(ψ_k(a) - E ψ_k) y_f`.
 ///
 /// The expectation `E ψ_k` is over the `probabilities` with which the action was drawn. It is
 /// subtracted because a policy is nearly a function of the state: without that, the advantage would
@@ -320,7 +320,8 @@ pub fn advantage_features(state: &[f32], actions: &[f32], probabilities: &[f32],
     }
 }
 
-/// How far the threshold `α (B - Q)` lies above `q`: `log(1 + 16 x / B) / log 65` of the difference x.
+/// How far the threshold `α (B - Q)` lies above `q`: `log(1 + 16 x / B) / log 65` of the difference
+/// x.
 fn room(state: &Tensor<2>, alpha: Tensor<2>) -> Tensor<2> {
     let queue = state.clone().narrow(1, QUEUE, 1);
     let occupancy = state.clone().narrow(1, OCCUPANCY, 1);

@@ -80,9 +80,9 @@ impl Default for TrainConfig {
     }
 }
 
-/// The default heuristic. Flow Aware Buffer (Apostolaki et al. 2019) admits the first `short_bytes` of
-/// a flow, and of every burst after a pause of `idle_us`, wherever there is room, because their loss
-/// ends in timeouts. Both values were chosen on training traces.
+/// The default heuristic. Flow Aware Buffer (Apostolaki et al. 2019) admits the first `short_bytes`
+/// of a flow, and of every burst after a pause of `idle_us`, wherever there is room, because their
+/// loss ends in timeouts. Both values were chosen on training traces.
 const LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=100";
 
 /// [`LOW_LEVEL`], parsed.
@@ -133,8 +133,8 @@ pub struct RolloutConfig {
     pub tau_s: f64,
     /// The baseline that rewards are measured from. It does not change the optimal policy.
     pub baseline: RewardBaseline,
-    /// Time constant, in seconds, of the horizon when delays are charged as soon as they are certain.
-    /// 0: delays are charged as they pass, and τ is the horizon.
+    /// Time constant, in seconds, of the horizon when delays are charged as soon as they are
+    /// certain. 0: delays are charged as they pass, and τ is the horizon.
     pub horizon_s: f64,
 }
 
@@ -157,8 +157,8 @@ impl Default for RolloutConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LearnerConfig {
-    /// Gradient updates in a round. Divided by `workers · decisions_per_round` this is the number of
-    /// updates per decision.
+    /// Gradient updates in a round. Divided by `workers · decisions_per_round` this is the number
+    /// of updates per decision.
     pub updates_per_round: u64,
     /// Transitions kept for learning, all workers together.
     pub replay_capacity: usize,
@@ -207,8 +207,8 @@ impl Default for ValidationConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointConfig {
-    /// Seconds between two states, which are stored at the end of a round. There is always one at the
-    /// start and one at the end.
+    /// Seconds between two states, which are stored at the end of a round. There is always one at
+    /// the start and one at the end.
     pub every_seconds: f64,
     /// Rounds between two states; 0 leaves it to the time alone.
     pub every_rounds: u64,
@@ -340,8 +340,8 @@ impl TrainConfig {
             .div_ceil(self.decisions_per_round())
     }
 
-    /// The settings that determine the results, as TOML. Budget, checkpoint times and threads are left
-    /// out: they may change at a resume.
+    /// The settings that determine the results, as TOML. Budget, checkpoint times and threads are
+    /// left out: they may change at a resume.
     pub(crate) fn identity(&self) -> toml::Table {
         let mut config = self.clone();
         config.budget = Budget::default();

@@ -13,8 +13,8 @@
 //! | `checkpoints/step-N/` | the whole state after N decisions; the last two are kept |
 //! | `checkpoints/best/` | the best actor on the validation traces, as shipped |
 //!
-//! [`resume`] continues from the newest valid state. The result is the same, bit for bit, as that of
-//! a training without the interruption.
+//! [`resume`] continues from the newest valid state. The result is the same, bit for bit, as that
+//! of a training without the interruption.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
@@ -69,8 +69,8 @@ use state::Stored;
 use trainer::{End, Output, Trainer};
 use validation::ValidationSet;
 
-/// The policies that the learned one is compared with at the end. DT and the unlimited buffer are in
-/// every comparison.
+/// The policies that the learned one is compared with at the end. DT and the unlimited buffer are
+/// in every comparison.
 const BASELINES: [&str; 3] = ["edt", "st", "cs"];
 
 /// How a caller controls a running training.
@@ -335,8 +335,8 @@ fn is_preset(scenario: &Scenario) -> bool {
     Scenario::preset(&scenario.name).is_ok_and(|preset| preset == *scenario)
 }
 
-/// Writes the settings. A scenario that is not a preset also gets its own file, which other commands
-/// can read.
+/// Writes the settings. A scenario that is not a preset also gets its own file, which other
+/// commands can read.
 fn write_settings(config: &TrainConfig, folder: &RunFolder) -> Result<(), TrainError> {
     folder.write_config(&config.to_toml())?;
     if is_preset(&config.scenario) {

@@ -59,8 +59,8 @@ pub struct LinearConfig {
     pub low_level: BasePolicy,
     /// Seed of the traces and of the search.
     pub seed: u64,
-    /// Training traces that choose between the means, at least 1. The parameters of other policies are
-    /// tuned on the same traces.
+    /// Training traces that choose between the means, at least 1. The parameters of other policies
+    /// are tuned on the same traces.
     pub traces: u64,
     /// At least 1.
     pub generations: u64,

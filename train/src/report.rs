@@ -15,13 +15,13 @@ use crate::state::Counters;
 use crate::validation::ValidationResult;
 use crate::{TrainConfig, TrainError};
 
-/// Columns of `metrics.csv`: only what the same settings reproduce bit for bit.
+/// Columns of `metrics.csv`. The same settings reproduce all of them bit for bit.
 const METRICS: &str = "round,decisions,updates,replay,critic_loss,actor_loss,\
     temperature,entropy,q_mean,target_mean,td_error,alpha_mean_log2,episodes,episode_return,\
     episode_decisions,episode_mean_fct_ms,episode_drops,episode_timeouts,validation,\
     validation_low,validation_high,validation_won,validation_fct_ratio,best";
 
-/// Columns of `perf.csv`: wall clock.
+/// Columns of `perf.csv`. They depend on the wall clock.
 const PERF: &str = "round,decisions,elapsed_s,round_s,env_steps_per_s,packets_per_s,\
     updates_per_s,learner_share,rollout_share,validation_share,idle_share";
 
@@ -104,8 +104,7 @@ impl Rollouts {
     }
 }
 
-/// Where the time of a round went, in seconds; those of the three kinds of work are summed over
-/// the threads.
+/// Time spent in a round, in seconds. Those of the three kinds of work are sums over the threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     pub(crate) wall_s: f64,
@@ -186,8 +185,8 @@ impl RoundReport {
     fn speeds(&self) -> [(&'static str, f64); 7] {
         let clock = &self.clock;
         let steps = quotient(self.decisions as f64, clock.wall_s);
-        // A simulator reports its packets at the end of an episode, so the packets of one round
-        // are those of its decisions at the mean so far.
+        // A simulator reports its packets at the end of an episode. So the packets of a round are
+        // estimated from the mean of all finished episodes.
         let counters = &self.counters;
         let packets = quotient(counters.packets as f64, counters.episode_decisions as f64);
         let share = |seconds: f64| quotient(seconds, clock.wall_s * clock.threads as f64);
@@ -269,8 +268,9 @@ pub(crate) struct Curves {
 }
 
 impl Curves {
-    /// Opens all three in `folder`. `bytes` are the lengths that `metrics.csv` and `perf.csv` are cut
-    /// back to; a table with length 0 begins anew. `restart_at` is the first step of a resumed run.
+    /// Opens all three in `folder`. `bytes` are the lengths that `metrics.csv` and `perf.csv` are
+    /// cut back to; a table with length 0 begins anew. `restart_at` is the first step of a resumed
+    /// run.
     pub(crate) fn open(
         folder: &Path,
         bytes: (u64, u64),
@@ -335,7 +335,7 @@ impl Curves {
         }
     }
 
-    /// Waits until the tables are on the disk; returns their lengths.
+    /// Waits until the tables are on the disk. Returns their lengths in bytes.
     pub(crate) fn sync(&self) -> Result<(u64, u64), TrainError> {
         Ok((self.metrics.sync()?, self.perf.sync()?))
     }
@@ -377,7 +377,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }
 
-/// Zero where nothing has been counted yet.
+/// The quotient, or zero where the divisor is zero.
 fn quotient(value: f64, by: f64) -> f64 {
     if by > 0.0 { value / by } else { 0.0 }
 }

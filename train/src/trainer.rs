@@ -1,7 +1,7 @@
 //! The training loop.
 //!
-//! A training is a sequence of rounds. In a round three things run in parallel, all from the state at
-//! its beginning: the learner makes its updates from the replay, the workers collect transitions
+//! A training is a sequence of rounds. In a round three things run in parallel, all from the state
+//! at its beginning: the learner makes its updates from the replay, the workers collect transitions
 //! with the actor (so the policy lags by exactly one round), and, where a validation is due, the
 //! actor's moving average is validated. Then the transitions enter the replay in the order of the
 //! workers. Nothing depends on which part was faster, so a run is the same, bit for bit, for any
@@ -307,8 +307,8 @@ impl Trainer {
         Ok(())
     }
 
-    /// Validates the final actor, outside any round: the last validation of a round is of an earlier
-    /// actor.
+    /// Validates the final actor, outside any round: the last validation of a round is of an
+    /// earlier actor.
     pub(crate) fn validate_last(
         &mut self,
         output: &mut Output,

@@ -25,7 +25,7 @@ const ACTOR: &str = "actor";
 const AVERAGED: &str = "averaged";
 const CRITICS: [&str; 4] = ["critics.0", "critics.1", "targets.0", "targets.1"];
 
-/// Why a learner could not be made, saved or loaded.
+/// The reason why a learner could not be created, saved or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum SacError {
     /// A setting is out of range.
@@ -126,8 +126,8 @@ impl Sac {
         write(&dir.join(STATE), &json)
     }
 
-    /// Reads what [`Sac::save`] wrote: the next update gives the same weights as it would have
-    /// given there.
+    /// Reads what [`Sac::save`] wrote. The next update gives the same weights as without saving and
+    /// loading.
     ///
     /// # Errors
     /// When a file is missing, truncated, altered or of another version.

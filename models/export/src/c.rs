@@ -1,9 +1,9 @@
 //! C99 in 32-bit floating point, for control processors.
 //!
-//! The code works through the layers for four ports at a time, so that every weight is read from
-//! memory once for all four, and sums up thirty-two outputs at once, which compilers turn into
-//! vector instructions. Sizes are padded with zeros to multiples of thirty-two. Where the mean over
-//! ports is needed, all ports are taken up to there first, which cuts the network into parts.
+//! The code computes the layers for four ports at a time, so that every weight is read from memory
+//! once for all four. It sums thirty-two outputs at once, which compilers turn into vector
+//! instructions; sizes are padded with zeros to multiples of thirty-two. A mean over ports cuts the
+//! network into parts, because all ports must be computed up to there first.
 
 pub(super) mod text;
 
@@ -13,7 +13,7 @@ use super::{ExportError, File};
 use bufgym_models::checkpoint::Manifest;
 use text::{array, fill};
 
-/// What names of files, functions and types begin with.
+/// Prefix of the names of files, functions and types.
 pub const PREFIX: &str = "ndt_f32";
 
 /// Ports that are computed together.
@@ -24,7 +24,7 @@ const TILE: usize = 32;
 /// `PREFIX.h` and `PREFIX.c`.
 ///
 /// # Errors
-/// When the layers do not form a network, or a number has no meaning.
+/// When the layers do not form a network, or a number is out of range.
 ///
 /// # Panics
 /// When `prefix` is not an identifier of C.
@@ -82,7 +82,7 @@ pub fn render(
     ])
 }
 
-/// What is generated for one network.
+/// The generated code of one network.
 struct Program<'a> {
     network: &'a Network,
     stages: &'a Stages<'a>,
@@ -91,7 +91,7 @@ struct Program<'a> {
 
 impl<'a> Program<'a> {
     fn new(network: &'a Network, stages: &'a Stages<'a>) -> Program<'a> {
-        // A stage that needs the mean begins a part, the first stage a part behind the inputs.
+        // A stage that needs the mean begins a new part.
         let mut parts = Vec::new();
         let mut rest = &stages.stages[..];
         loop {
@@ -165,7 +165,7 @@ impl<'a> Program<'a> {
         blocks.join("\n\n")
     }
 
-    /// The function that reads an observation, with what it needs.
+    /// The function that reads an observation, with the data that it needs.
     fn input(&self) -> String {
         let of = |value: fn(&bufgym_models::checkpoint::Feature) -> f32| -> Vec<f32> {
             self.network.features.iter().map(value).collect()
@@ -213,7 +213,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// The function that brings a port's observation into its row.
+/// The function that writes a port's observation into its row.
 fn reader(plain: bool, convolved: bool) -> String {
     let (verb, target) = match convolved {
         true => ("Convolves", "normal"),
@@ -295,7 +295,7 @@ fn dense(stage: &Stage<'_>, order: &[usize]) -> String {
     )
 }
 
-/// `[outputs, inputs]` to `[tiles][inputs][TILE]`; `order` says which input comes in which place.
+/// `[outputs, inputs]` to `[tiles][inputs][TILE]`. `order` is the order of the inputs.
 fn tiled(weight: &[f32], outputs: usize, order: &[usize]) -> Vec<f32> {
     let inputs = order.len();
     let mut result = Vec::with_capacity(padded(outputs) * inputs);
@@ -323,13 +323,13 @@ fn padded(width: usize) -> usize {
     width.next_multiple_of(TILE)
 }
 
-/// Dense layers that are computed for a block of ports without looking at other ports.
+/// Dense layers that are computed for a block of ports without reading other ports.
 struct Part<'a> {
     stages: &'a [Stage<'a>],
-    /// Where the values of the part before are kept, and how many per port; none where the part
-    /// begins with the observation.
+    /// Index of the array with the values of the previous part, and the values per port. None where
+    /// the part begins with the observation.
     before: Option<(usize, usize)>,
-    /// Where the values of this part go; none where they are the output.
+    /// The same for the values of this part. None where they are the output.
     after: Option<(usize, usize)>,
 }
 
@@ -368,7 +368,7 @@ fn row_buffer(index: usize) -> &'static str {
 }
 
 impl Part<'_> {
-    /// The call that computes what the mean adds to the first layer.
+    /// The call that computes the share of the mean in the first layer.
     fn share(&self) -> Option<String> {
         let (before, width) = self.before?;
         let stage = self.stages.first()?;
@@ -414,7 +414,7 @@ impl Part<'_> {
         )
     }
 
-    /// The loop that takes the values of a block's ports out of their rows.
+    /// The loop that copies the values of a block's ports out of their rows.
     fn store(&self) -> String {
         let rows = row_buffer(self.stages.len());
         let row = match self.after {

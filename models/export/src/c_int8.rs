@@ -1,8 +1,9 @@
 //! The integer network as C99.
 //!
-//! No allocation, no division, no floating point: sums of bytes, multiplications and shifts. The
-//! dense layers and the convolution have forms for AVX-512 VNNI and AVX2, chosen when the code is
-//! compiled, and a plain one; all give the same bits. Ports that are alike are computed once.
+//! The code uses sums of bytes, multiplications and shifts, without allocation, division or
+//! floating point. The dense layers and the convolution have a plain form and forms for AVX-512
+//! VNNI and AVX2, chosen when the C is compiled; all give the same bits. Ports with equal inputs
+//! are computed once.
 
 use std::fmt::{Display, Write as _};
 
@@ -22,7 +23,7 @@ const DENSE: &str = include_str!("c_int8/dense.c");
 const MEAN: &str = include_str!("c_int8/mean.c");
 const PORTS: &str = include_str!("c_int8/ports.c");
 
-/// The header and the source file. `origin` are lines about where the network comes from.
+/// The header and the source file. `origin` are lines about the origin of the network.
 ///
 /// # Panics
 /// When the network has not been [checked](IntegerNetwork::check).
@@ -34,14 +35,14 @@ pub fn render(network: &IntegerNetwork, origin: &[String]) -> [String; 2] {
     ]
 }
 
-/// A dense layer as it lies in memory.
+/// A dense layer in the memory layout of the generated code.
 struct Packed<'a> {
-    /// What its arrays are called, unlike any other layer's.
+    /// Prefix of its arrays' names, which no other layer has.
     name: String,
     dense: &'a IntegerDense,
-    /// `[groups of 4 inputs][outputs][4]`, zero where there is none.
+    /// `[groups of 4 inputs][outputs][4]`, padded with zeros.
     own: Vec<i8>,
-    /// `[inputs][outputs]` for the mean, empty without.
+    /// `[inputs][outputs]` for the mean; empty where the layer has no mean.
     mean: Vec<i8>,
     groups: usize,
     /// A multiple of 16.
@@ -77,7 +78,7 @@ impl<'a> Plan<'a> {
             match layer {
                 IntegerLayer::Convolution(conv) => {
                     let channels = conv.bias.len();
-                    // Steps outside, channels inside; the description has it the other way round.
+                    // The code is step-major; the description is channel-major.
                     let place = |i: usize| i % channels * network.history + i / channels;
                     order = (0..channels * network.history).map(place).collect();
                     stages[0].convolution = true;
@@ -105,13 +106,13 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// To whole vectors.
+/// A width rounded up to whole vectors.
 fn padded(width: usize) -> usize {
     width.next_multiple_of(16)
 }
 
 impl<'a> Packed<'a> {
-    /// `order[k]` is the number, in the description, of the input that lies at `k`.
+    /// `order[k]` is the number in the description of the input at place `k`.
     fn new(index: usize, dense: &'a IntegerDense, order: &[usize]) -> Packed<'a> {
         let groups = dense.inputs.div_ceil(4);
         let outputs = padded(dense.outputs);
@@ -336,8 +337,7 @@ fn dense(text: &mut String, layer: &Packed<'_>) {
 
 fn last(text: &mut String, network: &IntegerNetwork, plan: &Plan<'_>) {
     let _ = writeln!(text, "\n/* {}: one output. */", plan.last.name);
-    // Its inputs lie as they come: a last layer right behind the inputs or a convolution does not
-    // know the order, so it takes the packed weights of its only output.
+    // The packed weights are in the order of the inputs, which depends on the layer before.
     let packed = plan.stages.last().and_then(|stage| stage.layers.last());
     let own: Vec<i8> = packed.map_or_else(Vec::new, |packed| {
         (0..packed.dense.inputs)

@@ -30,7 +30,7 @@ const LEVEL: &str = "level";
 /// The network as the bytes of an ONNX file (`onnx.proto`, `ModelProto`).
 ///
 /// # Errors
-/// When the layers do not form a network, or a number has no meaning.
+/// When the layers do not form a network, or a number is out of range.
 pub fn encode(network: &Network, manifest: &Manifest) -> Result<Vec<u8>, ExportError> {
     let stages = Stages::of(network, str::to_owned)?;
     let mut graph = Graph::new();
@@ -73,8 +73,8 @@ fn normalise(graph: &mut Graph, network: &Network) -> String {
     values
 }
 
-/// `[batch, ports, history, features]` to `[batch, ports, features * filters * history]`, as an
-/// image with a row per port and filters of one row.
+/// `[batch, ports, history, features]` to `[batch, ports, features * filters * history]`, computed as
+/// the convolution of an image that has a row per port, with filters of one row.
 fn convolve(
     graph: &mut Graph,
     network: &Network,
@@ -148,7 +148,7 @@ fn dense(graph: &mut Graph, stage: &Stage<'_>, values: &str) -> String {
     }
 }
 
-/// From μ to the outputs, in the order of operations of
+/// From μ to the outputs, with the same order of operations as
 /// [`action_index`](bufgym_env::control::action_index).
 fn act(graph: &mut Graph, network: &Network, values: &str) {
     let last = graph.integers("act.last", &[2]);
@@ -242,13 +242,13 @@ impl Graph {
         Graph::default()
     }
 
-    /// A constant; returns its name.
+    /// Adds a constant and returns its name.
     fn floats(&mut self, name: &str, shape: &[usize], values: &[f32]) -> String {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         self.constant(name, FLOAT, shape, &bytes.collect::<Vec<u8>>())
     }
 
-    /// A constant vector; returns its name.
+    /// Adds a constant vector and returns its name.
     fn integers(&mut self, name: &str, values: &[i64]) -> String {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         self.constant(name, INT64, &[values.len()], &bytes.collect::<Vec<u8>>())
@@ -264,7 +264,7 @@ impl Graph {
         name.to_owned()
     }
 
-    /// An operator; returns the name of its output.
+    /// Adds an operator and returns the name of its output.
     fn node(
         &mut self,
         operator: &str,
@@ -277,7 +277,7 @@ impl Graph {
         output
     }
 
-    /// An operator with an output of this name.
+    /// Adds an operator whose output has this name.
     fn node_to(
         &mut self,
         operator: &str,
@@ -308,17 +308,17 @@ impl Graph {
         self.nodes.push(node);
     }
 
-    /// An input of floats with dynamic sizes, then fixed ones.
+    /// Adds an input of floats with dynamic sizes, then fixed ones.
     fn input(&mut self, name: &str, dynamic: &[&str], fixed: &[i64]) {
         self.inputs.push(value_info(name, FLOAT, dynamic, fixed));
     }
 
-    /// An output of floats with dynamic sizes.
+    /// Adds an output of floats with dynamic sizes.
     fn float_output(&mut self, name: &str, dynamic: &[&str]) {
         self.outputs.push(value_info(name, FLOAT, dynamic, &[]));
     }
 
-    /// An output of integers with dynamic sizes.
+    /// Adds an output of integers with dynamic sizes.
     fn integer_output(&mut self, name: &str, dynamic: &[&str]) {
         self.outputs.push(value_info(name, INT64, dynamic, &[]));
     }
@@ -402,7 +402,8 @@ impl Message {
         self.0
     }
 
-    /// Writes seven bits per byte, lowest first. The highest bit of a byte says that another follows.
+    /// Writes seven bits per byte, lowest first. The highest bit of a byte says that another
+    /// follows.
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
