@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use bufgym::eval::{Contestant, record};
-use bufgym::export::golden::Case;
 use bufgym::models::checkpoint::load_actor;
 use bufgym::sim::scenario::Scenario;
 
@@ -30,12 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         recording.ports
     );
 
-    let case = Case {
-        ports: recording.ports,
-        observations: recording.observations,
-    };
     fs::create_dir_all(&folder)?;
-    for file in case.files(&weights) {
+    for file in recording.files(&weights) {
         fs::write(folder.join(file.path), file.bytes)?;
     }
     Ok(())

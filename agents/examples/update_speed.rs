@@ -4,10 +4,10 @@
 
 use std::time::Instant;
 
-use bufgym_agents::{Batch, Replay, Sac, SacConfig, SacError, Transition};
+use bufgym_agents::{Batch, Frame, Replay, Sac, SacConfig, SacError, Transition};
 use bufgym_env::control::{Controller, PRIVILEGED};
-use bufgym_models::chances::UNIFORM;
 use bufgym_models::noise::uniform;
+use bufgym_models::probabilities::UNIFORM;
 use bufgym_models::windows::OBSERVATION;
 use bufgym_models::{CriticKind, FastActor, cpu};
 use rand::SeedableRng;
@@ -83,26 +83,24 @@ fn random_replay(rng: &mut Xoshiro256PlusPlus) -> Replay {
     let mut replay = Replay::new(4096, 4, PORTS, 1);
     for stream in 0..4 {
         let mut numbers = |count: usize| -> Vec<f32> { (0..count).map(|_| uniform(rng)).collect() };
-        replay.start(
-            stream,
-            &numbers(PORTS * OBSERVATION),
-            &numbers(PORTS * PRIVILEGED),
-        );
+        let frame = |numbers: &mut dyn FnMut(usize) -> Vec<f32>| {
+            let observation = numbers(PORTS * OBSERVATION);
+            Frame::newest(&observation, &numbers(PORTS * PRIVILEGED))
+        };
+        replay.start(stream, &frame(&mut numbers));
         for step in 0..1000 {
-            replay.push(
-                stream,
-                &Transition {
-                    actions: &[(step % 8) as u8; PORTS],
-                    chances: &[UNIFORM; PORTS],
-                    port_rewards: &numbers(PORTS),
-                    discount: 0.99,
-                    entropy_weight: 0.5,
-                    terminated: false,
-                    truncated: false,
-                    next_observation: &numbers(PORTS * OBSERVATION),
-                    next_privileged: &numbers(PORTS * PRIVILEGED),
-                },
-            );
+            let transition = Transition {
+                actions: vec![(step % 8) as u8; PORTS],
+                probabilities: vec![UNIFORM; PORTS],
+                port_rewards: numbers(PORTS),
+                discount: 0.99,
+                entropy_weight: 0.5,
+                terminated: false,
+                truncated: false,
+                next: frame(&mut numbers),
+                reset: None,
+            };
+            replay.push(stream, &transition);
         }
     }
     replay

@@ -1,19 +1,18 @@
 //! Covariance matrix adaptation evolution strategy, CMA-ES (Hansen 2016, "The CMA Evolution
 //! Strategy: A Tutorial", arXiv:1604.00772; equation numbers below are its).
 //!
-//! Searches the mean of a normal distribution whose samples have low costs, and learns from the
-//! ranks of the samples alone how far and in which directions to look. It needs no gradient and no
-//! value of single decisions, only whole results, and ranks stay right where costs are noisy as
-//! long as all candidates of a generation are measured on the same traces.
+//! The search adapts a normal distribution so that its samples have low costs. It uses only the
+//! ranks of the samples, no gradients. Ranks are robust to noise in the costs, as long as all
+//! candidates of a generation are measured on the same traces.
 //!
-//! Samples come from a Cholesky factor in place of the symmetric root of the covariance
-//! (Krause, Arbonès and Igel 2016); both give the same distribution.
+//! Samples are drawn with the Cholesky factor of the covariance instead of its symmetric root
+//! (Krause, Arbonès and Igel 2016). Both give the same distribution.
 
 use bufgym_models::standard_normal;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// The state of a search over `n` numbers. Memory O(n²), a generation O(λ n² + n³): for hundreds
-/// of numbers, not for whole networks.
+/// The state of a search over `n` numbers. Memory is O(n²) and a generation takes O(λ n² + n³), so
+/// it suits hundreds of numbers, not whole networks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evolution {
     mean: Vec<f64>,
@@ -79,8 +78,8 @@ impl Evolution {
         (0..count).map(|_| sample()).collect()
     }
 
-    /// Moves the distribution towards the candidates with the lowest costs. Costs that are not
-    /// numbers count as the highest.
+    /// Moves the distribution towards the candidates with the lowest costs. NaN counts as the
+    /// highest cost.
     ///
     /// # Panics
     /// When there are fewer than two candidates, or not one cost for each.
@@ -102,14 +101,14 @@ impl Evolution {
             *mean += self.step * moved;
         }
         self.generations += 1;
-        let length = self.follow_step(&moved, &factor, &rates);
-        let straight = self.follow_covariance(&moved, length, &rates);
-        self.adapt_covariance(&steps, straight, &rates);
+        let length = self.update_step_path(&moved, &factor, &rates);
+        let straight = self.update_covariance_path(&moved, length, &rates);
+        self.update_covariance(&steps, straight, &rates);
         let surplus = length / rates.expected_norm - 1.0;
         self.step *= libm::exp((rates.step_path / rates.damping * surplus).clamp(-0.5, 0.5));
     }
 
-    /// `(x - m) / σ` of the best candidates, the best first; equal costs keep their order.
+    /// `(x - m) / σ` of the best candidates, the best first. Equal costs keep their order.
     fn best_steps(&self, candidates: &[Vec<f64>], costs: &[f64], best: usize) -> Vec<Vec<f64>> {
         let mut order: Vec<usize> = (0..costs.len()).collect();
         let cost = |index: &usize| {
@@ -128,7 +127,7 @@ impl Evolution {
     }
 
     /// The evolution path of the step size (equation 43) and its length.
-    fn follow_step(&mut self, moved: &[f64], factor: &[f64], rates: &Rates) -> f64 {
+    fn update_step_path(&mut self, moved: &[f64], factor: &[f64], rates: &Rates) -> f64 {
         let whitened = solve_lower(factor, moved);
         let gain = (rates.step_path * (2.0 - rates.step_path) * rates.selected).sqrt();
         for (path, whitened) in self.step_path.iter_mut().zip(whitened) {
@@ -137,9 +136,9 @@ impl Evolution {
         dot(&self.step_path, &self.step_path).sqrt()
     }
 
-    /// The evolution path of the covariance (equation 45). It stands still, and `false` is
-    /// returned, while the step size grows fast.
-    fn follow_covariance(&mut self, moved: &[f64], length: f64, rates: &Rates) -> bool {
+    /// The evolution path of the covariance (equation 45). While the step size grows fast, the path
+    /// stalls and `false` is returned.
+    fn update_covariance_path(&mut self, moved: &[f64], length: f64, rates: &Rates) -> bool {
         let forgotten = libm::pow(1.0 - rates.step_path, 2.0 * self.generations as f64);
         let limit = (1.4 + 2.0 / (moved.len() as f64 + 1.0)) * rates.expected_norm;
         let straight = length / (1.0 - forgotten).sqrt() < limit;
@@ -154,7 +153,7 @@ impl Evolution {
     }
 
     /// Rank-one and rank-μ update (equation 47).
-    fn adapt_covariance(&mut self, steps: &[Vec<f64>], straight: bool, rates: &Rates) {
+    fn update_covariance(&mut self, steps: &[Vec<f64>], straight: bool, rates: &Rates) {
         let n = self.mean.len();
         let lost = if straight {
             0.0

@@ -1,16 +1,16 @@
 //! Learning agents for the buffer-management environment.
 //!
-//! - [`sac`]: soft actor-critic, one file read from top to bottom.
-//! - [`evolution`]: CMA-ES, which refines a policy by whole episodes.
-//! - [`replay`]: the transitions it learns from, stored compactly.
-//! - [`simple`]: a fixed and a random agent, for comparison and for tests.
+//! - [`sac`]: soft actor-critic, one file to be read from top to bottom.
+//! - [`replay`]: the transitions that it learns from, stored compactly.
+//! - [`evolution`]: CMA-ES, which searches a policy's parameters by the results of whole episodes.
+//! - [`random`]: an agent that acts at random, for comparison and for tests.
 
 pub mod evolution;
+pub mod random;
 pub mod replay;
 pub mod sac;
-pub mod simple;
 
 pub use evolution::Evolution;
-pub use replay::{Batch, Replay, ReplayError, Transition};
+pub use random::RandomAgent;
+pub use replay::{Batch, Frame, Replay, ReplayError, Transition};
 pub use sac::{ActorValue, Sac, SacConfig, SacError, TwinMinimum, UpdateMetrics};
-pub use simple::{FixedAgent, RandomAgent};

@@ -1,48 +1,70 @@
 //! Past transitions, each frame stored once.
 //!
-//! A transition stored naively holds two observations of eight frames; here each frame is kept
-//! once and histories are rebuilt by index, never across the start of an episode. Environments
-//! write into separate rings (streams), so that a stream's frames follow each other.
+//! An observation is a history of eight frames, of which all but the newest were in the observation
+//! before it. So only the newest frame is stored, and a batch rebuilds the histories. A history
+//! never reaches across the start of an episode. Every environment writes into its own ring (a
+//! stream), in which its frames follow each other.
 
 mod file;
 
 use bufgym_env::control::{ALPHAS, FEATURES, HISTORY, INITIAL_INDEX, PRIVILEGED, cell_centre};
-use bufgym_models::chances::{Chances, UNIFORM};
 use bufgym_models::critic::{FRAMES, STATE};
+use bufgym_models::probabilities::{Probabilities, UNIFORM};
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, fill_row};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 pub use file::ReplayError;
 
-/// The index of the feature that is not zero before the first frame: the last action.
+/// Index of the last action, the only feature that is not zero before the first frame.
 const LAST_ACTION: usize = 3;
-/// A slot's frame was followed by a decision, whose outcome is stored.
+/// Flag: a decision was made on the slot's frame, and its outcome is stored.
 const DECIDED: u8 = 1;
-/// The episode ended with that decision: no value follows.
+/// Flag: the episode terminated with that decision, so no value follows.
 const TERMINATED: u8 = 2;
 
-/// What one decision led to.
-#[derive(Clone, Copy, Debug)]
-pub struct Transition<'a> {
-    /// Index of the chosen cell, `[ports]`.
-    pub actions: &'a [u8],
-    /// How likely each cell was to be chosen, `[ports]`.
-    pub chances: &'a [Chances],
+/// The newest step of an observation, with the privileged features of that moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// `[ports, FEATURES]`.
+    features: Vec<f32>,
+    /// `[ports, PRIVILEGED]`.
+    privileged: Vec<f32>,
+}
+
+impl Frame {
+    /// The newest frame of an observation `[ports, 8, 5]`, with privileged features `[ports, 22]`.
+    pub fn newest(observation: &[f32], privileged: &[f32]) -> Frame {
+        let histories = observation.as_chunks::<OBSERVATION>().0;
+        let newest = histories.iter().flat_map(|h| &h[OBSERVATION - FEATURES..]);
+        Frame {
+            features: newest.copied().collect(),
+            privileged: privileged.to_vec(),
+        }
+    }
+}
+
+/// One decision, its reward and the frame that it led to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transition {
+    /// Index of the chosen level of α, `[ports]`.
+    pub actions: Vec<u8>,
+    /// Probability of each level where the action was drawn, `[ports]`.
+    pub probabilities: Vec<Probabilities>,
     /// Reward of each port over the interval, `[ports]`.
-    pub port_rewards: &'a [f32],
-    /// Worth at the decision of the value that follows, also where the episode ended.
+    pub port_rewards: Vec<f32>,
+    /// Discount over the interval. It also applies where the episode was truncated.
     pub discount: f32,
     /// c_k, the weight of this decision's entropy.
     pub entropy_weight: f32,
-    /// All flows are complete: nothing follows.
+    /// The episode ended because all flows are complete: the value of what follows is 0.
     pub terminated: bool,
-    /// The episode was cut off: the next observation's value counts.
+    /// The episode was cut off: the value of what follows is that of `next`.
     pub truncated: bool,
-    /// `[ports, 8, 5]`; where the episode ended, its last observation.
-    pub next_observation: &'a [f32],
-    /// `[ports, 22]`.
-    pub next_privileged: &'a [f32],
+    /// The frame after the interval; where the episode ended, its last one.
+    pub next: Frame,
+    /// The first frame of the next episode, where the environment has begun one.
+    pub reset: Option<Frame>,
 }
 
 /// Transitions of several environments with the same number of ports.
@@ -57,7 +79,7 @@ pub struct Replay {
     held: usize,
 }
 
-/// A ring of frames, each with the decision that followed it.
+/// A ring of frames, each with the decision that was made on it.
 #[derive(Clone, Debug, PartialEq)]
 struct Stream {
     /// `[slots, ports, FEATURES]`: the newest frame of each observation.
@@ -67,7 +89,7 @@ struct Stream {
     /// `[slots, ports]`.
     actions: Vec<u8>,
     /// `[slots, ports]`.
-    chances: Vec<Chances>,
+    probabilities: Vec<Probabilities>,
     /// `[slots, ports]`.
     rewards: Vec<f32>,
     /// `[slots]`.
@@ -104,15 +126,15 @@ pub struct Batch {
     pub next_state: Vec<f32>,
     /// Centre of the chosen cell, `[rows, ports]`.
     pub actions: Vec<f32>,
-    /// Probability of each cell where the choice was made, `[rows * ports, 8]`.
-    pub chances: Vec<f32>,
+    /// Probability of each level where the action was drawn, `[rows * ports, 8]`.
+    pub probabilities: Vec<f32>,
     /// Discounted sum of the rewards of the (n) intervals, `[rows, ports]`.
     pub rewards: Vec<f32>,
     /// Factor of the value that follows, `[rows]`; zero where nothing follows.
     pub discounts: Vec<f32>,
     /// c_k of the decision, `[rows]`.
     pub entropy_weights: Vec<f32>,
-    /// c of the decision that follows, `[rows]`. Where none followed, that of the last one.
+    /// c of the next decision, `[rows]`. Where there is none, that of the last decision.
     pub next_entropy_weights: Vec<f32>,
 }
 
@@ -152,30 +174,26 @@ impl Replay {
         self.pushed
     }
 
-    /// Ports of every transition.
-    pub fn ports(&self) -> usize {
-        self.ports
-    }
-
-    /// Streams.
+    /// Number of streams.
     pub fn streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// Begins an episode with its first observation, `[ports, 8, 5]` and `[ports, 22]`.
+    /// Begins an episode with its first frame.
     ///
     /// # Panics
-    /// When there is no such stream, or a slice has another length.
-    pub fn start(&mut self, stream: usize, observation: &[f32], privileged: &[f32]) {
-        self.write_frame(stream, observation, privileged, 0);
+    /// When there is no such stream, or the frame has another number of ports.
+    pub fn start(&mut self, stream: usize, first: &Frame) {
+        self.write_frame(stream, first, 0);
         self.streams[stream].open = true;
     }
 
-    /// Adds a decision on the newest observation of the stream, and the observation it led to.
+    /// Adds a decision on the newest frame of the stream, and the frame that it led to.
     ///
     /// # Panics
-    /// When there is no such stream, it has no open episode, or a slice has another length.
-    pub fn push(&mut self, stream: usize, transition: &Transition<'_>) {
+    /// When there is no such stream, it has no open episode, or the transition has another number
+    /// of ports.
+    pub fn push(&mut self, stream: usize, transition: &Transition) {
         let ports = self.ports;
         let ring = &mut self.streams[stream];
         assert!(
@@ -183,51 +201,32 @@ impl Replay {
             "`start` begins an episode before `push` adds to it"
         );
         let slot = ((ring.end - 1) % self.slots as u64) as usize;
-        ring.actions[slot * ports..][..ports].copy_from_slice(transition.actions);
-        ring.chances[slot * ports..][..ports].copy_from_slice(transition.chances);
-        ring.rewards[slot * ports..][..ports].copy_from_slice(transition.port_rewards);
+        ring.actions[slot * ports..][..ports].copy_from_slice(&transition.actions);
+        ring.probabilities[slot * ports..][..ports].copy_from_slice(&transition.probabilities);
+        ring.rewards[slot * ports..][..ports].copy_from_slice(&transition.port_rewards);
         let outcome = &mut ring.outcomes[slot];
         outcome.discount = transition.discount;
         outcome.entropy_weight = transition.entropy_weight;
         outcome.flags = DECIDED | if transition.terminated { TERMINATED } else { 0 };
         let position = outcome.position + 1;
         ring.open = !(transition.terminated || transition.truncated);
-        self.write_frame(
-            stream,
-            transition.next_observation,
-            transition.next_privileged,
-            position,
-        );
+        self.write_frame(stream, &transition.next, position);
         self.pushed += 1;
         self.held += 1;
+        if let Some(first) = &transition.reset {
+            self.start(stream, first);
+        }
     }
 
-    fn write_frame(
-        &mut self,
-        stream: usize,
-        observation: &[f32],
-        privileged: &[f32],
-        position: u32,
-    ) {
-        let ports = self.ports;
-        assert_eq!(observation.len(), ports * OBSERVATION);
-        assert_eq!(privileged.len(), ports * PRIVILEGED);
+    fn write_frame(&mut self, stream: usize, frame: &Frame, position: u32) {
+        let (features, privileged) = (self.ports * FEATURES, self.ports * PRIVILEGED);
         let ring = &mut self.streams[stream];
         let slot = (ring.end % self.slots as u64) as usize;
         if ring.outcomes[slot].flags & DECIDED != 0 {
             self.held -= 1;
         }
-        let frames = ring.frames[slot * ports * FEATURES..]
-            .as_chunks_mut::<FEATURES>()
-            .0;
-        for (frame, history) in frames
-            .iter_mut()
-            .zip(observation.as_chunks::<OBSERVATION>().0)
-        {
-            frame.copy_from_slice(&history[OBSERVATION - FEATURES..]);
-        }
-        ring.privileged[slot * ports * PRIVILEGED..][..ports * PRIVILEGED]
-            .copy_from_slice(privileged);
+        ring.frames[slot * features..][..features].copy_from_slice(&frame.features);
+        ring.privileged[slot * privileged..][..privileged].copy_from_slice(&frame.privileged);
         ring.outcomes[slot] = Outcome {
             position,
             ..Outcome::default()
@@ -248,8 +247,9 @@ impl Replay {
 
     /// Draws `rows` transitions uniformly, with replacement.
     ///
-    /// With `n_step > 1` the rewards of up to that many intervals are added up, fewer where the
-    /// episode or the stream ends before. The entropy bonus of the intervals between is left out.
+    /// The rewards are n-step returns: discounted sums over up to `n_step` intervals, fewer where
+    /// the episode or the stream ends before. They leave out the entropy bonus of the later
+    /// decisions.
     ///
     /// # Panics
     /// When `n_step` is zero or the replay is not [ready](Replay::is_ready).
@@ -290,7 +290,7 @@ impl Replay {
         }
     }
 
-    /// Whether this frame has a decision and its history is still there.
+    /// Whether this frame has a decision and its history has not been overwritten.
     fn is_whole(&self, stream: usize, frame: u64) -> bool {
         let ring = &self.streams[stream];
         let outcome = ring.outcome(frame);
@@ -307,36 +307,15 @@ impl Replay {
         for (action, &index) in batch.actions[span.clone()].iter_mut().zip(chosen) {
             *action = cell_centre(usize::from(index));
         }
-        let chances = batch.chances.as_chunks_mut::<{ ALPHAS.len() }>().0;
-        let stored = &ring.chances[slot * ports..][..ports];
-        for (chances, stored) in chances[span.clone()].iter_mut().zip(stored) {
-            let sum: f32 = stored.iter().map(|&chance| f32::from(chance)).sum();
-            *chances = stored.map(|chance| f32::from(chance) / sum);
+        let probabilities = batch.probabilities.as_chunks_mut::<{ ALPHAS.len() }>().0;
+        let stored = &ring.probabilities[slot * ports..][..ports];
+        for (probabilities, stored) in probabilities[span.clone()].iter_mut().zip(stored) {
+            let sum: f32 = stored.iter().map(|&weight| f32::from(weight)).sum();
+            *probabilities = stored.map(|weight| f32::from(weight) / sum);
         }
 
         let rewards = &mut batch.rewards[span.clone()];
-        rewards.fill(0.0);
-        let mut discount = 1.0;
-        let mut last = frame;
-        loop {
-            let slot = ring.slot(last);
-            let gained = &ring.rewards[slot * ports..][..ports];
-            rewards
-                .iter_mut()
-                .zip(gained)
-                .for_each(|(sum, &reward)| *sum += discount * reward);
-            let outcome = ring.outcomes[slot];
-            discount *= outcome.discount;
-            if outcome.flags & TERMINATED != 0 {
-                discount = 0.0;
-            }
-            last += 1;
-            let steps = (last - frame) as usize;
-            // A frame without a decision is the last of its episode or of the stream.
-            if steps == n_step || discount == 0.0 || ring.outcome(last).flags & DECIDED == 0 {
-                break;
-            }
-        }
+        let (discount, last) = ring.n_step_return(frame, n_step, rewards);
         batch.discounts[row] = discount;
         batch.entropy_weights[row] = ring.outcome(frame).entropy_weight;
         let next = ring.outcome(last);
@@ -369,7 +348,7 @@ impl Stream {
             frames: vec![0.0; slots * ports * FEATURES],
             privileged: vec![0.0; slots * ports * PRIVILEGED],
             actions: vec![0; slots * ports],
-            chances: vec![UNIFORM; slots * ports],
+            probabilities: vec![UNIFORM; slots * ports],
             rewards: vec![0.0; slots * ports],
             outcomes: vec![Outcome::default(); slots],
             end: 0,
@@ -397,6 +376,34 @@ impl Stream {
     /// The oldest frame held.
     fn first(&self, slots: usize) -> u64 {
         self.end - self.used(slots)
+    }
+
+    /// Writes the discounted sum of each port's rewards over up to `n_step` intervals from `frame`.
+    /// Returns the discount of the value after them, and the frame that they led to.
+    fn n_step_return(&self, frame: u64, n_step: usize, rewards: &mut [f32]) -> (f32, u64) {
+        let ports = rewards.len();
+        rewards.fill(0.0);
+        let mut discount = 1.0;
+        let mut last = frame;
+        loop {
+            let slot = self.slot(last);
+            let gained = &self.rewards[slot * ports..][..ports];
+            rewards
+                .iter_mut()
+                .zip(gained)
+                .for_each(|(sum, &reward)| *sum += discount * reward);
+            let outcome = self.outcomes[slot];
+            discount *= outcome.discount;
+            if outcome.flags & TERMINATED != 0 {
+                discount = 0.0;
+            }
+            last += 1;
+            let steps = (last - frame) as usize;
+            // A frame without a decision is the last of its episode or of the stream.
+            if steps == n_step || discount == 0.0 || self.outcome(last).flags & DECIDED == 0 {
+                return (discount, last);
+            }
+        }
     }
 
     /// Rebuilds the observation that ended with `frame`: unfolded `[ports * 8, 15]` and the
@@ -438,7 +445,7 @@ impl Batch {
         self.state.resize(cells * STATE, 0.0);
         self.next_state.resize(cells * STATE, 0.0);
         self.actions.resize(cells, 0.0);
-        self.chances.resize(cells * ALPHAS.len(), 0.0);
+        self.probabilities.resize(cells * ALPHAS.len(), 0.0);
         self.rewards.resize(cells, 0.0);
         self.discounts.resize(rows, 0.0);
         self.entropy_weights.resize(rows, 0.0);

@@ -1,50 +1,250 @@
 //! Soft actor-critic (Haarnoja et al. 2018b, "Soft Actor-Critic Algorithms and Applications").
 //!
-//! Read from top to bottom: state, one update, the pieces of it. (Settings and saving are in
-//! `sac/`.) What differs from the textbook:
+//! This file holds the whole algorithm, to be read from top to bottom: settings, state, one update
+//! and its parts. Saving and loading are in `sac/checkpoint.rs`. What differs from the paper:
 //!
-//! - Decisions come at irregular times, so every transition has its own discount, and the entropy
-//!   of decision k is paid with weight c_k, proportional to the time it is in force.
-//! - The privileged critic's advantage is fitted by least squares (`sac/advantage.rs`); Adam
-//!   teaches the state's value.
-//! - Rewards and values are per port, `[batch, ports]`; the joint value is their mean. The twin
-//!   minimum is taken on the joint value, so that one twin judges all ports of a sample.
-//! - The entropy target is per port, and so does not depend on the number of ports.
-//! - Noise comes from a host stream: the same seed gives the same weights, bit for bit.
+//! - Decisions come at irregular times. So every transition has its own discount, and the entropy
+//!   of decision k has a weight c_k, proportional to the time for which the decision holds.
+//! - The privileged critic is `V + A`. The value V is a network that Adam trains; the advantage A is
+//!   linear and fitted by least squares.
+//! - Rewards and values are per port, `[batch, ports]`; the joint value is their mean. The minimum
+//!   of the twin critics is that of the joint value: one critic judges all ports of a sample.
+//! - The entropy target is per port, so it does not depend on the number of ports.
+//! - Noise comes from a random stream on the host: the same seed gives the same weights, bit for
+//!   bit.
 
-mod advantage;
-mod config;
-mod state;
+mod checkpoint;
 
 use std::f64::consts::{LN_2, PI};
 
+use bufgym_models::critic::{ADVANTAGE, STATE, advantage_features};
 use bufgym_models::parameters::{host_values, number, polyak};
+use bufgym_models::windows::WINDOW;
 use bufgym_models::{
     Actor, ActorOutput, ActorWeights, Critic, CriticInput, CriticKind, Device, standard_normal,
 };
+use burn::grad_clipping::GradientClippingConfig;
 use burn::module::Module;
-use burn::optim::{GradientsParams, ModuleOptimizer};
+use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::tensor::activation::softplus;
 use burn::tensor::{Tensor, TensorData};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
 
 use crate::replay::Batch;
 
-use advantage::LeastSquares;
+pub use checkpoint::SacError;
 
-pub use config::{ActorValue, SacConfig, TwinMinimum};
-pub use state::SacError;
+/// Updates between two solutions of the advantage's least squares.
+const ADVANTAGE_EVERY: u64 = 50;
+
+/// Identifiers of the networks' parameters. They are fixed so that an optimiser's record fits the
+/// network in another process.
+const ACTOR_IDS: u64 = 1_000;
+const CRITIC_IDS: [u64; 2] = [2_000, 3_000];
+
+// --- Settings -----------------------------------------------------------------------------------
+
+/// How the minimum of the twin critics is taken in the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TwinMinimum {
+    /// Per sample: the critic with the smaller sum over ports, for all its ports. Taking the
+    /// minimum port by port instead would add up N small underestimations.
+    #[default]
+    Sum,
+    /// Per port and sample.
+    Elementwise,
+}
+
+/// Which value the actor maximises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ActorValue {
+    /// The minimum of the two target networks. (Haarnoja et al. 2018b take that of the critics.)
+    Minimum,
+    /// The mean of the two target networks. (M)
+    #[default]
+    Mean,
+}
+
+/// Every setting of the learner. Sources: (H) Haarnoja et al. 2018b table 1, (C) CleanRL's
+/// `sac_continuous_action.py`, (F) Fujimoto et al. 2018 (TD3), (M) measured in this project.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SacConfig {
+    /// Transitions per update. (H: 256; with a value per port 64 transitions are 1,024 samples, M)
+    pub batch_size: usize,
+    /// Which network estimates values.
+    pub critic: CriticKind,
+    /// Width of the privileged critic's layers. (M)
+    pub critic_width: usize,
+    /// Adam's step size for the actor. (H)
+    pub actor_lr: f64,
+    /// Adam's step size for the critics. (C: 1e-3; smaller is steadier with per-port targets)
+    pub critic_lr: f64,
+    /// Memory of the advantage's least squares: the weight of a sample falls to 1/e after this many
+    /// later samples. (M)
+    pub advantage_samples: u64,
+    /// Ridge of these least squares. It has the effect of this many samples with features of size
+    /// one and a residual of zero. (M)
+    pub advantage_ridge: f64,
+    /// Updates after which the step sizes of actor and critics have halved. They fall as
+    /// `1 / (1 + updates / halving_updates)`: constant steps leave noise in the weights that is
+    /// larger than the value of one decision. (Robbins and Monro 1951, M)
+    pub halving_updates: u64,
+    /// Adam's step size for the logarithm of the temperature. (H: 3e-4; M)
+    pub temperature_lr: f64,
+    /// Share of the critics that enters the target networks with every update (τ of the paper).
+    /// (H: 0.005; M)
+    pub polyak: f64,
+    /// Entropy per port, in nats, that the temperature is steered to. (H: -1 per dimension; M)
+    pub target_entropy: f64,
+    /// Temperature at the start.
+    pub initial_temperature: f64,
+    /// Whether the temperature is learned. (H)
+    pub learn_temperature: bool,
+    /// Critic updates per actor update. (F)
+    pub policy_delay: u32,
+    /// Share of all actor updates that the actor's moving average spans: actor update n enters the
+    /// average with `1 / (1 + actor_average (n - 1))`. The average is what is validated and
+    /// shipped, because single updates move the policy too much. (Polynomial-decay averaging:
+    /// Shamir and Zhang 2013, section 4; M)
+    pub actor_average: f64,
+    /// How the minimum of the twin critics is taken in the target.
+    pub twin_minimum: TwinMinimum,
+    /// Which value the actor maximises.
+    pub actor_value: ActorValue,
+    /// Weight of the squared mean before tanh in the actor's loss. It keeps actions out of the flat
+    /// ends of tanh, where the gradient vanishes. (Haarnoja et al. 2018a, published code)
+    pub mean_penalty: f64,
+    /// Largest norm of each parameter tensor's gradient; none when absent.
+    pub gradient_clip: Option<f32>,
+}
+
+impl Default for SacConfig {
+    fn default() -> SacConfig {
+        SacConfig {
+            batch_size: 64,
+            critic: CriticKind::Privileged,
+            critic_width: 96,
+            actor_lr: 3e-4,
+            critic_lr: 5e-4,
+            advantage_samples: 400_000,
+            advantage_ridge: 3_000.0,
+            halving_updates: 20_000,
+            temperature_lr: 1e-3,
+            polyak: 0.01,
+            target_entropy: 0.0,
+            initial_temperature: 0.004,
+            learn_temperature: true,
+            policy_delay: 2,
+            actor_average: 0.2,
+            twin_minimum: TwinMinimum::Sum,
+            actor_value: ActorValue::Mean,
+            mean_penalty: 5e-4,
+            gradient_clip: None,
+        }
+    }
+}
+
+impl SacConfig {
+    /// Checks every setting's range.
+    ///
+    /// # Errors
+    /// Names the first setting that is out of range.
+    pub fn validate(&self) -> Result<(), SacError> {
+        let positive = |value: f64| value > 0.0 && value.is_finite();
+        let checks = [
+            ("batch_size", self.batch_size > 0, "at least 1"),
+            (
+                "critic_width",
+                (1..=4096).contains(&self.critic_width),
+                "between 1 and 4096",
+            ),
+            ("actor_lr", positive(self.actor_lr), "positive"),
+            ("critic_lr", positive(self.critic_lr), "positive"),
+            ("temperature_lr", positive(self.temperature_lr), "positive"),
+            (
+                "polyak",
+                self.polyak > 0.0 && self.polyak <= 1.0,
+                "in (0, 1]",
+            ),
+            (
+                "actor_average",
+                self.actor_average > 0.0 && self.actor_average <= 1.0,
+                "in (0, 1]",
+            ),
+            (
+                "target_entropy",
+                self.target_entropy.is_finite(),
+                "a finite number",
+            ),
+            (
+                "initial_temperature",
+                positive(self.initial_temperature),
+                "positive",
+            ),
+            (
+                "mean_penalty",
+                self.mean_penalty >= 0.0 && self.mean_penalty.is_finite(),
+                "at least 0",
+            ),
+            ("policy_delay", self.policy_delay > 0, "at least 1"),
+            (
+                "advantage_samples",
+                self.advantage_samples > 0,
+                "at least 1",
+            ),
+            (
+                "advantage_ridge",
+                positive(self.advantage_ridge),
+                "positive",
+            ),
+            ("halving_updates", self.halving_updates > 0, "at least 1"),
+            (
+                "gradient_clip",
+                self.gradient_clip.is_none_or(|n| positive(n.into())),
+                "positive",
+            ),
+        ];
+        let wrong = checks.into_iter().find(|&(_, fine, _)| !fine);
+        wrong.map_or(Ok(()), |(name, _, range)| {
+            Err(SacError::Setting { name, range })
+        })
+    }
+
+    /// Factor of the step sizes after `updates` updates.
+    fn decay(&self, updates: u64) -> f64 {
+        1.0 / (1.0 + updates as f64 / self.halving_updates as f64)
+    }
+
+    /// The share with which the actor enters its average in its `step`-th update, counted from 1.
+    fn average_share(&self, step: u64) -> f64 {
+        1.0 / (1.0 + self.actor_average * (step - 1) as f64)
+    }
+
+    fn optimizer(&self) -> ModuleOptimizer {
+        // Burn's default epsilon is 1e-5; every published setting assumes 1e-8.
+        let clip = self.gradient_clip.map(GradientClippingConfig::Norm);
+        AdamConfig::new()
+            .with_epsilon(1e-8)
+            .with_grad_clipping(clip)
+            .init()
+    }
+}
 
 // --- State --------------------------------------------------------------------------------------
 
-/// The learner: networks, targets, optimisers, temperature and random stream.
+/// The learner: networks, target networks, optimisers, temperature and random stream.
 pub struct Sac {
     config: SacConfig,
-    /// Without automatic differentiation; the learned networks live on its differentiating twin.
+    /// The device without automatic differentiation. The trained networks are on the same device
+    /// with it.
     device: Device,
-    policy: Policy,
-    critics: [Learner; 2],
+    actor: ActorLearner,
+    critics: [CriticLearner; 2],
     advantage: LeastSquares,
     temperature: Temperature,
     rng: Xoshiro256PlusPlus,
@@ -52,20 +252,20 @@ pub struct Sac {
 }
 
 /// The actor, its moving average and its optimiser.
-struct Policy {
-    actor: Actor,
-    averaged: Actor,
+struct ActorLearner {
+    network: Actor,
+    average: Actor,
     optimizer: ModuleOptimizer,
 }
 
-/// One critic, its target and its optimiser.
-struct Learner {
-    critic: Critic,
+/// One critic, its target network and its optimiser.
+struct CriticLearner {
+    network: Critic,
     target: Critic,
     optimizer: ModuleOptimizer,
 }
 
-/// The logarithm of the temperature and its own Adam (one number needs no tensors).
+/// The logarithm of the temperature and its Adam state. One number needs no tensors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Temperature {
     log: f64,
@@ -78,9 +278,9 @@ struct Temperature {
 pub struct UpdateMetrics {
     /// Mean over both critics of the mean squared error.
     pub critic_loss: f32,
-    /// Actor's loss; none where `policy_delay` skipped the actor.
+    /// The actor's loss; none where `policy_delay` skipped the actor.
     pub actor_loss: Option<f32>,
-    /// Entropy per port, in nats, of the policy on this batch; none as `actor_loss`.
+    /// Entropy per port, in nats, of the policy on this batch; none where `actor_loss` is.
     pub entropy: Option<f32>,
     /// Temperature after the update.
     pub temperature: f32,
@@ -88,7 +288,7 @@ pub struct UpdateMetrics {
     pub q_mean: f32,
     /// Mean target per port.
     pub target_mean: f32,
-    /// Mean absolute difference of value and target (first critic).
+    /// Mean absolute difference between value and target (first critic).
     pub td_error: f32,
 }
 
@@ -101,23 +301,23 @@ impl Sac {
         config.validate()?;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let device = device.clone().without_autodiff();
-        let learning = device.clone().autodiff();
-        let actor = number(Actor::random(&mut rng, &learning), ACTOR_IDS);
+        let trained = device.clone().autodiff();
+        let actor = number(Actor::random(&mut rng, &trained), ACTOR_IDS);
         let critics = CRITIC_IDS.map(|first| {
             let width = config.critic_width;
-            let critic = Critic::random(config.critic, width, &mut rng, &learning);
-            let critic = number(critic, first);
-            Learner {
-                target: critic.valid(),
-                critic,
+            let critic = Critic::random(config.critic, width, &mut rng, &trained);
+            let network = number(critic, first);
+            CriticLearner {
+                target: network.valid(),
+                network,
                 optimizer: config.optimizer(),
             }
         });
         Ok(Sac {
             device,
-            policy: Policy {
-                averaged: actor.valid(),
-                actor,
+            actor: ActorLearner {
+                average: actor.valid(),
+                network: actor,
                 optimizer: config.optimizer(),
             },
             critics,
@@ -135,12 +335,12 @@ impl Sac {
 
     /// A host copy of the policy.
     pub fn actor_weights(&self) -> ActorWeights {
-        self.policy.actor.to_weights()
+        self.actor.network.to_weights()
     }
 
     /// A host copy of the policy's moving average.
     pub fn averaged_weights(&self) -> ActorWeights {
-        self.policy.averaged.to_weights()
+        self.actor.average.to_weights()
     }
 
     /// Updates so far.
@@ -148,23 +348,17 @@ impl Sac {
         self.updates
     }
 
-    /// The temperature.
-    pub fn temperature(&self) -> f64 {
+    fn temperature(&self) -> f64 {
         libm::exp(self.temperature.log)
-    }
-
-    /// The settings.
-    pub fn config(&self) -> &SacConfig {
-        &self.config
     }
 
     // --- One update -----------------------------------------------------------------------------
 
-    /// Learns from one batch: both critics and, every `policy_delay` updates, actor and
-    /// temperature, all against the targets as they are; then the targets.
+    /// Learns from one batch. Both critics make a step, and every `policy_delay` updates so do
+    /// actor and temperature. Then the target networks are updated.
     ///
-    /// Critics and actor do not read each other's new weights, so they run side by side on the
-    /// current rayon pool. The result does not depend on it.
+    /// Critics and actor read only the target networks, not each other's new weights, so they run
+    /// in parallel on the current rayon pool. The result does not depend on the number of threads.
     ///
     /// # Panics
     /// When the batch is empty.
@@ -176,7 +370,7 @@ impl Sac {
         let target_mean = scalar(target.clone().mean());
 
         let delay = u64::from(self.config.policy_delay);
-        let climb = (self.updates % delay == delay - 1).then(|| Climb {
+        let actor_step = (self.updates % delay == delay - 1).then(|| ActorStep {
             noise: self.noise(rows, ports),
             entropy_weights: self.tensor(&batch.entropy_weights, [rows, 1]),
             targets: self
@@ -185,10 +379,10 @@ impl Sac {
                 .map(|learner| learner.target.clone()),
             temperature: self.temperature(),
             decay: self.config.decay(self.updates),
-            step: self.updates / delay + 1,
+            number: self.updates / delay + 1,
         });
         let step_size = self.config.critic_lr * self.config.decay(self.updates);
-        let ([first, second], policy, config) = (&mut self.critics, &mut self.policy, &self.config);
+        let ([first, second], actor, config) = (&mut self.critics, &mut self.actor, &self.config);
         let ((first, second), learned) = rayon::join(
             || {
                 rayon::join(
@@ -196,13 +390,13 @@ impl Sac {
                     || second.step(&input, &actions, &target, step_size),
                 )
             },
-            || climb.map(|climb| policy.step(&input, climb, config)),
+            || actor_step.map(|step| actor.step(&input, step, config)),
         );
         if let Some((_, entropy)) = learned
             && self.config.learn_temperature
         {
-            let surplus = f64::from(entropy) - self.config.target_entropy;
-            self.temperature.step(surplus, self.config.temperature_lr);
+            let error = f64::from(entropy) - self.config.target_entropy;
+            self.temperature.step(error, self.config.temperature_lr);
         }
         self.updates += 1;
         if self.config.critic == CriticKind::Privileged {
@@ -211,8 +405,8 @@ impl Sac {
         let share = self.config.polyak;
         let [first_critic, second_critic] = &mut self.critics;
         rayon::join(
-            || first_critic.follow(share),
-            || second_critic.follow(share),
+            || first_critic.soft_update(share),
+            || second_critic.soft_update(share),
         );
         UpdateMetrics {
             critic_loss: 0.5 * (first.loss + second.loss),
@@ -221,24 +415,22 @@ impl Sac {
             temperature: self.temperature() as f32,
             q_mean: first.mean,
             target_mean,
-            td_error: first.error,
+            td_error: first.td_error,
         }
     }
 
-    /// Adds a batch to the least squares and, now and then, gives the critics their weights.
-    /// `errors` are each critic's value minus target, as means over ports.
+    /// Adds a batch to the least squares. Every [`ADVANTAGE_EVERY`] updates, solves them and sets
+    /// the critics' advantage. `first` and `second` are each critic's value minus target, as means
+    /// over ports.
     fn fit_advantage(&mut self, batch: &Batch, first: &[f32], second: &[f32]) {
-        let surplus: Vec<f32> = first
-            .iter()
-            .zip(second)
-            .map(|(a, b)| -0.5 * (a + b))
-            .collect();
+        let pairs = first.iter().zip(second);
+        let residuals: Vec<f32> = pairs.map(|(a, b)| -0.5 * (a + b)).collect();
         let keep = 1.0 - batch.rows as f64 / self.config.advantage_samples as f64;
-        self.advantage.add(batch, &surplus, keep.max(0.0));
+        self.advantage.add(batch, &residuals, keep.max(0.0));
         if self.updates.is_multiple_of(ADVANTAGE_EVERY) {
             let weights = self.advantage.weights(self.config.advantage_ridge);
             for learner in &mut self.critics {
-                learner.critic.set_advantage(&weights);
+                learner.network.set_advantage(&weights);
                 learner.target.set_advantage(&weights);
             }
         }
@@ -250,15 +442,15 @@ impl Sac {
         let input = self.input(&batch.next_windows, &batch.next_state);
         let noise = self.noise(rows, ports);
         let output = self
-            .policy
             .actor
+            .network
             .valid()
             .forward(input.windows.clone(), rows);
         let (actions, log_prob) = sample(output, noise);
         let [first, second] = self.critics.each_ref();
-        let estimate = |learner: &Learner| learner.target.estimate(&input, actions.clone());
+        let estimate = |learner: &CriticLearner| learner.target.estimate(&input, actions.clone());
         let (first, second) = rayon::join(|| estimate(first), || estimate(second));
-        let value = smaller([first, second], self.config.twin_minimum);
+        let value = twin_minimum([first, second], self.config.twin_minimum);
 
         let weights = self.tensor(&batch.next_entropy_weights, [rows, 1]);
         let discounts = self.tensor(&batch.discounts, [rows, 1]);
@@ -267,7 +459,6 @@ impl Sac {
     }
 
     fn input(&self, windows: &[f32], state: &[f32]) -> CriticInput {
-        use bufgym_models::{critic::STATE, windows::WINDOW};
         CriticInput {
             windows: self.tensor(windows, [windows.len() / WINDOW, WINDOW]),
             state: self.tensor(state, [state.len() / STATE, STATE]),
@@ -286,54 +477,56 @@ impl Sac {
     }
 }
 
-/// What one step of the critic measured, over the batch.
-struct CriticStep {
+/// What one step of a critic measured.
+struct CriticMetrics {
     loss: f32,
+    /// Mean value of the batch.
     mean: f32,
-    error: f32,
+    /// Mean absolute difference between value and target.
+    td_error: f32,
     /// Value minus target of every row, as means over ports.
     errors: Vec<f32>,
 }
 
-impl Learner {
-    /// One step towards the target, by the mean squared error.
+impl CriticLearner {
+    /// One step of gradient descent on the mean squared error.
     fn step(
         &mut self,
         input: &CriticInput,
         actions: &Tensor<2>,
         target: &Tensor<2>,
         step_size: f64,
-    ) -> CriticStep {
+    ) -> CriticMetrics {
         let input = differentiable(input);
-        let value = self.critic.estimate(&input, actions.clone().autodiff());
+        let value = self.network.estimate(&input, actions.clone().autodiff());
         let mean = scalar(value.clone().inner().mean());
         let error = value - target.clone().autodiff();
-        let absolute = scalar(error.clone().inner().abs().mean());
+        let td_error = scalar(error.clone().inner().abs().mean());
         let errors = host_values(error.clone().inner().mean_dim(1));
         let loss = error.square().mean();
 
         let mut gradients = loss.backward();
-        let gradients = GradientsParams::from_module(&mut gradients, &self.critic);
-        self.critic = self
+        let gradients = GradientsParams::from_module(&mut gradients, &self.network);
+        self.network = self
             .optimizer
-            .step(step_size, self.critic.clone(), gradients);
-        CriticStep {
+            .step(step_size, self.network.clone(), gradients);
+        CriticMetrics {
             loss: scalar(loss),
             mean,
-            error: absolute,
+            td_error,
             errors,
         }
     }
 
-    /// Moves the target by `share` of its distance to the critic.
-    fn follow(&mut self, share: f64) {
+    /// Moves the target network by `share` of its distance to the critic.
+    fn soft_update(&mut self, share: f64) {
         let target = self.target.clone();
-        self.target = polyak(target, &self.critic, share);
+        self.target = polyak(target, &self.network, share);
     }
 }
 
-/// What a step of the actor needs beside the batch's observations.
-struct Climb {
+/// What a step of the actor needs besides the batch's observations.
+struct ActorStep {
     /// `[rows, ports]`
     noise: Tensor<2>,
     /// `[rows, 1]`
@@ -341,43 +534,43 @@ struct Climb {
     targets: [Critic; 2],
     temperature: f64,
     decay: f64,
-    /// The actor's steps, this one included.
-    step: u64,
+    /// Number of the actor's step, counted from 1.
+    number: u64,
 }
 
-impl Policy {
-    /// One step of the actor. Loss and entropy per port.
+impl ActorLearner {
+    /// One step of the actor. Returns loss and entropy per port.
     ///
-    /// The loss is `temperature · c · log π - Q`, both as means over ports; every port's value
-    /// depends on all actions, so the gradient has the cross terms. Q is that of the targets: the
-    /// value of one decision among hundreds is small against the noise in a critic's newest
-    /// weights, which the targets average out.
-    fn step(&mut self, input: &CriticInput, climb: Climb, config: &SacConfig) -> (f32, f32) {
+    /// The loss is `temperature · c · log π - Q`, as a mean over ports. Every port's value depends
+    /// on the actions of all ports, so the gradient has the cross terms. Q is that of the target
+    /// networks: they average out the noise in the critics' newest weights, which is larger than
+    /// the value of one decision.
+    fn step(&mut self, input: &CriticInput, step: ActorStep, config: &SacConfig) -> (f32, f32) {
         let input = differentiable(input);
-        let rows = climb.noise.dims()[0];
-        let output = self.actor.forward(input.windows.clone(), rows);
-        let spread = output.mean.clone().square().mean() * config.mean_penalty;
-        let (actions, log_prob) = sample(output, climb.noise.autodiff());
-        let values = climb.targets.map(|target| {
+        let rows = step.noise.dims()[0];
+        let output = self.network.forward(input.windows.clone(), rows);
+        let penalty = output.mean.clone().square().mean() * config.mean_penalty;
+        let (actions, log_prob) = sample(output, step.noise.autodiff());
+        let values = step.targets.map(|target| {
             let target = target.train().no_grad();
             target.preference(&input, actions.clone())
         });
         let value = match config.actor_value {
             ActorValue::Mean => (values[0].clone() + values[1].clone()) * 0.5,
-            ActorValue::Minimum => smaller(values, config.twin_minimum),
+            ActorValue::Minimum => twin_minimum(values, config.twin_minimum),
         };
         let entropy = -scalar(log_prob.clone().inner().mean());
-        let cost = log_prob * climb.entropy_weights.autodiff() * climb.temperature;
-        let loss = (cost - value).mean() + spread;
+        let cost = log_prob * step.entropy_weights.autodiff() * step.temperature;
+        let loss = (cost - value).mean() + penalty;
 
-        let gradients = GradientsParams::from_grads(loss.backward(), &self.actor);
-        let step_size = config.actor_lr * climb.decay;
-        self.actor = self
+        let gradients = GradientsParams::from_grads(loss.backward(), &self.network);
+        let step_size = config.actor_lr * step.decay;
+        self.network = self
             .optimizer
-            .step(step_size, self.actor.clone(), gradients);
-        let averaged = self.averaged.clone();
-        let share = config.average_share(climb.step);
-        self.averaged = polyak(averaged, &self.actor, share);
+            .step(step_size, self.network.clone(), gradients);
+        let average = self.average.clone();
+        let share = config.average_share(step.number);
+        self.average = polyak(average, &self.network, share);
         (scalar(loss), entropy)
     }
 }
@@ -393,13 +586,13 @@ fn differentiable(input: &CriticInput) -> CriticInput {
 fn sample(output: ActorOutput, noise: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
     let raw = output.mean + output.log_std.clone().exp() * noise.clone();
     let normal = noise.square() * -0.5 - output.log_std - 0.5 * (2.0 * PI).ln();
-    // log(1 - tanh(x)²) = 2 (log 2 - x - softplus(-2x)), which does not cancel for large x.
+    // log(1 - tanh(x)²) = 2 (log 2 - x - softplus(-2x)), which stays precise for large x.
     let squash = (softplus(raw.clone() * -2.0, 1.0) + raw.clone() - LN_2) * 2.0;
     (raw.tanh(), normal + squash)
 }
 
-/// The smaller of two critics' values, `[rows, ports]`.
-fn smaller([first, second]: [Tensor<2>; 2], rule: TwinMinimum) -> Tensor<2> {
+/// The minimum of the twin critics' values, `[rows, ports]`.
+fn twin_minimum([first, second]: [Tensor<2>; 2], rule: TwinMinimum) -> Tensor<2> {
     match rule {
         TwinMinimum::Elementwise => first.min_pair(second),
         TwinMinimum::Sum => {
@@ -416,14 +609,15 @@ fn scalar(tensor: Tensor<1>) -> f32 {
 }
 
 impl Temperature {
-    /// One step of Adam on `log(temperature) · surplus`: entropy above its target lowers the
-    /// temperature. Haarnoja et al. multiply by the temperature itself; its logarithm gives the
-    /// same fixed point, and steps that do not shrink with it.
-    fn step(&mut self, surplus: f64, rate: f64) {
+    /// One step of Adam on `log(temperature) · error`, where `error` is the entropy minus its
+    /// target: too much entropy lowers the temperature. Haarnoja et al. multiply by the temperature
+    /// itself. With its logarithm the fixed point is the same, and steps do not shrink with the
+    /// temperature.
+    fn step(&mut self, error: f64, rate: f64) {
         let [first, second] = &mut self.moments;
         self.steps += 1;
-        *first += 0.1 * (surplus - *first);
-        *second += 0.001 * (surplus * surplus - *second);
+        *first += 0.1 * (error - *first);
+        *second += 0.001 * (error * error - *second);
         let unbiased =
             |moment: f64, decay: f64| moment / (1.0 - libm::pow(decay, self.steps.into()));
         let deviation = libm::sqrt(unbiased(*second, 0.999)) + 1e-8;
@@ -431,12 +625,96 @@ impl Temperature {
     }
 }
 
-/// Updates between two solutions of the advantage's least squares.
-const ADVANTAGE_EVERY: u64 = 50;
+/// The advantage of actions by ridge regression: sums of `z zᵀ` and `z r`.
+///
+/// `A = W · z`, where z are the centred features of a decision ([`advantage_features`]) and r is the
+/// residual of the joint return over the state's value. Older samples count less. The closed form
+/// has no step size and uses every sample fully, which matters because the noise is a hundred times
+/// larger than the effect. (Least squares in policy iteration: Lagoudakis and Parr 2003. A linear
+/// advantage under the policy gradient: Sutton et al. 2000, theorem 2.)
+#[derive(Clone, Debug, PartialEq)]
+struct LeastSquares {
+    gram: Vec<f64>,
+    moment: Vec<f64>,
+}
 
-/// Identifiers of the networks' parameters, fixed so that an optimiser's record finds them again.
-const ACTOR_IDS: u64 = 1_000;
-const CRITIC_IDS: [u64; 2] = [2_000, 3_000];
+impl LeastSquares {
+    fn new() -> LeastSquares {
+        LeastSquares {
+            gram: vec![0.0; ADVANTAGE * ADVANTAGE],
+            moment: vec![0.0; ADVANTAGE],
+        }
+    }
+
+    /// All sums, for saving.
+    fn sums(&self) -> impl Iterator<Item = f64> + '_ {
+        self.gram.iter().chain(&self.moment).copied()
+    }
+
+    /// The inverse of [`sums`](LeastSquares::sums); none when their number is wrong.
+    fn from_sums(sums: &[f64]) -> Option<LeastSquares> {
+        let (gram, moment) = sums.split_at_checked(ADVANTAGE * ADVANTAGE)?;
+        (moment.len() == ADVANTAGE).then(|| LeastSquares {
+            gram: gram.to_vec(),
+            moment: moment.to_vec(),
+        })
+    }
+
+    /// Multiplies the weight of all earlier samples by `keep` and adds those of a batch.
+    /// `residuals` are each decision's return minus the state's value, as means over ports.
+    fn add(&mut self, batch: &Batch, residuals: &[f32], keep: f64) {
+        self.gram.iter_mut().for_each(|sum| *sum *= keep);
+        self.moment.iter_mut().for_each(|sum| *sum *= keep);
+        let ports = batch.ports;
+        let cells = batch.probabilities.len() / batch.actions.len();
+        let mut features = vec![0.0; ADVANTAGE];
+        for (row, &residual) in residuals.iter().enumerate() {
+            features.fill(0.0);
+            let span = |width: usize| row * ports * width..(row + 1) * ports * width;
+            advantage_features(
+                &batch.state[span(STATE)],
+                &batch.actions[span(1)],
+                &batch.probabilities[span(cells)],
+                &mut features,
+            );
+            for (i, &left) in features.iter().enumerate() {
+                self.moment[i] += left * f64::from(residual);
+                // Only the upper triangle is read.
+                let sums = &mut self.gram[i * ADVANTAGE + i..(i + 1) * ADVANTAGE];
+                for (sum, &right) in sums.iter_mut().zip(&features[i..]) {
+                    *sum += left * right;
+                }
+            }
+        }
+    }
+
+    /// The weights `(Σ z zᵀ + ridge I)⁻¹ Σ z r`, by Cholesky's factorisation. O(n³).
+    fn weights(&self, ridge: f64) -> Vec<f32> {
+        const N: usize = ADVANTAGE;
+        let mut factor = vec![0.0; N * N];
+        for i in 0..N {
+            for j in 0..=i {
+                let done: f64 = (0..j).map(|k| factor[i * N + k] * factor[j * N + k]).sum();
+                let rest = self.gram[j * N + i] - done;
+                factor[i * N + j] = if i == j {
+                    (rest + ridge).max(f64::MIN_POSITIVE).sqrt()
+                } else {
+                    rest / factor[j * N + j]
+                };
+            }
+        }
+        let mut solution = self.moment.clone();
+        for i in 0..N {
+            let done: f64 = (0..i).map(|k| factor[i * N + k] * solution[k]).sum();
+            solution[i] = (solution[i] - done) / factor[i * N + i];
+        }
+        for i in (0..N).rev() {
+            let done: f64 = (i + 1..N).map(|k| factor[k * N + i] * solution[k]).sum();
+            solution[i] = (solution[i] - done) / factor[i * N + i];
+        }
+        solution.into_iter().map(|weight| weight as f32).collect()
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -41,8 +41,9 @@ impl Trunk {
     pub fn forward(&self, windows: Tensor<2>) -> Tensor<2> {
         let [steps, _] = windows.dims();
         let device = windows.device();
-        // Each feature has its own filters: a block-diagonal matrix of 5 blocks of [3, 16]. The
-        // product with it does five times the needed work and is still faster than five products.
+        // Each feature has its own filters, so the matrix is block-diagonal with 5 blocks of [3,
+        // 16]. One product with it does five times the necessary work, but is faster than five
+        // products.
         let diagonal = Tensor::<2>::eye(FEATURES, &device).reshape([FEATURES, 1, FEATURES, 1]);
         let blocks = self.conv_weight.val().reshape([FEATURES, TAPS, 1, FILTERS]) * diagonal;
         let bias = self.conv_bias.val();
@@ -64,9 +65,9 @@ fn conv_parameter(feature_tap_filter: Vec<f32>, device: &Device) -> Param<Tensor
 #[derive(Module, Debug)]
 pub struct Actor {
     trunk: Trunk,
-    /// f's half for the port's own embedding, with the bias: 64 → 32.
+    /// The mixing layer's half for the port's own embedding, with the bias: 64 → 32.
     mix_own: Linear,
-    /// f's half for the mean embedding: `[64, 32]`.
+    /// The mixing layer's half for the mean embedding: `[64, 32]`.
     mix_mean: Param<Tensor<2>>,
     mean_hidden: Linear,
     mean_out: Linear,
@@ -185,7 +186,8 @@ fn soft_clamp(x: Tensor<2>) -> Tensor<2> {
     softplus(below - low, 1.0) + low
 }
 
-/// The parts of a module that the trunk critic shares with the actor.
+/// The mixing layer, for the critic that shares the actor's structure: its half for the port's own
+/// embedding, and that for the mean.
 pub(crate) fn mix_layers(
     rng: &mut Xoshiro256PlusPlus,
     device: &Device,

@@ -1,8 +1,8 @@
-//! A trained actor as it is shipped: a folder with `actor.safetensors` and `manifest.json`.
+//! The checkpoint of a trained actor: a folder with `actor.safetensors` and `manifest.json`.
 //!
 //! The weights have the names and shapes that PyTorch gives them (see [`crate::weights`]). The
-//! manifest says what the network must be fed, where it comes from and how good it was, and holds
-//! the weights' SHA-256, so that a damaged or mixed-up folder is noticed.
+//! manifest describes the network's inputs, origin and validation result. It also holds the
+//! weights' SHA-256, so that a damaged or mixed-up folder is noticed.
 
 mod manifest;
 
@@ -25,7 +25,7 @@ pub const WEIGHTS_FILE: &str = "actor.safetensors";
 /// Name of the file that describes them.
 pub const MANIFEST_FILE: &str = "manifest.json";
 
-/// Why a checkpoint could not be saved or loaded. Every message is one line.
+/// The reason why a checkpoint could not be saved or loaded. Every message is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// A file or folder cannot be read or written.
@@ -94,9 +94,9 @@ pub enum CheckpointError {
     },
 }
 
-/// Writes a checkpoint, in place of one that is there. Sets the manifest's hash.
+/// Writes a checkpoint, which replaces an existing one. Sets the manifest's hash.
 ///
-/// Whatever happens, the folder holds the old checkpoint or the new one, whole.
+/// At any moment the folder holds the complete old or the complete new checkpoint.
 ///
 /// # Errors
 /// Those of the file system, and weights that are not finite numbers.

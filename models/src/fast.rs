@@ -1,24 +1,24 @@
 //! The actor's forward pass in plain Rust.
 //!
-//! Batch-1 inference through a tensor library spends most of its time around the arithmetic. Here
-//! nothing is allocated after the first call, and every inner loop runs over a fixed number of
-//! outputs held in registers, which the compiler turns into vector instructions: the widest that
-//! the processor has, chosen at run time. The order of every sum is fixed and no multiplication is
-//! fused with an addition, so that the result does not depend on that choice.
+//! With a batch of 1, a tensor library spends most of its time outside the arithmetic. Here nothing
+//! is allocated after the first call, and every inner loop runs over a fixed number of outputs in
+//! registers, which the compiler turns into vector instructions. The widest vectors of the
+//! processor are chosen at run time. The order of every sum is fixed and no multiplication is fused
+//! with an addition, so the result does not depend on that choice.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use bufgym_env::control::{Controller, FEATURES, HISTORY};
 
-use crate::chances::{Chances, chances};
 use crate::noise::standard_normal;
+use crate::probabilities::{Probabilities, probabilities};
 use crate::weights::{
     ActorWeights, CHANNELS, CONVOLVED, EMBEDDING, FILTERS, HIDDEN, soft_clamp, step_major, tensor,
     transpose,
 };
 use crate::windows::{OBSERVATION, TAPS};
 
-/// An actor ready to decide. Cheap to clone, one per thread.
+/// An actor with the buffers to run it. Cheap to clone; every thread needs its own.
 #[derive(Clone, Debug)]
 pub struct FastActor {
     /// `[tap, channel]`.
@@ -75,8 +75,8 @@ impl FastActor {
         }
     }
 
-    /// Mean (before tanh) and softly clamped logarithm of the standard deviation, each `[ports]`, for an
-    /// observation `[ports, 8, 5]`.
+    /// Mean (before tanh) and softly clamped logarithm of the standard deviation, each `[ports]`,
+    /// for an observation `[ports, 8, 5]`.
     ///
     /// # Panics
     /// When the observation has another length, or there is no port.
@@ -114,15 +114,15 @@ impl FastActor {
         }
     }
 
-    /// How likely each choice was in the last [`sample`](FastActor::sample), by port.
-    pub fn chances(&self) -> impl Iterator<Item = Chances> + '_ {
+    /// Probability of each level of α in the last [`sample`](FastActor::sample), by port.
+    pub fn probabilities(&self) -> impl Iterator<Item = Probabilities> + '_ {
         let [mean, log_std] = &self.outputs;
         mean.iter()
             .zip(log_std)
-            .map(|(&mean, &log_std)| chances(mean, log_std))
+            .map(|(&mean, &log_std)| probabilities(mean, log_std))
     }
 
-    // Everything below is inlined into one function per vector width.
+    // All functions below are inlined into one function per vector width.
     #[inline(always)]
     fn compute(&mut self, observation: &[f32]) {
         let mean = self.embed(observation);
@@ -151,7 +151,7 @@ impl FastActor {
         self.embeddings.fill(self.embed_bias);
         for step in 0..HISTORY {
             let weights = &self.embed[step * CHANNELS..(step + 1) * CHANNELS];
-            // Two ports at a time: the sums of one alone would wait for each other.
+            // Two ports at a time, because the additions of one port depend on each other.
             let pairs = self.channels.chunks(2).zip(self.embeddings.chunks_mut(2));
             for (channels, embeddings) in pairs {
                 match (channels, embeddings) {
@@ -176,8 +176,8 @@ impl FastActor {
 
 /// The convolution of one port's history `[8, 5]`, `[8, 80]`.
 ///
-/// Every frame is first repeated for the filters of each feature, so that the rest is arithmetic
-/// on equal rows.
+/// Every frame is first expanded to one value per filter, so that the rest is arithmetic on rows of
+/// equal length.
 #[inline(always)]
 fn convolve(
     weights: &[[f32; CHANNELS]; TAPS],
@@ -206,8 +206,8 @@ fn convolve(
     }
 }
 
-/// The forward pass as an operation that is compiled once per vector width. A closure would do the
-/// same, were it certain to be inlined.
+/// The forward pass as an operation that is compiled once per vector width. A closure is not
+/// certain to be inlined.
 struct Forward<'a> {
     actor: &'a mut FastActor,
     observation: &'a [f32],
@@ -293,7 +293,7 @@ fn multiply_add<const N: usize>(out: &mut [f32; N], factor: f32, row: &[f32; N])
 #[inline(always)]
 fn relu<const N: usize>(values: &mut [f32; N]) {
     for value in values {
-        // `f32::max` has another rule for NaN, which costs several instructions more.
+        // `f32::max` needs more instructions, because it treats NaN differently.
         *value = if *value > 0.0 { *value } else { 0.0 };
     }
 }

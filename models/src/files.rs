@@ -1,4 +1,4 @@
-//! Files that are either whole or absent.
+//! Writing of files and folders that are either complete or absent, and the tensors in them.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -77,12 +77,12 @@ pub fn decode_tensors(bytes: &[u8]) -> Result<Vec<NamedTensor>, SafeTensorError>
 
 /// Replaces the folder `dir` by what `write` puts into an empty one.
 ///
-/// The new folder is written beside the old one and takes its place, so that whatever happens,
-/// [`current_folder`] holds the old content or the new content, whole. Missing parents are
-/// created. One writer at a time.
+/// The new folder is written beside the old one and then takes its place. So at any moment, also
+/// after a crash, [`current_folder`] holds the complete old or the complete new content. Missing
+/// parents are created. There must be only one writer at a time.
 ///
 /// # Errors
-/// Those of `write`, and of the file system. `dir` is then what it was.
+/// Those of `write` and of the file system. `dir` is then unchanged.
 pub fn replace_folder<E: From<io::Error>>(
     dir: &Path,
     write: impl FnOnce(&Path) -> Result<(), E>,
@@ -95,7 +95,7 @@ pub fn replace_folder<E: From<io::Error>>(
     fs::create_dir(&new)?;
     let written = write(&new).and_then(|()| Ok(sync(&new)?));
     if let Err(error) = written {
-        // The reason is the error that counts, not whether the remains could be removed.
+        // The first error is returned, even if the new folder cannot be removed.
         let _ = fs::remove_dir_all(&new);
         return Err(error);
     }
@@ -108,9 +108,9 @@ pub fn replace_folder<E: From<io::Error>>(
     Ok(())
 }
 
-/// Where the content of `dir` is right now: in `dir`, or, where a [`replace_folder`] was killed
-/// between its two renames, still in the old folder beside it. Changes nothing, so that a reader
-/// does not disturb a writer.
+/// The folder with the current content of `dir`: `dir` itself, or the old folder beside it where a
+/// [`replace_folder`] was killed between its two renames. Changes nothing, so a reader does not
+/// disturb a writer.
 pub fn current_folder(dir: &Path) -> PathBuf {
     let old = sibling(dir, "old");
     if old.exists() && !dir.exists() {

@@ -10,7 +10,6 @@
 //! Shapes are written `[batch, ports, ..]`; a `row` is one port of one sample.
 
 pub mod actor;
-pub mod chances;
 pub mod checkpoint;
 pub mod critic;
 pub mod fast;
@@ -20,6 +19,7 @@ pub mod linear;
 pub mod noise;
 pub mod npy;
 pub mod parameters;
+pub mod probabilities;
 pub mod weights;
 pub mod windows;
 

@@ -1,10 +1,10 @@
-//! A linear rule over what a switch can see: the smallest controller that can be learned.
+//! A linear rule over the observation of a switch: the smallest controller that can be learned.
 //!
-//! It takes the network's place in NDT's two-level control: same triggers, same observation, same
-//! levels of α, same heuristic below. The action of a port is `w · f`, clamped to [-1, 1] and
-//! quantised to a level of α as the network's output is; w is the same for all ports. With q, e and
-//! d the queue, the arrivals and the drops of the port in the observation's newest step, and a bar
-//! for the mean over its [`HISTORY`] steps, f holds, in the order of [`LINEAR_FEATURES`]:
+//! It replaces the network in NDT's two-level control, with the same triggers, observation, levels
+//! of α and heuristic. The action of a port is `w · f`, clamped to [-1, 1] and quantised to a level
+//! of α as the network's output is; w is the same for all ports. With q, e and d the queue, the
+//! arrivals and the drops of the port in the observation's newest step, and a bar for the mean over
+//! its [`HISTORY`] steps, f holds, in the order of [`LINEAR_FEATURES`]:
 //!
 //! | feature | formula | range |
 //! |---|---|---|
@@ -23,9 +23,9 @@
 //!
 //! Units are those of the observation ([`FEATURE_NAMES`](bufgym_env::control::FEATURE_NAMES)): q is
 //! a share of the buffer, e and d are logarithms of bytes in units of β, time is a logarithm in
-//! units of the time that β takes at line rate. So nothing depends on the size of the buffer, the
-//! rate of the lines or the number of ports, and the factors bring typical values near 1, so that
-//! a search may take steps of one size in all weights.
+//! units of the time that β takes at line rate. So the features do not depend on the size of the
+//! buffer, the line rate or the number of ports. The factors bring typical values near 1, so that a
+//! search may use one step size for all weights.
 
 mod file;
 
@@ -58,7 +58,7 @@ pub const LINEAR_FEATURES: [&str; LINEAR] = [
 /// A port counts as active above this share of the buffer.
 pub const ACTIVE_QUEUE: f64 = 0.02;
 
-/// Places in a step of the observation.
+/// Indices of features in a step of the observation.
 const QUEUE: usize = 0;
 const ARRIVALS: usize = 1;
 const DROPS: usize = 2;
@@ -146,7 +146,7 @@ pub fn features(observation: &[f32]) -> impl Iterator<Item = [f64; LINEAR]> + '_
     })
 }
 
-/// What is the same for every port.
+/// The features that are the same for every port.
 struct AllPorts {
     /// Share of the buffer.
     longest: f64,

@@ -3,14 +3,14 @@
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A uniform number in `[0, 1)` with 24 random bits, every one of them exact in `f32`.
+/// A uniform number in `[0, 1)` with 24 random bits. All such numbers are exact in `f32`.
 pub fn uniform(rng: &mut Xoshiro256PlusPlus) -> f32 {
     (rng.next_u64() >> 40) as f32 * (1.0 / (1 << 24) as f32)
 }
 
 /// A standard normal number (Box and Muller 1958), from two words of the stream.
 ///
-/// The second number of the pair is discarded, so that the stream's position is the whole state.
+/// The second number of the pair is discarded, so that the generator holds the whole state.
 pub fn standard_normal(rng: &mut Xoshiro256PlusPlus) -> f32 {
     let scale = 1.0 / (1u64 << 53) as f64;
     // In (0, 1]: the logarithm is finite.

@@ -18,7 +18,7 @@ pub struct Array {
     pub data: Vec<f32>,
 }
 
-/// Why a file cannot be read as an array. Every message is one line.
+/// The reason why a file cannot be read as an array. Every message is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum NpyError {
     /// The file cannot be read.
@@ -29,7 +29,7 @@ pub enum NpyError {
         /// What the system says.
         error: io::Error,
     },
-    /// It holds something else than a float32 array.
+    /// The file is not a float32 array.
     #[error("{}: {reason}", path.display())]
     Content {
         /// The file.
@@ -39,7 +39,7 @@ pub enum NpyError {
     },
 }
 
-/// A type of which arrays can be written.
+/// The element type of an array to be written.
 pub trait Element: Copy {
     /// NumPy's name of the type in little-endian order.
     const DESCR: &'static str;
@@ -119,7 +119,7 @@ pub fn encode<T: Element>(shape: &[usize], data: &[T]) -> Vec<u8> {
     bytes
 }
 
-/// Refuses with a message unless a condition holds.
+/// Returns an error with this message unless the condition holds.
 macro_rules! ensure {
     ($condition:expr, $($message:tt)*) => {
         if !$condition {

@@ -1,4 +1,4 @@
-//! A network's parameters as a list: saving, restoring, numbering, averaging.
+//! Operations on all parameters of a network: saving, restoring, numbering, averaging.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Tensor, TensorData};
@@ -14,7 +14,7 @@ pub struct NamedTensor {
     pub values: Vec<f32>,
 }
 
-/// What is wrong with a list of parameters for a network.
+/// The reason why a list of parameters does not fit a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParameterError {
     /// A parameter of the network is not in the list.
@@ -32,7 +32,7 @@ pub enum ParameterError {
     },
 }
 
-/// The values of a tensor, whatever its device.
+/// The values of a tensor on any device.
 ///
 /// # Panics
 /// When the tensor does not hold `f32`.
@@ -43,7 +43,7 @@ pub fn host_values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
         .expect("every network is made of f32")
 }
 
-/// Every parameter, in the network's own order.
+/// Every parameter, in the network's order.
 pub fn collect<M: Module>(module: &M) -> Vec<NamedTensor> {
     let mut collector = Collector {
         path: Vec::new(),
@@ -129,10 +129,10 @@ impl ModuleMapper for Applier {
     }
 }
 
-/// Gives the parameters the identifiers `first`, `first + 1`, … in the network's own order.
+/// Gives the parameters the identifiers `first`, `first + 1`, … in the network's order.
 ///
-/// An optimiser's record is keyed by them, and Burn draws them at random: with fixed ones a record
-/// belongs to the same network in every process.
+/// They are the keys of an optimiser's record. Burn draws them at random; with fixed ones a record
+/// fits the network in another process too.
 pub fn number<M: Module>(module: M, first: u64) -> M {
     module.map(&mut Numberer { next: first })
 }
@@ -195,7 +195,7 @@ impl ModuleMapper for Averager {
     }
 }
 
-/// The parameter with another value: same identifier, same place in or outside the gradient graph.
+/// The parameter with another value, the same identifier and the same use of gradients.
 fn replace<const D: usize>(
     parameter: Param<Tensor<D>>,
     value: impl FnOnce(Tensor<D>) -> Tensor<D>,

@@ -1,4 +1,4 @@
-//! The actor's weights on the host, in the shapes and under the names that PyTorch gives them.
+//! The actor's weights on the host, with PyTorch's names and shapes.
 //!
 //! The same network in PyTorch, for `[ports, 5, 8]` inputs (features before steps):
 //!
@@ -27,13 +27,13 @@ pub const CONVOLVED: usize = HISTORY * CHANNELS;
 pub const EMBEDDING: usize = 64;
 /// Width of the mixed embedding z_i, and of the two heads' hidden layers (§V-A).
 pub const HIDDEN: usize = 32;
-/// The logarithm of the standard deviation is kept in this range, softly. Above
-/// 2 the tanh saturates; -5 is a thirtieth of a cell of the action set, where nothing varies.
+/// Range of the logarithm of the standard deviation, softly clamped. Above 2 the tanh saturates; at
+/// -5 the standard deviation is a thirtieth of a level's cell.
 pub const LOG_STD_RANGE: [f32; 2] = [-5.0, 2.0];
 
-/// `x` bent into [`LOG_STD_RANGE`]: nearly `x` inside, never quite an end (Chua et al. 2018, PETS,
-/// appendix A.1). A hard clamp has no gradient outside, and a policy that once got there could
-/// never widen again.
+/// Softly clamps `x` to [`LOG_STD_RANGE`]: nearly `x` inside, and never quite one of the ends (Chua
+/// et al. 2018, PETS, appendix A.1). A hard clamp has no gradient outside of the range, so a policy
+/// could not come back into it.
 #[inline(always)]
 pub(crate) fn soft_clamp(x: f32) -> f32 {
     let [low, high] = LOG_STD_RANGE;
@@ -66,7 +66,7 @@ pub const TENSORS: [(&str, &[usize]); 14] = [
 
 /// Indices into [`TENSORS`].
 pub mod tensor {
-    /// The convolution's weight; its bias follows, as everywhere.
+    /// The weight of the convolution. Every weight is followed by its bias.
     pub const CONV: usize = 0;
     /// The weight of the embedding.
     pub const EMBED: usize = 2;
@@ -85,7 +85,7 @@ pub struct ActorWeights {
 }
 
 impl ActorWeights {
-    /// The paper's count.
+    /// Number of parameters, as in the paper.
     pub const PARAMETERS: usize = 47_650;
 
     /// Random weights, PyTorch's default initialisation.
@@ -102,9 +102,10 @@ impl ActorWeights {
         }
     }
 
-    /// From tensors in the order and the shapes of [`TENSORS`], row major.
+    /// Takes tensors in the order and the shapes of [`TENSORS`], row-major.
     ///
-    /// Returns the index of the first tensor of another length as an error.
+    /// # Errors
+    /// The index of the first tensor with another length.
     pub fn from_tensors(tensors: [Vec<f32>; TENSORS.len()]) -> Result<ActorWeights, usize> {
         let wrong = TENSORS
             .iter()
@@ -132,7 +133,7 @@ impl ActorWeights {
     }
 }
 
-/// `[outputs, inputs]`, PyTorch's layout of a linear layer, to Burn's `[inputs, outputs]`.
+/// Converts `[outputs, inputs]`, PyTorch's layout of a linear layer, to Burn's `[inputs, outputs]`.
 ///
 /// # Panics
 /// When `outputs` is zero.
@@ -147,8 +148,8 @@ pub fn transpose(weight: &[f32], outputs: usize) -> Vec<f32> {
     transposed
 }
 
-/// Reorders a matrix's columns or a vector's entries from PyTorch's flattening of the convolution
-/// (channel, then step) to ours (step, then channel), which needs no copy after the product.
+/// Maps an index of PyTorch's flattened convolution (channel, then step) to that of this program
+/// (step, then channel), which needs no copy after the matrix product.
 pub(crate) fn step_major(channel_major: usize) -> usize {
     let (channel, step) = (channel_major / HISTORY, channel_major % HISTORY);
     step * CHANNELS + channel

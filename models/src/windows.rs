@@ -1,8 +1,8 @@
 //! Observations unfolded for the convolution.
 //!
-//! A convolution of size 3 with same padding sees, at each step, that step and its two
-//! neighbours. Unfolding these on the host turns the convolution into one matrix product, the
-//! fastest form measured for this shape.
+//! At each step a convolution of size 3 with same padding reads that step and its two neighbours.
+//! Unfolding these on the host turns the convolution into one matrix product, the fastest form that
+//! was measured for this shape.
 
 use bufgym_env::control::{FEATURES, HISTORY};
 

@@ -142,9 +142,9 @@ fn the_advantage_is_its_weights_times_its_features() {
     };
     let chosen: Vec<f32> = (0..ports).map(|port| cell_centre(port % 8)).collect();
     let certain: Vec<usize> = (0..ports).map(|port| (3 * port + 1) % 8).collect();
-    let mut chances = vec![0.0; ports * 8];
+    let mut probabilities = vec![0.0; ports * 8];
     for (port, &cell) in certain.iter().enumerate() {
-        chances[port * 8 + cell] = 1.0;
+        probabilities[port * 8 + cell] = 1.0;
     }
     let usual: Vec<f32> = certain.iter().map(|&cell| cell_centre(cell)).collect();
     let mean = |actions: &[f32]| {
@@ -152,7 +152,7 @@ fn the_advantage_is_its_weights_times_its_features() {
         advantage.iter().sum::<f32>() / ports as f32
     };
     let mut features = vec![0.0; ADVANTAGE];
-    advantage_features(&state, &chosen, &chances, &mut features);
+    advantage_features(&state, &chosen, &probabilities, &mut features);
     let product: f64 = features
         .iter()
         .zip(&weights)

@@ -1,7 +1,5 @@
 //! All settings of a training, as read from and stored in TOML.
 
-mod identity;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,8 +42,8 @@ pub struct TrainConfig {
     pub scenario: Scenario,
     /// What the agent is paid for.
     pub objective: Objective,
-    /// The heuristic whose α the agent sets: FAB with a little room for the first packets of flows
-    /// and bursts; `dt` is the paper's.
+    /// The heuristic whose α the agent sets. The default is FAB, which favours the first packets of
+    /// flows and bursts; `dt` is the paper's.
     pub low_level: BasePolicy,
     /// Seed of everything random: traces, weights, exploration, batches.
     pub seed: u64,
@@ -82,9 +80,9 @@ impl Default for TrainConfig {
     }
 }
 
-/// What is trained unless told otherwise. Flow Aware Buffer (Apostolaki et al. 2019) admits the first
-/// `short_bytes` of a flow, and of every burst after a pause of `idle_us`, wherever there is room:
-/// their loss is what ends in timeouts. Both were chosen on training traces.
+/// The default heuristic. Flow Aware Buffer (Apostolaki et al. 2019) admits the first `short_bytes`
+/// of a flow, and of every burst after a pause of `idle_us`, wherever there is room, because their
+/// loss ends in timeouts. Both values were chosen on training traces.
 const LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=100";
 
 /// [`LOW_LEVEL`], parsed.
@@ -96,11 +94,11 @@ pub(crate) fn low_level() -> BasePolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// Decisions over all workers; reached with the first round that ends there or later.
+    /// Decisions over all workers. The training ends with the first round that reaches them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
-    /// Wall-clock minutes of training, the time before a resume included. The only limit that
-    /// makes a run depend on the machine's speed.
+    /// Wall-clock minutes of training, including the time before a resume. Only this limit makes a
+    /// run depend on the machine's speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minutes: Option<f64>,
 }
@@ -123,20 +121,20 @@ pub struct RolloutConfig {
     /// Threads for rollouts, validation and learner together; 0 is one per core. Results do not
     /// depend on it.
     pub threads: usize,
-    /// Decisions of one worker in a round. A round is the unit of everything: the policy that
-    /// collects, the learner's updates, a row of `metrics.csv`.
+    /// Decisions of one worker in a round. In a round the policy that collects stays the same, the
+    /// learner makes its updates, and `metrics.csv` gets a row.
     pub decisions_per_round: u64,
     /// Decisions over all workers that are made uniformly at random, before the actor is used and
     /// the first update.
     pub learning_starts: u64,
-    /// Number of different training traces; they repeat after that. 0: never.
+    /// Number of different training traces, after which they repeat. 0: they never repeat.
     pub traces: u64,
     /// Time constant τ of the discount `e^{-Δt/τ}`, seconds.
     pub tau_s: f64,
-    /// What the flow time is counted from. The learned policy's aim is the same with each.
+    /// The baseline that rewards are measured from. It does not change the optimal policy.
     pub baseline: RewardBaseline,
-    /// Pays for delays as soon as they are certain and looks ahead by this time constant, seconds;
-    /// 0: delays are paid as they pass, and τ is the horizon.
+    /// Time constant, in seconds, of the horizon when delays are charged as soon as they are
+    /// certain. 0: delays are charged as they pass, and τ is the horizon.
     pub horizon_s: f64,
 }
 
@@ -159,12 +157,12 @@ impl Default for RolloutConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LearnerConfig {
-    /// Gradient updates in a round. Divided by `workers · decisions_per_round` these are the
-    /// updates per decision.
+    /// Gradient updates in a round. Divided by `workers · decisions_per_round` this is the number
+    /// of updates per decision.
     pub updates_per_round: u64,
     /// Transitions kept for learning, all workers together.
     pub replay_capacity: usize,
-    /// Steps of a return before it is bootstrapped.
+    /// n of the n-step returns.
     pub n_step: usize,
 }
 
@@ -178,8 +176,8 @@ impl Default for LearnerConfig {
     }
 }
 
-/// The traces that choose the best weights. They are validation traces, so neither the training
-/// nor an evaluation ever touches them.
+/// The traces that choose the best weights. They are validation traces, which neither the rollouts
+/// nor an evaluation use.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ValidationConfig {
@@ -187,10 +185,10 @@ pub struct ValidationConfig {
     pub every_decisions: u64,
     /// Traces of each validation.
     pub traces: u64,
-    /// Traces of the table at the end; 0 for none. They lie behind those that chose the
-    /// weights, so the table is not biased by the choice.
+    /// Traces of the table at the end; 0 for none. They are other traces than those that chose the
+    /// weights, so the choice does not bias the table.
     pub final_traces: u64,
-    /// Seed of the validation traces; its own, so that runs with different seeds compare.
+    /// Seed of the validation traces. It is separate so that runs with different seeds compare.
     pub seed: u64,
 }
 
@@ -205,16 +203,16 @@ impl Default for ValidationConfig {
     }
 }
 
-/// Stored states to resume from. They do not influence the results.
+/// Stored states to resume from. These settings do not influence the results.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointConfig {
-    /// Seconds between two of them, at the next end of a round. There is always one at the
-    /// start and one at the end.
+    /// Seconds between two states, which are stored at the end of a round. There is always one at
+    /// the start and one at the end.
     pub every_seconds: f64,
-    /// Rounds between two of them; 0 leaves it to the time alone.
+    /// Rounds between two states; 0 leaves it to the time alone.
     pub every_rounds: u64,
-    /// How many are kept.
+    /// Number of states kept.
     pub keep: usize,
 }
 
@@ -264,10 +262,10 @@ impl TrainConfig {
         text
     }
 
-    /// Whether the whole makes sense.
+    /// Checks every setting.
     ///
     /// # Errors
-    /// The first setting that does not, with what would be right.
+    /// Names the first setting that is out of range, and the range.
     pub fn validate(&self) -> Result<(), TrainError> {
         self.scenario.validate()?;
         self.sac.validate()?;
@@ -341,6 +339,60 @@ impl TrainConfig {
             .every_decisions
             .div_ceil(self.decisions_per_round())
     }
+
+    /// The settings that determine the results, as TOML. Budget, checkpoint times and threads are
+    /// left out: they may change at a resume.
+    pub(crate) fn identity(&self) -> toml::Table {
+        let mut config = self.clone();
+        config.budget = Budget::default();
+        config.checkpoint = CheckpointConfig::default();
+        config.rollout.threads = 0;
+        config.to_toml().parse().unwrap_or_default()
+    }
+
+    /// Checks that two configurations are of one training.
+    ///
+    /// # Errors
+    /// [`TrainError::Mismatch`] names the first setting in which they differ.
+    pub(crate) fn require_same(&self, stored: &Self) -> Result<(), TrainError> {
+        if self.scenario.name != stored.scenario.name {
+            return Err(TrainError::Mismatch {
+                setting: "scenario".into(),
+                stored: stored.scenario.name.clone(),
+                given: self.scenario.name.clone(),
+            });
+        }
+        match first_difference("", &stored.identity(), &self.identity()) {
+            None => Ok(()),
+            Some((setting, stored, given)) => Err(TrainError::Mismatch {
+                setting,
+                stored,
+                given,
+            }),
+        }
+    }
+}
+
+fn first_difference(
+    prefix: &str,
+    stored: &toml::Table,
+    given: &toml::Table,
+) -> Option<(String, String, String)> {
+    let show = |value: Option<&toml::Value>| value.map_or("unset".into(), ToString::to_string);
+    let added = given.keys().filter(|key| !stored.contains_key(*key));
+    for key in stored.keys().chain(added) {
+        let name = format!("{prefix}{key}");
+        match (stored.get(key), given.get(key)) {
+            (Some(toml::Value::Table(a)), Some(toml::Value::Table(b))) => {
+                if let Some(found) = first_difference(&format!("{name}."), a, b) {
+                    return Some(found);
+                }
+            }
+            (a, b) if a != b => return Some((name, show(a), show(b))),
+            _ => {}
+        }
+    }
+    None
 }
 
 fn require(holds: bool, setting: &'static str, problem: &str) -> Result<(), TrainError> {
@@ -368,7 +420,7 @@ fn scenario<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Scenario, D::E
     .map_err(D::Error::custom)
 }
 
-/// One line with the place of the mistake.
+/// The message of a TOML error in one line, with the line of the mistake.
 fn describe(text: &str, error: &toml::de::Error) -> String {
     let message = error.message().trim().replace('\n', "; ");
     match error.span().and_then(|span| text.get(..span.start)) {

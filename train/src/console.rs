@@ -1,4 +1,4 @@
-//! What a person sees of a training: a progress bar, a few lines, and `train.log`.
+//! The messages of a training: a progress bar and lines on standard error, and `train.log`.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use tracing::subscriber::DefaultGuard;
 
-/// Standard error and the log file. Every message goes to both, except that a quiet console shows
-/// warnings alone.
+/// Standard error and the log file. Every message goes to both, but a quiet console shows only
+/// warnings on standard error.
 pub(crate) struct Console {
     quiet: bool,
     bar: ProgressBar,
@@ -26,7 +26,7 @@ impl Console {
         }
     }
 
-    /// Sends the events of this thread to `train.log`, behind what is there.
+    /// Appends the messages of this thread to `train.log`.
     pub(crate) fn log_to(&mut self, path: &Path) -> io::Result<()> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         let subscriber = tracing_subscriber::fmt()
@@ -67,7 +67,7 @@ impl Console {
         self.bar = ProgressBar::hidden();
     }
 
-    /// A line for the person and the log.
+    /// Writes a line to standard error and the log.
     pub(crate) fn say(&self, line: &str) {
         tracing::info!("{line}");
         if !self.quiet {
@@ -75,7 +75,7 @@ impl Console {
         }
     }
 
-    /// Something went wrong that does not end the training.
+    /// Reports a problem that does not end the training.
     pub(crate) fn warn(&self, line: &str) {
         tracing::warn!("{line}");
         self.bar.suspend(|| eprintln!("warning: {line}"));

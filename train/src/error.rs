@@ -1,4 +1,4 @@
-//! Why a training could not start, go on or be resumed.
+//! Errors of a training.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use bufgym_models::checkpoint::CheckpointError;
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::ScenarioError;
 
-/// An error of this crate. Its text is one line that says what is wrong, where, and what to do.
+/// An error of this crate. Its text is one line with the problem, the place and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
-    /// A setting has a value that makes no sense.
+    /// A setting is out of range.
     #[error("{setting}: {problem}")]
     Setting {
         /// The setting as written in the configuration, for instance `rollout.workers`.
@@ -61,7 +61,7 @@ pub enum TrainError {
         /// What the operating system says.
         source: io::Error,
     },
-    /// The output folder holds something.
+    /// The output folder is not empty.
     #[error(
         "output folder {} is not empty; choose another one, continue its training with --resume, \
          or overwrite it with --force", .0.display()
@@ -124,8 +124,7 @@ pub enum TrainError {
 }
 
 impl TrainError {
-    /// Whether the caller gave something wrong (exit status 2), as opposed to a failure on the way
-    /// (exit status 1).
+    /// Whether the input was wrong (exit status 2). Otherwise the training failed (exit status 1).
     #[must_use]
     pub fn is_bad_input(&self) -> bool {
         !matches!(

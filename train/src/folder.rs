@@ -8,8 +8,8 @@ use bufgym_models::files::write_synced;
 
 use crate::TrainError;
 
-/// Held by the process that trains here; the operating system frees it when the process ends,
-/// however that happens.
+/// The lock of the process that trains in the folder. The operating system releases it when the
+/// process ends, also after a crash.
 const LOCK: &str = ".lock";
 const CONFIG: &str = "config.toml";
 const SCENARIO: &str = "scenario.toml";
@@ -23,8 +23,7 @@ pub(crate) struct RunFolder {
 }
 
 impl RunFolder {
-    /// Makes a run folder. With `force` the files of an earlier run are removed; others are left
-    /// alone.
+    /// Creates a run folder. With `force` the files of an earlier run are removed, and no others.
     pub(crate) fn create(path: &Path, force: bool) -> Result<Self, TrainError> {
         match fs::read_dir(path) {
             Ok(mut entries) => {
@@ -44,7 +43,7 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Opens a folder to go on with its training.
+    /// Opens a folder to continue its training.
     pub(crate) fn open(path: &Path) -> Result<Self, TrainError> {
         if !path.join(CONFIG).is_file() && !path.join(CHECKPOINTS).is_dir() {
             return Err(TrainError::NothingToResume(path.to_owned()));
@@ -103,7 +102,7 @@ impl RunFolder {
         self.checkpoints().join("best")
     }
 
-    /// Writes the resolved configuration, whole or not at all.
+    /// Writes the resolved configuration atomically.
     pub(crate) fn write_config(&self, toml: &str) -> Result<(), TrainError> {
         let new = self.path.join(".config.toml.new");
         write_synced(&new, toml.as_bytes())
@@ -112,7 +111,7 @@ impl RunFolder {
     }
 }
 
-/// A CSV file that grows by whole rows and can be cut back to an earlier length.
+/// A CSV file that is written row by row and can be cut back to an earlier length.
 #[derive(Debug)]
 pub(crate) struct Table {
     path: PathBuf,
@@ -133,8 +132,8 @@ impl Table {
         Ok(table)
     }
 
-    /// The table cut back to `bytes`. One that is shorter or gone has lost rows that nothing here
-    /// can bring back: it begins anew.
+    /// Opens the table and cuts it back to `bytes`. If it is missing or shorter, rows are lost and
+    /// a new table begins.
     pub(crate) fn reopen(path: PathBuf, bytes: u64, header: &str) -> Result<Self, TrainError> {
         let length = fs::metadata(&path).map_or(0, |metadata| metadata.len());
         if bytes == 0 || length < bytes {
@@ -156,7 +155,7 @@ impl Table {
         Ok(())
     }
 
-    /// Waits until every row is on the disk; returns the length.
+    /// Waits until every row is on the disk. Returns the length in bytes.
     pub(crate) fn sync(&self) -> Result<u64, TrainError> {
         self.file.sync_data().map_err(TrainError::io(&self.path))?;
         Ok(self.bytes)

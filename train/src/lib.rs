@@ -7,14 +7,14 @@
 //! | `config.toml` | all settings, resolved |
 //! | `scenario.toml` | the scenario, where it is not a preset |
 //! | `metrics.csv` | one row a round; the same settings give the same bytes |
-//! | `perf.csv` | one row a round, wall clock: speeds and the shares of the threads' time |
+//! | `perf.csv` | one row a round: speeds and the shares of the threads' time, by wall clock |
 //! | `events.out.tfevents.*` | the same curves for TensorBoard |
-//! | `train.log` | what was said |
+//! | `train.log` | all messages |
 //! | `checkpoints/step-N/` | the whole state after N decisions; the last two are kept |
 //! | `checkpoints/best/` | the best actor on the validation traces, as shipped |
 //!
-//! [`resume`] goes on from the newest valid state, bit for bit as if the training had not been
-//! interrupted.
+//! [`resume`] continues from the newest valid state. The result is the same, bit for bit, as that
+//! of a training without the interruption.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
@@ -32,12 +32,10 @@
 
 mod config;
 mod console;
-mod curves;
 mod error;
-pub mod events;
+mod events;
 mod folder;
 pub mod linear;
-pub mod panel;
 mod report;
 mod rollout;
 mod state;
@@ -49,6 +47,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bufgym_env::control::{BasePolicy, Objective};
 use bufgym_eval::evaluate::NumberedTrace;
+use bufgym_eval::metric::Metric;
 use bufgym_eval::{Contestant, EvalConfig, Evaluation, evaluate_traces};
 use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{Split, trace_seed};
@@ -68,16 +67,16 @@ use folder::RunFolder;
 use rayon::prelude::*;
 use state::Stored;
 use trainer::{End, Output, Trainer};
-use validation::Validator;
+use validation::ValidationSet;
 
-/// The rules that the learned policy is compared with at the end; DT and the unlimited buffer are
+/// The policies that the learned one is compared with at the end. DT and the unlimited buffer are
 /// in every comparison.
-const RIVALS: [&str; 3] = ["edt", "st", "cs"];
+const BASELINES: [&str; 3] = ["edt", "st", "cs"];
 
-/// How a caller steers a running training.
+/// How a caller controls a running training.
 #[derive(Clone, Copy, Debug)]
 pub struct Controls<'a> {
-    /// Set it to end the training: the round is finished, the state stored.
+    /// Set it to end the training after the current round. The state is then stored.
     pub stop: &'a AtomicBool,
     /// No progress bar and no lines on standard error, except for warnings.
     pub quiet: bool,
@@ -89,18 +88,18 @@ pub struct Controls<'a> {
 pub enum Status {
     /// The budget is spent.
     Finished,
-    /// It was told to stop; the state is stored.
+    /// It was stopped; the state is stored.
     Interrupted,
 }
 
-/// What a training came to.
+/// The outcome of a training.
 #[derive(Clone, Debug, Serialize)]
 pub struct TrainSummary {
     /// How it ended.
     pub status: Status,
     /// The run folder.
     pub out: PathBuf,
-    /// Rounds, those before a resume included, as all numbers here.
+    /// Rounds. All numbers here include those before a resume.
     pub rounds: u64,
     /// Decisions over all workers.
     pub decisions: u64,
@@ -108,36 +107,36 @@ pub struct TrainSummary {
     pub updates: u64,
     /// Episodes finished.
     pub episodes: u64,
-    /// Wall-clock seconds in rounds.
+    /// Wall-clock seconds spent in rounds.
     pub elapsed_s: f64,
     /// The best actor, in `checkpoints/best`; none before the first validation.
     pub best: Option<Best>,
-    /// The best actor against the rules on further validation traces; none when interrupted.
+    /// The best actor against the baselines on further validation traces; none when interrupted.
     #[serde(skip)]
     pub evaluation: Option<Evaluation>,
-    /// The command for the full report on unseen traces.
+    /// The command that makes the full report on test traces.
     pub eval_command: String,
 }
 
-/// What may be said at a resume.
+/// Options of a resume.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeOptions {
     /// A new limit; the old one otherwise.
     pub budget: Option<Budget>,
     /// Another number of threads.
     pub threads: Option<usize>,
-    /// Settings that the caller expects the training to have: anything else is an error.
+    /// Settings that the training must have, else the resume is an error.
     pub expected: Expected,
 }
 
-/// Settings to compare with those of the training to be resumed; `None` is not compared.
+/// Settings to compare with those of the resumed training; `None` is not compared.
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
     /// The scenario.
     pub scenario: Option<Scenario>,
     /// The objective.
     pub objective: Option<Objective>,
-    /// The heuristic below.
+    /// The heuristic whose α is set.
     pub low_level: Option<BasePolicy>,
     /// The number of workers.
     pub workers: Option<usize>,
@@ -147,11 +146,10 @@ pub struct Expected {
 
 /// Trains from the beginning in `config.out`.
 ///
-/// Nothing is written before settings and folder have been found to be right.
+/// Settings and folder are checked before anything is written.
 ///
 /// # Errors
-/// [`TrainError`]; those that are the caller's mistake say so with
-/// [`is_bad_input`](TrainError::is_bad_input).
+/// See [`TrainError`]; [`is_bad_input`](TrainError::is_bad_input) tells the caller's mistakes.
 pub fn train(config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSummary, TrainError> {
     config.validate()?;
     let folder = RunFolder::create(&config.out, config.force)?;
@@ -159,10 +157,10 @@ pub fn train(config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSummar
     begin(config, folder, Console::new(controls.quiet), controls)
 }
 
-/// Goes on with the training in the run folder `dir` from its newest valid state.
+/// Continues the training in the run folder `dir` from its newest valid state.
 ///
 /// # Errors
-/// As [`train`]; also when there is nothing to resume, when no stored state is valid, and when
+/// As [`train`]. Also when there is nothing to resume, when no stored state is valid, and when
 /// settings differ from those that the training was started with.
 pub fn resume(
     dir: &Path,
@@ -179,7 +177,7 @@ pub fn resume(
         None => TrainConfig::load(&folder.config())?,
     };
     if newest.is_some() && folder.config().is_file() {
-        // What may change at a resume may also be changed in the file.
+        // A setting that may change at a resume may also be edited in the file.
         let edited = TrainConfig::load(&folder.config())?;
         edited.require_same(&config)?;
         config = edited;
@@ -201,7 +199,7 @@ pub fn resume(
         "resumed after {} decisions, {} updates",
         counters.decisions, counters.updates
     ));
-    go_on(trainer, &mut output, controls)
+    run_to_end(trainer, &mut output, controls)
 }
 
 impl Expected {
@@ -227,22 +225,24 @@ fn begin(
     let mut output = Output::create(folder, console)?;
     output.curves.describe(&config);
     let trainer = Trainer::new(config)?;
-    // From here on a kill at any moment leaves something to resume from.
+    // From here on there is a state to resume from, whenever the process is killed.
     trainer.store(&output)?;
-    go_on(trainer, &mut output, controls)
+    run_to_end(trainer, &mut output, controls)
 }
 
-fn go_on(
+fn run_to_end(
     mut trainer: Trainer,
     output: &mut Output,
     controls: &Controls<'_>,
 ) -> Result<TrainSummary, TrainError> {
-    let validator = trainer.pool().install(|| validator(trainer.config()))?;
-    let end = trainer.run(output, &validator, controls.stop)?;
+    let validation = trainer
+        .pool()
+        .install(|| validation_set(trainer.config()))?;
+    let end = trainer.run(output, &validation, controls.stop)?;
     let stopped = || controls.stop.load(Ordering::SeqCst);
     let mut evaluation = None;
     if end == End::BudgetSpent && !stopped() {
-        trainer.validate_last(output, &validator)?;
+        trainer.validate_last(output, &validation)?;
         evaluation = final_table(&trainer, output)?;
     }
     let status = match end {
@@ -265,16 +265,17 @@ fn go_on(
     })
 }
 
-fn validator(config: &TrainConfig) -> Result<Validator, SimError> {
-    Validator::new(
+fn validation_set(config: &TrainConfig) -> Result<ValidationSet, SimError> {
+    ValidationSet::new(
         &config.scenario,
-        &config.objective,
+        Metric::of(&config.objective),
         &config.low_level,
-        &config.validation,
+        (Split::Validation, config.validation.seed),
+        0..config.validation.traces,
     )
 }
 
-/// The best actor and the rules on validation traces behind those that chose it.
+/// Compares the best actor with the baselines on validation traces that did not choose it.
 fn final_table(trainer: &Trainer, output: &Output) -> Result<Option<Evaluation>, TrainError> {
     let config = trainer.config();
     let ValidationConfig {
@@ -291,7 +292,7 @@ fn final_table(trainer: &Trainer, output: &Output) -> Result<Option<Evaluation>,
     ));
     let learned = format!("ndt:{}", output.folder.best().display());
     let contestants = std::iter::once(learned.as_str())
-        .chain(RIVALS)
+        .chain(BASELINES)
         .map(|policy| policy.parse::<Contestant>())
         .collect::<Result<Vec<_>, _>>()?;
     let mut eval = EvalConfig::new(config.scenario.clone(), contestants, seed);
@@ -334,7 +335,8 @@ fn is_preset(scenario: &Scenario) -> bool {
     Scenario::preset(&scenario.name).is_ok_and(|preset| preset == *scenario)
 }
 
-/// Writes the settings; a scenario of one's own also in a file that other commands can be given.
+/// Writes the settings. A scenario that is not a preset also gets its own file, which other
+/// commands can read.
 fn write_settings(config: &TrainConfig, folder: &RunFolder) -> Result<(), TrainError> {
     folder.write_config(&config.to_toml())?;
     if is_preset(&config.scenario) {

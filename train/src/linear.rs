@@ -1,11 +1,12 @@
 //! The search for the weights of a [`LinearRule`]: CMA-ES ([`Evolution`]) over whole traces.
 //!
-//! A rule of twelve weights needs no gradient and no value of single decisions: what counts is how
-//! it fares on whole traces against DT, and ranks of that are enough. Every generation has traces
-//! of its own, the same for all its candidates, so that the search cannot learn any of them by
-//! heart. What is kept is the mean of the distribution, which is less noisy than any candidate: of
-//! all that were looked at, the best on further training traces, always the same ones.
+//! With twelve weights the search needs no gradients and no values of single decisions. It ranks
+//! candidates by their results on whole traces relative to DT. Every generation has new traces, the
+//! same for all its candidates, so that the search cannot overfit to any of them. The result is a
+//! mean of the distribution, which is less noisy than any candidate: now and then the mean is
+//! measured on a fixed set of further training traces, and the best one is kept.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use bufgym_agents::Evolution;
@@ -22,33 +23,32 @@ use serde::Serialize;
 
 use crate::TrainError;
 use crate::config::low_level;
-use crate::panel::Panel;
-use crate::validation::RESAMPLES;
+use crate::validation::ValidationSet;
 
-/// Generations unless told otherwise: some ten minutes on two cores.
-pub const GENERATIONS: u64 = 25;
+/// Default number of generations: some ten minutes on two cores.
+const GENERATIONS: u64 = 25;
 
-/// Candidates of a generation unless told otherwise.
-pub const CANDIDATES: usize = 24;
+/// Default number of candidates of a generation.
+const CANDIDATES: usize = 24;
 
-/// Traces of a generation unless told otherwise.
-pub const GENERATION_TRACES: u64 = 16;
+/// Default number of traces of a generation.
+const GENERATION_TRACES: u64 = 16;
 
-/// Generations from one look at the mean to the next.
+/// Generations between two measurements of the mean.
 const CHECK_EVERY: u64 = 5;
 
-/// The search starts from this level of α, 4, on every port, whatever it sees.
+/// The search starts from the rule that always sets this level of α on every port.
 const START_ALPHA: usize = 4;
 
 /// Standard deviation of every weight in the first generation. The cell of a level of α is 0.25
 /// wide and features are of order 1.
 const START_STEP: f64 = 0.4;
 
-/// Weights are kept with this many units between 0 and 1: the last digits mean nothing, and short
-/// numbers can be read.
+/// Weights are rounded to multiples of 1 over this. Further digits are noise, and short numbers are
+/// readable.
 const UNITS: f64 = 1e4;
 
-/// What to search and on what.
+/// Settings of a search.
 #[derive(Clone, Debug)]
 pub struct LinearConfig {
     /// Switch, transport and traffic.
@@ -59,8 +59,8 @@ pub struct LinearConfig {
     pub low_level: BasePolicy,
     /// Seed of the traces and of the search.
     pub seed: u64,
-    /// Training traces that choose between the means, at least 1. They are those that the
-    /// parameters of other rules are tuned on.
+    /// Training traces that choose between the means, at least 1. The parameters of other policies
+    /// are tuned on the same traces.
     pub traces: u64,
     /// At least 1.
     pub generations: u64,
@@ -102,7 +102,7 @@ impl LinearConfig {
     }
 }
 
-/// A mean of the distribution on the traces that choose.
+/// A mean of the distribution, with its result on the traces that choose.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckedRule {
     /// Generations before it.
@@ -115,21 +115,21 @@ pub struct CheckedRule {
     pub fct_ratio_to_dt: f64,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinearTuning {
-    /// The best of all that were looked at; of equals the first.
+    /// The best of `checked`; of equals the first.
     pub best: CheckedRule,
-    /// All of them, in the order of the search, the start first.
+    /// All measured means in the order of the search, beginning with the start.
     pub checked: Vec<CheckedRule>,
-    /// Simulations run, DT's included.
+    /// Simulations run, including those of DT.
     pub simulations: u64,
     /// Wall time, seconds.
     pub wall_s: f64,
 }
 
 impl LinearTuning {
-    /// The best rule in the form in which it is kept.
+    /// The best rule as a file.
     pub fn file(&self, config: &LinearConfig) -> LinearFile {
         LinearFile {
             bufgym_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -145,7 +145,7 @@ impl LinearTuning {
     }
 }
 
-/// A generation that is over.
+/// A finished generation.
 #[derive(Clone, Copy, Debug)]
 pub struct Generation<'a> {
     /// Its number, from 1.
@@ -156,7 +156,7 @@ pub struct Generation<'a> {
     pub mean: f64,
     /// The step size after it.
     pub step: f64,
-    /// The mean of the distribution after it, where it was looked at.
+    /// The mean of the distribution after it, where it was measured.
     pub checked: Option<&'a CheckedRule>,
 }
 
@@ -172,19 +172,19 @@ pub fn tune_linear(
 ) -> Result<LinearTuning, TrainError> {
     let started = Instant::now();
     config.check()?;
-    let judge = Judge::new(config)?;
-    let mut chance = rng::stream(config.seed, "linear search", 0);
+    let chooser = traces(config, 0..config.traces)?;
+    let mut rng = rng::stream(config.seed, "linear search", 0);
     let mut search = Evolution::new(start().to_vec(), &[1.0; LINEAR], START_STEP);
-    let mut checked = vec![judge.check(&search)?];
+    let mut checked = vec![check(&chooser, &search)?];
     let mut simulations = 2 * config.traces;
     for number in 1..=config.generations {
-        let candidates = search.ask(config.candidates, &mut chance);
+        let candidates = search.ask(config.candidates, &mut rng);
         let costs = costs(config, number, &candidates)?;
         search.tell(&candidates, &costs);
         simulations += (config.candidates as u64 + 1) * config.generation_traces;
         let due = number.is_multiple_of(CHECK_EVERY) || number == config.generations;
         if due {
-            checked.push(judge.check(&search)?);
+            checked.push(check(&chooser, &search)?);
             simulations += config.traces;
         }
         on_generation(&Generation {
@@ -217,23 +217,24 @@ fn best(checked: &[CheckedRule]) -> &CheckedRule {
     })
 }
 
-/// What the candidates of a generation cost on its traces, which follow those of the judge and of
-/// the generations before.
+/// The cost of each candidate of a generation on the generation's own traces. These follow the
+/// traces that choose between the means and those of earlier generations.
 fn costs(
     config: &LinearConfig,
     number: u64,
     candidates: &[Vec<f64>],
 ) -> Result<Vec<f64>, SimError> {
     let first = config.traces + (number - 1) * config.generation_traces;
-    let indices = first..first + config.generation_traces;
-    let metric = Metric::of(&config.objective);
-    let panel = Panel::new(&config.scenario, metric, Split::Train, config.seed, indices)?;
+    let set = traces(config, first..first + config.generation_traces)?;
     let rules: Vec<LinearRule> = candidates.iter().map(|weights| rule(weights)).collect();
-    let (samples, _) = panel.run(&rules, &config.low_level)?;
-    Ok(samples
-        .iter()
-        .map(|samples| panel.compare(samples, 0).value)
-        .collect())
+    set.values(&rules)
+}
+
+/// Training traces with these indices.
+fn traces(config: &LinearConfig, indices: Range<u64>) -> Result<ValidationSet, SimError> {
+    let metric = Metric::of(&config.objective);
+    let source = (Split::Train, config.seed);
+    ValidationSet::new(&config.scenario, metric, &config.low_level, source, indices)
 }
 
 /// The rule with these weights, as many as there are features.
@@ -241,45 +242,20 @@ fn rule(weights: &[f64]) -> LinearRule {
     LinearRule::new(std::array::from_fn(|feature| weights[feature]))
 }
 
-/// The traces that choose.
-struct Judge<'a> {
-    config: &'a LinearConfig,
-    panel: Panel,
-}
-
-impl Judge<'_> {
-    fn new(config: &LinearConfig) -> Result<Judge<'_>, SimError> {
-        let metric = Metric::of(&config.objective);
-        let indices = 0..config.traces;
-        let panel = Panel::new(&config.scenario, metric, Split::Train, config.seed, indices)?;
-        Ok(Judge { config, panel })
-    }
-
-    /// Looks at the mean of the distribution.
-    fn check(&self, search: &Evolution) -> Result<CheckedRule, SimError> {
-        let mean = search.mean().iter();
-        let rounded: Vec<f64> = mean
-            .map(|weight| (weight * UNITS).round() / UNITS)
-            .collect();
-        let weights = rule(&rounded);
-        let one = std::slice::from_ref(&weights);
-        let (samples, _) = self.panel.run(one, &self.config.low_level)?;
-        let found = self.panel.compare(&samples[0], RESAMPLES);
-        let traces = self.panel.traces();
-        Ok(CheckedRule {
-            generation: search.generations(),
-            result: Validation {
-                traces,
-                metric: self.panel.metric().comparison().to_owned(),
-                value: found.value,
-                low: found.ratio.low,
-                high: found.ratio.high,
-                won: found.tally.won as f64 / traces as f64,
-            },
-            fct_ratio_to_dt: found.fct_ratio,
-            weights,
-        })
-    }
+/// Measures the mean of the distribution.
+fn check(traces: &ValidationSet, search: &Evolution) -> Result<CheckedRule, SimError> {
+    let mean = search.mean().iter();
+    let rounded: Vec<f64> = mean
+        .map(|weight| (weight * UNITS).round() / UNITS)
+        .collect();
+    let weights = rule(&rounded);
+    let (result, _) = traces.validate(&weights)?;
+    Ok(CheckedRule {
+        generation: search.generations(),
+        result: traces.for_manifest(&result),
+        fct_ratio_to_dt: result.fct_ratio,
+        weights,
+    })
 }
 
 #[cfg(test)]

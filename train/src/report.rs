@@ -1,24 +1,28 @@
-//! What one round measured, as rows of the tables and as training curves.
+//! The measurements of each round, as rows of the tables and as training curves.
 
 use std::fmt::Write as _;
 use std::io;
+use std::path::Path;
 
 use bufgym_agents::UpdateMetrics;
 use bufgym_env::control::{ALPHAS, cell_centre};
 use bufgym_env::gym::EpisodeStats;
 
-use crate::events::{EventLog, Histogram};
+use crate::console::Console;
+use crate::events::{EventFile, Events, Histogram, HyperParameter};
+use crate::folder::Table;
 use crate::state::Counters;
 use crate::validation::ValidationResult;
+use crate::{TrainConfig, TrainError};
 
-/// Columns of `metrics.csv`: only what the same settings reproduce bit for bit.
-pub(crate) const METRICS: &str = "round,decisions,updates,replay,critic_loss,actor_loss,\
+/// Columns of `metrics.csv`. The same settings reproduce all of them bit for bit.
+const METRICS: &str = "round,decisions,updates,replay,critic_loss,actor_loss,\
     temperature,entropy,q_mean,target_mean,td_error,alpha_mean_log2,episodes,episode_return,\
     episode_decisions,episode_mean_fct_ms,episode_drops,episode_timeouts,validation,\
     validation_low,validation_high,validation_won,validation_fct_ratio,best";
 
-/// Columns of `perf.csv`: wall clock.
-pub(crate) const PERF: &str = "round,decisions,elapsed_s,round_s,env_steps_per_s,packets_per_s,\
+/// Columns of `perf.csv`. They depend on the wall clock.
+const PERF: &str = "round,decisions,elapsed_s,round_s,env_steps_per_s,packets_per_s,\
     updates_per_s,learner_share,rollout_share,validation_share,idle_share";
 
 /// Means over the updates of a round.
@@ -100,8 +104,7 @@ impl Rollouts {
     }
 }
 
-/// Where the time of a round went, in seconds; those of the three kinds of work are summed over
-/// the threads.
+/// Time spent in a round, in seconds. Those of the three kinds of work are sums over the threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     pub(crate) wall_s: f64,
@@ -182,8 +185,8 @@ impl RoundReport {
     fn speeds(&self) -> [(&'static str, f64); 7] {
         let clock = &self.clock;
         let steps = quotient(self.decisions as f64, clock.wall_s);
-        // A simulator reports its packets at the end of an episode, so the packets of one round
-        // are those of its decisions at the mean so far.
+        // A simulator reports its packets at the end of an episode. So the packets of a round are
+        // estimated from the mean of all finished episodes.
         let counters = &self.counters;
         let packets = quotient(counters.packets as f64, counters.episode_decisions as f64);
         let share = |seconds: f64| quotient(seconds, clock.wall_s * clock.threads as f64);
@@ -216,7 +219,7 @@ impl RoundReport {
     }
 
     /// Adds the round to the training curves.
-    pub(crate) fn write_events(&self, log: &mut dyn EventLog) -> io::Result<()> {
+    pub(crate) fn write_events(&self, file: &mut EventFile) -> io::Result<()> {
         let step = self.counters.decisions;
         let (learning, rollouts) = (&self.learning, &self.rollouts);
         for (tag, value) in [
@@ -235,26 +238,134 @@ impl RoundReport {
             ("rollout/timeouts", rollouts.timeouts),
         ] {
             if let Some(value) = value {
-                log.scalar(tag, step, value)?;
+                file.scalar(tag, step, value)?;
             }
         }
         for (tag, value) in self.speeds() {
-            log.scalar(tag, step, value)?;
+            file.scalar(tag, step, value)?;
         }
         let centres: [f64; ALPHAS.len()] = std::array::from_fn(|i| f64::from(cell_centre(i)));
         let actions = Histogram::of_cells(&centres, &rollouts.actions);
-        log.histogram("rollout/actions", step, &actions)?;
+        file.histogram("rollout/actions", step, &actions)?;
         if let Some(validation) = &self.validation {
-            log.scalar("validation/ratio_to_dt", step, validation.value)?;
-            log.scalar(
+            file.scalar("validation/ratio_to_dt", step, validation.value)?;
+            file.scalar(
                 "validation/mean_fct_ratio_to_dt",
                 step,
                 validation.fct_ratio,
             )?;
-            log.scalar("validation/won", step, validation.won)?;
+            file.scalar("validation/won", step, validation.won)?;
         }
-        log.flush()
+        file.flush()
     }
+}
+
+/// `metrics.csv`, `perf.csv` and the event file.
+pub(crate) struct Curves {
+    metrics: Table,
+    perf: Table,
+    events: Events,
+}
+
+impl Curves {
+    /// Opens all three in `folder`. `bytes` are the lengths that `metrics.csv` and `perf.csv` are
+    /// cut back to; a table with length 0 begins anew. `restart_at` is the first step of a resumed
+    /// run.
+    pub(crate) fn open(
+        folder: &Path,
+        bytes: (u64, u64),
+        restart_at: Option<u64>,
+    ) -> Result<Self, TrainError> {
+        Ok(Self {
+            metrics: Table::reopen(folder.join("metrics.csv"), bytes.0, METRICS)?,
+            perf: Table::reopen(folder.join("perf.csv"), bytes.1, PERF)?,
+            events: Events::new(EventFile::create(folder, restart_at)),
+        })
+    }
+
+    /// Describes the run to TensorBoard.
+    pub(crate) fn describe(&mut self, config: &TrainConfig) {
+        let hparams = hyper_parameters(config);
+        let text = format!("```toml\n{}\n```", config.to_toml());
+        self.events.write(|file| {
+            file.hparams(&hparams)?;
+            file.text("config", 0, &text)?;
+            file.flush()
+        });
+    }
+
+    /// Adds a round.
+    pub(crate) fn round(
+        &mut self,
+        report: &RoundReport,
+        console: &Console,
+    ) -> Result<(), TrainError> {
+        self.metrics.row(&report.metrics_row())?;
+        self.perf.row(&report.perf_row())?;
+        self.events.write(|file| report.write_events(file));
+        self.report_failure(console);
+        Ok(())
+    }
+
+    /// Adds a validation that belongs to no round.
+    pub(crate) fn validation(
+        &mut self,
+        report: &RoundReport,
+        console: &Console,
+    ) -> Result<(), TrainError> {
+        self.metrics.row(&report.metrics_row())?;
+        let step = report.counters.decisions;
+        if let Some(result) = &report.validation {
+            self.events.write(|file| {
+                file.scalar("validation/ratio_to_dt", step, result.value)?;
+                file.scalar("validation/mean_fct_ratio_to_dt", step, result.fct_ratio)?;
+                file.flush()
+            });
+        }
+        self.report_failure(console);
+        Ok(())
+    }
+
+    fn report_failure(&mut self, console: &Console) {
+        if let Some(error) = self.events.take_failure() {
+            console.warn(&format!(
+                "the TensorBoard event file cannot be written ({error}); the training goes on \
+                 without it"
+            ));
+        }
+    }
+
+    /// Waits until the tables are on the disk. Returns their lengths in bytes.
+    pub(crate) fn sync(&self) -> Result<(u64, u64), TrainError> {
+        Ok((self.metrics.sync()?, self.perf.sync()?))
+    }
+}
+
+/// Every setting but the scenario's, by its name in the configuration.
+fn hyper_parameters(config: &TrainConfig) -> Vec<(String, HyperParameter)> {
+    fn flatten(prefix: &str, table: &toml::Table, out: &mut Vec<(String, HyperParameter)>) {
+        for (key, value) in table {
+            let name = format!("{prefix}{key}");
+            let value = match value {
+                toml::Value::Table(table) => {
+                    flatten(&format!("{name}."), table, out);
+                    continue;
+                }
+                toml::Value::Integer(number) => HyperParameter::Number(*number as f64),
+                toml::Value::Float(number) => HyperParameter::Number(*number),
+                toml::Value::Boolean(flag) => HyperParameter::Flag(*flag),
+                toml::Value::String(text) => HyperParameter::Text(text.clone()),
+                other => HyperParameter::Text(other.to_string()),
+            };
+            out.push((name, value));
+        }
+    }
+    let mut table = config.identity();
+    table.remove("scenario");
+    let name = HyperParameter::Text(config.scenario.name.clone());
+    let mut out = vec![("scenario".to_owned(), name)];
+    flatten("", &table, &mut out);
+    out
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -266,7 +377,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }
 
-/// Zero where nothing has been counted yet.
+/// The quotient, or zero where the divisor is zero.
 fn quotient(value: f64, by: f64) -> f64 {
     if by > 0.0 { value / by } else { 0.0 }
 }

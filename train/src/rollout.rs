@@ -2,26 +2,28 @@
 
 use std::time::{Duration, Instant};
 
-use bufgym_agents::{Replay, Transition};
+use bufgym_agents::{Frame, Transition};
 use bufgym_env::control::{ControlOptions, action_index};
 use bufgym_env::gym::{
-    Autoreset, AutoresetMode, AutoresetSnapshot, AutoresetStep, BufferEnv, BufferEnvOptions,
-    EnvError, EnvSnapshot, EpisodeStats, ResetOptions, TraceSequence,
+    Autoreset, AutoresetMode, AutoresetSnapshot, BufferEnv, BufferEnvOptions, EnvError,
+    EnvSnapshot, EpisodeStats, ResetOptions, TraceSequence,
 };
 use bufgym_models::FastActor;
-use bufgym_models::chances::{Chances, UNIFORM};
+use bufgym_models::probabilities::{Probabilities, UNIFORM};
 use bufgym_sim::rng::{Split, stream, uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use crate::TrainConfig;
 
-/// One environment with its random stream and what it has collected in the current round.
+/// One environment with its random stream and the rollout of the current round.
 pub(crate) struct Worker {
     env: Autoreset<BufferEnv>,
     rng: Xoshiro256PlusPlus,
     action: Vec<f32>,
-    collected: Collected,
+    rollout: Vec<Transition>,
+    episodes: Vec<EpisodeStats>,
+    busy: Duration,
 }
 
 /// A worker as it is stored.
@@ -29,72 +31,6 @@ pub(crate) struct Worker {
 pub(crate) struct WorkerState {
     rng: Xoshiro256PlusPlus,
     env: AutoresetSnapshot<EnvSnapshot>,
-}
-
-/// The decisions of one round, in order. The buffers are reused.
-#[derive(Default)]
-struct Collected {
-    rows: Vec<Row>,
-    /// `[decisions, ports]`
-    actions: Vec<u8>,
-    /// `[decisions, ports]`
-    chances: Vec<Chances>,
-    /// `[decisions, ports]`
-    port_rewards: Vec<f32>,
-    /// `[decisions, ports, 8, 5]`
-    next_observations: Vec<f32>,
-    /// `[decisions, ports, 22]`
-    next_privileged: Vec<f32>,
-    /// First observation of every episode begun, `[episodes, ports, 8, 5]`.
-    first_observations: Vec<f32>,
-    /// `[episodes, ports, 22]`
-    first_privileged: Vec<f32>,
-    episodes: Vec<EpisodeStats>,
-    busy: Duration,
-}
-
-#[derive(Clone, Copy)]
-struct Row {
-    discount: f32,
-    entropy_weight: f32,
-    terminated: bool,
-    truncated: bool,
-}
-
-impl Collected {
-    fn clear(&mut self) {
-        self.rows.clear();
-        self.actions.clear();
-        self.chances.clear();
-        self.port_rewards.clear();
-        self.next_observations.clear();
-        self.next_privileged.clear();
-        self.first_observations.clear();
-        self.first_privileged.clear();
-        self.episodes.clear();
-    }
-
-    fn record(&mut self, action: &[f32], step: &AutoresetStep<'_>) {
-        let info = step.step_info();
-        self.rows.push(Row {
-            discount: info.discount,
-            entropy_weight: info.entropy_weight,
-            terminated: step.terminated,
-            truncated: step.truncated,
-        });
-        self.actions
-            .extend(action.iter().map(|&action| action_index(action) as u8));
-        self.port_rewards.extend_from_slice(&info.port_rewards);
-        self.next_observations
-            .extend_from_slice(step.next_observation());
-        self.next_privileged.extend_from_slice(&info.privileged);
-        if step.done() {
-            self.first_observations.extend_from_slice(step.observation);
-            self.first_privileged
-                .extend_from_slice(&step.info.privileged);
-            self.episodes.extend(info.episode.clone());
-        }
-    }
 }
 
 impl Worker {
@@ -122,18 +58,15 @@ impl Worker {
             action: vec![0.0; env.ports()],
             env: Autoreset::new(env, AutoresetMode::SameStep),
             rng: stream(config.seed, "exploration", index as u64),
-            collected: Collected::default(),
+            rollout: Vec::new(),
+            episodes: Vec::new(),
+            busy: Duration::ZERO,
         })
     }
 
     /// Begins the first episode.
     pub(crate) fn begin(&mut self) -> Result<(), EnvError> {
         self.env.reset(None, &ResetOptions::default()).map(drop)
-    }
-
-    /// Tells the replay about the episode begun.
-    pub(crate) fn open(&self, replay: &mut Replay, stream: usize) {
-        replay.start(stream, self.env.observation(), &self.env.info().privileged);
     }
 
     pub(crate) fn state(&self) -> WorkerState {
@@ -155,77 +88,69 @@ impl Worker {
         actor: Option<&FastActor>,
     ) -> Result<(), EnvError> {
         let start = Instant::now();
-        // The actor has work space of its own, hence a copy for every worker.
+        // The actor holds intermediate results, so every worker needs its own copy.
         let mut actor = actor.cloned();
-        self.collected.clear();
+        self.rollout.clear();
+        self.episodes.clear();
         for _ in 0..decisions {
-            let ports = self.action.len();
-            let chances = &mut self.collected.chances;
-            match &mut actor {
-                Some(actor) => {
-                    let observation = self.env.observation();
-                    actor.sample(observation, ports, &mut self.rng, &mut self.action);
-                    chances.extend(actor.chances());
-                }
-                None => {
-                    self.action
-                        .fill_with(|| (2.0 * uniform(&mut self.rng) - 1.0) as f32);
-                    chances.extend(std::iter::repeat_n(UNIFORM, ports));
-                }
-            }
+            let probabilities = self.choose(actor.as_mut());
             let step = self.env.step(&self.action)?;
-            self.collected.record(&self.action, &step);
+            let info = step.step_info();
+            if step.done() {
+                self.episodes.extend(info.episode.clone());
+            }
+            let reset = || Frame::newest(step.observation, &step.info.privileged);
+            let levels = self.action.iter().map(|&action| action_index(action) as u8);
+            self.rollout.push(Transition {
+                actions: levels.collect(),
+                probabilities,
+                port_rewards: info.port_rewards.clone(),
+                discount: info.discount,
+                entropy_weight: info.entropy_weight,
+                terminated: step.terminated,
+                truncated: step.truncated,
+                next: Frame::newest(step.next_observation(), &info.privileged),
+                reset: step.done().then(reset),
+            });
         }
-        self.collected.busy = start.elapsed();
+        self.busy = start.elapsed();
         Ok(())
     }
 
-    /// Moves the round's transitions into the replay.
-    pub(crate) fn hand_over(&self, replay: &mut Replay, stream: usize) {
-        let collected = &self.collected;
+    /// Draws the next action and returns the probabilities that it was drawn with, `[ports]`.
+    fn choose(&mut self, actor: Option<&mut FastActor>) -> Vec<Probabilities> {
         let ports = self.action.len();
-        let observation = self.env.observation().len();
-        let privileged = self.env.info().privileged.len();
-        let mut episode = 0;
-        for (i, row) in collected.rows.iter().enumerate() {
-            replay.push(
-                stream,
-                &Transition {
-                    actions: &collected.actions[i * ports..][..ports],
-                    chances: &collected.chances[i * ports..][..ports],
-                    port_rewards: &collected.port_rewards[i * ports..][..ports],
-                    discount: row.discount,
-                    entropy_weight: row.entropy_weight,
-                    terminated: row.terminated,
-                    truncated: row.truncated,
-                    next_observation: &collected.next_observations[i * observation..]
-                        [..observation],
-                    next_privileged: &collected.next_privileged[i * privileged..][..privileged],
-                },
-            );
-            if row.terminated || row.truncated {
-                replay.start(
-                    stream,
-                    &collected.first_observations[episode * observation..][..observation],
-                    &collected.first_privileged[episode * privileged..][..privileged],
-                );
-                episode += 1;
+        match actor {
+            Some(actor) => {
+                let observation = self.env.observation();
+                actor.sample(observation, ports, &mut self.rng, &mut self.action);
+                actor.probabilities().collect()
+            }
+            None => {
+                self.action
+                    .fill_with(|| (2.0 * uniform(&mut self.rng) - 1.0) as f32);
+                vec![UNIFORM; ports]
             }
         }
+    }
+
+    /// The frame on which the next decision is made.
+    pub(crate) fn frame(&self) -> Frame {
+        Frame::newest(self.env.observation(), &self.env.info().privileged)
+    }
+
+    /// The transitions of this round, in order.
+    pub(crate) fn rollout(&self) -> &[Transition] {
+        &self.rollout
     }
 
     /// The episodes that ended in this round.
     pub(crate) fn episodes(&self) -> &[EpisodeStats] {
-        &self.collected.episodes
-    }
-
-    /// Indices of the actions of this round, `[decisions, ports]`.
-    pub(crate) fn actions(&self) -> &[u8] {
-        &self.collected.actions
+        &self.episodes
     }
 
     /// How long this round's decisions took on their thread.
     pub(crate) fn busy(&self) -> Duration {
-        self.collected.busy
+        self.busy
     }
 }

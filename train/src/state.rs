@@ -37,13 +37,13 @@ pub(crate) struct State {
     pub(crate) config: String,
     pub(crate) counters: Counters,
     pub(crate) best: Option<Best>,
-    /// Lengths in bytes at this moment: what lies behind is cut off at a resume.
+    /// Lengths of the tables in bytes. A resume cuts off everything after them.
     pub(crate) metrics_bytes: u64,
     pub(crate) perf_bytes: u64,
     pub(crate) workers: Vec<WorkerState>,
 }
 
-/// How far a training has come.
+/// Progress of a training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Counters {
@@ -57,7 +57,7 @@ pub(crate) struct Counters {
     pub(crate) episodes: u64,
     /// Decisions of the finished episodes.
     pub(crate) episode_decisions: u64,
-    /// Packets that the finished episodes moved.
+    /// Packets forwarded in the finished episodes.
     pub(crate) packets: u64,
     /// Wall-clock seconds of training.
     pub(crate) elapsed_s: f64,
@@ -70,11 +70,11 @@ pub struct Best {
     pub decisions: u64,
     /// Updates before it.
     pub updates: u64,
-    /// How good it is.
+    /// Its validation result.
     pub result: ValidationResult,
 }
 
-/// A stored state, read back.
+/// A stored state that has been read.
 pub(crate) struct Stored {
     pub(crate) state: State,
     pub(crate) replay: Replay,
@@ -95,8 +95,7 @@ impl State {
         }
     }
 
-    /// Writes `step-N` into `checkpoints`, whole or not at all, then removes all but the newest
-    /// `keep`.
+    /// Writes `step-N` into `checkpoints` atomically, then removes all but the newest `keep`.
     pub(crate) fn save(
         &self,
         checkpoints: &Path,
@@ -147,7 +146,7 @@ impl State {
                 expected.trim()
             )));
         }
-        // The version is looked at first: another one may have other fields.
+        // The version is checked first, because another version may have other fields.
         let value: serde_json::Value =
             serde_json::from_slice(&json).map_err(|error| damaged(error.to_string()))?;
         let version = &value["format_version"];
@@ -181,8 +180,8 @@ impl Stored {
         }
     }
 
-    /// The newest state that can be read, or `None` where there has never been one. Damaged ones
-    /// are reported to `warn` and renamed out of the way, not removed.
+    /// The newest state that can be read, or `None` where none has been stored. Damaged states are
+    /// reported to `warn` and renamed, not removed.
     pub(crate) fn newest(
         checkpoints: &Path,
         device: &Device,
@@ -257,7 +256,8 @@ fn names(folder: &Path) -> Result<Vec<String>, TrainError> {
         .map_err(TrainError::io(folder))
 }
 
-/// A kill may leave a half-written folder, or one that was about to be replaced.
+/// Cleans up after a kill: removes incomplete folders and restores a folder that was being
+/// replaced.
 fn complete_interrupted_writes(checkpoints: &Path) -> Result<(), TrainError> {
     for name in names(checkpoints)? {
         let hidden = name.strip_prefix('.').unwrap_or_default();

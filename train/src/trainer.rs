@@ -1,11 +1,11 @@
 //! The training loop.
 //!
-//! A round is the unit of everything. While the learner makes its updates from the replay as it
-//! was at the end of the round before, the workers collect with the actor of that moment (a policy
-//! lag of exactly one round), and where a validation is due, the moving average of the actor at
-//! that moment is validated. Then the transitions are appended in the order of the workers. Nothing
-//! depends on which of these was faster, so a run is the same bit for bit for any number of
-//! threads.
+//! A training is a sequence of rounds. In a round three things run in parallel, all from the state
+//! at its beginning: the learner makes its updates from the replay, the workers collect transitions
+//! with the actor (so the policy lags by exactly one round), and, where a validation is due, the
+//! actor's moving average is validated. Then the transitions enter the replay in the order of the
+//! workers. Nothing depends on which part was faster, so a run is the same, bit for bit, for any
+//! number of threads.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,12 +22,11 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::console::Console;
-use crate::curves::Curves;
 use crate::folder::RunFolder;
-use crate::report::{Clock, Learning, METRICS, PERF, Rollouts, RoundReport};
+use crate::report::{Clock, Curves, Learning, Rollouts, RoundReport};
 use crate::rollout::Worker;
 use crate::state::{Best, Counters, State, Stored};
-use crate::validation::{ValidationResult, Validator};
+use crate::validation::{ValidationResult, ValidationSet};
 use crate::{TrainConfig, TrainError};
 
 /// Everything that changes in a training.
@@ -36,14 +35,14 @@ pub(crate) struct Trainer {
     pool: ThreadPool,
     sac: Sac,
     replay: Replay,
-    /// The one that is learned from, and the next.
+    /// The batch of the current update, and that of the next.
     batches: [Batch; 2],
     workers: Vec<Worker>,
     counters: Counters,
     best: Option<Best>,
 }
 
-/// Where a training leaves its traces.
+/// Where a training writes.
 pub(crate) struct Output {
     pub(crate) folder: RunFolder,
     pub(crate) console: Console,
@@ -73,7 +72,7 @@ impl Trainer {
             seed("replay"),
         );
         for (index, worker) in workers.iter().enumerate() {
-            worker.open(&mut replay, index);
+            replay.start(index, &worker.frame());
         }
         Ok(Self {
             sac: Sac::new(config.sac.clone(), seed("learner"), &device())?,
@@ -92,7 +91,7 @@ impl Trainer {
         let pool = thread_pool(&config)?;
         let mut workers = new_workers(&config)?;
         let Stored { state, replay, sac } = stored;
-        // An environment is restored by playing its episode again up to where it was.
+        // An environment is restored by a replay of its episode up to the stored decision.
         pool.install(|| {
             let pairs = workers.par_iter_mut().zip(&state.workers);
             pairs.try_for_each(|(worker, state)| worker.restore(state))
@@ -129,7 +128,7 @@ impl Trainer {
     pub(crate) fn run(
         &mut self,
         output: &mut Output,
-        validator: &Validator,
+        validation: &ValidationSet,
         stop: &AtomicBool,
     ) -> Result<End, TrainError> {
         let mut stored = Stopwatch::start();
@@ -142,10 +141,10 @@ impl Trainer {
             if stop.load(Ordering::SeqCst) {
                 break End::Stopped;
             }
-            let report = self.round(output, validator)?;
+            let report = self.round(output, validation)?;
             output.console.advance(self.progress().1, report.status());
             if self.is_checkpoint_due(&stored) && !self.budget_spent() {
-                // Not the end of the training: the state before this one is still there.
+                // A failure here does not end the training: the earlier state is still there.
                 if let Err(error) = self.store(output) {
                     output
                         .console
@@ -162,18 +161,19 @@ impl Trainer {
     fn round(
         &mut self,
         output: &mut Output,
-        validator: &Validator,
+        validation: &ValidationSet,
     ) -> Result<RoundReport, TrainError> {
         let start = Instant::now();
         let averaged = self.sac.averaged_weights();
         let before = self.counters;
-        let (learned, learner_s, validated) = self.work(&averaged, validator)?;
+        let (learned, learner_s, validated) = self.work(&averaged, validation)?;
         let round_s = start.elapsed().as_secs_f64();
 
         let learning = Learning::of(&learned);
+        let transitions = self.workers.iter().flat_map(Worker::rollout);
         let rollouts = Rollouts::of(
             self.workers.iter().flat_map(Worker::episodes),
-            self.workers.iter().flat_map(Worker::actions),
+            transitions.flat_map(|transition| &transition.actions),
         );
         let decisions = self.config.decisions_per_round();
         self.counters = Counters {
@@ -186,7 +186,7 @@ impl Trainer {
             elapsed_s: before.elapsed_s + round_s,
         };
         if let Some((result, _)) = &validated {
-            self.consider(result, &averaged, before, output, validator)?;
+            self.keep_if_best(result, &averaged, before, output, validation)?;
         }
         let report = RoundReport {
             counters: self.counters,
@@ -208,11 +208,11 @@ impl Trainer {
         Ok(report)
     }
 
-    /// Learner, workers and validation side by side, then the hand-over.
+    /// Learner, workers and validation side by side; then the replay gets the workers' transitions.
     fn work(
         &mut self,
         averaged: &ActorWeights,
-        validator: &Validator,
+        validation: &ValidationSet,
     ) -> Result<(Vec<UpdateMetrics>, Duration, Validated), TrainError> {
         let config = &self.config;
         let exploring = self.counters.decisions < config.rollout.learning_starts;
@@ -246,7 +246,7 @@ impl Trainer {
         };
         let validate = || -> Result<Validated, SimError> {
             validation_due
-                .then(|| validator.validate(&averaged))
+                .then(|| validation.validate(&averaged))
                 .transpose()
         };
         let ((updates, learner), (collected, validated)) = self
@@ -254,19 +254,21 @@ impl Trainer {
             .install(|| rayon::join(learn, || rayon::join(collect, validate)));
         collected?;
         for (index, worker) in self.workers.iter().enumerate() {
-            worker.hand_over(&mut self.replay, index);
+            for transition in worker.rollout() {
+                self.replay.push(index, transition);
+            }
         }
         Ok((updates, learner, validated?))
     }
 
-    /// Keeps the actor if it is the best so far.
-    fn consider(
+    /// Reports a validation, and saves the actor if it is the best so far.
+    fn keep_if_best(
         &mut self,
         result: &ValidationResult,
         weights: &ActorWeights,
         at: Counters,
         output: &Output,
-        validator: &Validator,
+        validation: &ValidationSet,
     ) -> Result<(), TrainError> {
         let better = result.value.is_finite()
             && self
@@ -295,7 +297,7 @@ impl Trainer {
         manifest.low_level = config.low_level.clone();
         manifest.decisions = at.decisions;
         manifest.updates = at.updates;
-        manifest.validation = Some(validator.for_manifest(result));
+        manifest.validation = Some(validation.for_manifest(result));
         save_actor(&output.folder.best(), weights, &manifest)?;
         self.best = Some(Best {
             decisions: at.decisions,
@@ -305,17 +307,17 @@ impl Trainer {
         Ok(())
     }
 
-    /// Validates the actor as it is now, outside any round: what the last rounds have learned
-    /// would not be considered otherwise.
+    /// Validates the final actor, outside any round: the last validation of a round is of an
+    /// earlier actor.
     pub(crate) fn validate_last(
         &mut self,
         output: &mut Output,
-        validator: &Validator,
+        validation: &ValidationSet,
     ) -> Result<(), TrainError> {
         let weights = self.sac.averaged_weights();
         let actor = FastActor::new(&weights);
-        let (result, _) = self.pool.install(|| validator.validate(&actor))?;
-        self.consider(&result, &weights, self.counters, output, validator)?;
+        let (result, _) = self.pool.install(|| validation.validate(&actor))?;
+        self.keep_if_best(&result, &weights, self.counters, output, validation)?;
         let report = RoundReport {
             counters: self.counters,
             replay: self.replay.len() as u64,
@@ -376,8 +378,8 @@ impl Trainer {
     }
 }
 
-/// So many updates, each on a batch of `rows` returns of `n_step` steps. While one is made, the
-/// next batch is drawn; their order is what it would be one after the other.
+/// Makes `updates` updates, each on a batch of `rows` `n_step` returns. During an update the next
+/// batch is drawn. The result is the same as without this overlap.
 fn learn_from(
     replay: &mut Replay,
     sac: &mut Sac,
@@ -403,7 +405,7 @@ fn learn_from(
         .collect()
 }
 
-/// Wall clock since a moment.
+/// Wall-clock time since a moment.
 struct Stopwatch(Instant);
 
 impl Stopwatch {
@@ -442,34 +444,30 @@ fn thread_pool(config: &TrainConfig) -> Result<ThreadPool, TrainError> {
 impl Output {
     /// Opens tables and curves of a new training.
     pub(crate) fn create(folder: RunFolder, console: Console) -> Result<Self, TrainError> {
-        Self::open(folder, console, 0, 0, None)
+        Self::open(folder, console, (0, 0), None)
     }
 
-    /// Cuts the tables back to a stored state.
+    /// Opens tables and curves of a resumed training, and cuts the tables back to the stored state.
     pub(crate) fn reopen(
         folder: RunFolder,
         console: Console,
         state: &State,
     ) -> Result<Self, TrainError> {
         let at = Some(state.counters.decisions + 1);
-        Self::open(folder, console, state.metrics_bytes, state.perf_bytes, at)
+        let bytes = (state.metrics_bytes, state.perf_bytes);
+        Self::open(folder, console, bytes, at)
     }
 
     fn open(
         folder: RunFolder,
         mut console: Console,
-        metrics_bytes: u64,
-        perf_bytes: u64,
+        bytes: (u64, u64),
         restart_at: Option<u64>,
     ) -> Result<Self, TrainError> {
         let path: &Path = folder.path();
         let log = path.join("train.log");
         console.log_to(&log).map_err(TrainError::io(&log))?;
-        let curves = Curves::open(
-            path,
-            [(METRICS, metrics_bytes), (PERF, perf_bytes)],
-            restart_at,
-        )?;
+        let curves = Curves::open(path, bytes, restart_at)?;
         Ok(Self {
             folder,
             console,

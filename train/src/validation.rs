@@ -1,26 +1,27 @@
-//! How good an actor is on a fixed set of traces, relative to DT with α = 1.
+//! Fixed traces with DT's results on them: what policies are compared on during a search.
 
-use std::time::Duration;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
-use bufgym_env::control::{BasePolicy, Objective};
-use bufgym_eval::metric::Metric;
-use bufgym_models::{FastActor, checkpoint};
+use bufgym_env::control::{BasePolicy, ControlOptions, Controller, RunOptions, run_controlled};
+use bufgym_eval::metric::{Comparison, IsolatedPorts, Metric, Sample, compare};
+use bufgym_models::checkpoint;
 use bufgym_sim::network::SimError;
-use bufgym_sim::rng::Split;
+use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::{Trace, generate};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::ValidationConfig;
-use crate::panel::Panel;
-
-/// Resamples of an interval in the log; published ones come from an evaluation.
-pub(crate) const RESAMPLES: usize = 1_000;
+/// Bootstrap resamples of an interval in the log. Published intervals come from an evaluation.
+const RESAMPLES: usize = 1_000;
 
 /// The result of one validation. Lower values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ValidationResult {
-    /// The objective's metric relative to DT (α = 1), and more where the policy is out of the
-    /// question; see [`Comparison`](bufgym_eval::metric::Comparison).
+    /// The objective's metric relative to DT (α = 1), with a penalty where the policy is unusable;
+    /// see [`Comparison`](bufgym_eval::metric::Comparison).
     pub value: f64,
     /// Lower end of the ratio's 95 % interval.
     pub low: f64,
@@ -34,58 +35,151 @@ pub struct ValidationResult {
     pub failed: u64,
 }
 
-/// The fixed traces, and the heuristic below the actors.
-pub(crate) struct Validator {
-    panel: Panel,
-    low_level: BasePolicy,
+/// Traces of one split, each with DT's (α = 1) result by the metric.
+pub(crate) struct ValidationSet {
+    scenario: Scenario,
+    metric: Metric,
+    options: RunOptions,
+    traces: Vec<ValidationTrace>,
 }
 
-impl Validator {
-    /// Generates the traces and runs DT on them, in parallel on the current pool.
+struct ValidationTrace {
+    trace: Trace,
+    /// Only where the metric is about ports.
+    ports: Option<IsolatedPorts>,
+    baseline: Sample,
+}
+
+impl ValidationSet {
+    /// Generates the traces with these indices of a split and runs DT on them, in parallel on the
+    /// current pool. Controllers will set the α of `low_level`.
+    ///
+    /// # Errors
+    /// When the scenario is not valid.
     pub(crate) fn new(
         scenario: &Scenario,
-        objective: &Objective,
+        metric: Metric,
         low_level: &BasePolicy,
-        config: &ValidationConfig,
+        (split, seed): (Split, u64),
+        indices: Range<u64>,
     ) -> Result<Self, SimError> {
-        let metric = Metric::of(objective);
-        let indices = 0..config.traces;
-        Ok(Self {
-            panel: Panel::new(scenario, metric, Split::Validation, config.seed, indices)?,
+        scenario.validate()?;
+        let traces = indices
+            .into_par_iter()
+            .map(|index| {
+                let trace = generate(scenario, trace_seed(split, seed, index));
+                ValidationTrace::new(metric, scenario, trace)
+            })
+            .collect::<Result<_, SimError>>()?;
+        let control = ControlOptions {
             low_level: low_level.clone(),
+            ..ControlOptions::default()
+        };
+        Ok(Self {
+            scenario: scenario.clone(),
+            metric,
+            options: RunOptions {
+                control,
+                ..RunOptions::default()
+            },
+            traces,
         })
     }
 
-    /// Runs the actor's mean action on every trace, in parallel on the current pool. Returns the
-    /// time spent on all threads together too.
-    pub(crate) fn validate(
+    /// Compares one controller with DT. Also returns the time spent on all threads together.
+    ///
+    /// # Errors
+    /// When the low-level policy does not fit the scenario.
+    pub(crate) fn validate<C: Controller + Clone + Sync>(
         &self,
-        actor: &FastActor,
+        controller: &C,
     ) -> Result<(ValidationResult, Duration), SimError> {
-        let (samples, busy) = self
-            .panel
-            .run(std::slice::from_ref(actor), &self.low_level)?;
-        let found = self.panel.compare(&samples[0], RESAMPLES);
+        let (samples, busy) = self.run(std::slice::from_ref(controller))?;
+        let found = self.compare(&samples[0], RESAMPLES);
         let result = ValidationResult {
             value: found.value,
             low: found.ratio.low,
             high: found.ratio.high,
-            won: found.tally.won as f64 / samples[0].len().max(1) as f64,
+            won: found.tally.won as f64 / self.traces.len().max(1) as f64,
             fct_ratio: found.fct_ratio,
             failed: found.failed,
         };
         Ok((result, busy))
     }
 
+    /// The value of each controller relative to DT, as in [`ValidationResult::value`].
+    ///
+    /// # Errors
+    /// When the low-level policy does not fit the scenario.
+    pub(crate) fn values<C: Controller + Clone + Sync>(
+        &self,
+        controllers: &[C],
+    ) -> Result<Vec<f64>, SimError> {
+        let (samples, _) = self.run(controllers)?;
+        let values = samples.iter().map(|samples| self.compare(samples, 0).value);
+        Ok(values.collect())
+    }
+
     /// The result in the form of a manifest.
     pub(crate) fn for_manifest(&self, result: &ValidationResult) -> checkpoint::Validation {
         checkpoint::Validation {
-            traces: self.panel.traces(),
-            metric: self.panel.metric().comparison().to_owned(),
+            traces: self.traces.len() as u64,
+            metric: self.metric.comparison().to_owned(),
             value: result.value,
             low: result.low,
             high: result.high,
             won: result.won,
         }
+    }
+
+    /// Runs every controller on every trace, in parallel on the current pool. Returns samples by
+    /// controller, then by trace, and the time spent on all threads together. The samples do not
+    /// depend on the number of threads.
+    fn run<C: Controller + Clone + Sync>(
+        &self,
+        controllers: &[C],
+    ) -> Result<(Vec<Vec<Sample>>, Duration), SimError> {
+        let measured = (0..controllers.len() * self.traces.len())
+            .into_par_iter()
+            .map(|run| {
+                let start = Instant::now();
+                let known = &self.traces[run % self.traces.len()];
+                let mut controller = controllers[run / self.traces.len()].clone();
+                let (scenario, trace) = (&self.scenario, &known.trace);
+                let outcome = run_controlled(scenario, trace, &mut controller, &self.options)?;
+                let sample = Sample::of(self.metric, &outcome, known.ports.as_ref());
+                Ok((sample, start.elapsed()))
+            })
+            .collect::<Result<Vec<(Sample, Duration)>, SimError>>()?;
+        let busy = measured.iter().map(|(_, busy)| busy).sum();
+        let samples = measured
+            .chunks(self.traces.len().max(1))
+            .map(|samples| samples.iter().map(|(sample, _)| *sample).collect())
+            .collect();
+        Ok((samples, busy))
+    }
+
+    fn compare(&self, samples: &[Sample], resamples: usize) -> Comparison {
+        let baseline: Vec<Sample> = self.traces.iter().map(|known| known.baseline).collect();
+        compare(self.metric, samples, &baseline, resamples)
+    }
+}
+
+impl ValidationTrace {
+    /// Runs DT on the trace. Where the metric is about ports, also runs each port alone.
+    fn new(metric: Metric, scenario: &Scenario, trace: Trace) -> Result<Self, SimError> {
+        let ports = match metric {
+            Metric::PortSlowdownVariance => Some(IsolatedPorts::measure(scenario, &trace)?),
+            _ => None,
+        };
+        let mut simulator = PolicySpec::baseline().simulator(scenario, &trace)?;
+        simulator.measure_waits();
+        let outcome = simulator.run();
+        let baseline = Sample::of(metric, &outcome, ports.as_ref());
+        Ok(Self {
+            trace,
+            ports,
+            baseline,
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! A replay as one file: header, frames in order, SHA-256 of it all.
+//! The file of a replay: header, frames in order, SHA-256 of both.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -15,7 +15,7 @@ const MAGIC: &[u8; 8] = b"BUFGYMRB";
 const VERSION: u32 = 2;
 const DIGEST: usize = 32;
 
-/// Why a replay could not be saved or loaded.
+/// The reason why a replay could not be saved or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The file cannot be read or written.
@@ -26,7 +26,7 @@ pub enum ReplayError {
         /// What the system says.
         error: io::Error,
     },
-    /// The file is something else, of another version, truncated or altered.
+    /// The file is not a replay, of another version, truncated or altered.
     #[error("{}: not a usable replay file: {reason}", path.display())]
     Corrupt {
         /// The file.
@@ -95,10 +95,10 @@ impl Replay {
             .sync_all()
     }
 
-    /// Reads what [`Replay::save`] wrote. Drawing continues where it stopped.
+    /// Reads what [`Replay::save`] wrote. The random draws continue where they stopped.
     ///
     /// # Errors
-    /// When the file cannot be read, or is not one that `save` wrote, unaltered.
+    /// When the file cannot be read, or is not exactly as `save` wrote it.
     pub fn load(path: &Path) -> Result<Replay, ReplayError> {
         let bytes = fs::read(path).map_err(|error| ReplayError::Io {
             path: path.to_owned(),
@@ -199,7 +199,7 @@ impl Stream {
         out.extend_from_slice(&outcome.position.to_le_bytes());
         out.push(outcome.flags);
         out.extend_from_slice(&self.actions[slot * ports..][..ports]);
-        out.extend_from_slice(self.chances[slot * ports..][..ports].as_flattened());
+        out.extend_from_slice(self.probabilities[slot * ports..][..ports].as_flattened());
     }
 
     /// # Panics
@@ -225,15 +225,15 @@ impl Stream {
             position,
             flags: bytes[0],
         };
-        let (actions, chances) = bytes[1..].split_at(ports);
+        let (actions, probabilities) = bytes[1..].split_at(ports);
         self.actions[slot * ports..][..ports].copy_from_slice(actions);
-        self.chances[slot * ports..][..ports]
+        self.probabilities[slot * ports..][..ports]
             .as_flattened_mut()
-            .copy_from_slice(chances);
+            .copy_from_slice(probabilities);
     }
 }
 
-/// Writes through and hashes what it writes.
+/// A writer that also hashes the bytes written.
 struct Hashed<W> {
     inner: W,
     hash: Sha256,

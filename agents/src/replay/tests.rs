@@ -12,7 +12,7 @@ struct Naive {
     observation: Vec<f32>,
     privileged: Vec<f32>,
     actions: Vec<u8>,
-    chances: Vec<Chances>,
+    probabilities: Vec<Probabilities>,
     rewards: Vec<f32>,
     discount: f32,
     entropy_weight: f32,
@@ -42,7 +42,7 @@ fn record(replay: &mut Replay, stream: usize, episodes: &[(usize, bool)], seed: 
             )
         };
         let (mut observation, mut privileged) = push(&mut history, &mut rng);
-        replay.start(stream, &observation, &privileged);
+        replay.start(stream, &Frame::newest(&observation, &privileged));
         for step in 0..length {
             let last = step + 1 == length;
             let (next_observation, next_privileged) = push(&mut history, &mut rng);
@@ -50,7 +50,7 @@ fn record(replay: &mut Replay, stream: usize, episodes: &[(usize, bool)], seed: 
                 observation,
                 privileged,
                 actions: (0..PORTS).map(|_| (rng.next_u64() % 8) as u8).collect(),
-                chances: (0..PORTS)
+                probabilities: (0..PORTS)
                     .map(|_| std::array::from_fn(|_| 1 + (rng.next_u64() % 200) as u8))
                     .collect(),
                 rewards: numbers(PORTS, &mut rng),
@@ -70,17 +70,17 @@ fn record(replay: &mut Replay, stream: usize, episodes: &[(usize, bool)], seed: 
     naive
 }
 
-fn as_transition(naive: &Naive) -> Transition<'_> {
+fn as_transition(naive: &Naive) -> Transition {
     Transition {
-        actions: &naive.actions,
-        chances: &naive.chances,
-        port_rewards: &naive.rewards,
+        actions: naive.actions.clone(),
+        probabilities: naive.probabilities.clone(),
+        port_rewards: naive.rewards.clone(),
         discount: naive.discount,
         entropy_weight: naive.entropy_weight,
         terminated: naive.terminated,
         truncated: naive.truncated,
-        next_observation: &naive.next_observation,
-        next_privileged: &naive.next_privileged,
+        next: Frame::newest(&naive.next_observation, &naive.next_privileged),
+        reset: None,
     }
 }
 
@@ -115,13 +115,13 @@ fn check_row(batch: &Batch, row: usize, stored: &[Naive], n_step: usize) {
         .map(|&a| cell_centre(a.into()))
         .collect();
     assert_eq!(of(&batch.actions, 1), centres);
-    let chances = first.chances.iter().flat_map(|chances| {
-        let sum: f32 = chances.iter().map(|&chance| f32::from(chance)).sum();
-        chances.map(|chance| f32::from(chance) / sum)
+    let probabilities = first.probabilities.iter().flat_map(|probabilities| {
+        let sum: f32 = probabilities.iter().map(|&weight| f32::from(weight)).sum();
+        probabilities.map(|weight| f32::from(weight) / sum)
     });
     assert_eq!(
-        of(&batch.chances, ALPHAS.len()),
-        chances.collect::<Vec<_>>()
+        of(&batch.probabilities, ALPHAS.len()),
+        probabilities.collect::<Vec<_>>()
     );
     assert_eq!(of(&batch.windows, UNFOLDED), unfold(&first.observation));
     assert_eq!(

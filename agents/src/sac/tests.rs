@@ -1,10 +1,10 @@
 use super::*;
-use crate::replay::{Replay, Transition};
+use crate::replay::{Frame, Replay, Transition};
 use bufgym_env::control::{ALPHAS, Observation, PRIVILEGED, action_index};
 use bufgym_models::CriticKind;
-use bufgym_models::chances::{Chances, UNIFORM};
 use bufgym_models::noise::uniform;
 use bufgym_models::parameters::collect;
+use bufgym_models::probabilities::{Probabilities, UNIFORM};
 use bufgym_models::windows::OBSERVATION;
 use bufgym_models::{FastActor, cpu};
 
@@ -37,31 +37,30 @@ fn act(
     actor: &mut FastActor,
     observation: &[f32],
     rng: &mut Xoshiro256PlusPlus,
-) -> (Vec<u8>, Vec<Chances>) {
+) -> (Vec<u8>, Vec<Probabilities>) {
     let ports = observation.len() / OBSERVATION;
     let mut action = vec![0.0; ports];
     actor.sample(observation, ports, rng, &mut action);
     let indices = action.iter().map(|&action| action_index(action) as u8);
-    (indices.collect(), actor.chances().collect())
+    (indices.collect(), actor.probabilities().collect())
 }
 
-fn transition<'a>(
-    (actions, chances): (&'a [u8], &'a [Chances]),
-    rewards: &'a [f32],
-    next: &'a [f32],
-    privileged: &'a [f32],
+fn transition(
+    (actions, probabilities): (Vec<u8>, Vec<Probabilities>),
+    port_rewards: Vec<f32>,
+    next: Frame,
     terminated: bool,
-) -> Transition<'a> {
+) -> Transition {
     Transition {
         actions,
-        chances,
-        port_rewards: rewards,
+        probabilities,
+        port_rewards,
         discount: 0.8,
         entropy_weight: 1.0,
         terminated,
         truncated: false,
-        next_observation: next,
-        next_privileged: privileged,
+        next,
+        reset: None,
     }
 }
 
@@ -87,19 +86,14 @@ fn a_bandit_with_a_known_best_alpha_is_learned() {
                 let signals: [f32; PORTS] =
                     std::array::from_fn(|_| f32::from(uniform(&mut rng) < 0.5));
                 let seen = observation(&signals);
-                let (actions, chances) = act(&mut actor, &seen, &mut rng);
-                let rewards: Vec<f32> = actions
-                    .iter()
-                    .zip(signals)
-                    .map(|(&action, signal)| {
-                        -(f32::from(action) - BEST[signal as usize] as f32).abs()
-                    })
-                    .collect();
-                replay.start(0, &seen, &privileged);
-                replay.push(
-                    0,
-                    &transition((&actions, &chances), &rewards, &seen, &privileged, true),
-                );
+                let choice = act(&mut actor, &seen, &mut rng);
+                let rewards = choice.0.iter().zip(signals).map(|(&action, signal)| {
+                    -(f32::from(action) - BEST[signal as usize] as f32).abs()
+                });
+                let rewards = rewards.collect();
+                let frame = Frame::newest(&seen, &privileged);
+                replay.start(0, &frame);
+                replay.push(0, &transition(choice, rewards, frame, true));
             }
             for _ in 0..if round == 0 { 0 } else { 10 } {
                 replay.sample(32, 1, &mut batch);
@@ -149,13 +143,13 @@ fn an_integrator_is_steered_to_its_optimum() {
         let mut history = Observation::new(1);
         let mut x = 2.0 * uniform(&mut rng) - 1.0;
         let mut seen = see(&mut history, x);
-        replay.start(0, &seen, &privileged);
+        replay.start(0, &Frame::newest(&seen, &privileged));
         for k in 0..16 {
-            let (actions, chances) = act(&mut actor, &seen, &mut rng);
-            x = step(x, actions[0]);
+            let choice = act(&mut actor, &seen, &mut rng);
+            x = step(x, choice.0[0]);
             seen = see(&mut history, x);
-            let reward = [-10.0 * x * x];
-            let given = transition((&actions, &chances), &reward, &seen, &privileged, false);
+            let next = Frame::newest(&seen, &privileged);
+            let given = transition(choice, vec![-10.0 * x * x], next, false);
             replay.push(
                 0,
                 &Transition {
@@ -194,24 +188,13 @@ fn random_batch(rows: usize, ports: usize, seed: u64) -> Batch {
     let mut replay = Replay::new(100, 1, ports, seed);
     let mut numbers =
         |count: usize| -> Vec<f32> { (0..count).map(|_| uniform(&mut rng)).collect() };
-    replay.start(
-        0,
-        &numbers(ports * OBSERVATION),
-        &numbers(ports * PRIVILEGED),
-    );
+    let (first, privileged) = (numbers(ports * OBSERVATION), numbers(ports * PRIVILEGED));
+    replay.start(0, &Frame::newest(&first, &privileged));
     for k in 0..40 {
         let (next, privileged) = (numbers(ports * OBSERVATION), numbers(ports * PRIVILEGED));
-        let rewards = numbers(ports);
-        replay.push(
-            0,
-            &transition(
-                (&vec![k % 8; ports], &vec![UNIFORM; ports]),
-                &rewards,
-                &next,
-                &privileged,
-                false,
-            ),
-        );
+        let next = Frame::newest(&next, &privileged);
+        let choice = (vec![k % 8; ports], vec![UNIFORM; ports]);
+        replay.push(0, &transition(choice, numbers(ports), next, false));
     }
     let mut batch = Batch::default();
     replay.sample(rows, 1, &mut batch);
@@ -244,7 +227,7 @@ fn a_saved_learner_continues_bit_for_bit() {
             loaded.temperature.log.to_bits()
         );
         for (a, b) in sac.critics.iter().zip(&loaded.critics) {
-            assert_eq!(collect(&a.critic), collect(&b.critic));
+            assert_eq!(collect(&a.network), collect(&b.network));
             assert_eq!(collect(&a.target), collect(&b.target));
         }
         assert_eq!(sac.advantage, loaded.advantage);
@@ -313,9 +296,9 @@ fn the_twin_minimum_on_the_sum_takes_all_ports_of_one_critic() {
     let first = || matrix([[1.0, 5.0, 0.0], [2.0, 2.0, 9.0]]);
     let second = || matrix([[4.0, 4.0, 4.0], [3.0, 3.0, 3.0]]);
     let values = |tensor| bufgym_models::parameters::host_values::<2>(tensor);
-    let sum = smaller([first(), second()], TwinMinimum::Sum);
+    let sum = twin_minimum([first(), second()], TwinMinimum::Sum);
     assert_eq!(values(sum), [1.0, 5.0, 0.0, 3.0, 3.0, 3.0]);
-    let elementwise = smaller([first(), second()], TwinMinimum::Elementwise);
+    let elementwise = twin_minimum([first(), second()], TwinMinimum::Elementwise);
     assert_eq!(values(elementwise), [1.0, 4.0, 0.0, 2.0, 2.0, 3.0]);
 }
 
@@ -354,4 +337,30 @@ fn the_temperature_moves_towards_the_entropy_target() {
     temperature.step(0.5, 0.1);
     // Adam's first step is the rate itself, against the surplus.
     assert!((temperature.log + 0.1).abs() < 1e-6);
+}
+
+#[test]
+fn the_weights_solve_the_normal_equations() {
+    let mut sums = LeastSquares::new();
+    let value = |i: usize, j: usize| ((i * 7 + j * 13) % 11) as f64 / 11.0 - 0.4;
+    for sample in 0..400 {
+        for i in 0..ADVANTAGE {
+            for j in i..ADVANTAGE {
+                sums.gram[i * ADVANTAGE + j] += value(sample, i * i) * value(sample, j * j);
+            }
+            sums.moment[i] += value(sample, i * i);
+        }
+    }
+    let ridge = 0.5;
+    let weights = sums.weights(ridge);
+    for i in 0..ADVANTAGE {
+        let product: f64 = (0..ADVANTAGE)
+            .map(|j| {
+                let (a, b) = (i.min(j), i.max(j));
+                sums.gram[a * ADVANTAGE + b] * f64::from(weights[j])
+            })
+            .sum();
+        let left = product + ridge * f64::from(weights[i]);
+        assert!((left - sums.moment[i]).abs() < 1e-3, "{i}: {left}");
+    }
 }

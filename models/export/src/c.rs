@@ -1,21 +1,19 @@
 //! C99 in 32-bit floating point, for control processors.
 //!
-//! The code works through the layers for four ports at a time, so that every weight is read from
-//! memory once for all four, and sums up thirty-two outputs at once, which compilers turn into
-//! vector instructions. Sizes are padded with zeros to multiples of thirty-two. Where the mean over
-//! ports is needed, all ports are taken up to there first, which cuts the network into parts.
+//! The code computes the layers for four ports at a time, so that every weight is read from memory
+//! once for all four. It sums thirty-two outputs at once, which compilers turn into vector
+//! instructions; sizes are padded with zeros to multiples of thirty-two. A mean over ports cuts the
+//! network into parts, because all ports must be computed up to there first.
 
-mod forward;
 pub(super) mod text;
 
 use super::network::{Convolution, Network};
 use super::stages::{Stage, Stages};
 use super::{ExportError, File};
 use bufgym_models::checkpoint::Manifest;
-use forward::Part;
 use text::{array, fill};
 
-/// What names of files, functions and types begin with.
+/// Prefix of the names of files, functions and types.
 pub const PREFIX: &str = "ndt_f32";
 
 /// Ports that are computed together.
@@ -26,7 +24,7 @@ const TILE: usize = 32;
 /// `PREFIX.h` and `PREFIX.c`.
 ///
 /// # Errors
-/// When the layers do not form a network, or a number has no meaning.
+/// When the layers do not form a network, or a number is out of range.
 ///
 /// # Panics
 /// When `prefix` is not an identifier of C.
@@ -84,7 +82,7 @@ pub fn render(
     ])
 }
 
-/// What is generated for one network.
+/// The generated code of one network.
 struct Program<'a> {
     network: &'a Network,
     stages: &'a Stages<'a>,
@@ -93,7 +91,7 @@ struct Program<'a> {
 
 impl<'a> Program<'a> {
     fn new(network: &'a Network, stages: &'a Stages<'a>) -> Program<'a> {
-        // A stage that needs the mean begins a part, the first stage a part behind the inputs.
+        // A stage that needs the mean begins a new part.
         let mut parts = Vec::new();
         let mut rest = &stages.stages[..];
         loop {
@@ -167,7 +165,7 @@ impl<'a> Program<'a> {
         blocks.join("\n\n")
     }
 
-    /// The function that reads an observation, with what it needs.
+    /// The function that reads an observation, with the data that it needs.
     fn input(&self) -> String {
         let of = |value: fn(&bufgym_models::checkpoint::Feature) -> f32| -> Vec<f32> {
             self.network.features.iter().map(value).collect()
@@ -211,11 +209,11 @@ impl<'a> Program<'a> {
             before: index.checked_sub(1).map(|before| (before, kept[before])),
             after: (index + 1 < self.parts.len()).then(|| (index, kept[index])),
         });
-        forward::body(&parts.collect::<Vec<_>>())
+        forward(&parts.collect::<Vec<_>>())
     }
 }
 
-/// The function that brings a port's observation into its row.
+/// The function that writes a port's observation into its row.
 fn reader(plain: bool, convolved: bool) -> String {
     let (verb, target) = match convolved {
         true => ("Convolves", "normal"),
@@ -297,7 +295,7 @@ fn dense(stage: &Stage<'_>, order: &[usize]) -> String {
     )
 }
 
-/// `[outputs, inputs]` to `[tiles][inputs][TILE]`; `order` says which input comes in which place.
+/// `[outputs, inputs]` to `[tiles][inputs][TILE]`. `order` is the order of the inputs.
 fn tiled(weight: &[f32], outputs: usize, order: &[usize]) -> Vec<f32> {
     let inputs = order.len();
     let mut result = Vec::with_capacity(padded(outputs) * inputs);
@@ -323,4 +321,110 @@ fn step_major(width: usize, history: usize) -> Vec<usize> {
 
 fn padded(width: usize) -> usize {
     width.next_multiple_of(TILE)
+}
+
+/// Dense layers that are computed for a block of ports without reading other ports.
+struct Part<'a> {
+    stages: &'a [Stage<'a>],
+    /// Index of the array with the values of the previous part, and the values per port. None where
+    /// the part begins with the observation.
+    before: Option<(usize, usize)>,
+    /// The same for the values of this part. None where they are the output.
+    after: Option<(usize, usize)>,
+}
+
+/// The body of the generated function that goes through the layers.
+fn forward(parts: &[Part<'_>]) -> String {
+    let dense = parts.iter().any(|part| !part.stages.is_empty());
+    let mut lines = vec!["    float *const even = workspace->even;".to_owned()];
+    if dense {
+        lines.push("    float *const odd = workspace->odd;".to_owned());
+    }
+    let counters = match parts.len() {
+        1 => "first, place",
+        _ => "first, place, k",
+    };
+    lines.push(format!("    uint32_t {counters};\n"));
+    lines.push("    if (ports == 0 || ports > NDT_MAX_PORTS)".to_owned());
+    lines.push("        return NDT_ERROR_PORTS;".to_owned());
+    for part in parts {
+        lines.extend(part.share());
+        lines.push("    for (first = 0; first < ports; first += BLOCK) {".to_owned());
+        lines.push(part.load());
+        lines.extend((0..part.stages.len()).map(|index| part.layer(index)));
+        lines.push(part.store());
+        lines.push("    }".to_owned());
+    }
+    lines.push("    return NDT_OK;".to_owned());
+    lines.join("\n")
+}
+
+/// The buffer that holds the values before the layer with this number.
+fn row_buffer(index: usize) -> &'static str {
+    match index % 2 {
+        0 => "even",
+        _ => "odd",
+    }
+}
+
+impl Part<'_> {
+    /// The call that computes the share of the mean in the first layer.
+    fn share(&self) -> Option<String> {
+        let (before, width) = self.before?;
+        let stage = self.stages.first()?;
+        Some(format!(
+            "    share({0}_weight_of_mean, {0}_bias, {width}, {1}, workspace->part_{before}, ports,\n        \
+             workspace->average, workspace->start);",
+            stage.name,
+            padded(stage.outputs) / TILE
+        ))
+    }
+
+    /// The loop that fills the rows of a block.
+    fn load(&self) -> String {
+        let row = match self.before {
+            None => "            \
+                read_port(observation + port_of(first, place, ports) * INPUTS,\n                \
+                even + place * WIDEST);"
+                .to_owned(),
+            Some((part, width)) => format!(
+                "            \
+                 for (k = 0; k < {width}; k++)\n                \
+                 even[place * WIDEST + k] =\n                    \
+                 workspace->part_{part}[port_of(first, place, ports) * {width} + k];"
+            ),
+        };
+        format!("        for (place = 0; place < BLOCK; place++)\n{row}")
+    }
+
+    fn layer(&self, index: usize) -> String {
+        let stage = &self.stages[index];
+        let start = match index == 0 && stage.mean.is_some() {
+            true => "workspace->start".to_owned(),
+            false => format!("{}_bias", stage.name),
+        };
+        format!(
+            "        dense({}_weight, {start}, {}, {}, {}, {}, {});",
+            stage.name,
+            stage.inputs,
+            padded(stage.outputs) / TILE,
+            u8::from(stage.relu),
+            row_buffer(index),
+            row_buffer(index + 1)
+        )
+    }
+
+    /// The loop that copies the values of a block's ports out of their rows.
+    fn store(&self) -> String {
+        let rows = row_buffer(self.stages.len());
+        let row = match self.after {
+            None => format!("            mean[first + place] = {rows}[place * WIDEST];"),
+            Some((part, width)) => format!(
+                "            \
+                 for (k = 0; k < {width}; k++)\n                \
+                 workspace->part_{part}[(first + place) * {width} + k] = {rows}[place * WIDEST + k];"
+            ),
+        };
+        format!("        for (place = 0; place < BLOCK && first + place < ports; place++)\n{row}")
+    }
 }

@@ -1,9 +1,10 @@
 //! The integer network as a BPF program.
 //!
-//! Restricted C for `clang -target bpf`. The kernel's verifier follows every path, so that loops
-//! over ports and outputs are `bpf_loop` callbacks (Linux 5.17), verified once each, and only the
-//! loop over the inputs of one output is a plain one. Ports' codes come from a map, levels go into
-//! a map. A program of type `syscall`: the control loop runs it when a trigger has fired.
+//! The target is restricted C for `clang -target bpf`. The kernel's verifier follows every path. So
+//! loops over ports and outputs are `bpf_loop` callbacks (Linux 5.17), each verified once; only the
+//! loop over the inputs of one output is a plain loop. The program reads the ports' codes from a
+//! map and writes the levels into a map. It has the type `syscall`: the control loop runs it when a
+//! trigger has fired.
 
 use std::fmt::{Display, Write as _};
 
@@ -17,7 +18,7 @@ const FRAME: &str = include_str!("ebpf/frame.c");
 
 const SET_LEVEL: &str = include_str!("ebpf/set_level.c");
 
-/// The program. `origin` are lines about where the network comes from.
+/// The program. `origin` are lines about the origin of the network.
 ///
 /// # Panics
 /// When the network has not been [checked](IntegerNetwork::check).
@@ -34,10 +35,10 @@ pub fn render(network: &IntegerNetwork, origin: &[String]) -> String {
     program.finish(network)
 }
 
-/// The text so far, and what `main` will call.
+/// The generated text so far, and the callbacks that `main` will call.
 struct Program {
     text: String,
-    /// Callbacks over ports, in order; between two of them comes a mean.
+    /// Callbacks over ports, in order, with a mean between two of them.
     stages: Vec<Stage>,
     /// Which of the two row buffers holds the current activations, and their number.
     row: usize,
@@ -46,9 +47,9 @@ struct Program {
 
 #[derive(Default)]
 struct Stage {
-    /// Statements at one port.
+    /// Statements for one port.
     port: String,
-    /// Statements before the ports: mean and what it adds.
+    /// Statements before the ports: the mean and its share in the sums.
     before: String,
 }
 
@@ -103,7 +104,7 @@ impl Program {
         self.stages.last_mut().expect("there is a first stage")
     }
 
-    /// One channel a callback, so that the number of channels does not matter to the verifier.
+    /// Emits a callback per channel, so that the verifier's work does not depend on their number.
     fn convolution(&mut self, network: &IntegerNetwork, conv: &IntegerConvolution) {
         let IntegerConvolution { filters, taps, .. } = conv;
         let channels = conv.bias.len();
@@ -222,7 +223,7 @@ impl Program {
         }
     }
 
-    /// Keeps the rows of the stage so far, and lets the next one begin with them.
+    /// Ends a stage: keeps its rows, with which the next stage begins.
     fn begin_stage(&mut self, width: usize) {
         debug_assert_eq!(self.width, width);
         let row = self.row;

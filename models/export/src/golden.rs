@@ -1,4 +1,4 @@
-//! Inputs with known outputs, from recorded observations: what every target is checked with.
+//! Golden cases: recorded observations with known outputs, which every target is checked with.
 
 use bufgym_env::control::{FEATURES, HISTORY, action_index};
 
@@ -8,7 +8,7 @@ use bufgym_models::npy;
 use bufgym_models::weights::ActorWeights;
 use bufgym_models::windows::OBSERVATION;
 
-/// What a policy saw, decision after decision.
+/// What a policy observed at a series of decisions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
     /// Ports of the switch.
@@ -33,16 +33,7 @@ impl Recording {
     }
 }
 
-/// Observations of switches with the same number of ports.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Case {
-    /// Ports of the switch.
-    pub ports: usize,
-    /// `[batch, ports, 8, 5]`.
-    pub observations: Vec<f32>,
-}
-
-/// Ports and batch size of the golden cases: few enough values that they can be checked in.
+/// Ports and batch size of the golden cases. They are small enough to be kept in a repository.
 pub const SIZES: [(usize, usize); 4] = [(1, 16), (4, 8), (16, 4), (96, 1)];
 
 /// Feature by which ports are chosen: the queue.
@@ -54,7 +45,7 @@ const QUEUE: usize = 0;
 ///
 /// # Panics
 /// When nothing is recorded.
-pub fn cases(recording: &Recording) -> Vec<Case> {
+pub fn cases(recording: &Recording) -> Vec<Recording> {
     let count = recording.count();
     assert!(count > 0, "golden cases need a recorded decision");
     let case = |(ports, batch): (usize, usize)| {
@@ -70,7 +61,7 @@ pub fn cases(recording: &Recording) -> Vec<Case> {
                 observations.extend_from_slice(rows[port]);
             }
         }
-        Case {
+        Recording {
             ports,
             observations,
         }
@@ -88,14 +79,9 @@ fn busiest(rows: &[&[f32]], count: usize) -> Vec<usize> {
     ports
 }
 
-impl Case {
-    /// Observations in it.
-    pub fn batch(&self) -> usize {
-        self.observations.len() / (self.ports * OBSERVATION)
-    }
-
-    /// The observations and what the actor makes of them, as NumPy arrays named after the number of
-    /// ports, such as `observations-16.npy`:
+impl Recording {
+    /// The observations and the actor's outputs as NumPy arrays, named after the number of ports,
+    /// such as `observations-16.npy`:
     ///
     /// | file | type and shape | what |
     /// |---|---|---|
@@ -105,14 +91,14 @@ impl Case {
     /// | `levels-P.npy` | `u8 [batch, ports]` | index into the levels of α |
     pub fn files(&self, weights: &ActorWeights) -> Vec<File> {
         let mut actor = FastActor::new(weights);
-        let mut means = Vec::with_capacity(self.batch() * self.ports);
+        let mut means = Vec::with_capacity(self.count() * self.ports);
         for observation in self.observations.chunks_exact(self.ports * OBSERVATION) {
             means.extend_from_slice(actor.forward(observation, self.ports).0);
         }
         let actions: Vec<f32> = means.iter().map(|&mean| libm::tanhf(mean)).collect();
         let levels: Vec<u8> = actions.iter().map(|&a| action_index(a) as u8).collect();
-        let outputs = [self.batch(), self.ports];
-        let inputs = [self.batch(), self.ports, HISTORY, FEATURES];
+        let outputs = [self.count(), self.ports];
+        let inputs = [self.count(), self.ports, HISTORY, FEATURES];
         let named = |name: &str, bytes| File::new(format!("{name}-{}.npy", self.ports), bytes);
         vec![
             named("observations", npy::encode(&inputs, &self.observations)),
@@ -122,7 +108,7 @@ impl Case {
         ]
     }
 
-    /// What the integer network makes of the same observations:
+    /// The outputs of the integer network for the same observations:
     ///
     /// | file | type and shape | what |
     /// |---|---|---|
@@ -135,8 +121,8 @@ impl Case {
         let forward = |row| network.forward(row, self.ports);
         let sums: Vec<i32> = rows.flat_map(forward).collect();
         let levels: Vec<u8> = sums.iter().map(|&sum| network.level(sum) as u8).collect();
-        let outputs = [self.batch(), self.ports];
-        let inputs = [self.batch(), self.ports, HISTORY, FEATURES];
+        let outputs = [self.count(), self.ports];
+        let inputs = [self.count(), self.ports, HISTORY, FEATURES];
         let named = |name: &str, bytes| File::new(format!("{name}-{}.npy", self.ports), bytes);
         vec![
             named("codes", npy::encode(&inputs, &codes)),

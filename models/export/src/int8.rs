@@ -9,9 +9,9 @@
 //! output  = min((clipped * multiplier + 2^(post - 1)) >> post, 255)
 //! ```
 //!
-//! with a `multiplier` per output. No input, whatever it is, makes a sum overflow; that is checked
-//! when a network is made or read. The mean over ports has sixteen bits, the lower eight of them a
-//! fraction: a port among many would otherwise vanish in it.
+//! with a `multiplier` per output. No input can make a sum overflow; this is checked when a network
+//! is made or read. The mean over ports has sixteen bits, of which the lower eight are a fraction,
+//! so that one port among many still changes it.
 
 mod actor;
 mod check;
@@ -26,21 +26,21 @@ pub use quantise::{Calibration, QuantiseError, quantise};
 
 use serde::{Deserialize, Serialize};
 
-/// A permutation-equivariant network in integers. `codes` are its inputs, a byte each.
+/// A permutation-equivariant network in integers. Its inputs are codes of one byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IntegerNetwork {
     /// Steps of history, newest last.
     pub history: usize,
-    /// What a code of each feature means.
+    /// The code of each feature.
     pub inputs: Vec<InputCode>,
     /// The layers, first to last.
     pub layers: Vec<IntegerLayer>,
-    /// What the output must reach for level 1, 2, …; ascending.
+    /// The least output for level 1, 2, …; ascending.
     pub edges: Vec<i32>,
     /// Level `index` is `α = 2^(index - unit)`.
     pub unit: usize,
-    /// The mean μ of the policy is about the output times this.
+    /// The policy's mean μ is approximately the output times this.
     pub output_scale: f64,
 }
 
@@ -52,9 +52,9 @@ pub struct InputCode {
     pub name: String,
     /// The code of 0.
     pub zero: u8,
-    /// What one unit is worth.
+    /// The value of one unit.
     pub scale: f64,
-    /// The code that surrounds the history in a convolution: that of 0 after normalisation.
+    /// The code with which a convolution pads the history: that of 0 after normalisation.
     pub padding: u8,
 }
 
@@ -68,7 +68,7 @@ pub enum IntegerLayer {
     Dense(IntegerDense),
 }
 
-/// A convolution over the steps with its own filters for every feature.
+/// A convolution over the steps with separate filters for every feature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IntegerConvolution {
@@ -94,7 +94,8 @@ pub struct IntegerDense {
     pub name: String,
     /// Width of the port's own input.
     pub inputs: usize,
-    /// Whether the mean of all ports' inputs follows the port's own, which doubles the weights.
+    /// Whether the mean of all ports' inputs follows the port's own inputs, which doubles the
+    /// weights.
     pub with_mean: bool,
     /// Width of the output.
     pub outputs: usize,
@@ -102,7 +103,7 @@ pub struct IntegerDense {
     pub weight: Vec<i8>,
     /// `[outputs]`.
     pub bias: Vec<i32>,
-    /// From sums to outputs; the last layer, and no other, has none.
+    /// From sums to outputs. Only the last layer has none.
     pub rescale: Option<Rescale>,
 }
 
@@ -110,7 +111,7 @@ pub struct IntegerDense {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rescale {
-    /// Sums above this are cut off. `cap >> pre` is below 2^15.
+    /// Sums are clipped to this. `cap >> pre` is below 2^15.
     pub cap: i32,
     /// Shift before the multiplication.
     pub pre: u32,
@@ -120,7 +121,7 @@ pub struct Rescale {
     pub post: u32,
 }
 
-/// Bits of the mean over ports that are a fraction.
+/// Bits of the fraction of the mean over ports.
 pub const MEAN_FRACTION: u32 = 8;
 
 /// Bits of the fraction of [`reciprocal`].
@@ -148,7 +149,7 @@ fn mean(sum: u32, reciprocal: u32) -> i32 {
     ((sum * reciprocal + (1 << (SHIFT - 1))) >> SHIFT) as i32
 }
 
-/// What means, with their fraction, add to a sum.
+/// The share of the means in a sum.
 #[inline(always)]
 fn mean_share(weights: &[i8], means: &[i32]) -> i32 {
     let products = weights.iter().zip(means);
@@ -171,14 +172,14 @@ impl IntegerNetwork {
         self.history * self.inputs.len()
     }
 
-    /// The level that an output means: how many edges it has reached.
+    /// The level of an output: the number of edges that it reaches.
     #[inline]
     pub fn level(&self, output: i32) -> usize {
         self.edges.iter().filter(|&&edge| output >= edge).count()
     }
 
-    /// The codes of float observations `[.., features]`, before normalisation: nearest, halves up,
-    /// cut off at the ends.
+    /// The codes of float observations `[.., features]` before normalisation, rounded to the
+    /// nearest (halves up) and clipped to a byte.
     pub fn encode(&self, observation: &[f32]) -> Vec<u8> {
         let inputs = self.inputs.iter().cycle();
         observation
@@ -191,7 +192,7 @@ impl IntegerNetwork {
             .collect()
     }
 
-    /// Bytes of weights, biases and multipliers as a dataplane holds them: 1, 4 and 2 each.
+    /// Memory of weights, biases and multipliers in a dataplane, with 1, 4 and 2 bytes each.
     pub fn bytes(&self) -> usize {
         let layers = self.layers.iter();
         layers
@@ -205,8 +206,8 @@ impl IntegerNetwork {
             .sum()
     }
 
-    /// The output of every port, `[ports]`, for codes `[ports, history, features]`: the definition,
-    /// written to be read. [`IntegerActor`] computes the same, faster.
+    /// The output of every port, `[ports]`, for codes `[ports, history, features]`. This is the
+    /// definition, written for readability; [`IntegerActor`] computes the same faster.
     ///
     /// # Panics
     /// When there is no port, or more than [`MAX_PORTS`], or the codes have another length.
@@ -246,7 +247,7 @@ impl IntegerNetwork {
 }
 
 impl IntegerConvolution {
-    /// Appends the `[features * filters, history]` that become of `[history, features]`.
+    /// Convolves `[history, features]` and appends the result, `[features * filters, history]`.
     fn forward(&self, row: &[u8], inputs: &[InputCode], out: &mut Vec<u8>) {
         let features = inputs.len();
         let (history, half) = (row.len() / features, self.taps / 2);
@@ -267,7 +268,7 @@ impl IntegerConvolution {
 }
 
 impl IntegerDense {
-    /// What every port's sums start from: the bias, and the mean's share.
+    /// The start of every port's sums: the bias and the share of the mean.
     fn shared(&self, rows: &[Vec<u8>], reciprocal: u32) -> Vec<i32> {
         if !self.with_mean {
             return self.bias.clone();

@@ -1,8 +1,8 @@
 //! Trained weights in forms that a switch, or a program beside one, can run.
 //!
-//! Every target is made from one description, [`Network`]: a list of layers with their weights,
-//! the features with their normalisation, and the table of actions. An exporter knows the few
-//! kinds of [`Layer`], not the network, so that another architecture needs no other exporter.
+//! Every target is generated from one description, [`Network`]: a list of layers with their
+//! weights, the features with their normalisation, and the table of actions. An exporter depends on
+//! the few kinds of [`Layer`] only, so that another architecture needs no new exporter.
 //!
 //! - [`export`] turns a [`Source`] into the files of a [`Format`].
 //! - [`onnx`] and [`mod@c`] work for any [`Network`].
@@ -11,7 +11,6 @@
 pub mod c;
 pub mod c_int8;
 pub mod ebpf;
-mod format;
 pub mod golden;
 pub mod int8;
 pub mod network;
@@ -20,10 +19,12 @@ mod pytorch;
 mod stages;
 
 pub use bufgym_models::windows::OBSERVATION;
-pub use format::{Format, UnknownFormat};
 pub use golden::Recording;
 pub use int8::{IntegerActor, IntegerNetwork};
 pub use network::{Actions, Convolution, Dense, Layer, Network, NetworkError};
+
+use std::fmt;
+use std::str::FromStr;
 
 use bufgym_env::control::{Controller as _, action_index};
 use int8::{Agreement, Calibration, IntegerFile, QuantiseError, quantise};
@@ -33,27 +34,89 @@ use bufgym_models::FastActor;
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::weights::ActorWeights;
 
-/// What is exported, with all that a target may need.
+/// A target of [`export`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// PyTorch's tensors, with a manifest and a program that loads them.
+    Safetensors,
+    /// An ONNX graph.
+    Onnx,
+    /// C99 in 32-bit floating point.
+    C,
+    /// C99 in integers.
+    CInt8,
+    /// A BPF program for the Linux kernel.
+    Ebpf,
+}
+
+/// The error for a text that is not the name of a format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown format `{_0}`; there are {listed}", listed = Format::listed())]
+pub struct UnknownFormat(pub String);
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Format; 5] = [
+        Format::Safetensors,
+        Format::Onnx,
+        Format::C,
+        Format::CInt8,
+        Format::Ebpf,
+    ];
+
+    /// Its name in commands, and that of its folder.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Safetensors => "safetensors",
+            Format::Onnx => "onnx",
+            Format::C => "c",
+            Format::CInt8 => "c-int8",
+            Format::Ebpf => "ebpf",
+        }
+    }
+
+    /// The names of all formats, separated by commas.
+    pub fn listed() -> String {
+        Format::ALL.map(Format::name).join(", ")
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> Result<Format, UnknownFormat> {
+        let found = Format::ALL.into_iter().find(|format| format.name() == text);
+        found.ok_or_else(|| UnknownFormat(text.to_owned()))
+    }
+}
+
+/// A trained actor, with everything that a target may need.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The weights of the whole actor.
     pub weights: ActorWeights,
-    /// What its checkpoint says about it.
+    /// The manifest of its checkpoint.
     pub manifest: Manifest,
     /// The actor's mean as layers.
     pub network: Network,
-    /// What the policy saw on training traces, for targets that must know the range of values.
+    /// Observations on training traces, for targets that need the range of values.
     pub recording: Recording,
-    /// The mean in integers.
+    /// The actor's mean in integers.
     pub integer: IntegerFile,
 }
 
 /// One file of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Where it belongs, relative to the output folder, with `/` between folders.
+    /// Path relative to the output folder, with `/` between folders.
     pub path: String,
-    /// What is in it.
+    /// Content.
     pub bytes: Vec<u8>,
 }
 
@@ -63,7 +126,7 @@ pub enum ExportError {
     /// The layers do not form a network.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// A number of the network has no meaning.
+    /// A number of the network is out of range.
     #[error("{0}")]
     Value(String),
     /// The network cannot be rounded to integers.
@@ -78,7 +141,7 @@ pub enum ExportError {
 }
 
 impl Source {
-    /// A trained actor; `recording` is what it saw.
+    /// A trained actor with its recorded observations.
     ///
     /// # Errors
     /// When the network cannot be rounded to integers.
@@ -110,10 +173,10 @@ impl Source {
     }
 }
 
-/// Every how many recorded decisions one is looked at for the range of activations.
+/// One in this many recorded decisions is used to measure the range of activations.
 const CALIBRATION_STRIDE: usize = 4;
 
-/// A network rounded to integers, with ranges from what the policy saw.
+/// Rounds a network to integers, with ranges from the recorded observations.
 fn integer(network: &Network, recording: &Recording) -> Result<IntegerNetwork, ExportError> {
     network.widths()?;
     let decisions = (0..recording.count()).step_by(CALIBRATION_STRIDE);
@@ -124,7 +187,7 @@ fn integer(network: &Network, recording: &Recording) -> Result<IntegerNetwork, E
     )?)
 }
 
-/// Levels in integers against those in floating point, on all that was recorded.
+/// Compares the levels in integers with those in floating point on all recorded decisions.
 fn agreement(weights: &ActorWeights, integer: &IntegerNetwork, recording: &Recording) -> Agreement {
     let mut float = FastActor::new(weights);
     let mut rounded = IntegerActor::new(integer.clone());
@@ -187,7 +250,7 @@ impl File {
 /// The files of one target.
 ///
 /// # Errors
-/// When the network has sizes or numbers that the target cannot express.
+/// When the target cannot express a size or a number of the network.
 pub fn export(source: &Source, format: Format) -> Result<Vec<File>, ExportError> {
     let (network, manifest) = (&source.network, &source.manifest);
     match format {

@@ -1,4 +1,4 @@
-//! A network as exporters see it: layers, weights, normalisation, action table.
+//! The description of a network that exporters read: layers, weights, normalisation, action table.
 
 use bufgym_env::control::{ALPHAS, HISTORY, INITIAL_INDEX};
 
@@ -21,7 +21,7 @@ pub struct Network {
     pub features: Vec<Feature>,
     /// The layers, first to last.
     pub layers: Vec<Layer>,
-    /// What the output means.
+    /// The levels of α that the output stands for.
     pub actions: Actions,
 }
 
@@ -37,8 +37,8 @@ pub enum Layer {
     AppendMean,
 }
 
-/// A convolution over the steps with its own filters for every feature, zero-padded so that the
-/// number of steps stays. (The zeros are those of the normalised features.)
+/// A convolution over the steps with separate filters for every feature. The normalised features
+/// are padded with zeros, so that the number of steps stays the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Convolution {
     /// Name of the layer, as in PyTorch's state dictionary.
@@ -80,8 +80,8 @@ pub struct Actions {
 }
 
 impl Actions {
-    /// What μ must reach for level 1, 2, …: where `tanh μ` enters the next cell. `levels - 1`
-    /// numbers, ascending.
+    /// The least μ for level 1, 2, …, at which `tanh μ` enters the next cell. `levels - 1` numbers,
+    /// ascending.
     pub fn edges(&self) -> Vec<f64> {
         let cell = |index: usize| -1.0 + 2.0 * index as f64 / self.levels as f64;
         (1..self.levels)
@@ -89,7 +89,7 @@ impl Actions {
             .collect()
     }
 
-    /// The control factors.
+    /// The levels of α.
     pub fn alphas(&self) -> Vec<f64> {
         let exponent = |index: usize| index as i32 - self.unit as i32;
         (0..self.levels)
@@ -98,7 +98,7 @@ impl Actions {
     }
 }
 
-/// Why layers do not form a network.
+/// The reason why layers do not form a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// A layer does not fit the one before it, or its own sizes.
@@ -117,7 +117,7 @@ pub enum NetworkError {
 }
 
 impl Network {
-    /// The mean of a trained actor; `manifest` is what its checkpoint says about it.
+    /// The mean of a trained actor with the manifest of its checkpoint.
     pub fn from_actor(weights: &ActorWeights, manifest: &Manifest) -> Network {
         let dense = |name: &str, index: usize, relu: bool| {
             let (weight, bias) = weights.layer(index);
@@ -193,7 +193,7 @@ impl Network {
     }
 
     /// The output μ of every port, `[ports]`, for an observation `[ports, history, features]`,
-    /// in plain arithmetic of double precision: what exports are held against.
+    /// in double precision. Exports are tested against it.
     ///
     /// # Panics
     /// When the observation has another length, or the layers do not form a network.
@@ -203,8 +203,8 @@ impl Network {
         outputs
     }
 
-    /// [`forward`](Network::forward), showing `see` the output of every layer: its number, and a
-    /// row per port.
+    /// As [`forward`](Network::forward). Calls `see` with the number of every layer and its output,
+    /// a row per port.
     ///
     /// # Panics
     /// As [`forward`](Network::forward).
@@ -243,7 +243,7 @@ impl Network {
 }
 
 impl Layer {
-    /// Its name; `mean` for the one without weights.
+    /// Its name; `mean` for the layer without weights.
     pub fn name(&self) -> &str {
         match self {
             Layer::Convolution(conv) => &conv.name,

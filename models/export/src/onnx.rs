@@ -7,19 +7,14 @@
 //! | output | `level` | `int64 [batch, ports]`, index into the levels of α |
 //!
 //! `batch` and `ports` are dynamic. Every operator works on `[batch, ports, ..]`, so that shape
-//! inference keeps both, and the mean over ports enters the layer after it as a product of its own
-//! that is added to all ports.
-
-mod graph;
-mod protobuf;
+//! inference keeps both. The mean over ports enters the next layer as a separate product that is
+//! added to all ports.
 
 use super::ExportError;
 use super::network::{Convolution, Network};
 use super::stages::{Stage, Stages};
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::weights::transpose;
-use graph::{Attribute, Graph};
-use protobuf::Message;
 
 /// Name of the exported file.
 pub const FILE: &str = "actor.onnx";
@@ -35,7 +30,7 @@ const LEVEL: &str = "level";
 /// The network as the bytes of an ONNX file (`onnx.proto`, `ModelProto`).
 ///
 /// # Errors
-/// When the layers do not form a network, or a number has no meaning.
+/// When the layers do not form a network, or a number is out of range.
 pub fn encode(network: &Network, manifest: &Manifest) -> Result<Vec<u8>, ExportError> {
     let stages = Stages::of(network, str::to_owned)?;
     let mut graph = Graph::new();
@@ -78,8 +73,8 @@ fn normalise(graph: &mut Graph, network: &Network) -> String {
     values
 }
 
-/// `[batch, ports, history, features]` to `[batch, ports, features * filters * history]`, as an
-/// image with a row per port and filters of one row.
+/// `[batch, ports, history, features]` to `[batch, ports, features * filters * history]`, computed as
+/// the convolution of an image that has a row per port, with filters of one row.
 fn convolve(
     graph: &mut Graph,
     network: &Network,
@@ -153,7 +148,7 @@ fn dense(graph: &mut Graph, stage: &Stage<'_>, values: &str) -> String {
     }
 }
 
-/// From μ to the outputs, in the order of operations of
+/// From μ to the outputs, with the same order of operations as
 /// [`action_index`](bufgym_env::control::action_index).
 fn act(graph: &mut Graph, network: &Network, values: &str) {
     let last = graph.integers("act.last", &[2]);
@@ -173,7 +168,7 @@ fn act(graph: &mut Graph, network: &Network, values: &str) {
     let cell = graph.node("Mul", "act.cell", &[&share, &levels], &[]);
     let index = graph.node("Floor", "act.floor", &[&cell], &[]);
     let index = graph.node("Clip", "act.clip", &[&index, &low, &high], &[]);
-    let integer = [("to", Attribute::Integer(graph::INT64))];
+    let integer = [("to", Attribute::Integer(INT64))];
     graph.node_to("Cast", "act.index", &[&index], LEVEL, &integer);
 }
 
@@ -216,4 +211,228 @@ fn model(graph: Graph, network: &Network, manifest: &Manifest) -> Result<Message
         model.message(14, &entry);
     }
     Ok(model)
+}
+
+/// `TensorProto.DataType`.
+const FLOAT: i64 = 1;
+const INT64: i64 = 7;
+
+/// `AttributeProto.AttributeType`.
+const INTEGER: i64 = 2;
+const INTEGERS: i64 = 7;
+
+/// The value of an attribute.
+enum Attribute {
+    Integer(i64),
+    Integers(Vec<i64>),
+}
+
+/// A graph under construction (`onnx.proto`: `GraphProto`, `NodeProto`, `TensorProto`,
+/// `ValueInfoProto`). Nodes must be added in an order in which they can run.
+#[derive(Default)]
+struct Graph {
+    nodes: Vec<Message>,
+    constants: Vec<Message>,
+    inputs: Vec<Message>,
+    outputs: Vec<Message>,
+}
+
+impl Graph {
+    fn new() -> Graph {
+        Graph::default()
+    }
+
+    /// Adds a constant and returns its name.
+    fn floats(&mut self, name: &str, shape: &[usize], values: &[f32]) -> String {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+        self.constant(name, FLOAT, shape, &bytes.collect::<Vec<u8>>())
+    }
+
+    /// Adds a constant vector and returns its name.
+    fn integers(&mut self, name: &str, values: &[i64]) -> String {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+        self.constant(name, INT64, &[values.len()], &bytes.collect::<Vec<u8>>())
+    }
+
+    fn constant(&mut self, name: &str, kind: i64, shape: &[usize], bytes: &[u8]) -> String {
+        let mut tensor = Message::new();
+        for &size in shape {
+            tensor.integer(1, size as i64);
+        }
+        tensor.integer(2, kind).text(8, name).bytes(9, bytes);
+        self.constants.push(tensor);
+        name.to_owned()
+    }
+
+    /// Adds an operator and returns the name of its output.
+    fn node(
+        &mut self,
+        operator: &str,
+        name: &str,
+        inputs: &[&str],
+        attributes: &[(&str, Attribute)],
+    ) -> String {
+        let output = format!("{name}.out");
+        self.node_to(operator, name, inputs, &output, attributes);
+        output
+    }
+
+    /// Adds an operator whose output has this name.
+    fn node_to(
+        &mut self,
+        operator: &str,
+        name: &str,
+        inputs: &[&str],
+        output: &str,
+        attributes: &[(&str, Attribute)],
+    ) {
+        let mut node = Message::new();
+        for input in inputs {
+            node.text(1, input);
+        }
+        node.text(2, output).text(3, name).text(4, operator);
+        for (name, value) in attributes {
+            let mut attribute = Message::new();
+            attribute.text(1, name);
+            match value {
+                Attribute::Integer(value) => attribute.integer(3, *value).integer(20, INTEGER),
+                Attribute::Integers(values) => {
+                    for &value in values {
+                        attribute.integer(8, value);
+                    }
+                    attribute.integer(20, INTEGERS)
+                }
+            };
+            node.message(5, &attribute);
+        }
+        self.nodes.push(node);
+    }
+
+    /// Adds an input of floats with dynamic sizes, then fixed ones.
+    fn input(&mut self, name: &str, dynamic: &[&str], fixed: &[i64]) {
+        self.inputs.push(value_info(name, FLOAT, dynamic, fixed));
+    }
+
+    /// Adds an output of floats with dynamic sizes.
+    fn float_output(&mut self, name: &str, dynamic: &[&str]) {
+        self.outputs.push(value_info(name, FLOAT, dynamic, &[]));
+    }
+
+    /// Adds an output of integers with dynamic sizes.
+    fn integer_output(&mut self, name: &str, dynamic: &[&str]) {
+        self.outputs.push(value_info(name, INT64, dynamic, &[]));
+    }
+
+    fn into_message(self, name: &str, about: &str) -> Message {
+        let mut graph = Message::new();
+        let mut all = |field: u64, messages: &[Message]| {
+            for message in messages {
+                graph.message(field, message);
+            }
+        };
+        all(1, &self.nodes);
+        all(5, &self.constants);
+        all(11, &self.inputs);
+        all(12, &self.outputs);
+        graph.text(2, name).text(10, about);
+        graph
+    }
+}
+
+fn value_info(name: &str, kind: i64, dynamic: &[&str], fixed: &[i64]) -> Message {
+    let mut shape = Message::new();
+    for name in dynamic {
+        let mut size = Message::new();
+        size.text(2, name);
+        shape.message(1, &size);
+    }
+    for &size in fixed {
+        let mut dimension = Message::new();
+        dimension.integer(1, size);
+        shape.message(1, &dimension);
+    }
+    let mut tensor = Message::new();
+    tensor.integer(1, kind).message(2, &shape);
+    let mut kind = Message::new();
+    kind.message(1, &tensor);
+    let mut info = Message::new();
+    info.text(1, name).message(2, &kind);
+    info
+}
+
+/// A Protocol Buffers message under construction, with the few kinds of fields that ONNX needs
+/// (<https://protobuf.dev/programming-guides/encoding>).
+#[derive(Clone, Debug, Default)]
+struct Message(Vec<u8>);
+
+const VARINT: u64 = 0;
+const LENGTH: u64 = 2;
+
+impl Message {
+    fn new() -> Message {
+        Message::default()
+    }
+
+    /// An `int32`, `int64` or `enum` field.
+    fn integer(&mut self, field: u64, value: i64) -> &mut Message {
+        self.varint(field << 3 | VARINT);
+        self.varint(value.cast_unsigned());
+        self
+    }
+
+    /// A `bytes` field.
+    fn bytes(&mut self, field: u64, value: &[u8]) -> &mut Message {
+        self.varint(field << 3 | LENGTH);
+        self.varint(value.len() as u64);
+        self.0.extend_from_slice(value);
+        self
+    }
+
+    /// A `string` field.
+    fn text(&mut self, field: u64, value: &str) -> &mut Message {
+        self.bytes(field, value.as_bytes())
+    }
+
+    /// A message within this one.
+    fn message(&mut self, field: u64, value: &Message) -> &mut Message {
+        self.bytes(field, &value.0)
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// Writes seven bits per byte, lowest first. The highest bit of a byte says that another
+    /// follows.
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_examples_of_the_specification() {
+        let mut inner = Message::new();
+        inner.integer(1, 150);
+        assert_eq!(inner.0, [0x08, 0x96, 0x01]);
+        let mut outer = Message::new();
+        outer.text(2, "testing");
+        assert_eq!(outer.0, b"\x12\x07testing");
+        let mut outer = Message::new();
+        outer.message(3, &inner);
+        assert_eq!(outer.into_bytes(), [0x1a, 0x03, 0x08, 0x96, 0x01]);
+        let mut negative = Message::new();
+        negative.integer(1, -2);
+        let expected = [
+            0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01,
+        ];
+        assert_eq!(negative.0, expected);
+    }
 }

@@ -1,4 +1,4 @@
-//! The weights as PyTorch loads them.
+//! The weights for PyTorch.
 
 use serde_json::Value;
 
@@ -7,10 +7,11 @@ use bufgym_models::checkpoint::{MANIFEST_FILE, Manifest, WEIGHTS_FILE, encode_we
 use bufgym_models::files::sha256;
 use bufgym_models::weights::ActorWeights;
 
-/// A program that loads the folder.
+/// A Python program that loads the folder.
 const LOADER: &str = include_str!("../../../examples/load_in_pytorch.py");
 
-/// The folder is a checkpoint again, with everything said that a checkpoint may leave out.
+/// The files of a checkpoint, with the low-level policy also where a checkpoint leaves it out, and
+/// a program that loads them.
 pub(super) fn files(weights: &ActorWeights, manifest: &Manifest) -> Result<Vec<File>, ExportError> {
     let bytes = encode_weights(weights)?;
     let mut described = serde_json::to_value(Manifest {

@@ -1,15 +1,16 @@
-//! A network in the form in which programs run it.
+//! A network as a sequence of dense layers, which is the form that generated programs compute.
 //!
-//! An appended mean is the same for all ports, so the dense layer after it need not multiply it
-//! once per port: its weights are split into those of the port's own values and those of the mean.
-//! Several means in a row are one, because the mean of a mean is itself.
+//! An appended mean is the same for all ports. So the weights of the next dense layer are split
+//! into those of the port's own values and those of the mean, and the product with the mean is
+//! computed once for all ports. Several means in a row are merged, because the mean of a mean is
+//! the mean.
 
 use super::ExportError;
 use super::network::{Convolution, Dense, Layer, Network, NetworkError};
 
 /// A checked network.
 pub(super) struct Stages<'a> {
-    /// The convolution, where the network begins with one, and its name.
+    /// Name and layer of the convolution, where the network begins with one.
     pub(super) convolution: Option<(String, &'a Convolution)>,
     /// Values per port before the first stage.
     pub(super) inputs: usize,
@@ -19,7 +20,7 @@ pub(super) struct Stages<'a> {
 
 /// A dense layer: `y = own x + mean x̄ + bias`, then ReLU if `relu`.
 pub(super) struct Stage<'a> {
-    /// Its name, unlike that of any other layer.
+    /// Its name, which no other layer has.
     pub(super) name: String,
     /// Width of the input.
     pub(super) inputs: usize,
@@ -36,10 +37,10 @@ pub(super) struct Stage<'a> {
 }
 
 impl<'a> Stages<'a> {
-    /// The stages of a network; `plain` turns the names of layers into such as the target allows.
+    /// The stages of a network. `plain` turns the name of a layer into one that the target allows.
     ///
     /// # Errors
-    /// When the layers do not form a network, a size is zero, or a number has no meaning.
+    /// When the layers do not form a network, a size is zero, or a number is out of range.
     pub(super) fn of(
         network: &'a Network,
         plain: impl Fn(&str) -> String,
@@ -76,7 +77,7 @@ impl<'a> Stages<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// A dense layer after so many appended means.
+    /// A dense layer after `means` appended means.
     fn new(name: String, dense: &'a Dense, means: u32) -> Stage<'a> {
         let inputs = dense.inputs >> means;
         let rows = || dense.weight.chunks_exact(dense.inputs);
@@ -153,7 +154,7 @@ fn check(network: &Network) -> Result<(), ExportError> {
 struct Names(Vec<String>);
 
 impl Names {
-    /// `name`, or where it is taken the name with the first free number behind it.
+    /// `name`; if that is taken, the name with the first free number behind it.
     fn claim(&mut self, name: String) -> String {
         let numbered = (2..).map(|number| format!("{name}_{number}"));
         let free = std::iter::once(name.clone())

@@ -1,4 +1,4 @@
-//! What a checkpoint says about itself.
+//! The manifest of a checkpoint.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub struct Manifest {
     pub architecture: Architecture,
     /// The features of one port and step, in order.
     pub features: Vec<Feature>,
-    /// What the outputs mean.
+    /// The levels of α that the outputs stand for.
     pub actions: ActionSet,
     /// The heuristic whose α the outputs set; not written where it is Dynamic Threshold.
     #[serde(default, skip_serializing_if = "BasePolicy::is_default")]
@@ -34,7 +34,7 @@ pub struct Manifest {
     pub scenario: String,
     /// That scenario, every setting resolved.
     pub scenario_toml: String,
-    /// What it was trained for.
+    /// The objective of the training.
     pub objective: String,
     /// Seed of the training.
     pub seed: u64,
@@ -76,7 +76,7 @@ pub struct Architecture {
 pub struct Feature {
     /// Name.
     pub name: String,
-    /// How it follows from the measured quantity.
+    /// How it is computed from the measured quantity.
     pub scale: String,
     /// Range to which it is clipped.
     pub clip: [f32; 2],
@@ -86,7 +86,7 @@ pub struct Feature {
     pub deviation: f32,
 }
 
-/// What the network's outputs mean.
+/// The levels of α that the network's outputs stand for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActionSet {
@@ -94,20 +94,20 @@ pub struct ActionSet {
     pub rule: String,
     /// The levels of α.
     pub alphas: Vec<f64>,
-    /// The value that stands for each level in the observation.
+    /// The value of each level in the observation.
     pub centres: Vec<f32>,
     /// The level before the first decision.
     pub initial_index: usize,
 }
 
-/// How good weights were on the traces that chose them: validation traces for a network, training
+/// The result of weights on the traces that chose them: validation traces for a network, training
 /// traces for a linear rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Validation {
     /// Traces.
     pub traces: u64,
-    /// What was measured, such as `mean FCT / DT (alpha = 1)`.
+    /// The metric, such as `mean FCT / DT (alpha = 1)`.
     pub metric: String,
     /// Its mean.
     pub value: f64,
@@ -120,9 +120,8 @@ pub struct Validation {
 }
 
 impl Manifest {
-    /// The manifest of an untrained actor of this program over Dynamic Threshold. Another low
-    /// level, decisions, updates and the validation result are for the caller to set; the hash is
-    /// set when it is saved.
+    /// The manifest of an untrained actor over Dynamic Threshold. The caller sets another low
+    /// level, decisions, updates and the validation result; the hash is set when it is saved.
     pub fn new(scenario: &str, scenario_toml: &str, objective: &str, seed: u64) -> Manifest {
         Manifest {
             format_version: FORMAT_VERSION,
@@ -142,8 +141,8 @@ impl Manifest {
         }
     }
 
-    /// Reads a manifest and checks that it describes what this program runs. The version is looked
-    /// at first: another version may have other fields.
+    /// Reads a manifest and checks that this program can run the actor. The version is checked
+    /// first, because another version may have other fields.
     pub(super) fn parse(text: &[u8], path: &Path) -> Result<Manifest, CheckpointError> {
         let unreadable = |reason: String| CheckpointError::Manifest {
             path: path.to_owned(),
@@ -220,7 +219,7 @@ fn current_features() -> Vec<Feature> {
     FEATURE_NAMES.iter().map(feature).collect()
 }
 
-/// Names the first field, however deep, in which two values differ.
+/// Fails with the first field, at any depth, in which two values differ.
 fn compare<T: Serialize>(
     path: &Path,
     field: &str,

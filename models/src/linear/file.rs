@@ -1,4 +1,4 @@
-//! A linear rule as it is kept: one JSON object.
+//! The file of a linear rule: one JSON object.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use crate::checkpoint::Validation;
 const FORMAT: &str = "bufgym-linear";
 const VERSION: u32 = 1;
 
-/// A linear rule, what it steers, and where it comes from.
+/// A linear rule with its heuristic and its origin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinearFile {
     /// Version of the program that wrote it.
@@ -29,7 +29,7 @@ pub struct LinearFile {
     pub scenario: String,
     /// That scenario, every setting resolved.
     pub scenario_toml: String,
-    /// What it was tuned for.
+    /// The objective that it was tuned for.
     pub objective: String,
     /// Seed of the search.
     pub seed: u64,
@@ -48,7 +48,7 @@ struct Written<'a> {
     file: &'a LinearFile,
 }
 
-/// Why a linear rule could not be read. Every message is one line that names the file.
+/// The reason why a linear rule could not be read. Every message is one line that names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum LinearFileError {
     /// The file cannot be read.
@@ -59,7 +59,7 @@ pub enum LinearFileError {
         /// What the system says.
         error: io::Error,
     },
-    /// It holds something else.
+    /// The file has another content.
     #[error("{}: {problem}; `bufgym tune --policy linear` writes such files", path.display())]
     Content {
         /// The file.
@@ -82,7 +82,7 @@ impl LinearFile {
         LinearFile::parse(&text, path)
     }
 
-    /// [`LinearFile::load`] for what is already in memory. `origin` is what messages call it.
+    /// As [`LinearFile::load`], from memory. `origin` is the name in error messages.
     ///
     /// # Errors
     /// When it is not such a file, or of another version.
@@ -112,7 +112,7 @@ fn read(text: &[u8]) -> Result<LinearFile, String> {
         return Err(format!("holds {value}, not an object"));
     };
     let mut fields = Fields(values);
-    // First of all: another format or version may have other fields.
+    // These are checked first, because another format or version may have other fields.
     fields.expect("format", &FORMAT.into())?;
     fields.expect("version", &VERSION.into())?;
     let file = LinearFile {
@@ -130,7 +130,7 @@ fn read(text: &[u8]) -> Result<LinearFile, String> {
     Ok(file)
 }
 
-/// What was not read yet. Taken one by one, so that every mistake can be told with its field.
+/// The fields not read yet. They are read one by one, so that every error can name its field.
 struct Fields(Map<String, Value>);
 
 impl Fields {

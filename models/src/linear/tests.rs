@@ -6,12 +6,12 @@ use super::*;
 
 /// As the control shows it: queues that fill at most the buffer, the rest in [0, 1].
 fn observation(ports: usize, seed: u64) -> Vec<f32> {
-    let mut chance = rng::stream(seed, "test observation", 0);
+    let mut rng = rng::stream(seed, "test observation", 0);
     let mut observation = Observation::new(ports);
     for _ in 0..HISTORY {
         observation.push(|_| {
             std::array::from_fn(|feature| {
-                let value = rng::uniform(&mut chance) as f32;
+                let value = rng::uniform(&mut rng) as f32;
                 match feature {
                     QUEUE => value / ports as f32,
                     _ => value,
@@ -24,8 +24,8 @@ fn observation(ports: usize, seed: u64) -> Vec<f32> {
 
 /// Few enough large weights that most actions are not clamped.
 fn rule(seed: u64) -> LinearRule {
-    let mut chance = rng::stream(seed, "test weights", 0);
-    LinearRule::new(std::array::from_fn(|_| rng::uniform(&mut chance) - 0.5))
+    let mut rng = rng::stream(seed, "test weights", 0);
+    LinearRule::new(std::array::from_fn(|_| rng::uniform(&mut rng) - 0.5))
 }
 
 fn act(rule: &LinearRule, observation: &[f32]) -> Vec<f32> {

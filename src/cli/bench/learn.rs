@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use bufgym::agents::{Batch, RandomAgent, Replay, Sac, SacConfig, Transition};
+use bufgym::agents::{Batch, Frame, RandomAgent, Replay, Sac, SacConfig, Transition};
 use bufgym::env::control::{Controller as _, FEATURES, HISTORY, action_index};
-use bufgym::env::gym::{ResetOptions, VectorSeed};
+use bufgym::env::gym::{ResetOptions, StepBuffers, VectorSeed};
+use bufgym::models::probabilities::UNIFORM;
 use bufgym::models::{self, ActorWeights, FastActor};
 use bufgym::sim::rng;
 use bufgym::sim::scenario::Scenario;
@@ -51,49 +52,44 @@ fn fill_replay(scenario: &Scenario, seed: u64) -> CliResult<Replay> {
         .or_failure()?;
     let mut replay = Replay::new(2 * TRANSITIONS, ENVIRONMENTS, ports, seed);
     for env in 0..ENVIRONMENTS {
-        replay.start(env, buffers.observation(env), buffers.privileged(env));
+        let first = Frame::newest(buffers.observation(env), buffers.privileged(env));
+        replay.start(env, &first);
     }
     let mut agent = RandomAgent::new(seed);
     let mut actions = vec![0.0; ENVIRONMENTS * ports];
     while !replay.is_ready(TRANSITIONS) {
         agent.act(&[], actions.len(), &mut actions);
         environments.step(&actions, &mut buffers).or_failure()?;
-        let indices: Vec<u8> = actions
-            .iter()
-            .map(|&action| action_index(action) as u8)
-            .collect();
-        for env in 0..ENVIRONMENTS {
-            let done = buffers.terminated[env] || buffers.truncated[env];
-            let privileged = if done {
-                &buffers.final_privileged
-            } else {
-                &buffers.privileged
-            };
-            let width = privileged.len() / ENVIRONMENTS;
-            replay.push(
-                env,
-                &Transition {
-                    actions: &indices[env * ports..(env + 1) * ports],
-                    chances: &vec![models::chances::UNIFORM; ports],
-                    port_rewards: buffers.port_rewards(env),
-                    discount: buffers.discounts[env],
-                    entropy_weight: buffers.entropy_weights[env],
-                    terminated: buffers.terminated[env],
-                    truncated: buffers.truncated[env],
-                    next_observation: if done {
-                        buffers.final_observation(env)
-                    } else {
-                        buffers.observation(env)
-                    },
-                    next_privileged: &privileged[env * width..(env + 1) * width],
-                },
-            );
-            if done {
-                replay.start(env, buffers.observation(env), buffers.privileged(env));
-            }
+        for (env, actions) in actions.chunks_exact(ports).enumerate() {
+            replay.push(env, &transition(&buffers, env, actions));
         }
     }
     Ok(replay)
+}
+
+/// What the last step of environment `env` led to under `actions`, drawn uniformly.
+fn transition(buffers: &StepBuffers, env: usize, actions: &[f32]) -> Transition {
+    let (terminated, truncated) = (buffers.terminated[env], buffers.truncated[env]);
+    let now = Frame::newest(buffers.observation(env), buffers.privileged(env));
+    let (next, reset) = if terminated || truncated {
+        let width = buffers.layout().privileged_len();
+        let privileged = &buffers.final_privileged[env * width..][..width];
+        let last = Frame::newest(buffers.final_observation(env), privileged);
+        (last, Some(now))
+    } else {
+        (now, None)
+    };
+    Transition {
+        actions: actions.iter().map(|&a| action_index(a) as u8).collect(),
+        probabilities: vec![UNIFORM; actions.len()],
+        port_rewards: buffers.port_rewards(env).to_vec(),
+        discount: buffers.discounts[env],
+        entropy_weight: buffers.entropy_weights[env],
+        terminated,
+        truncated,
+        next,
+        reset,
+    }
 }
 
 /// Median time of one forward pass, microseconds.

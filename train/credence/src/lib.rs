@@ -1,11 +1,12 @@
 //! The oracle of the buffer policy Credence (Addanki, Pacut and Schmid, NSDI 2024, §3.4 and §4):
-//! what Longest Queue Drop lost in simulations, a random forest that learns it, and how good that
-//! is.
+//! the losses of Longest Queue Drop in simulations, a random forest that predicts them, and its
+//! quality.
 //!
-//! [`mod@record`] simulates and labels arrivals, [`mod@train`] grows the trees, [`threshold`] says from
-//! which share of lost arrivals on a loss is predicted, [`score`] judges that on traces that were not
-//! seen, and [`sweep`] repeats it over the number of trees (Fig. 15) and over the share of false
-//! predictions (Fig. 10).
+//! - [`mod@record`] simulates and labels arrivals.
+//! - [`mod@train`] grows the trees.
+//! - [`threshold`] chooses the share of lost arrivals from which on a loss is predicted.
+//! - [`score`] evaluates the predictions on other traces.
+//! - [`sweep`] varies the number of trees (Fig. 15) and the share of false predictions (Fig. 10).
 
 pub mod record;
 pub mod score;

@@ -1,4 +1,4 @@
-//! How good predictions are.
+//! The quality of predictions.
 
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::{FollowLqd, Forest, LongestQueueDrop};
@@ -8,33 +8,33 @@ use serde::Serialize;
 
 use crate::record::Arrival;
 
-/// Counts of predictions, and what the Credence paper computes from them (Appendix C). A loss is
-/// the positive class.
+/// Counts of predictions, and the scores of the Credence paper (Appendix C). A loss is the positive
+/// class.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
 pub struct Scores {
     /// Losses that were predicted.
     pub true_positives: u64,
-    /// Predicted losses that were none.
+    /// Predicted losses of packets that were kept.
     pub false_positives: u64,
-    /// Kept packets that were expected to be kept.
+    /// Kept packets for which no loss was predicted.
     pub true_negatives: u64,
     /// Losses that were not predicted.
     pub false_negatives: u64,
     /// Share of right predictions.
     pub accuracy: f64,
-    /// Share of losses among what was predicted to be lost.
+    /// Share of losses among the predicted losses.
     pub precision: f64,
     /// Share of losses that were predicted.
     pub recall: f64,
     /// Harmonic mean of precision and recall.
     pub f1: f64,
-    /// 1/η (Definition 1): packets that FollowLQD sends of those not predicted to be lost, over
-    /// packets that LQD sends, the arrivals being given. None where ports have several queues.
+    /// 1/η (Definition 1) on the same arrivals: packets that FollowLQD sends of those not predicted
+    /// to be lost, over packets that LQD sends. None where ports have several queues.
     pub error_score: Option<f64>,
 }
 
 impl Scores {
-    /// Judges a forest by traces.
+    /// Scores a forest on traces.
     pub fn of(forest: &Forest, traces: &[Vec<Arrival>], scenario: &Scenario) -> Scores {
         let mut scores = Scores::default();
         for arrival in traces.iter().flatten() {
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(Scores::default().complete().f1, 0.0);
     }
 
-    /// Nothing predicted: FollowLQD as it is. Everything predicted: nothing is sent.
+    /// Without predicted losses this is FollowLQD. If every loss is predicted, nothing is sent.
     #[test]
     fn the_error_score_has_the_right_ends() {
         let scenario = Scenario::default();

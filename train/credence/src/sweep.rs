@@ -1,4 +1,4 @@
-//! What becomes of it with more trees (Fig. 15) and with more false predictions (Fig. 10).
+//! Sweeps over the number of trees (Fig. 15) and the share of false predictions (Fig. 10).
 
 use bufgym_sim::network::{SimError, Summary};
 use bufgym_sim::rng::{Split, trace_seed};
@@ -15,7 +15,7 @@ use crate::score::Scores;
 use crate::threshold::best_threshold;
 use crate::train::{Settings, TrainError, train};
 
-/// Why a sweep ended early.
+/// The reason why a sweep failed.
 #[derive(Debug, Error)]
 pub enum SweepError {
     /// A forest could not be grown.
@@ -34,7 +34,7 @@ pub enum SweepError {
 pub struct TreesPoint {
     /// Trees in the forest.
     pub trees: u16,
-    /// Share of lost arrivals from which on a loss is predicted.
+    /// Threshold: a loss is predicted from this share of lost arrivals on.
     pub threshold: f32,
     /// Its scores on the test traces.
     #[serde(flatten)]
@@ -74,7 +74,7 @@ pub fn over_trees(
 pub struct FlipPoint {
     /// The policy.
     pub policy: String,
-    /// Probability with which a prediction is turned round; none where there are no predictions.
+    /// Probability with which a prediction is flipped; none where there are no predictions.
     pub flip: Option<f64>,
     /// Mean completion time, ms.
     pub mean_fct_ms: f64,

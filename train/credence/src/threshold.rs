@@ -1,12 +1,12 @@
-//! From which share of lost arrivals on a loss is predicted.
+//! The threshold: the share of lost arrivals from which on a loss is predicted.
 
 use bufgym_sim::switch::policy::{Forest, ForestError, Tree};
 use rayon::prelude::*;
 
 use crate::record::Arrival;
 
-/// The threshold with the best F1 on these traces. Losses are rare: where the votes are as likely
-/// to be right as wrong, a forest of shallow trees finds hardly one of them.
+/// The threshold with the best F1 on these traces. Losses are rare, so with a threshold of one half
+/// a forest of shallow trees predicts hardly any of them.
 ///
 /// # Errors
 /// When the trees cannot be used.
@@ -22,7 +22,7 @@ pub fn best_threshold(trees: &[Tree], traces: &[Vec<Arrival>]) -> Result<f32, Fo
     Ok(limit / trees.len() as f32)
 }
 
-/// The limit with the best F1, half way to the next lower votes; `votes` fall.
+/// The limit with the best F1, half way to the next lower vote. `votes` are in descending order.
 fn best_limit(votes: &[(f32, bool)], all_lost: usize) -> f32 {
     let (mut best, mut limit, mut found) = (-1.0, 1.0, 0);
     for (index, (vote, lost)) in votes.iter().enumerate() {

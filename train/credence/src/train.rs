@@ -23,7 +23,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether a forest can be grown so.
+    /// Checks that a forest can be grown with these settings.
     ///
     /// # Errors
     /// When the number of trees or their depth is out of range.
@@ -43,31 +43,31 @@ impl Settings {
 
 /// Kept arrivals for each lost one that the trees are grown from.
 ///
-/// Losses are rare, a percent or fewer, and a split that sees all arrivals finds little to gain. So
-/// all lost and a sample of the kept ones decide where to split. The shares in the leaves are those
-/// of all training data, so that a prediction still means what it says.
+/// Losses are a percent of the arrivals or fewer, so a split over all arrivals gains little.
+/// Therefore all lost arrivals and a sample of the kept ones decide the splits. The shares in the
+/// leaves are computed from all training data, so they are estimates of the probability of a loss.
 const KEPT_PER_LOST: usize = 3;
 
-/// Lost arrivals that the trees are grown from, at most; more are sampled.
+/// Most lost arrivals that the trees are grown from. If there are more, they are sampled.
 const MAX_LOST: usize = 50_000;
 
-/// A leaf has this many of the arrivals that its tree is grown from, at least.
+/// Fewest arrivals in a leaf, among those that its tree is grown from.
 const LEAF: usize = 20;
 
-/// Why there is no forest.
+/// The reason why a forest could not be grown.
 #[derive(Debug, Error)]
 pub enum TrainError {
     /// The settings are out of range.
     #[error("{what} {value} is out of range: {what} must be from 1 to {most}")]
     Range {
-        /// What.
+        /// The setting.
         what: &'static str,
-        /// As it was given.
+        /// Its value.
         value: u16,
-        /// The largest that is allowed.
+        /// The largest allowed value.
         most: usize,
     },
-    /// There is only one class.
+    /// All arrivals have the same label.
     #[error(
         "Longest Queue Drop lost {lost} of {arrivals} packets in the traces to learn from: needs some lost and some kept; raise the load or the number of traces"
     )]
@@ -85,7 +85,7 @@ pub enum TrainError {
 /// Grows a forest. Equal data and settings give equal trees.
 ///
 /// # Errors
-/// When the settings are out of range, or there is nothing to tell apart.
+/// When the settings are out of range, or all arrivals have the same label.
 pub fn train(traces: &[Vec<Arrival>], settings: Settings) -> Result<Vec<Tree>, TrainError> {
     settings.check()?;
     let Settings { trees, depth, .. } = settings;
@@ -107,7 +107,7 @@ pub fn train(traces: &[Vec<Arrival>], settings: Settings) -> Result<Vec<Tree>, T
     Ok(grown.trees.into_iter().map(fill).collect())
 }
 
-/// What the trees are grown from: features and labels, 1 for a loss.
+/// The training set of the trees: features and labels, where 1 is a loss.
 fn sample(traces: &[Vec<Arrival>], seed: u64) -> Result<(Vec<Vec<f32>>, Vec<u32>), TrainError> {
     let arrivals = || traces.iter().flatten();
     let all = arrivals().count();
@@ -135,7 +135,7 @@ fn sample(traces: &[Vec<Arrival>], seed: u64) -> Result<(Vec<Vec<f32>>, Vec<u32>
     Ok((rows, labels))
 }
 
-/// The library's forest as it serialises it.
+/// The library's serialised form of a forest.
 #[derive(Deserialize)]
 struct Grown {
     trees: Vec<GrownTree>,
@@ -155,7 +155,7 @@ struct GrownNode {
 }
 
 impl GrownTree {
-    /// The splits; the shares are to be filled in.
+    /// The splits; the shares are filled in later.
     fn arrays(&self) -> Tree {
         let mut tree = Tree::default();
         for node in &self.nodes {
@@ -197,7 +197,7 @@ fn filled(mut tree: Tree, traces: &[Vec<Arrival>]) -> Tree {
     tree
 }
 
-/// The child that an arrival goes to; none from a leaf.
+/// The child node of an arrival; none at a leaf.
 fn next(tree: &Tree, node: usize, features: &Features) -> Option<usize> {
     let feature = usize::try_from(tree.feature[node]).ok()?;
     let left = features[feature] <= tree.split[node];

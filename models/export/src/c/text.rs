@@ -8,8 +8,8 @@ use bufgym_models::checkpoint::Manifest;
 /// Characters of a line of numbers, at most.
 const LINE: usize = 96;
 
-/// Puts values into the places `@KEY@` of a template, in this order, so that a value may hold
-/// places of later keys.
+/// Replaces `@KEY@` in a template by the key's value. Keys are replaced in order, so a value may
+/// contain `@KEY@` of later keys.
 pub(super) fn fill(template: &str, values: &[(&str, String)]) -> String {
     let place =
         |text: String, (key, value): &(&str, String)| text.replace(&format!("@{key}@"), value);
@@ -49,8 +49,8 @@ pub(super) fn array(name: &str, values: &[f32]) -> String {
     )
 }
 
-/// An array of whole numbers; `declaration` is all that stands before the `=`. C has no empty
-/// arrays, so without values it holds a zero.
+/// Appends an array of integers. `declaration` is the text before the `=`. C has no empty arrays,
+/// so an array without values holds a zero.
 pub(crate) fn table<T: Display>(text: &mut String, declaration: &str, values: &[T]) {
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{declaration} = {{");
@@ -65,7 +65,7 @@ pub(crate) fn table<T: Display>(text: &mut String, declaration: &str, values: &[
     });
 }
 
-/// Lines within a comment.
+/// Lines as the inside of a C comment.
 pub(crate) fn comment(lines: &[String]) -> String {
     let line = |line: &String| {
         let plain = |c: char| {
@@ -85,7 +85,7 @@ pub(crate) fn comment(lines: &[String]) -> String {
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Where the weights come from.
+/// Lines about the origin of the weights.
 pub(crate) fn about(manifest: &Manifest) -> Vec<String> {
     vec![
         format!("Made by bufgym {}.", env!("CARGO_PKG_VERSION")),
@@ -98,7 +98,7 @@ pub(crate) fn about(manifest: &Manifest) -> Vec<String> {
     ]
 }
 
-/// What the features are.
+/// Lines that describe the features.
 pub(super) fn features(network: &Network) -> Vec<String> {
     let line = |(index, feature): (usize, &bufgym_models::checkpoint::Feature)| {
         let [low, high] = feature.clip;
@@ -114,7 +114,7 @@ pub(super) fn features(network: &Network) -> Vec<String> {
     network.features.iter().enumerate().map(line).collect()
 }
 
-/// A name with `_` in the place of what C does not allow in one.
+/// A name with `_` in place of the characters that C does not allow.
 pub(crate) fn identifier(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = name.chars().map(plain).collect();

@@ -19,14 +19,14 @@ fn cases_have_their_sizes_for_any_recording() {
         let cases = cases(&recording(ports, count));
         let sizes: Vec<_> = cases
             .iter()
-            .map(|case| (case.ports, case.batch()))
+            .map(|case| (case.ports, case.count()))
             .collect();
         assert_eq!(sizes, SIZES);
     }
 }
 
 #[test]
-fn ports_are_whole_and_the_busiest_come_first_to_mind() {
+fn ports_keep_their_history_and_the_busiest_are_chosen() {
     let recording = recording(16, 50);
     let cases = cases(&recording);
     let first = recording.observation(0);

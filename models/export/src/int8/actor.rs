@@ -4,7 +4,7 @@ use bufgym_env::control::{CodeHistory, ControlEnv, Controller, cell_centre};
 
 use super::{IntegerDense, IntegerLayer, IntegerNetwork, mean, mean_share, reciprocal};
 
-/// An [`IntegerNetwork`] ready to decide. One per run.
+/// An [`IntegerNetwork`] with the buffers to run it. One per run.
 #[derive(Clone, Debug)]
 pub struct IntegerActor {
     network: IntegerNetwork,
@@ -14,14 +14,14 @@ pub struct IntegerActor {
     buffers: Buffers,
 }
 
-/// What a forward pass writes, kept between passes.
+/// Buffers of a forward pass, kept between passes.
 #[derive(Clone, Debug, Default)]
 struct Buffers {
     /// Activations of all ports, port by port.
     rows: Vec<u8>,
-    /// Those behind the layer under way.
+    /// Activations after the current layer.
     next: Vec<u8>,
-    /// What every port's sums start from.
+    /// The start of every port's sums.
     start: Vec<i32>,
     means: Vec<i32>,
     outputs: Vec<i32>,
@@ -43,7 +43,8 @@ impl IntegerActor {
         &self.network
     }
 
-    /// [`IntegerNetwork::forward`], bit for bit, without allocating after the first call.
+    /// The same as [`IntegerNetwork::forward`], bit for bit, without allocation after the first
+    /// call.
     ///
     /// # Panics
     /// As [`IntegerNetwork::forward`].
@@ -111,7 +112,7 @@ impl Buffers {
         }
     }
 
-    /// What the mean over ports adds to every port's sums.
+    /// The share of the mean over ports in every port's sums.
     #[inline(always)]
     fn add_mean(&mut self, dense: &IntegerDense, reciprocal: u32) {
         self.means.clear();
@@ -126,7 +127,7 @@ impl Buffers {
     }
 }
 
-/// Integers may be added in any order, so that the compiler is free to use vectors.
+/// Integer sums do not depend on the order, so the compiler may use vector instructions.
 #[inline(always)]
 fn dot(inputs: &[u8], weights: &[i8]) -> i32 {
     let products = inputs.iter().zip(weights);
@@ -148,7 +149,7 @@ impl pulp::NullaryFnOnce for Forward<'_> {
 }
 
 impl Controller for IntegerActor {
-    /// From the codes that a dataplane computes in integers, so that it decides the same.
+    /// Reads the codes that a dataplane computes in integers, so that it decides the same.
     fn decide(&mut self, env: &ControlEnv, action: &mut [f32]) {
         let ports = env.ports();
         let mut history = self.history.take();
@@ -160,7 +161,8 @@ impl Controller for IntegerActor {
         self.history = history;
     }
 
-    /// From the codes nearest to an observation: the centre of the cell of the chosen level.
+    /// Decides on the codes nearest to an observation. The action is the centre of the level's
+    /// cell.
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
         assert_eq!(action.len(), ports);
         let codes = self.network.encode(observation);

@@ -1,20 +1,20 @@
-//! What makes an integer network one that cannot fail.
+//! Checks that an integer network can be run on any input.
 
 use super::{IntegerDense, IntegerLayer, IntegerNetwork, MEAN_FRACTION, Rescale};
 
-/// Why an [`IntegerNetwork`] cannot be run.
+/// The reason why an [`IntegerNetwork`] cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntegerNetworkError {
-    /// Numbers of weights, biases or multipliers that do not belong together.
+    /// The numbers of weights, biases or multipliers do not match.
     #[error("layer {0}: its sizes do not belong together")]
     Sizes(String),
     /// Some input would make a sum overflow.
     #[error("layer {0}: some inputs would make a sum overflow 32 bits")]
     Overflow(String),
-    /// A shift, cap or multiplier outside its range.
+    /// A shift, cap or multiplier is out of range.
     #[error("layer {0}: its rescaling is outside the ranges of the format")]
     Rescale(String),
-    /// There is no layer, or the last does not have one output without rescaling.
+    /// There is no layer, or the last one has several outputs or a rescaling.
     #[error("the last layer must have one output, without rescaling, and the others must rescale")]
     Output,
     /// The edges are not in ascending order.
@@ -96,7 +96,7 @@ impl IntegerDense {
             .zip(&self.bias)
             .any(|(row, &bias)| {
                 let (own, mean) = row.split_at(self.inputs);
-                // The mean's sum is formed on its own, with its fraction.
+                // The sum over the mean is separate, and has a fraction.
                 let rounding = 1 << (MEAN_FRACTION - 1);
                 reach(mean, 0) * (1 << MEAN_FRACTION) + rounding > i64::from(i32::MAX)
                     || reach(own, bias) + reach(mean, 0) + 1 > i64::from(i32::MAX)
@@ -122,7 +122,7 @@ impl Rescale {
     }
 }
 
-/// The largest magnitude that a sum over bytes can have.
+/// The largest possible magnitude of a sum over bytes.
 fn reach(weights: &[i8], bias: i32) -> i64 {
     let weights: i64 = weights.iter().map(|w| i64::from(w.unsigned_abs())).sum();
     i64::from(bias).abs() + 255 * weights

@@ -1,4 +1,4 @@
-//! An integer network as it is kept: one JSON object beside the code made from it.
+//! The file of an integer network: one JSON object beside the code generated from it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub const FILE: &str = "ndt_int8.json";
 const FORMAT: &str = "bufgym-int8";
 const VERSION: u32 = 1;
 
-/// An integer network, what it steers, and where it comes from.
+/// An integer network with its heuristic and its origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IntegerFile {
@@ -24,26 +24,26 @@ pub struct IntegerFile {
     pub bufgym_version: String,
     /// The heuristic whose α the levels set.
     pub low_level: BasePolicy,
-    /// Where the weights come from, in one line.
+    /// Origin of the weights, in one line.
     pub origin: String,
     /// SHA-256 of the weights that were rounded.
     pub weights_sha256: String,
-    /// How often its levels are those in floating point.
+    /// How often its levels equal those in floating point.
     pub agreement: Agreement,
     /// The network.
     pub network: IntegerNetwork,
 }
 
-/// Levels of the integer network against those of the weights that were rounded, on recorded
-/// observations: one level per port and decision.
+/// Comparison of the levels of the integer network with those of the original weights, on recorded
+/// observations. There is one level per port and decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agreement {
     /// Levels compared.
     pub levels: u64,
-    /// That are the same.
+    /// Equal levels.
     pub equal: u64,
-    /// That are one apart.
+    /// Levels that differ by one.
     pub neighbouring: u64,
 }
 
@@ -69,7 +69,7 @@ impl Agreement {
     }
 }
 
-/// Why an integer network could not be read. Every message is one line that names the file.
+/// The reason why a file could not be read. Every message is one line that names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum IntegerFileError {
     /// The file cannot be read.
@@ -80,7 +80,7 @@ pub enum IntegerFileError {
         /// What the system says.
         error: io::Error,
     },
-    /// It holds something else.
+    /// The file has another content.
     #[error("{}: {problem}; `bufgym export --format c-int8` writes such files", path.display())]
     Content {
         /// The file.
@@ -99,7 +99,7 @@ pub enum IntegerFileError {
 }
 
 impl IntegerFile {
-    /// A network with its history. `origin` is one line about where the weights come from.
+    /// A network with its origin, which is one line about the weights.
     pub fn new(
         network: IntegerNetwork,
         low_level: BasePolicy,

@@ -1,4 +1,4 @@
-//! From a network in floating point to one in integers.
+//! Quantisation of a network from floating point to integers.
 
 use super::rounding::{Compensation, Moments};
 use super::{
@@ -14,34 +14,34 @@ const WEIGHT_RANGE: f64 = 127.0;
 const ACTIVATION_RANGE: f64 = 255.0;
 /// Bits of `cap >> pre` and of multipliers.
 const FACTOR_BITS: i32 = 15;
-/// Bits that a bias may have at the scale of its weights.
+/// Most bits of a bias at the scale of its weights.
 const BIAS_BITS: i32 = 24;
-/// Every how many ports one counts for the moments.
+/// One in this many ports is used for the moments.
 const MOMENTS_STRIDE: usize = 2;
-/// How far apart the ranges of a layer's channels may lie.
+/// Largest ratio between the ranges of a layer's channels.
 const CHANNEL_RANGE: f64 = 16.0;
-/// How far apart the ratios of a layer's units and scales may lie.
+/// Largest ratio between a layer's ratios of unit and scale.
 const RATIO_RANGE: f64 = 64.0;
 
-/// What activations are like on recorded observations: their range, which sets the scale of every
-/// layer, and how they go together, which decides how weights are rounded.
+/// Statistics of the activations on recorded observations. Their range sets the scale of every
+/// layer; their covariance decides how weights are rounded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// Per layer of the [`Network`] and channel, the value that becomes the largest code.
+    /// The value that becomes the largest code, per layer of the [`Network`] and channel.
     ceilings: Vec<Vec<f64>>,
     /// Whether each feature takes negative values.
     signed: Vec<bool>,
-    /// Per layer, of its inputs; for dense layers behind another layer.
+    /// Moments of each layer's inputs, for dense layers after another layer.
     moments: Vec<Option<Moments>>,
 }
 
-/// Why a network cannot be quantised.
+/// The reason why a network cannot be quantised.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantiseError {
-    /// A mean over ports that does not stand between a layer with ReLU and a dense layer.
+    /// A mean over ports is not between a layer with ReLU and a dense layer.
     #[error("layer {0}: a mean over ports must follow a layer with ReLU and precede a dense layer")]
     MisplacedMean(usize),
-    /// A layer without ReLU that is not the last one, or a last one with it.
+    /// A layer before the last has no ReLU, or the last one has it.
     #[error("layer {0}: the last layer, and no other, is without ReLU")]
     Relu(String),
     /// The result cannot be run.
@@ -50,8 +50,8 @@ pub enum QuantiseError {
 }
 
 impl Calibration {
-    /// From observations, each `[ports, history, features]` for any number of ports. What an
-    /// activation has above the largest recorded one is cut off.
+    /// Measures observations, each `[ports, history, features]` for any number of ports.
+    /// Activations above the largest recorded one will be clipped.
     ///
     /// # Panics
     /// When an observation does not have whole ports, or the layers do not form a network.
@@ -101,8 +101,8 @@ impl Calibration {
         }
     }
 
-    /// A feature without negative values uses all 255 steps for `[0, 1]`. One with them has
-    /// its zero in the middle, so that the centres of eight equal cells are exact.
+    /// A feature without negative values uses all 255 steps for `[0, 1]`. One with negative values
+    /// has its zero in the middle, so that the centres of eight equal cells are exact.
     fn input(&self, index: usize, feature: &Feature) -> InputCode {
         let (zero, scale) = match self.signed[index] {
             true => (128, 1.0 / 128.0),
@@ -118,8 +118,8 @@ impl Calibration {
     }
 }
 
-/// The ranges of a layer's channels from their largest activations. One that was hardly ever
-/// active keeps a part of the layer's range, in case it is.
+/// The ranges of a layer's channels from their largest activations. A channel that was hardly ever
+/// active gets a share of the layer's range.
 fn ceilings(largest: Vec<f64>) -> Vec<f64> {
     let layer = largest.iter().fold(0.0f64, |max, &x| max.max(x));
     if layer <= 0.0 {
@@ -129,14 +129,14 @@ fn ceilings(largest: Vec<f64>) -> Vec<f64> {
     largest.into_iter().map(ceiling).collect()
 }
 
-/// What the inputs of a layer stand for: `(code - zero) * scale`, each.
+/// The inputs of a layer: each code stands for `(code - zero) * scale`.
 struct Inputs {
     scale: Vec<f64>,
     zero: Vec<f64>,
 }
 
-/// Rounds a network to 8-bit weights and activations. Every output of a layer has a scale of its
-/// own for its weights; the activations of a layer share one.
+/// Rounds a network to 8-bit weights and activations. Every output of a layer has a separate scale
+/// for its weights; all activations of a layer share one scale.
 ///
 /// # Errors
 /// See [`QuantiseError`].
@@ -201,7 +201,7 @@ pub fn quantise(
     Ok(integer)
 }
 
-/// The codes seen through normalisation: `x = (code - zero) * scale` again, `zero` not whole.
+/// The codes after normalisation: again `x = (code - zero) * scale`, with a fractional `zero`.
 fn first_inputs(network: &Network, inputs: &[InputCode]) -> Inputs {
     let both = inputs.iter().zip(&network.features);
     let (scale, zero): (Vec<f64>, Vec<f64>) = both
@@ -232,12 +232,12 @@ struct Rows {
     weight: Vec<i8>,
     /// `[outputs]`, in units of its weights.
     bias: Vec<i32>,
-    /// What one unit of each output's sum is worth.
+    /// The value of one unit of each output's sum.
     units: Vec<f64>,
 }
 
-/// One output before rounding: its weights per unit of the input codes, and its bias, in which the
-/// zeros of the codes are accounted for.
+/// One output before rounding: its weights per unit of the input codes, and its bias, which
+/// includes the zeros of the codes.
 struct RealRow {
     weights: Vec<f64>,
     bias: f64,
@@ -253,18 +253,18 @@ impl RealRow {
         }
     }
 
-    /// The smallest unit in which its weights have seven bits and its bias not too many.
+    /// The smallest unit in which weights and bias have few enough bits.
     fn unit(&self) -> f64 {
         let largest = self.weights.iter().fold(0.0f64, |max, w| max.max(w.abs()));
         (largest / WEIGHT_RANGE).max(self.bias.abs() / 2f64.powi(BIAS_BITS))
     }
 }
 
-/// Rounds the outputs of a layer, each in a unit of its own. `scales` are those of the layer's
+/// Rounds the outputs of a layer, each in its own unit. `scales` are those of the layer's
 /// activations.
 ///
-/// The ratios of unit and scale lie within a factor of [`RATIO_RANGE`]: an output whose weights are
-/// small beside its activations would need no more than a few bits.
+/// The ratios of unit and scale are kept within a factor of [`RATIO_RANGE`]. An output whose
+/// weights are small compared with its activations then has fewer bits, which is enough for it.
 fn round_rows(rows: &[RealRow], scales: &[f64], compensation: Option<&Compensation>) -> Rows {
     let ratios = rows
         .iter()
@@ -315,7 +315,7 @@ fn convolution(
     }
 }
 
-/// The layer, and the unit of its last output. Without `scales` it is the last layer.
+/// The layer and the unit of its last output. Without `scales` it is the last layer.
 fn quantise_dense(
     dense: &Dense,
     inputs: &Inputs,
@@ -323,7 +323,7 @@ fn quantise_dense(
     scales: Option<&[f64]>,
     compensation: Option<Compensation>,
 ) -> (IntegerDense, f64) {
-    // The mean has the scale of what it is the mean of.
+    // The mean has the same scale as its terms.
     let in_codes = |row: &[f32]| {
         let both = row.iter().zip(inputs.scale.iter().cycle());
         both.map(|(&w, scale)| f64::from(w) * scale).collect()
@@ -348,7 +348,8 @@ fn quantise_dense(
 
 /// The rescaling from sums in `units` to activations in `scales`.
 ///
-/// The cap is where the output with the smallest ratio reaches 255; every other has long done so.
+/// The cap is the sum at which the output with the smallest ratio reaches 255. All other outputs
+/// reach it earlier.
 fn rescale(units: &[f64], scales: &[f64]) -> Rescale {
     let ratios = units.iter().zip(scales).map(|(unit, scale)| unit / scale);
     let ratios: Vec<f64> = ratios.collect();
@@ -357,7 +358,7 @@ fn rescale(units: &[f64], scales: &[f64]) -> Rescale {
     let cap = ((ACTIVATION_RANGE + 1.0) / smallest).ceil();
     let cap = cap.min(f64::from(i32::MAX)) as i32;
     let pre = (cap.ilog2() + 1).saturating_sub(FACTOR_BITS as u32);
-    // ratio = multiplier / 2^(pre + post), the largest multiplier with all its bits.
+    // ratio = multiplier / 2^(pre + post), where the largest multiplier uses all its bits.
     let exponent = largest.log2().floor() as i32 + 1;
     let post = (FACTOR_BITS - exponent - pre as i32).clamp(1, 30);
     let unit = 2f64.powi(post + pre as i32);

@@ -1,14 +1,13 @@
 //! Rounding weights so that errors cancel on the inputs that occur.
 //!
-//! Inputs of a layer go together: a history moves on by one step per decision, and most channels
-//! are zero at once. So the error of one weight's rounding is made up for by the weights that are
-//! not rounded yet, as far as the covariance of the inputs allows: the weights of an output are
-//! rounded one after the other, each error spread over the rest by the inverse of the covariance
-//! (Frantar et al., "GPTQ", ICLR 2023, in the form of its Cholesky factor). What is left of the
-//! mean error goes into the bias.
+//! The inputs of a layer are correlated: a history moves on by one step per decision, and many
+//! channels are zero at the same time. So the weights of an output are rounded one after the other,
+//! and the error of each is compensated in the weights that are not rounded yet, by the inverse of
+//! the inputs' covariance (Frantar et al., "GPTQ", ICLR 2023, in the form of its Cholesky factor).
+//! The remaining mean error goes into the bias.
 
-/// Part of the mean variance that is added to every variance: inputs that hardly ever move are
-/// rounded to the nearest, and there may be fewer samples than inputs.
+/// Share of the mean variance that is added to every variance. Then weights of nearly constant
+/// inputs are rounded to the nearest, and there may be fewer samples than inputs.
 const DAMPING: f64 = 0.01;
 
 /// First and second moments of a layer's inputs.
@@ -16,7 +15,7 @@ const DAMPING: f64 = 0.01;
 pub(super) struct Moments {
     count: f64,
     sums: Vec<f64>,
-    /// `[width, width]`, of which the part right of the diagonal, and it, is filled.
+    /// `[width, width]`; only the diagonal and what is right of it are filled.
     products: Vec<f64>,
 }
 
@@ -35,7 +34,7 @@ impl Moments {
         self.count += 1.0;
         for (i, &x) in row.iter().enumerate() {
             self.sums[i] += x;
-            // Behind a ReLU most inputs are zero.
+            // After a ReLU most inputs are zero.
             if x != 0.0 {
                 let products = &mut self.products[i * width + i..(i + 1) * width];
                 products
@@ -47,7 +46,7 @@ impl Moments {
     }
 }
 
-/// How the error of a weight is spread, for inputs in units of `scale`.
+/// How a weight's rounding error is spread over the others, for inputs in units of `scale`.
 pub(super) struct Compensation {
     /// Mean of every input.
     means: Vec<f64>,
@@ -79,8 +78,8 @@ impl Compensation {
         }
     }
 
-    /// Whole weights for `weights`, in units of 1 and at most `limit` large, and what the bias must
-    /// gain for the mean to stay.
+    /// Rounds `weights` to integers of at most `limit` in magnitude. Also returns what must be
+    /// added to the bias to keep the mean.
     pub(super) fn round(&self, weights: &[f64], limit: f64) -> (Vec<f64>, f64) {
         let width = weights.len();
         let mut rest = weights.to_vec();
@@ -99,8 +98,8 @@ impl Compensation {
     }
 }
 
-/// The upper triangular R with `R Rᵀ = matrix`, which is symmetric, positive definite and given by
-/// its upper triangle.
+/// The upper triangular R with `R Rᵀ = matrix`. The matrix is symmetric and positive definite; only
+/// its upper triangle is read.
 fn upper_factor(mut matrix: Vec<f64>, width: usize) -> Vec<f64> {
     for j in (0..width).rev() {
         let pivot = matrix[j * width + j].max(f64::MIN_POSITIVE).sqrt();
@@ -120,7 +119,7 @@ fn upper_factor(mut matrix: Vec<f64>, width: usize) -> Vec<f64> {
     matrix
 }
 
-/// The inverse of an upper triangular matrix, upper triangular again.
+/// The inverse of an upper triangular matrix, which is upper triangular too.
 fn inverse(matrix: Vec<f64>, width: usize) -> Vec<f64> {
     let mut inverse = vec![0.0; width * width];
     for i in (0..width).rev() {

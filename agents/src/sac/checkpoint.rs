@@ -13,8 +13,7 @@ use burn::tensor::Bytes;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-use super::advantage::LeastSquares;
-use super::{Policy, Sac, SacConfig, Temperature};
+use super::{ActorLearner, LeastSquares, Sac, SacConfig, Temperature};
 
 const FORMAT_VERSION: u32 = 2;
 const STATE: &str = "sac.json";
@@ -26,7 +25,7 @@ const ACTOR: &str = "actor";
 const AVERAGED: &str = "averaged";
 const CRITICS: [&str; 4] = ["critics.0", "critics.1", "targets.0", "targets.1"];
 
-/// Why a learner could not be made, saved or loaded.
+/// The reason why a learner could not be created, saved or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum SacError {
     /// A setting is out of range.
@@ -55,8 +54,8 @@ pub enum SacError {
     },
 }
 
-/// Everything that is not a tensor. Floating-point numbers are kept as bits: their decimal form
-/// need not come back exactly.
+/// Everything that is not a tensor. Floating-point numbers are kept as bits, because reading their
+/// decimal form may change the last bit.
 #[derive(Serialize, Deserialize)]
 struct Record {
     format_version: u32,
@@ -81,9 +80,9 @@ impl Sac {
             reason,
         };
         let mut tensors = Vec::new();
-        tensors.extend(prefixed(ACTOR, collect(&self.policy.actor)));
-        tensors.extend(prefixed(AVERAGED, collect(&self.policy.averaged)));
-        let critics = self.critics.iter().map(|learner| &learner.critic);
+        tensors.extend(prefixed(ACTOR, collect(&self.actor.network)));
+        tensors.extend(prefixed(AVERAGED, collect(&self.actor.average)));
+        let critics = self.critics.iter().map(|learner| &learner.network);
         let targets = self.critics.iter().map(|learner| &learner.target);
         for (prefix, critic) in CRITICS.iter().zip(critics.chain(targets)) {
             tensors.extend(prefixed(prefix, collect(critic)));
@@ -94,7 +93,7 @@ impl Sac {
         let [first, second] = self.critics.each_ref().map(|learner| &learner.optimizer);
         for (name, optimizer) in OPTIMIZERS
             .into_iter()
-            .zip([&self.policy.optimizer, first, second])
+            .zip([&self.actor.optimizer, first, second])
         {
             let bytes = optimizer.to_record().into_bytes();
             files.push((
@@ -127,8 +126,8 @@ impl Sac {
         write(&dir.join(STATE), &json)
     }
 
-    /// Reads what [`Sac::save`] wrote: the next update gives the same weights as it would have
-    /// given there.
+    /// Reads what [`Sac::save`] wrote. The next update gives the same weights as without saving and
+    /// loading.
     ///
     /// # Errors
     /// When a file is missing, truncated, altered or of another version.
@@ -156,15 +155,15 @@ impl Sac {
             reason,
         };
         let tensors = decode_tensors(&bytes).map_err(|error| wrong(error.to_string()))?;
-        let Policy {
-            actor, averaged, ..
-        } = &mut sac.policy;
-        *actor = restore(actor.clone(), ACTOR, &tensors).map_err(wrong)?;
-        *averaged = restore(averaged.clone(), AVERAGED, &tensors).map_err(wrong)?;
+        let ActorLearner {
+            network, average, ..
+        } = &mut sac.actor;
+        *network = restore(network.clone(), ACTOR, &tensors).map_err(wrong)?;
+        *average = restore(average.clone(), AVERAGED, &tensors).map_err(wrong)?;
         let [first, second] = &mut sac.critics;
         let networks = [
-            &mut first.critic,
-            &mut second.critic,
+            &mut first.network,
+            &mut second.network,
             &mut first.target,
             &mut second.target,
         ];
@@ -186,7 +185,7 @@ impl Sac {
 
         let [first, second] = &mut sac.critics;
         let optimizers = [
-            &mut sac.policy.optimizer,
+            &mut sac.actor.optimizer,
             &mut first.optimizer,
             &mut second.optimizer,
         ];

@@ -1,32 +1,11 @@
-//! Agents that do not learn.
+//! The agent that acts at random.
 
-use bufgym_env::control::{ALPHAS, Controller, cell_centre};
+use bufgym_env::control::Controller;
 use bufgym_models::noise::uniform;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// The same α for every port, always: under it the two-level control is a static DT.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FixedAgent {
-    action: f32,
-}
-
-impl FixedAgent {
-    /// An agent that always chooses cell `index`, or nothing where there is no such cell.
-    pub fn new(index: usize) -> Option<FixedAgent> {
-        (index < ALPHAS.len()).then(|| FixedAgent {
-            action: cell_centre(index),
-        })
-    }
-}
-
-impl Controller for FixedAgent {
-    fn act(&mut self, _observation: &[f32], _ports: usize, action: &mut [f32]) {
-        action.fill(self.action);
-    }
-}
-
-/// Every action uniform in `[-1, 1)`, every port for itself.
+/// Draws every port's action uniformly and independently from `[-1, 1)`.
 #[derive(Clone, Debug)]
 pub struct RandomAgent {
     rng: Xoshiro256PlusPlus,
@@ -51,16 +30,6 @@ impl Controller for RandomAgent {
 mod tests {
     use super::*;
     use bufgym_env::control::action_index;
-
-    #[test]
-    fn the_fixed_agent_chooses_its_own_cell() {
-        let mut actions = [0.0; 3];
-        for index in 0..ALPHAS.len() {
-            FixedAgent::new(index).unwrap().act(&[], 3, &mut actions);
-            assert_eq!(actions.map(action_index), [index; 3]);
-        }
-        assert_eq!(FixedAgent::new(ALPHAS.len()), None);
-    }
 
     #[test]
     fn the_random_agent_visits_every_cell_and_repeats_itself() {
