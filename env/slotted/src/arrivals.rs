@@ -23,6 +23,20 @@ impl Packet {
             value: 1,
         }
     }
+
+    pub(super) const fn with_work(slot: u64, port: u32, work: u32) -> Packet {
+        Packet {
+            work,
+            ..Packet::unit(slot, port)
+        }
+    }
+
+    pub(super) const fn with_value(slot: u64, port: u32, value: u32) -> Packet {
+        Packet {
+            value,
+            ..Packet::unit(slot, port)
+        }
+    }
 }
 
 /// What distinguishes the packets of a list.

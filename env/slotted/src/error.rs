@@ -33,15 +33,13 @@ pub enum SlottedError {
     Policy(#[from] PolicyError),
     /// The policy is not defined for such packets.
     #[error(
-        "{policy} is defined for unit packets only, and these arrivals have packets with {found}; for these there are {instead}"
+        "{policy} is defined for unit packets only, and these arrivals have packets with {found}; for these there are lqd, bpd, bad, lwd, mtvd and mrd"
     )]
     UnitOnly {
         /// The policy.
         policy: &'static str,
         /// `work` or `values`.
         found: &'static str,
-        /// Policies that can be used.
-        instead: &'static str,
     },
     /// The exact search has grown beyond its limit.
     #[error(

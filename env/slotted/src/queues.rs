@@ -7,6 +7,8 @@ pub use counts::Counts;
 pub(super) use counts::Ranking;
 pub use packets::Packets;
 
+use std::cmp::Ordering;
+
 use super::Packet;
 
 /// A packet that arrives.
@@ -81,4 +83,20 @@ pub trait Storage: Queues {
     fn skip(&mut self, slots: u64);
     /// Removes every packet, and calls `lost` with those that are told apart.
     fn clear(&mut self, lost: impl FnMut(usize));
+}
+
+/// The port that compares greatest; of several `own`, then the lowest.
+#[inline]
+pub(super) fn argmax_by(
+    ports: usize,
+    own: usize,
+    compare: impl Fn(usize, usize) -> Ordering,
+) -> usize {
+    let mut best = own;
+    for port in 0..ports {
+        if compare(port, best) == Ordering::Greater {
+            best = port;
+        }
+    }
+    best
 }

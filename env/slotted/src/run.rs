@@ -126,7 +126,7 @@ fn arrive<S: Storage, P: Policy>(
     let accepted = match policy.admit(queues, arrival) {
         Verdict::Accept => !queues.is_full(),
         Verdict::Drop => false,
-        Verdict::PushOut { port, victim } => {
+        Verdict::PushOut(port, victim) => {
             let lost = queues.remove(port, victim);
             outcome.pushed_out += 1;
             if let Some(index) = lost {
