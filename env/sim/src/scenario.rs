@@ -201,6 +201,11 @@ impl Scenario {
         self.ports as usize
     }
 
+    /// The number of queues of the switch, those of all ports together.
+    pub fn queue_count(&self) -> usize {
+        self.port_count() * self.queues_per_port as usize
+    }
+
     /// Rate of every link.
     pub fn rate(&self) -> Rate {
         Rate(self.rate_bps)

@@ -44,7 +44,7 @@ pub mod sweep;
 mod switch;
 
 pub use arrivals::{Arrivals, Kind, Packet, Prediction};
-pub use error::{PolicyError, SlottedError};
+pub use error::SlottedError;
 pub use generate::{Generator, GeneratorOptions};
 pub use queues::{Arrival, Counts, Packets, Queues, Storage, Victim};
 pub use run::{Fate, NoObserver, Observer, Outcome, run};

@@ -40,12 +40,14 @@ pub enum PolicyParseError {
         name: String,
     },
     /// The policy has no such parameter.
-    #[error("policy {policy} has no parameter '{key}'{}; it has {}", suggestion(.key, &parameter_names(.policy)), listed(.policy))]
+    #[error("policy {policy} has no parameter '{key}'{}; it has {}", suggestion(.key, .known), listed(.known))]
     UnknownParameter {
         /// The policy.
         policy: &'static str,
         /// As it was written.
         key: String,
+        /// The parameters it has.
+        known: Vec<&'static str>,
     },
     /// A parameter's value does not fit.
     #[error("policy {policy}: {key}={value} is not {expected}")]
@@ -92,17 +94,10 @@ fn names() -> Vec<&'static str> {
         .collect()
 }
 
-fn parameter_names(policy: &str) -> Vec<&'static str> {
-    let parameters = definition(policy).map_or(&[][..], |definition| definition.info.parameters);
-    parameters.iter().map(|parameter| parameter.name).collect()
-}
-
-fn listed(policy: &str) -> String {
-    let names = parameter_names(policy);
-    if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        _ => names.join(", "),
     }
 }
 
@@ -144,6 +139,22 @@ impl PolicySpec {
         &self.definition.info
     }
 
+    /// Splits a policy as it is written, `name` or `name:key=value,key=value`, into the name and an
+    /// iterator over keys and values. A part that is not of the form `key=value` is an `Err` with its
+    /// text.
+    pub fn split(text: &str) -> (&str, impl Iterator<Item = Result<(&str, &str), &str>>) {
+        let (name, parameters) = match text.split_once(':') {
+            Some((name, parameters)) => (name, Some(parameters)),
+            None => (text, None),
+        };
+        let parts = parameters.into_iter().flat_map(|list| list.split(','));
+        let pairs = parts.map(|part| match part.split_once('=') {
+            Some((key, value)) => Ok((key.trim(), value.trim())),
+            None => Err(part),
+        });
+        (name, pairs)
+    }
+
     /// The policy with another value of a parameter.
     ///
     /// # Errors
@@ -160,6 +171,7 @@ impl PolicySpec {
         let parameter = found.ok_or_else(|| PolicyParseError::UnknownParameter {
             policy,
             key: key.to_owned(),
+            known: parameters.iter().map(|info| info.name).collect(),
         })?;
         if !parameter.kind.accepts(value) {
             return Err(PolicyParseError::Value {
@@ -221,10 +233,7 @@ impl FromStr for PolicySpec {
     type Err = PolicyParseError;
 
     fn from_str(text: &str) -> Result<PolicySpec, PolicyParseError> {
-        let (name, parameters) = match text.split_once(':') {
-            Some((name, parameters)) => (name, Some(parameters)),
-            None => (text, None),
-        };
+        let (name, parameters) = PolicySpec::split(text);
         let definition = definition(name).ok_or_else(|| PolicyParseError::UnknownPolicy {
             name: name.to_owned(),
         })?;
@@ -232,15 +241,12 @@ impl FromStr for PolicySpec {
             definition,
             given: Vec::new(),
         };
-        for part in parameters
-            .iter()
-            .flat_map(|parameters| parameters.split(','))
-        {
-            let (key, value) = part.split_once('=').ok_or_else(|| PolicyParseError::Form {
+        for parameter in parameters {
+            let (key, value) = parameter.map_err(|part| PolicyParseError::Form {
                 policy: spec.name(),
                 text: part.to_owned(),
             })?;
-            spec.set(key.trim(), value.trim())?;
+            spec.set(key, value)?;
         }
         Ok(spec)
     }

@@ -20,6 +20,7 @@ pub(super) static DEFINITION: Definition = Definition {
         rule: "accept iff q_i < alpha_p / n_p (B - Q) mu_i / b, n_p congested queues of the priority, mu_i / b the queue's share of its line",
         source: "Addanki et al., SIGCOMM 2022 (Eq. 9)",
         deployment: Deployment::Extension,
+        // The defaults are those of the paper's evaluation (§4.1), without headroom.
         parameters: &[
             ParameterInfo {
                 name: "alpha",
@@ -79,21 +80,9 @@ pub struct ActiveBufferConfig {
 }
 
 impl ActiveBufferConfig {
-    /// As in the paper's evaluation (§4.1), without headroom: α of 0.5, 64 for unscheduled packets,
-    /// an update every base RTT.
-    pub fn suggested(scenario: &Scenario) -> ActiveBufferConfig {
-        ActiveBufferConfig {
-            alphas: vec![0.5; scenario.queues_per_port as usize],
-            alpha_unscheduled: Some(64.0),
-            update: scenario.base_rtt(),
-            headroom_bytes: 0,
-        }
-    }
-
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<Self, String> {
-        let suggested = Self::suggested(scenario);
         let alphas = alphas(arguments, scenario.queues_per_port as usize)?;
-        if let Some(rtts) = arguments.count("periodic_rtts") {
+        if let Some(rtts) = arguments.optional::<u32>("periodic_rtts") {
             let unused = ["alpha_unscheduled", "headroom_bytes", "update_us"];
             if let Some(name) = unused.into_iter().find(|name| arguments.is_given(name)) {
                 return Err(format!("{name} has no meaning with periodic_rtts; leave one out"));
@@ -101,15 +90,15 @@ impl ActiveBufferConfig {
             return Ok(ActiveBufferConfig {
                 alphas,
                 alpha_unscheduled: None,
-                update: Time(suggested.update.0.saturating_mul(u64::from(rtts))),
-                ..suggested
+                update: Time(scenario.base_rtt().0.saturating_mul(u64::from(rtts))),
+                headroom_bytes: 0,
             });
         }
-        let update_us = arguments.number("update_us");
+        let update = arguments.microseconds("update_us");
         Ok(ActiveBufferConfig {
             alphas,
-            alpha_unscheduled: arguments.number("alpha_unscheduled"),
-            update: update_us.map_or(suggested.update, |us| Time::from_secs_f64(us * 1e-6)),
+            alpha_unscheduled: Some(arguments.value("alpha_unscheduled")),
+            update: update.unwrap_or_else(|| scenario.base_rtt()),
             headroom_bytes: headroom_bytes(arguments, scenario)?,
         })
     }
@@ -117,7 +106,7 @@ impl ActiveBufferConfig {
 
 fn alphas(arguments: &Arguments<'_>, priorities: usize) -> Result<Vec<f64>, String> {
     let Some(alphas) = arguments.numbers("alphas") else {
-        return Ok(vec![arguments.number("alpha").unwrap_or(0.5); priorities]);
+        return Ok(vec![arguments.value("alpha"); priorities]);
     };
     if arguments.is_given("alpha") {
         return Err("alpha and alphas are both given; leave one out".to_owned());
@@ -132,7 +121,7 @@ fn alphas(arguments: &Arguments<'_>, priorities: usize) -> Result<Vec<f64>, Stri
 }
 
 fn headroom_bytes(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<u64, String> {
-    let bytes = arguments.bytes("headroom_bytes").unwrap_or(0);
+    let bytes = arguments.value("headroom_bytes");
     let most = scenario.buffer_bytes.saturating_sub(scenario.full_packet_bytes());
     if bytes > 0 && bytes > most {
         return Err(format!(

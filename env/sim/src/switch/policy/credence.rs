@@ -53,9 +53,8 @@ pub(super) static DEFINITION: Definition = Definition {
     build: |arguments, scenario| {
         let forest = oracle(arguments)?;
         let credence = Credence::new(scenario, forest);
-        let flip = arguments.number("flip").unwrap_or(0.0);
-        let seed = arguments.count("seed").unwrap_or(1);
-        Ok(credence.with_flips(flip, u64::from(seed)).into())
+        let credence = credence.with_flips(arguments.value("flip"), arguments.value("seed"));
+        Ok(credence.into())
     },
 };
 

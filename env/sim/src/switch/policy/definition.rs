@@ -1,7 +1,10 @@
 //! What a policy file says of its policy: name, rule, source, parameters, and how to build it.
 
+use std::str::FromStr;
+
 use super::AnyPolicy;
 use crate::scenario::Scenario;
+use crate::units::Time;
 
 /// What values a parameter takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,27 +158,42 @@ impl<'a> Arguments<'a> {
         })
     }
 
+    /// All parameters with their defaults.
+    pub(crate) fn defaults(info: &PolicyInfo) -> Arguments<'static> {
+        Arguments {
+            parameters: info.parameters,
+            given: &[],
+        }
+    }
+
     /// Whether a parameter has another value than its default.
     pub fn is_given(&self, name: &str) -> bool {
         self.given.iter().any(|(key, _)| *key == name)
     }
 
-    /// A number; none where the default is to be derived.
-    pub fn number(&self, name: &str) -> Option<f64> {
+    /// The value of a parameter whose default may be derived: `None` where the derived default
+    /// applies.
+    pub fn optional<T: FromStr>(&self, name: &str) -> Option<T> {
         self.text(name)?.parse().ok()
     }
 
-    /// A whole number; none where the default is to be derived.
-    pub fn count(&self, name: &str) -> Option<u32> {
-        self.text(name)?.parse().ok()
+    /// The value of a parameter whose default is a constant.
+    ///
+    /// # Panics
+    /// When the policy has no such parameter, its default is derived, or `T` is not its type.
+    pub fn value<T: FromStr>(&self, name: &str) -> T {
+        let value = self.optional(name);
+        value.unwrap_or_else(|| panic!("parameter {name} has no constant default"))
     }
 
-    /// A number of bytes; none where the default is to be derived.
-    pub fn bytes(&self, name: &str) -> Option<u64> {
-        self.text(name)?.parse().ok()
+    /// The value of a parameter that is a time in microseconds; `None` where the derived default
+    /// applies.
+    pub fn microseconds(&self, name: &str) -> Option<Time> {
+        let us: f64 = self.optional(name)?;
+        Some(Time::from_secs_f64(us * 1e-6))
     }
 
-    /// Numbers separated by `/`; none where the default is to be derived.
+    /// Numbers separated by `/`; `None` where the derived default applies.
     pub fn numbers(&self, name: &str) -> Option<Vec<f64>> {
         let parts = self.text(name)?.split('/');
         parts.map(|part| part.parse().ok()).collect()

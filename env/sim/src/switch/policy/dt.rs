@@ -14,7 +14,7 @@ pub(super) static DEFINITION: Definition = Definition {
         parameters: &[ALPHA],
     },
     build: |arguments, _| {
-        let alpha = arguments.number("alpha").unwrap_or(1.0);
+        let alpha = arguments.value("alpha");
         Ok(DynamicThreshold { alpha }.into())
     },
 };

@@ -49,8 +49,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |arguments, scenario| {
         let config = EnhancedDynamicThresholdConfig::from_arguments(arguments, scenario);
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
-        Ok(EnhancedDynamicThreshold::new(config, queues).into())
+        Ok(EnhancedDynamicThreshold::new(config, scenario.queue_count()).into())
     },
 };
 
@@ -83,7 +82,7 @@ impl EnhancedDynamicThresholdConfig {
         let t2 = 10e-3 * 1e9 / rate.0 as f64;
         EnhancedDynamicThresholdConfig {
             alpha,
-            underload_dequeues: 3,
+            underload_dequeues: Arguments::defaults(&DEFINITION.info).value("c1"),
             burst_enqueues: ((alpha * packets / spread) as u32).max(1),
             controlled_period: Time::from_secs_f64(t2 * (1.0 + alpha * n) / spread),
             uncontrolled_period: Time::from_secs_f64(t2),
@@ -91,23 +90,19 @@ impl EnhancedDynamicThresholdConfig {
     }
 
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Self {
-        let alpha = arguments.number("alpha").unwrap_or(1.0);
         let derived = Self::suggested(
-            alpha,
+            arguments.value("alpha"),
             scenario.buffer_bytes,
-            scenario.port_count() * scenario.queues_per_port as usize,
+            scenario.queue_count(),
             scenario.rate(),
         );
-        let time = |name| {
-            let us = arguments.number(name);
-            us.map(|us| Time::from_secs_f64(us * 1e-6))
-        };
+        let time = |name, derived| arguments.microseconds(name).unwrap_or(derived);
         EnhancedDynamicThresholdConfig {
-            alpha,
-            underload_dequeues: arguments.count("c1").unwrap_or(derived.underload_dequeues),
-            burst_enqueues: arguments.count("c2").unwrap_or(derived.burst_enqueues),
-            controlled_period: time("t1_us").unwrap_or(derived.controlled_period),
-            uncontrolled_period: time("t2_us").unwrap_or(derived.uncontrolled_period),
+            alpha: derived.alpha,
+            underload_dequeues: arguments.value("c1"),
+            burst_enqueues: arguments.optional("c2").unwrap_or(derived.burst_enqueues),
+            controlled_period: time("t1_us", derived.controlled_period),
+            uncontrolled_period: time("t2_us", derived.uncontrolled_period),
         }
     }
 }

@@ -45,8 +45,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |arguments, scenario| {
         let config = FlowAwareConfig::from_arguments(arguments, scenario);
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
-        Ok(FlowAwareBuffer::new(config, queues).into())
+        Ok(FlowAwareBuffer::new(config, scenario.queue_count()).into())
     },
 };
 
@@ -65,14 +64,13 @@ pub struct FlowAwareConfig {
 
 impl FlowAwareConfig {
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Self {
-        let number = |name, otherwise| arguments.number(name).unwrap_or(otherwise);
+        let idle_us: f64 = arguments.value("idle_us");
+        let short_bytes = arguments.optional("short_bytes");
         FlowAwareConfig {
-            alpha: number("alpha", 0.5),
-            alpha_short: number("alpha_short", 1_024.0),
-            short_bytes: arguments
-                .bytes("short_bytes")
-                .unwrap_or(15 * u64::from(scenario.mss)),
-            idle: Time::from_secs_f64(number("idle_us", 5_000.0) * 1e-6),
+            alpha: arguments.value("alpha"),
+            alpha_short: arguments.value("alpha_short"),
+            short_bytes: short_bytes.unwrap_or(15 * u64::from(scenario.mss)),
+            idle: Time::from_secs_f64(idle_us * 1e-6),
         }
     }
 }

@@ -11,10 +11,7 @@ pub(super) static DEFINITION: Definition = Definition {
         deployment: Deployment::NewHardware,
         parameters: &[],
     },
-    build: |_, scenario| {
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
-        Ok(Harmonic::new(queues).into())
-    },
+    build: |_, scenario| Ok(Harmonic::new(scenario.queue_count()).into()),
 };
 
 /// Keeps the k-th longest queue within `B/(k·H_N)`, for every k.

@@ -30,8 +30,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |arguments, scenario| {
         let config = IntelligentBufferConfig::from_arguments(arguments, scenario)?;
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
-        Ok(IntelligentBuffer::new(config, queues).into())
+        Ok(IntelligentBuffer::new(config, scenario.queue_count()).into())
     },
 };
 
@@ -111,44 +110,35 @@ pub struct IntelligentBufferConfig {
 }
 
 impl IntelligentBufferConfig {
-    /// The parameters for 10 Gbit/s, brought to the rate of the scenario: every queue has the same
-    /// meaning in time.
+    /// The default parameters: those for 10 Gbit/s, scaled to the rate of the scenario such that a
+    /// queue of the suggested length takes the same time to drain.
     pub fn suggested(scenario: &Scenario) -> Self {
-        let slower = 10e9 / scenario.rate_bps as f64;
-        IntelligentBufferConfig {
-            alpha: 1.0,
-            interval: Time::from_secs_f64(50e-6 * slower),
-            reference_bytes: bandwidth_delay_product(scenario),
-            queue_bytes: (150_000.0 / slower) as u64,
-            initial_share: 4_000_000,
-            largest_share: None,
-            elephant_bytes: 1_000_000,
-            age: Time::from_secs_f64(5e-3 * slower),
-            seed: 1,
-        }
+        Self::from_arguments(&Arguments::defaults(&DEFINITION.info), scenario)
+            .expect("the defaults are valid")
     }
 
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<Self, String> {
-        let derived = Self::suggested(scenario);
-        let bytes = |name, otherwise| arguments.bytes(name).unwrap_or(otherwise);
-        let time = |name| {
-            let us = arguments.number(name);
-            us.map(|us| Time::from_secs_f64(us * 1e-6))
+        let slower = 10e9 / scenario.rate_bps as f64;
+        let time = |name, at_10_gbps: f64| {
+            let derived = || Time::from_secs_f64(at_10_gbps * slower);
+            arguments.microseconds(name).unwrap_or_else(derived)
         };
-        let interval = time("t_afd_us").unwrap_or(derived.interval);
+        let interval = time("t_afd_us", 50e-6);
         if interval < SHORTEST_INTERVAL {
             return Err("t_afd_us is less than a nanosecond: 0.001 is the least".to_owned());
         }
+        let reference_bytes = arguments.optional("qref_bytes");
+        let queue_bytes = arguments.optional("queue_bytes");
         Ok(IntelligentBufferConfig {
-            alpha: arguments.number("alpha").unwrap_or(derived.alpha),
+            alpha: arguments.value("alpha"),
             interval,
-            reference_bytes: bytes("qref_bytes", derived.reference_bytes),
-            queue_bytes: bytes("queue_bytes", derived.queue_bytes),
-            initial_share: bytes("mfair_bytes", derived.initial_share),
-            largest_share: arguments.bytes("mfair_most_bytes"),
-            elephant_bytes: bytes("elephant_bytes", derived.elephant_bytes),
-            age: time("age_us").unwrap_or(derived.age),
-            seed: arguments.count("seed").map_or(derived.seed, u64::from),
+            reference_bytes: reference_bytes.unwrap_or_else(|| bandwidth_delay_product(scenario)),
+            queue_bytes: queue_bytes.unwrap_or((150_000.0 / slower) as u64),
+            initial_share: arguments.value("mfair_bytes"),
+            largest_share: arguments.optional("mfair_most_bytes"),
+            elephant_bytes: arguments.value("elephant_bytes"),
+            age: time("age_us", 5e-3),
+            seed: arguments.value("seed"),
         })
     }
 }

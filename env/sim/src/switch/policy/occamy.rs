@@ -1,6 +1,7 @@
 //! Occamy (Shan et al., EuroSys 2025): Dynamic Threshold with a large α, whose mistakes are undone
 //! with the memory bandwidth that traffic leaves over.
 
+use super::dt::ALPHA;
 use super::{
     Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict,
     View,
@@ -17,10 +18,8 @@ pub(super) static DEFINITION: Definition = Definition {
         deployment: Deployment::NewHardware,
         parameters: &[
             ParameterInfo {
-                name: "alpha",
                 default: "8",
-                kind: Kind::Positive,
-                meaning: "control factor, above 0",
+                ..ALPHA
             },
             ParameterInfo {
                 name: "bandwidth",
@@ -38,7 +37,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |arguments, scenario| {
         let packet_bytes = scenario.full_packet_bytes();
-        let burst = arguments.bytes("burst_bytes");
+        let burst = arguments.optional("burst_bytes");
         if let Some(burst) = burst
             && burst < packet_bytes
         {
@@ -46,11 +45,9 @@ pub(super) static DEFINITION: Definition = Definition {
                 "burst_bytes={burst} pays for no full packet; needs at least {packet_bytes}"
             ));
         }
-        let alpha = arguments.number("alpha").unwrap_or(8.0);
-        let bandwidth = arguments.number("bandwidth").unwrap_or(1.0);
         let burst = burst.unwrap_or(u64::from(scenario.ports) * packet_bytes);
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
-        Ok(Occamy::new(alpha, queues, Budget::new(bandwidth, burst, scenario)).into())
+        let budget = Budget::new(arguments.value("bandwidth"), burst, scenario);
+        Ok(Occamy::new(arguments.value("alpha"), scenario.queue_count(), budget).into())
     },
 };
 

@@ -20,9 +20,8 @@ pub(super) static DEFINITION: Definition = Definition {
         }],
     },
     build: |arguments, scenario| {
-        let queues = u64::from(scenario.ports) * u64::from(scenario.queues_per_port);
-        let limit = arguments.bytes("k");
-        let limit = limit.unwrap_or(scenario.buffer_bytes / queues);
+        let share = scenario.buffer_bytes / scenario.queue_count() as u64;
+        let limit = arguments.optional("k").unwrap_or(share);
         Ok(PushOutWithThreshold { limit }.into())
     },
 };

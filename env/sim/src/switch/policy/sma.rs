@@ -19,9 +19,9 @@ pub(super) static DEFINITION: Definition = Definition {
         }],
     },
     build: |arguments, scenario| {
-        let queues = u64::from(scenario.ports * scenario.queues_per_port);
+        let queues = scenario.queue_count() as u64;
         let share = scenario.buffer_bytes / queues;
-        match arguments.bytes("m") {
+        match arguments.optional("m") {
             Some(m) if m > share => Err(format!(
                 "m={m} reserves more for {queues} queues than the buffer has: {share} bytes are \
                  the most"

@@ -54,8 +54,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |arguments, scenario| {
         let config = TrafficAwareConfig::from_arguments(arguments, scenario);
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
-        Ok(TrafficAwareThreshold::new(config, queues).into())
+        Ok(TrafficAwareThreshold::new(config, scenario.queue_count()).into())
     },
 };
 
@@ -87,7 +86,7 @@ impl TrafficAwareConfig {
         let share = packets(buffer_bytes / ports as u64);
         TrafficAwareConfig {
             alpha,
-            underload_dequeues: 3,
+            underload_dequeues: Arguments::defaults(&DEFINITION.info).value("dec"),
             burst_enqueues: share,
             observation_dequeues: share,
             absorption_dequeues: packets(2 * buffer_bytes),
@@ -97,16 +96,16 @@ impl TrafficAwareConfig {
 
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Self {
         let derived = Self::suggested(
-            arguments.number("alpha").unwrap_or(1.0),
+            arguments.value("alpha"),
             scenario.buffer_bytes,
-            scenario.port_count() * scenario.queues_per_port as usize,
+            scenario.queue_count(),
             scenario.full_packet_bytes(),
         );
-        let count = |name, otherwise| arguments.count(name).unwrap_or(otherwise);
+        let count = |name, derived| arguments.optional(name).unwrap_or(derived);
         let burst_enqueues = count("nec", derived.burst_enqueues);
         TrafficAwareConfig {
             alpha: derived.alpha,
-            underload_dequeues: count("dec", derived.underload_dequeues),
+            underload_dequeues: arguments.value("dec"),
             burst_enqueues,
             observation_dequeues: count("oc1", burst_enqueues),
             absorption_dequeues: count("oc2", derived.absorption_dequeues),
