@@ -1,8 +1,7 @@
 //! The scenarios that have a name. All of them are data in this file.
 
 use super::{
-    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Scheduler, Traffic, TransportKind,
-    Workload,
+    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Traffic, TransportKind, Workload,
 };
 
 /// A scenario with a name and one line that says what it is.
@@ -30,7 +29,7 @@ pub const PRESETS: &[Preset] = &[
         name: DEFAULT_PRESET,
         summary: "16 hosts at 1 Gbit/s on one switch with 1 MB of shared buffer, web search at \
                   50 % load per active port, NewReno with SACK, minRTO 200 ms (NDT §VI-A)",
-        build: ndt_16x1g,
+        build: Scenario::default,
     },
     Preset {
         name: "ns3-16x1g",
@@ -59,54 +58,6 @@ pub const PRESETS: &[Preset] = &[
     },
 ];
 
-pub(super) fn ndt_16x1g() -> Scenario {
-    Scenario {
-        name: DEFAULT_PRESET.to_owned(),
-        ports: 16,
-        rate_bps: 1_000_000_000,
-        buffer_bytes: 1_000_000,
-        propagation_ns: 10_000,
-        mss: 1_460,
-        header_bytes: 58,
-        ack_bytes: 64,
-        syn_bytes: 64,
-        overhead_bytes: 0,
-        transport: TransportKind::NewReno,
-        hystart: false,
-        sack: true,
-        sack_block_bytes: 0,
-        recovery: Recovery::Rfc,
-        delayed_ack: 1,
-        timestamps: false,
-        init_cwnd: 10,
-        max_cwnd_bytes: 0,
-        min_rto_us: 200_000,
-        initial_rtt_us: 200,
-        handshake: false,
-        syn_timeout_us: None,
-        host_queue: HostQueue::Fair,
-        count_in_service: true,
-        queues_per_port: 1,
-        scheduler: Scheduler::Rr,
-        ecn_threshold_bytes: 0,
-        ecn_uncounted_packets: 0,
-        traffic: Traffic::Poisson,
-        load: RangeF64::new(0.5, 0.5),
-        workload: Workload::WebSearch.into(),
-        arrivals: Arrivals::Mixed,
-        incast_degree: RangeU32::new(1, 15),
-        active_ports: RangeU32::new(1, 16),
-        flows: RangeU32::new(100, 1_000),
-        query_gap_us: 10_000,
-        response_bytes: 64_000,
-        elephant_bytes: 30_000_000,
-        decision_latency_us: 0,
-        max_interval_us: 0,
-        max_decisions: 0,
-        max_simulated_ms: 0,
-    }
-}
-
 /// ns-3's sizes: TCP with timestamps and a 2-byte PPP header, 1,502 B for a full packet; the
 /// header is given as a whole here, so `timestamps` is off.
 fn ns3_16x1g() -> Scenario {
@@ -123,7 +74,7 @@ fn ns3_16x1g() -> Scenario {
         syn_timeout_us: Some(10_000),
         host_queue: HostQueue::Fifo,
         count_in_service: false,
-        ..ndt_16x1g()
+        ..Scenario::default()
     }
 }
 
@@ -142,7 +93,7 @@ fn ndt_96x10g_incast() -> Scenario {
         incast_degree: RangeU32::new(95, 95),
         active_ports: RangeU32::new(48, 48),
         flows: RangeU32::new(2_000, 2_000),
-        ..ndt_16x1g()
+        ..Scenario::default()
     }
 }
 
@@ -160,7 +111,7 @@ fn ndt_testbed_4x1g() -> Scenario {
         incast_degree: RangeU32::new(3, 3),
         active_ports: RangeU32::new(4, 4),
         flows: RangeU32::new(100, 100),
-        ..ndt_16x1g()
+        ..Scenario::default()
     }
 }
 
@@ -179,6 +130,6 @@ fn ndt_4to2_incast() -> Scenario {
         flows: RangeU32::new(400, 400),
         query_gap_us: 40_000,
         response_bytes: 250_000,
-        ..ndt_16x1g()
+        ..Scenario::default()
     }
 }
