@@ -18,6 +18,7 @@ mod kinds;
 mod presets;
 mod range;
 mod settings;
+mod sizes;
 mod validate;
 mod workloads;
 
@@ -35,7 +36,11 @@ pub use kinds::{
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use range::{RangeF64, RangeParseError, RangeU32};
 pub use settings::Setting;
+pub use sizes::{SizeDistribution, SizeError};
 pub use workloads::Workloads;
+
+/// Largest size of a flow, bytes: 1 TB.
+pub const MAX_FLOW_BYTES: u64 = 1_000_000_000_000;
 
 settings! {
     /// The switch, the hosts, the transport, the traffic and the control loop of an experiment.

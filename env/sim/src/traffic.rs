@@ -1,21 +1,18 @@
-//! Flow traces: what they are, CSV in and out, size distributions, the generator, and traces from
-//! packet captures.
+//! Flow traces: the flows themselves, reading and writing them as CSV, generating them from a
+//! scenario, and extracting them from packet captures.
 
 mod flows_csv;
 mod generate;
 mod pcap;
-mod sizes;
-mod workload;
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::Time;
 
-pub use crate::scenario::Workload;
+pub use crate::scenario::{SizeDistribution, SizeError, Workload};
 pub use flows_csv::TraceError;
 pub use generate::generate;
 pub use pcap::{Capture, CaptureError, CaptureOptions, Skipped};
-pub use sizes::{SizeDistribution, SizeError};
 
 /// One flow: so many bytes from one host to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +48,7 @@ pub struct Trace {
 
 impl Trace {
     /// Largest size of a flow, bytes: 1 TB.
-    pub const MAX_SIZE: u64 = 1_000_000_000_000;
+    pub const MAX_SIZE: u64 = crate::scenario::MAX_FLOW_BYTES;
     /// Latest start of a flow, nanoseconds: eleven days.
     pub const MAX_START_NS: u64 = 1_000_000_000_000_000;
     /// Kind of flows in files that name none.

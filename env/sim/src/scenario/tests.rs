@@ -1,4 +1,5 @@
 mod properties;
+mod sizes;
 
 use super::*;
 

@@ -2,15 +2,14 @@
 
 use std::fmt::Display;
 
-use super::{RangeU32, Recovery, Scenario, ScenarioError, Traffic, TransportKind};
-use crate::traffic::Trace;
+use super::{MAX_FLOW_BYTES, RangeU32, Recovery, Scenario, ScenarioError, Traffic, TransportKind};
 
 /// Longest time that a setting in microseconds may hold: 100 s. With it no sum of a few delays
 /// comes near the 213 days of a `Time`.
 const MAX_US: u64 = 100_000_000;
 
-/// Longest mean duration of a generated trace, well below
-/// [`Trace::MAX_START_NS`](crate::traffic::Trace::MAX_START_NS).
+/// Longest mean duration of a generated trace, days. Well below the latest start of a flow that a
+/// trace may have, eleven days.
 const MAX_DAYS: f64 = 5.0;
 
 /// Puts the scenario's name into the error messages.
@@ -208,8 +207,8 @@ impl Scenario {
         )?;
         check.range_within("flows", self.flows, 10_000_000, "")?;
         check.within("query_gap_us", self.query_gap_us, 1, MAX_US)?;
-        check.within("response_bytes", self.response_bytes, 1, Trace::MAX_SIZE)?;
-        check.within("elephant_bytes", self.elephant_bytes, 1, Trace::MAX_SIZE)?;
+        check.within("response_bytes", self.response_bytes, 1, MAX_FLOW_BYTES)?;
+        check.within("elephant_bytes", self.elephant_bytes, 1, MAX_FLOW_BYTES)?;
         match self.traffic {
             Traffic::Poisson => self.validate_poisson(check),
             Traffic::IncastElephants | Traffic::BurstsOverElephants => self.validate_queries(check),

@@ -1,4 +1,9 @@
-//! Flow-size distributions given as points of a cumulative distribution function.
+//! Flow-size distributions, given as points of a cumulative distribution function, and those of the
+//! workloads.
+
+use std::sync::OnceLock;
+
+use super::Workload;
 
 /// Points that do not make a distribution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +26,7 @@ pub struct SizeDistribution {
     cumulative: Vec<f64>,
 }
 
-/// Midpoints over which [`SizeDistribution::expected`] integrates.
+/// Number of midpoints over which [`SizeDistribution::expected`] integrates.
 const QUANTILES: u32 = 4_096;
 
 impl SizeDistribution {
@@ -144,4 +149,32 @@ impl SizeDistribution {
 fn point(content: &str) -> Option<(f64, f64)> {
     let (size, probability) = content.split_once(',')?;
     Some((size.trim().parse().ok()?, probability.trim().parse().ok()?))
+}
+
+impl Workload {
+    /// The distribution of the flow sizes.
+    pub fn distribution(self) -> &'static SizeDistribution {
+        const COUNT: usize = Workload::ALL.len();
+        static PARSED: [OnceLock<SizeDistribution>; COUNT] = [const { OnceLock::new() }; COUNT];
+        let text = match self {
+            Workload::WebSearch => include_str!("../../data/web_search.csv"),
+            Workload::DataMining => include_str!("../../data/data_mining.csv"),
+            Workload::FbHadoop => include_str!("../../data/fb_hadoop.csv"),
+            Workload::AliStorage => include_str!("../../data/ali_storage.csv"),
+        };
+        PARSED[self as usize].get_or_init(|| {
+            SizeDistribution::from_csv(text, self.name())
+                .expect("the compiled-in distributions are valid: tested")
+        })
+    }
+
+    /// The kind of its flows in a trace: `ws`, `dm`, `hadoop` or `storage`.
+    pub const fn short_name(self) -> &'static str {
+        match self {
+            Workload::WebSearch => "ws",
+            Workload::DataMining => "dm",
+            Workload::FbHadoop => "hadoop",
+            Workload::AliStorage => "storage",
+        }
+    }
 }
