@@ -83,8 +83,8 @@ settings! {
         host_queue: HostQueue = HostQueue::Fair, "how the flows of a host share its interface: fair | fifo";
         /// It then counts in the buffer too.
         count_in_service: bool = true, "the packet being serialised counts in its queue";
-        /// A packet takes the queue of its flow's priority, or the last queue where there is no such
-        /// queue. Generated flows are assigned to the queues in turn.
+        /// A packet takes the queue of its flow's priority, or the last queue where there is no
+        /// such queue. Generated flows are assigned to the queues in turn.
         queues_per_port: u32 = 1, "queues of a port, by priority of the flows";
         scheduler: Scheduler = Scheduler::Rr, "which queue of a port comes next: rr | drr | strict";
         /// With `dctcp` and 0 the threshold is that of
@@ -96,15 +96,15 @@ settings! {
         ecn_uncounted_packets: u32 = 0, "packets at the head of a queue that count nowhere";
         /// Which flows a trace is made of.
         traffic: Traffic = Traffic::Poisson, "poisson | incast_elephants | bursts_over_elephants";
-        /// Where there are elephants, it is the load that they alone offer to each port that receives
-        /// them.
+        /// Where there are elephants, it is the load that they alone offer to each port that
+        /// receives them.
         load: RangeF64 = RangeF64::new(0.5, 0.5), "offered load of an active port, fraction of its rate; uniform per trace";
         /// Distributions of the flow sizes. Each trace draws one of them.
         workload: Workloads = Workload::WebSearch.into(), "web_search, data_mining, fb_hadoop, ali_storage; one per trace";
         /// How flows towards one port are spread in time.
         arrivals: Arrivals = Arrivals::Mixed, "flows in time: mixed | spread | synchronised";
-        /// The sources are distinct. Where there are queries or bursts, it is the number of hosts that
-        /// answer, drawn for each query or burst.
+        /// The sources are distinct. Where there are queries or bursts, it is the number of hosts
+        /// that answer, drawn for each query or burst.
         incast_degree: RangeU32 = RangeU32::new(1, 15), "sources of an active port, uniform per port";
         active_ports: RangeU32 = RangeU32::new(1, 16), "ports that receive flows, uniform per trace";
         flows: RangeU32 = RangeU32::new(100, 1_000), "flows of a trace, log-uniform per trace";
@@ -152,7 +152,7 @@ impl Scenario {
     /// Whatever ends in `.toml`, contains a path separator or exists as a file is taken as a path.
     ///
     /// # Errors
-    /// When there is neither such a preset nor such a file, or the file is not a valid scenario.
+    /// When no preset and no file has this name, or the file is not a valid scenario.
     pub fn load(name_or_path: &str) -> Result<Scenario, ScenarioError> {
         let unknown = match Scenario::preset(name_or_path) {
             Ok(scenario) => return Ok(scenario),

@@ -5,10 +5,11 @@ use super::PolicySpec;
 use bufgym_sim::scenario::suggestion;
 use bufgym_sim::switch::PolicyParseError;
 
-/// What cannot be simulated. Each message is one line: where, what is wrong, what would be right.
+/// An error of the slotted model. Each message is one line: where, what is wrong, what would be
+/// right.
 #[derive(Debug, thiserror::Error)]
 pub enum SlottedError {
-    /// A setting, in words.
+    /// A setting is not right; the message says which.
     #[error("{0}")]
     Input(String),
     /// The arrivals cannot be read.
@@ -38,7 +39,7 @@ pub enum SlottedError {
     /// A parameter of a policy is not right.
     #[error(transparent)]
     Parameter(#[from] PolicyParseError),
-    /// The policy is not defined for such packets.
+    /// The policy is defined for unit packets only.
     #[error(
         "{policy} is defined for unit packets only, and these arrivals have packets with {found}; for these there are lqd, bpd, bad, lwd, mtvd and mrd"
     )]
@@ -64,13 +65,13 @@ pub enum SlottedError {
         /// `work` or `values`.
         found: &'static str,
     },
-    /// There is no schedule by the proof.
+    /// The arrivals have no schedule of a proof.
     #[error(
         "scripted-opt follows the schedule of a proof, and these arrivals have none: use --generate {}; opt finds the optimum of any arrivals",
         super::Generator::SCRIPTED
     )]
     NoScript,
-    /// There is no last round.
+    /// The arrivals have no rounds.
     #[error(
         "these arrivals have no rounds, so throughput cannot be counted to the end of the last: leave out --until-last-round, or use --generate"
     )]

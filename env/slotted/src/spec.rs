@@ -56,7 +56,7 @@ pub enum PolicySpec {
     },
     /// The exact offline optimum.
     Optimum,
-    /// The schedule of the proof that the arrivals are from.
+    /// The schedule of the proof that constructs the arrivals.
     ScriptedOptimum,
 }
 
@@ -159,9 +159,9 @@ impl PolicySpec {
         })
     }
 
-    /// Runs the policy on arrivals until every queue is empty. With `until_last_round` the run stops
-    /// at the end of the last round of generated arrivals. `seed` decides which predictions of
-    /// Credence are inverted.
+    /// Runs the policy on arrivals until every queue is empty. With `until_last_round` the run
+    /// stops at the end of the last round of generated arrivals. `seed` decides which predictions
+    /// of Credence are inverted.
     ///
     /// # Errors
     /// Packets for which the policy is not defined; arrivals for more ports than the switch has; an

@@ -1,14 +1,14 @@
-//! The scenarios that have a name. All of them are data in this file.
+//! The scenarios that have a name.
 
 use super::{
     Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Traffic, TransportKind, Workload,
 };
 
-/// A scenario with a name and one line that says what it is.
+/// A scenario with a name and a description of one line.
 pub struct Preset {
     /// The name on the command line.
     pub name: &'static str,
-    /// One line for a listing.
+    /// The description, for listings.
     pub summary: &'static str,
     build: fn() -> Scenario,
 }
@@ -58,8 +58,8 @@ pub const PRESETS: &[Preset] = &[
     },
 ];
 
-/// ns-3's sizes: TCP with timestamps and a 2-byte PPP header, 1,502 B for a full packet; the
-/// header is given as a whole here, so `timestamps` is off.
+/// The sizes are those of ns-3: TCP with timestamps and a 2-byte PPP header, 1,502 B for a full
+/// packet. `header_bytes` includes the timestamps here, so `timestamps` is off.
 fn ns3_16x1g() -> Scenario {
     Scenario {
         name: "ns3-16x1g".to_owned(),
@@ -79,8 +79,8 @@ fn ns3_16x1g() -> Scenario {
 }
 
 /// The paper takes the traffic from DCTCP (SIGCOMM 2010, §4.2.3) and gives neither sizes nor rates.
-/// A new elephant starts at each of the 47 ports every 26.7 ms, where one alone takes 25.0 ms: the
-/// port nearly always has one, and two for a while when their sources were busy.
+/// A new elephant starts at each of the 47 ports every 26.7 ms, and one elephant alone takes 25.0
+/// ms. So a port nearly always has one elephant, and for a while two if their sources were busy.
 fn ndt_96x10g_incast() -> Scenario {
     Scenario {
         name: "ndt-96x10g-incast".to_owned(),
@@ -97,8 +97,9 @@ fn ndt_96x10g_incast() -> Scenario {
     }
 }
 
-/// The traffic generator of the testbed is one of clients that each ask all servers, one at a
-/// time. Over 43,000 flows in 50 runs of each of nine loads are about 100 a run.
+/// In the traffic generator of the testbed each client sends requests to all servers, one at a
+/// time. The paper has over 43,000 flows in 50 runs of each of nine loads, which is about 100 per
+/// run.
 fn ndt_testbed_4x1g() -> Scenario {
     Scenario {
         name: "ndt-testbed-4x1g".to_owned(),
@@ -115,9 +116,9 @@ fn ndt_testbed_4x1g() -> Scenario {
     }
 }
 
-/// The paper gives the shape alone. A burst of four times 250 kB is four buffers and keeps its port
-/// busy for 8 ms; at each of two ports one comes every 40 ms, so every third meets one at the other
-/// port.
+/// The paper gives only the pattern, no sizes. A burst of four times 250 kB is as large as four
+/// buffers and keeps its port busy for 8 ms. Each of the two ports gets a burst every 40 ms, so
+/// every third burst meets one at the other port.
 fn ndt_4to2_incast() -> Scenario {
     Scenario {
         name: "ndt-4to2-incast".to_owned(),

@@ -1,14 +1,14 @@
-//! Settings by name: one table serves `--set`, TOML in and TOML out.
+//! Settings by name: one table serves `--set`, reading TOML and writing TOML.
 
 use super::{
     Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scheduler, Traffic, TransportKind, Workload,
     Workloads,
 };
 
-/// A value as it was written, before it is known which setting it is for.
+/// A value as the user wrote it, independent of its setting.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Written {
-    /// A number or word on the command line, where nothing is quoted.
+    /// A number or word on the command line, where texts have no quotes.
     Bare(String),
     /// A TOML string.
     Text(String),
@@ -18,7 +18,7 @@ pub(super) enum Written {
     Float(f64),
     /// A TOML boolean.
     Bool(bool),
-    /// Anything else in TOML, by the name of its type.
+    /// Any other TOML value: the name of its type.
     Other(&'static str),
 }
 
@@ -38,7 +38,7 @@ impl Written {
         format!("expected {expected}, found {}", self.describe())
     }
 
-    /// A whole number; `1e9` and `1_000_000` are whole numbers too.
+    /// The value as a whole number; `1e9` and `1_000_000` are whole numbers too.
     fn integer(&self) -> Option<i128> {
         match self {
             Written::Integer(value) => Some(*value),
@@ -61,12 +61,12 @@ impl Written {
     }
 }
 
-/// Floats up to 2^53 name whole numbers exactly; beyond that the digits given would be lost.
+/// The float as a whole number. Above 2^53 floats are not exact, so larger ones are refused.
 fn whole(value: f64) -> Option<i128> {
     (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0).then_some(value as i128)
 }
 
-/// A type of a scenario field: from what was written, and to TOML.
+/// The type of a scenario field, which can be read from user input and written as TOML.
 pub(super) trait Field: Sized {
     fn from_written(written: &Written) -> Result<Self, String>;
     fn to_toml(&self) -> String;
@@ -79,7 +79,7 @@ macro_rules! unsigned_field {
                 let value = written
                     .integer()
                     .ok_or_else(|| written.is_not("a whole number"))?;
-                // TOML integers are signed 64-bit numbers: what could not be saved is not accepted.
+                // TOML integers are signed 64-bit numbers. A larger value could not be saved.
                 let max = ($type::MAX as i128).min(i64::MAX as i128);
                 if (0..=max).contains(&value) {
                     Ok(value as $type)

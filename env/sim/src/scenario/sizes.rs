@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::Workload;
 
-/// Points that do not make a distribution.
+/// The error for points that are not a valid distribution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}:{line}: {problem}")]
 pub struct SizeError {
@@ -20,9 +20,9 @@ pub struct SizeError {
 /// A flow-size distribution: linear between the points of its cumulative distribution function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeDistribution {
-    /// Sizes in bytes, not decreasing.
+    /// Sizes in bytes, in ascending order; equal sizes are allowed.
     bytes: Vec<f64>,
-    /// Probability of a size up to that, increasing from 0 to 1.
+    /// For each size, the probability of a flow of at most that size. Increases from 0 to 1.
     cumulative: Vec<f64>,
 }
 
@@ -114,7 +114,7 @@ impl SizeDistribution {
         mean
     }
 
-    /// The size in bytes below which a share `u` of the flows lies, before rounding.
+    /// The size in bytes such that a fraction `u` of the flows is smaller, before rounding.
     ///
     /// `u` is clamped to [0, 1].
     pub fn quantile(&self, u: f64) -> f64 {

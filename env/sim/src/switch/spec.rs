@@ -1,4 +1,4 @@
-//! Policies by name: what a user types, turned into a policy.
+//! Policies as text: parsing them, and building the policy that a text names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use crate::traffic::Trace;
 #[derive(Clone)]
 pub struct PolicySpec {
     definition: &'static Definition,
-    /// What differs from the defaults, in the order of the definition.
+    /// The values that differ from the defaults, in the order of the definition.
     given: Vec<(&'static str, String)>,
 }
 
@@ -108,7 +108,7 @@ impl PolicySpec {
     /// The policy of this name with its defaults.
     ///
     /// # Panics
-    /// When there is none; for names in code.
+    /// When there is no such policy. Use [`str::parse`] for names that a user gives.
     pub fn named(name: &str) -> PolicySpec {
         match definition(name) {
             Some(definition) => PolicySpec {
@@ -134,14 +134,14 @@ impl PolicySpec {
         self.definition.info.name
     }
 
-    /// What there is to know of the policy.
+    /// The description of the policy.
     pub fn info(&self) -> &'static PolicyInfo {
         &self.definition.info
     }
 
     /// Splits a policy as it is written, `name` or `name:key=value,key=value`, into the name and an
-    /// iterator over keys and values. A part that is not of the form `key=value` is an `Err` with its
-    /// text.
+    /// iterator over keys and values. A part that is not of the form `key=value` is an `Err` with
+    /// its text.
     pub fn split(text: &str) -> (&str, impl Iterator<Item = Result<(&str, &str), &str>>) {
         let (name, parameters) = match text.split_once(':') {
             Some((name, parameters)) => (name, Some(parameters)),
@@ -191,7 +191,7 @@ impl PolicySpec {
         Ok(())
     }
 
-    /// The policy for a switch as `scenario` has it.
+    /// Builds the policy for the switch of `scenario`.
     ///
     /// # Errors
     /// [`PolicyParseError::Unusable`] when the parameters do not fit the scenario or each other.
@@ -205,7 +205,7 @@ impl PolicySpec {
         })
     }
 
-    /// Size of the buffer under this policy, bytes: the scenario's, or without limit.
+    /// Size of the buffer under this policy, bytes: that of the scenario, except for `unlimited`.
     pub fn capacity(&self, scenario: &Scenario) -> u64 {
         match self.name() {
             UNLIMITED => u64::MAX / 2,

@@ -18,7 +18,7 @@ struct Queue {
     value: u64,
 }
 
-/// Queues of packets that are told apart.
+/// Queues that keep every single packet.
 #[derive(Clone, Debug)]
 pub struct Packets {
     queues: Vec<Queue>,

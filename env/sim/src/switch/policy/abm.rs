@@ -71,7 +71,7 @@ pub(super) static DEFINITION: Definition = Definition {
 pub struct ActiveBufferConfig {
     /// Control factor α_p of every priority.
     pub alphas: Vec<f64>,
-    /// Control factor of unscheduled packets; none where they are not told apart.
+    /// Control factor of unscheduled packets; `None` treats them like the others.
     pub alpha_unscheduled: Option<f64>,
     /// Time between two updates of n_p and μ.
     pub update: Time,
@@ -132,10 +132,11 @@ fn headroom_bytes(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<u64,
     Ok(bytes)
 }
 
-/// Accepts iff `q < T`, `T = α_p · (1/n_p) · (B - Q) · μ/b`, with one α for all unscheduled packets.
+/// Accepts iff `q < T`, `T = α_p · (1/n_p) · (B - Q) · μ/b`, with one α for all unscheduled
+/// packets.
 ///
-/// `n_p`, the congested queues of a priority, and `μ/b`, the queue's share of its line, are measured
-/// periodically. A headroom is no part of the B and Q of the rule.
+/// `n_p` is the number of congested queues of the priority and `μ/b` the share of its line that the
+/// queue gets. Both are measured periodically. The headroom is not part of `B` and `Q`.
 #[derive(Clone, Debug)]
 pub struct ActiveBufferManagement {
     /// α_p of every queue.
@@ -146,11 +147,10 @@ pub struct ActiveBufferManagement {
 }
 
 impl ActiveBufferManagement {
-    /// In an empty switch as `scenario` has it: no queue is congested, and each may have its line
-    /// to itself.
+    /// The policy for an empty switch: no queue is congested, and each has its line to itself.
     ///
     /// # Panics
-    /// When there is not one α per priority.
+    /// When `config.alphas` does not have one α per priority.
     pub fn new(config: ActiveBufferConfig, scenario: &Scenario) -> Self {
         let (ports, priorities) = (scenario.port_count(), scenario.queues_per_port as usize);
         assert_eq!(config.alphas.len(), priorities, "one α per priority");
@@ -164,7 +164,7 @@ impl ActiveBufferManagement {
         }
     }
 
-    /// `B - Q` of the rule: what is not in use of the shared pool, bytes.
+    /// `B - Q` of the rule: the free bytes of the shared pool.
     #[inline]
     fn free(&self, view: View<'_>) -> u64 {
         match &self.headroom {
@@ -173,7 +173,7 @@ impl ActiveBufferManagement {
         }
     }
 
-    /// Asks the headroom about an arrival whose threshold has answered.
+    /// Decides with a headroom. `below` is the answer of the threshold.
     #[cold]
     fn with_headroom(&mut self, below: bool, free: u64, packet: PacketView) -> Verdict {
         let fits = below && packet.bytes <= free;
@@ -223,18 +223,18 @@ impl Policy for ActiveBufferManagement {
         }
     }
 
-    /// That of scheduled packets.
+    /// The threshold of scheduled packets.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
         let alpha = self.alphas[queue] * self.shares.factor(queue);
         Some((alpha * self.free(view) as f64) as u64)
     }
 
-    /// What multiplies `B - Q`: the α that a Dynamic Threshold would need to do the same.
+    /// The factor of `B - Q`: the α with which Dynamic Threshold would have the same threshold.
     fn alpha(&self, queue: usize) -> Option<f64> {
         Some(self.alphas[queue] * self.shares.factor(queue))
     }
 
-    /// α_p itself, for scheduled packets; n_p and μ/b are measured as before.
+    /// Sets α_p, which applies to scheduled packets. `n_p` and `μ/b` stay as measured.
     fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
         self.alphas[queue] = alpha;
         true

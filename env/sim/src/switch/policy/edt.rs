@@ -56,19 +56,19 @@ pub(super) static DEFINITION: Definition = Definition {
 /// Parameters of EDT.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct EnhancedDynamicThresholdConfig {
-    /// Control factor α of the controlled state, of every port at first.
+    /// Initial control factor α of every port, for the controlled state.
     pub alpha: f64,
     /// Dequeues in a row after which a port counts as underloaded (C1).
     pub underload_dequeues: u32,
     /// Net enqueues that reveal a burst (C2).
     pub burst_enqueues: u32,
-    /// After this long in the controlled state the counters start afresh (T1).
+    /// Time in the controlled state after which the counters restart (T1).
     pub controlled_period: Time,
     /// Longest stay in the uncontrolled state: the expected duration of a micro-burst (T2).
     pub uncontrolled_period: Time,
 }
 
-/// Size by which the paper counts the buffer in packets.
+/// Packet size with which the paper expresses the buffer in packets, bytes.
 const PACKET_BYTES: f64 = 1_500.0;
 
 impl EnhancedDynamicThresholdConfig {
@@ -109,29 +109,30 @@ impl EnhancedDynamicThresholdConfig {
 
 #[derive(Clone, Copy, Debug)]
 struct PortState {
-    /// α while controlled.
+    /// α of the controlled state.
     alpha: f64,
     uncontrolled: bool,
     dequeues: u32,
     enqueues: u32,
-    /// Start of the timer of the state: T1's while controlled, T2's while uncontrolled.
+    /// Start of the timer: T1 in the controlled state, T2 in the uncontrolled state.
     since: Time,
 }
 
-/// The EDT state machine, a controlled/uncontrolled state per port.
+/// The EDT state machine. Every port is controlled or uncontrolled.
 ///
-/// Controlled ports have the threshold `α(B - Q)`, each of `U` uncontrolled ports `B/U`.
+/// A controlled port has the threshold `α(B - Q)`, an uncontrolled port `B/U`, with `U`
+/// uncontrolled ports.
 #[derive(Clone, Debug)]
 pub struct EnhancedDynamicThreshold {
     config: EnhancedDynamicThresholdConfig,
     ports: Vec<PortState>,
     uncontrolled: usize,
-    /// No uncontrolled port's timer expires before this instant.
+    /// No timer of an uncontrolled port expires before this time.
     next_expiry: Time,
 }
 
 impl EnhancedDynamicThreshold {
-    /// All ports controlled, all timers started at time zero.
+    /// The policy with all ports controlled and all timers started at time zero.
     pub fn new(config: EnhancedDynamicThresholdConfig, ports: usize) -> Self {
         let idle = PortState {
             alpha: config.alpha,
@@ -259,7 +260,7 @@ impl Policy for EnhancedDynamicThreshold {
 
     fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
         let port = packet.queue;
-        // A full buffer is noticed without a call of `on_arrival`.
+        // `on_arrival` is not called for packets that do not fit.
         self.expire_timers(view.now, port);
         if loss == Loss::Full {
             for port in 0..self.ports.len() {
@@ -284,7 +285,7 @@ impl Policy for EnhancedDynamicThreshold {
         (!state.uncontrolled).then_some(state.alpha)
     }
 
-    /// That of the controlled state; C2 and T1 stay.
+    /// Sets the α of the controlled state. C2 and T1 stay as they are.
     fn set_alpha(&mut self, port: usize, alpha: f64) -> bool {
         self.ports[port].alpha = alpha;
         true

@@ -52,13 +52,13 @@ pub(super) static DEFINITION: Definition = Definition {
 /// Parameters of FAB.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FlowAwareConfig {
-    /// Control factor of long flows, at every queue at first.
+    /// Initial control factor of long flows, for every queue.
     pub alpha: f64,
     /// Control factor of the first bytes of a flow.
     pub alpha_short: f64,
-    /// A flow that has sent as many wire bytes is long.
+    /// Wire bytes from which a flow is long.
     pub short_bytes: u64,
-    /// A flow that is idle for longer starts afresh.
+    /// Idle time after which the bytes of a flow are counted from zero again.
     pub idle: Time,
 }
 
@@ -78,7 +78,8 @@ impl FlowAwareConfig {
 /// Dynamic Threshold, `q_i < α(B - Q)`, with one α for the first bytes of a flow and another for
 /// the rest.
 ///
-/// Every packet that arrives counts, lost or not. Data and acknowledgements are flows of their own.
+/// All arriving packets are counted, also those that are lost. The data and the acknowledgements of
+/// a connection are two flows.
 #[derive(Clone, Debug)]
 pub struct FlowAwareBuffer {
     config: FlowAwareConfig,
@@ -89,7 +90,7 @@ pub struct FlowAwareBuffer {
 }
 
 impl FlowAwareBuffer {
-    /// No flow has sent anything.
+    /// The policy before the first packet.
     pub fn new(config: FlowAwareConfig, queues: usize) -> FlowAwareBuffer {
         FlowAwareBuffer {
             config,
@@ -98,7 +99,7 @@ impl FlowAwareBuffer {
         }
     }
 
-    /// With what it was built.
+    /// The parameters that it was built with.
     pub fn config(&self) -> FlowAwareConfig {
         self.config
     }
@@ -127,24 +128,24 @@ impl Policy for FlowAwareBuffer {
     }
 
     fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
-        // The others have been counted on arrival.
+        // `on_arrival` has counted the others.
         if loss == Loss::Full {
             self.count(packet, view.now);
         }
     }
 
-    /// That of long flows.
+    /// The threshold of long flows.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
         Some((self.alphas[queue] * view.buffer.free() as f64) as u64)
     }
 
-    /// That of long flows.
+    /// The α of long flows.
     fn alpha(&self, queue: usize) -> Option<f64> {
         Some(self.alphas[queue])
     }
 
-    /// That of long flows. A flow's first bytes keep theirs, which is to let them in whatever the
-    /// load, and so lies far above any α that suits long flows.
+    /// Sets the α of long flows. The α of a flow's first bytes stays: it admits them under any
+    /// load, so it is far above any α for long flows.
     fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
         self.alphas[queue] = alpha;
         true

@@ -1,5 +1,5 @@
-//! Occamy (Shan et al., EuroSys 2025): Dynamic Threshold with a large α, whose mistakes are undone
-//! with the memory bandwidth that traffic leaves over.
+//! Occamy (Shan et al., EuroSys 2025): Dynamic Threshold with a large α. Queues above their
+//! threshold lose packets as far as the unused memory bandwidth allows.
 
 use super::dt::ALPHA;
 use super::{
@@ -51,16 +51,17 @@ pub(super) static DEFINITION: Definition = Definition {
     },
 };
 
-/// Memory bandwidth that arrivals and departures leave over, as a bucket of tokens of a byte each.
+/// The memory bandwidth that arrivals and departures do not use, as a token bucket in bytes.
 ///
-/// The memory moves `bandwidth · 2NC`: all ports writing and reading at line rate C. Every packet
-/// written, read or removed takes its bytes; traffic comes first and never waits.
+/// The memory has a bandwidth of `bandwidth · 2NC`; with 1 all ports can write and read at line
+/// rate C. Every packet that is written, read or removed takes its bytes. Arrivals and departures
+/// never wait for tokens.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     bytes_per_ps: f64,
-    /// Most tokens that are kept.
+    /// Size of the bucket, bytes.
     burst: f64,
-    /// Without as many, nothing is removed: the largest packet.
+    /// Tokens needed to remove a packet: the bytes of a full packet.
     price: f64,
     tokens: f64,
     updated: Time,
@@ -93,15 +94,15 @@ impl Budget {
     }
 }
 
-/// Accepts as DT does; queues longer than `T = α(B - Q)` lose packets at their heads, one queue
-/// after the other, as fast as spare memory bandwidth allows.
+/// Accepts like DT. Queues longer than `T = α(B - Q)` lose packets at their heads, in turn, as fast
+/// as the unused memory bandwidth allows.
 #[derive(Clone, Debug)]
 pub struct Occamy {
     /// α of every queue.
     alphas: Box<[f64]>,
     least_alpha: f64,
     budget: Budget,
-    /// The queue that is looked at first.
+    /// The queue that is checked first.
     turn: usize,
 }
 
@@ -148,7 +149,7 @@ impl Policy for Occamy {
 
     fn expel(&mut self, view: View<'_>) -> Option<usize> {
         let free = view.buffer.free() as f64;
-        // No queue is longer than all together.
+        // No queue is longer than the occupancy.
         if view.buffer.occupancy() as f64 <= self.least_alpha * free {
             return None;
         }

@@ -26,11 +26,11 @@ pub(super) static DEFINITION: Definition = Definition {
     },
 };
 
-/// As [`LongestQueueDrop`](super::LongestQueueDrop), but only arrivals whose own queue is short push
-/// out.
+/// Like [`LongestQueueDrop`](super::LongestQueueDrop), but only arrivals with a short queue push
+/// other packets out.
 #[derive(Clone, Copy, Debug)]
 pub struct PushOutWithThreshold {
-    /// Length k from which on a queue's arrivals push nothing out, bytes.
+    /// Arrivals push packets out only if their queue is shorter than this (k), bytes.
     pub limit: u64,
 }
 
