@@ -18,6 +18,9 @@ enum Event {
 /// Whether a port is uncontrolled, its dequeues in a row and its net enqueues.
 type State = (bool, u32, u32);
 
+/// The time in microseconds, an event at port 0 and the state of port 0 after it.
+type Step = (u64, Event, State);
+
 struct Driven {
     buffer: SharedBuffer,
     edt: EnhancedDynamicThreshold,
@@ -73,8 +76,7 @@ impl Driven {
         self.edt.threshold(view, port)
     }
 
-    /// Events at port 0: the time in microseconds, the event and the state after it.
-    fn play(&mut self, steps: &[(u64, Event, State)]) {
+    fn play(&mut self, steps: &[Step]) {
         for &(us, event, expected) in steps {
             self.happens(us, 0, event);
             assert_eq!(self.state(0), expected, "{event:?} at {us} us of {steps:?}");
@@ -94,7 +96,7 @@ fn suggested_parameters_for_the_default_switch() {
 #[test]
 fn transitions_of_one_port() {
     let refused = Lose(Loss::Refused);
-    let cases: &[(&str, &[(u64, Event, State)])] = &[
+    let cases: &[(&str, &[Step])] = &[
         (
             "controlled: a dequeue takes an enqueue back, but never below zero; an enqueue ends \
              the dequeues in a row; underload changes nothing; C2 net enqueues are a burst",
