@@ -53,7 +53,7 @@ pub struct Averages {
 impl Averages {
     /// Averages of zero, for the switch of `scenario`.
     pub fn new(scenario: &Scenario) -> Averages {
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
+        let queues = scenario.queue_count();
         Averages {
             queues: vec![Average::default(); queues],
             occupancy: Average::default(),
