@@ -1,9 +1,9 @@
 //! Seeds and random streams.
 //!
-//! Everything random comes from a [`Xoshiro256PlusPlus`] whose seed is a hash of what it is for,
-//! so that no draw depends on how many came before it elsewhere, nor on the number of threads.
-//! The two drawing functions are written out here because those of a library may change from one
-//! version to the next, and with them every trace.
+//! Every use of randomness has its own [`Xoshiro256PlusPlus`], whose seed is a hash of the purpose.
+//! So a draw depends neither on draws for other purposes nor on the number of threads. The two
+//! functions that draw numbers are written out here, because those of a library may change from one
+//! version to the next and would then change every trace.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,8 +13,8 @@ use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-/// Which traces a seed belongs to. Training and tuning never touch test traces; evaluation uses
-/// nothing else.
+/// The set of traces that a seed belongs to. Training and tuning never use test traces. Evaluation
+/// uses only test traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Split {
@@ -26,8 +26,8 @@ pub enum Split {
     Test,
 }
 
-/// The two highest bits of a trace seed hold its split, which makes the splits disjoint by
-/// construction rather than with high probability. Zero is left for seeds that a user chose.
+/// The two highest bits of a trace seed hold its split. So the splits are certainly disjoint. Zero
+/// is reserved for seeds that a user chose.
 const SPLIT_SHIFT: u32 = 62;
 
 impl Split {
@@ -89,7 +89,7 @@ pub fn split_of(trace_seed: u64) -> Option<Split> {
         .find(|split| split.tag() == trace_seed >> SPLIT_SHIFT)
 }
 
-/// The random stream `label`, number `index`, of `seed`: independent of every other one.
+/// The random stream with a label and an index under `seed`, independent of all other streams.
 pub fn stream(seed: u64, label: &str, index: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(fold(hash_label(label), &[seed, index]))
 }
@@ -128,7 +128,7 @@ fn fold(state: u64, words: &[u64]) -> u64 {
     })
 }
 
-/// FNV-1a: short labels far apart.
+/// FNV-1a, which gives short labels very different hashes.
 fn hash_label(label: &str) -> u64 {
     label.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

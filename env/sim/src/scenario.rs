@@ -18,6 +18,7 @@ mod kinds;
 mod presets;
 mod range;
 mod settings;
+mod sizes;
 mod validate;
 mod workloads;
 
@@ -26,6 +27,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Rate, Time};
+use settings::settings;
 
 pub use error::{ScenarioError, SettingProblem, suggestion};
 pub use kinds::{
@@ -34,114 +36,85 @@ pub use kinds::{
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use range::{RangeF64, RangeParseError, RangeU32};
 pub use settings::Setting;
+pub use sizes::{SizeDistribution, SizeError};
 pub use workloads::Workloads;
 
-/// The switch, the hosts, the transport, the traffic and the control loop of an experiment.
-///
-/// `Default` is the preset `ndt-16x1g`; the values in brackets are its own. Sizes are in bytes
-/// (1 MB = 10^6 B). The fields can be changed freely; [`validate`](Scenario::validate) says
-/// whether the whole makes sense, and everything that runs a scenario calls it first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Scenario {
-    /// What the scenario is called in results.
-    pub name: String,
-    /// Switch ports, one host on each (16).
-    pub ports: u32,
-    /// Rate of every link, bits per second (10^9).
-    pub rate_bps: u64,
-    /// Buffer shared by all ports, bytes (10^6).
-    pub buffer_bytes: u64,
-    /// One-way propagation delay of a link, nanoseconds (10,000).
-    pub propagation_ns: u64,
-    /// Largest payload of a packet, bytes (1,460).
-    pub mss: u32,
-    /// Bytes on the wire on top of a data packet's payload (58).
-    pub header_bytes: u32,
-    /// Bytes of an ACK on the wire, SACK blocks included (64).
-    pub ack_bytes: u32,
-    /// Bytes of a SYN or SYN-ACK on the wire (64).
-    pub syn_bytes: u32,
-    /// Preamble and inter-frame gap per packet: they take time on the line but no buffer, bytes (0).
-    pub overhead_bytes: u32,
-    /// Congestion control (`newreno`).
-    pub transport: TransportKind,
-    /// Whether CUBIC leaves slow start when delay grows (HyStart++, RFC 9406) (false).
-    pub hystart: bool,
-    /// Selective acknowledgements (true).
-    pub sack: bool,
-    /// Bytes that each SACK block adds to an ACK of `ack_bytes` (0).
-    pub sack_block_bytes: u32,
-    /// Loss recovery with SACK (`rfc`).
-    pub recovery: Recovery,
-    /// In-order segments that one acknowledgement covers; 1 is an acknowledgement each (1).
-    pub delayed_ack: u32,
-    /// TCP timestamps: 12 bytes more on every data packet, ACK and SYN (false).
-    pub timestamps: bool,
-    /// Initial window, segments (10).
-    pub init_cwnd: u32,
-    /// Largest congestion window, bytes; 0 means not capped (0).
-    pub max_cwnd_bytes: u64,
-    /// Smallest retransmission timeout, microseconds (200,000).
-    pub min_rto_us: u64,
-    /// Round-trip time assumed before the first sample, microseconds (200).
-    pub initial_rtt_us: u64,
-    /// Whether a flow starts with SYN and SYN-ACK (false).
-    pub handshake: bool,
-    /// First timeout of a SYN, microseconds; `None`, written `"min_rto"`, means `min_rto_us`
-    /// (`None`).
-    pub syn_timeout_us: Option<u64>,
-    /// How the flows of a host share its network interface (`fair`).
-    pub host_queue: HostQueue,
-    /// Whether the packet being serialised still counts in its queue and in the buffer (true).
-    pub count_in_service: bool,
-    /// Queues of every port; a packet takes that of its flow's priority, or the last one (1).
-    /// Generated flows are spread over them in turn.
-    pub queues_per_port: u32,
-    /// Which queue of a port is served next (`rr`).
-    pub scheduler: Scheduler,
-    /// Queue length at which the switch marks data (ECN), bytes; 0 is off, but for `dctcp`, which
-    /// then has its own: see [`mark_threshold_bytes`](Scenario::mark_threshold_bytes) (0).
-    pub ecn_threshold_bytes: u64,
-    /// Packets at the head of a queue that count neither in it nor in the buffer, the one being
-    /// serialised among them: ns-3's device queue below a marking queue discipline. Needs
-    /// `count_in_service` to be false (0).
-    pub ecn_uncounted_packets: u32,
-    /// Which flows a trace is made of (`poisson`).
-    pub traffic: Traffic,
-    /// Offered load of each active port as a fraction of its rate, drawn uniformly per trace; of
-    /// each port with elephants, elephants alone, where there are such (0.5).
-    pub load: RangeF64,
-    /// Distribution of the flow sizes; of several, each trace draws one (`web_search`).
-    pub workload: Workloads,
-    /// How flows towards one port are spread in time (`mixed`).
-    pub arrivals: Arrivals,
-    /// Number of distinct sources of an active port, drawn uniformly per port; of a query or
-    /// burst, drawn for each, where there are such (1..15).
-    pub incast_degree: RangeU32,
-    /// Number of ports that receive flows, drawn uniformly per trace (1..16).
-    pub active_ports: RangeU32,
-    /// Number of flows of a trace, drawn log-uniformly per trace (100..1000).
-    pub flows: RangeU32,
-    /// Mean time between the queries, or between the bursts to one port, microseconds (10,000).
-    pub query_gap_us: u64,
-    /// What each host answers to a query, or adds to a burst, bytes (64,000).
-    pub response_bytes: u64,
-    /// Size of an elephant, bytes (30,000,000).
-    pub elephant_bytes: u64,
-    /// From a trigger to the moment its decision takes effect, microseconds (0).
-    pub decision_latency_us: u64,
-    /// A decision comes at the latest this long after the one before, microseconds; 0 is off (0).
-    pub max_interval_us: u64,
-    /// An episode is truncated after this many decisions; 0 is off (0).
-    pub max_decisions: u64,
-    /// An episode is truncated after this much simulated time, milliseconds; 0 is off (0).
-    pub max_simulated_ms: u64,
-}
+/// Largest size of a flow, bytes: 1 TB.
+pub const MAX_FLOW_BYTES: u64 = 1_000_000_000_000;
 
-impl Default for Scenario {
-    fn default() -> Scenario {
-        presets::ndt_16x1g()
+settings! {
+    /// The switch, the hosts, the transport, the traffic and the control loop of an experiment.
+    ///
+    /// `Default` is the preset `ndt-16x1g`. Sizes are in bytes (1 MB = 10^6 B). The fields can be
+    /// changed freely. [`validate`](Scenario::validate) checks that the settings make sense
+    /// together; everything that runs a scenario calls it first.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Scenario {
+        name: String = DEFAULT_PRESET.to_owned(), "what the scenario is called in results";
+        ports: u32 = 16, "switch ports, one host on each";
+        rate_bps: u64 = 1_000_000_000, "rate of every link, bit/s";
+        buffer_bytes: u64 = 1_000_000, "buffer shared by all ports, bytes";
+        propagation_ns: u64 = 10_000, "one-way propagation delay of a link, ns";
+        mss: u32 = 1_460, "largest payload of a packet, bytes";
+        header_bytes: u32 = 58, "bytes on the wire on top of the payload";
+        /// Includes SACK blocks, but for `sack_block_bytes`.
+        ack_bytes: u32 = 64, "bytes of an ACK on the wire";
+        syn_bytes: u32 = 64, "bytes of a SYN or SYN-ACK on the wire";
+        /// These bytes take time on the line but no space in the buffer.
+        overhead_bytes: u32 = 0, "preamble and gap per packet, on the line only, bytes";
+        transport: TransportKind = TransportKind::NewReno, "congestion control: newreno | cubic | dctcp | cubic-ns3";
+        /// HyStart++ is RFC 9406.
+        hystart: bool = false, "cubic leaves slow start when delay grows (HyStart++)";
+        sack: bool = true, "selective acknowledgements";
+        sack_block_bytes: u32 = 0, "bytes of an ACK per SACK block, on top of ack_bytes";
+        /// Applies where `sack` is true.
+        recovery: Recovery = Recovery::Rfc, "loss recovery: rfc | ns3";
+        delayed_ack: u32 = 1, "in-order segments that one ACK covers; 1: an ACK each";
+        /// Every data packet, ACK and SYN has them.
+        timestamps: bool = false, "TCP timestamps, 12 bytes more per packet";
+        init_cwnd: u32 = 10, "initial window, segments";
+        max_cwnd_bytes: u64 = 0, "largest congestion window, bytes; 0: not capped";
+        min_rto_us: u64 = 200_000, "smallest retransmission timeout, us";
+        initial_rtt_us: u64 = 200, "round-trip time assumed before the first sample, us";
+        handshake: bool = false, "flows start with SYN and SYN-ACK";
+        /// `None`, written `"min_rto"`, means `min_rto_us`.
+        syn_timeout_us: Option<u64> = None, "first timeout of a SYN, us, or min_rto";
+        host_queue: HostQueue = HostQueue::Fair, "how the flows of a host share its interface: fair | fifo";
+        /// It then counts in the buffer too.
+        count_in_service: bool = true, "the packet being serialised counts in its queue";
+        /// A packet takes the queue of its flow's priority, or the last queue where there is no
+        /// such queue. Generated flows are assigned to the queues in turn.
+        queues_per_port: u32 = 1, "queues of a port, by priority of the flows";
+        scheduler: Scheduler = Scheduler::Rr, "which queue of a port comes next: rr | drr | strict";
+        /// With `dctcp` and 0 the threshold is that of
+        /// [`mark_threshold_bytes`](Scenario::mark_threshold_bytes).
+        ecn_threshold_bytes: u64 = 0, "queue length at which data is marked; 0: off, dctcp's own";
+        /// They count neither in the queue nor in the buffer; the packet being serialised is one of
+        /// them. This is ns-3's device queue below a marking queue discipline. Needs
+        /// `count_in_service` to be false.
+        ecn_uncounted_packets: u32 = 0, "packets at the head of a queue that count nowhere";
+        /// Which flows a trace is made of.
+        traffic: Traffic = Traffic::Poisson, "poisson | incast_elephants | bursts_over_elephants";
+        /// Where there are elephants, it is the load that they alone offer to each port that
+        /// receives them.
+        load: RangeF64 = RangeF64::new(0.5, 0.5), "offered load of an active port, fraction of its rate; uniform per trace";
+        /// Distributions of the flow sizes. Each trace draws one of them.
+        workload: Workloads = Workload::WebSearch.into(), "web_search, data_mining, fb_hadoop, ali_storage; one per trace";
+        /// How flows towards one port are spread in time.
+        arrivals: Arrivals = Arrivals::Mixed, "flows in time: mixed | spread | synchronised";
+        /// The sources are distinct. Where there are queries or bursts, it is the number of hosts
+        /// that answer, drawn for each query or burst.
+        incast_degree: RangeU32 = RangeU32::new(1, 15), "sources of an active port, uniform per port";
+        active_ports: RangeU32 = RangeU32::new(1, 16), "ports that receive flows, uniform per trace";
+        flows: RangeU32 = RangeU32::new(100, 1_000), "flows of a trace, log-uniform per trace";
+        query_gap_us: u64 = 10_000, "mean time between queries or bursts to a port, us";
+        response_bytes: u64 = 64_000, "what each host answers to a query, or adds to a burst, bytes";
+        elephant_bytes: u64 = 30_000_000, "size of a background flow, bytes";
+        decision_latency_us: u64 = 0, "from a trigger to its decision taking effect, us";
+        max_interval_us: u64 = 0, "longest time between decisions, us; 0: off";
+        max_decisions: u64 = 0, "an episode is truncated after so many decisions; 0: off";
+        max_simulated_ms: u64 = 0, "an episode is truncated after so much time, ms; 0: off";
     }
 }
 
@@ -179,7 +152,7 @@ impl Scenario {
     /// Whatever ends in `.toml`, contains a path separator or exists as a file is taken as a path.
     ///
     /// # Errors
-    /// When there is neither such a preset nor such a file, or the file is not a valid scenario.
+    /// When no preset and no file has this name, or the file is not a valid scenario.
     pub fn load(name_or_path: &str) -> Result<Scenario, ScenarioError> {
         let unknown = match Scenario::preset(name_or_path) {
             Ok(scenario) => return Ok(scenario),
@@ -199,6 +172,11 @@ impl Scenario {
     /// The number of ports as an index bound.
     pub fn port_count(&self) -> usize {
         self.ports as usize
+    }
+
+    /// The number of queues of the switch, those of all ports together.
+    pub fn queue_count(&self) -> usize {
+        self.port_count() * self.queues_per_port as usize
     }
 
     /// Rate of every link.

@@ -1,23 +1,20 @@
-//! Flow traces: what they are, CSV in and out, size distributions, the generator, and traces from
-//! packet captures.
+//! Flow traces: the flows themselves, reading and writing them as CSV, generating them from a
+//! scenario, and extracting them from packet captures.
 
 mod flows_csv;
 mod generate;
 mod pcap;
-mod sizes;
-mod workload;
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::Time;
 
-pub use crate::scenario::Workload;
+pub use crate::scenario::{SizeDistribution, SizeError, Workload};
 pub use flows_csv::TraceError;
 pub use generate::generate;
 pub use pcap::{Capture, CaptureError, CaptureOptions, Skipped};
-pub use sizes::{SizeDistribution, SizeError};
 
-/// One flow: so many bytes from one host to another.
+/// One flow: a number of bytes from one host to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowSpec {
     /// Unique in its trace; generated traces number their flows from 0 in order.
@@ -41,20 +38,21 @@ pub struct FlowSpec {
 /// The flows of one simulation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
-    /// In file order, which is the order of simultaneous events; times may come in any order.
+    /// The flows in file order. Start times may come in any order. Flows that start at the same
+    /// time start in this order.
     pub flows: Vec<FlowSpec>,
     /// Name of each kind of flow, by [`FlowSpec::kind`].
     pub kinds: Vec<String>,
-    /// What the trace was generated from; 0 for files.
+    /// The seed that the trace was generated from; 0 for traces from files.
     pub seed: u64,
 }
 
 impl Trace {
-    /// Largest size of a flow, bytes: 1 TB.
-    pub const MAX_SIZE: u64 = 1_000_000_000_000;
+    /// Largest size of a flow, bytes.
+    pub const MAX_SIZE: u64 = crate::scenario::MAX_FLOW_BYTES;
     /// Latest start of a flow, nanoseconds: eleven days.
     pub const MAX_START_NS: u64 = 1_000_000_000_000_000;
-    /// Kind of flows in files that name none.
+    /// Kind of the flows in files that do not give kinds.
     pub const DEFAULT_KIND: &'static str = "flow";
 
     /// The name of a flow's kind.

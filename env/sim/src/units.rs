@@ -1,7 +1,7 @@
 //! Integer time, sizes and rates.
 //!
-//! Time is counted in picoseconds: at 100 Gbit/s a 64-byte packet lasts 5.12 ns, which whole
-//! nanoseconds cannot express. A `u64` of picoseconds spans 213 days.
+//! Time is counted in picoseconds, because at 100 Gbit/s a 64-byte packet lasts 5.12 ns, which is
+//! not a whole number of nanoseconds. A `u64` of picoseconds spans 213 days.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};

@@ -15,8 +15,9 @@ const PORTS: u32 = 64;
 const BUFFER: u64 = 6_400;
 const PACKETS: u64 = 2_000_000;
 
-/// So many packets per slot for ports drawn at random, of which a quarter get half of them: more
-/// than leave, so that the buffer is full and every policy has decisions to make.
+/// Packets per slot. Their ports are random; a quarter of the ports get more than half of the
+/// packets. More packets arrive than leave, so the buffer is full and every policy has decisions to
+/// make.
 const PER_SLOT: u64 = 80;
 
 fn load() -> Arrivals {

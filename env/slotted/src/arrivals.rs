@@ -9,7 +9,7 @@ pub struct Packet {
     pub port: u32,
     /// Cycles of work that it needs, at least 1.
     pub work: u32,
-    /// What its transmission is worth, at least 1.
+    /// Value of its transmission, at least 1.
     pub value: u32,
 }
 
@@ -23,9 +23,23 @@ impl Packet {
             value: 1,
         }
     }
+
+    pub(super) const fn with_work(slot: u64, port: u32, work: u32) -> Packet {
+        Packet {
+            work,
+            ..Packet::unit(slot, port)
+        }
+    }
+
+    pub(super) const fn with_value(slot: u64, port: u32, value: u32) -> Packet {
+        Packet {
+            value,
+            ..Packet::unit(slot, port)
+        }
+    }
 }
 
-/// What distinguishes the packets of a list.
+/// The property in which the packets of a list differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Nothing: work 1, value 1.
@@ -36,7 +50,7 @@ pub enum Kind {
     Value,
 }
 
-/// What a proof says of the arrivals that it constructs.
+/// The result that a proof predicts for the arrivals that it constructs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Prediction {
     /// The theorem.
@@ -93,8 +107,8 @@ impl Arrivals {
         })
     }
 
-    /// The arrivals of a proof: its rounds end with slot `rounds_end` (excluded), its schedule
-    /// accepts the packets marked in `script`.
+    /// Arrivals with rounds, which end before slot `rounds_end`. The schedule of the proof accepts
+    /// the packets that `script` marks.
     pub(super) fn constructed(
         packets: Vec<Packet>,
         rounds_end: u64,
@@ -114,22 +128,22 @@ impl Arrivals {
         &self.packets
     }
 
-    /// Number of slots of all rounds, where there are rounds.
+    /// Number of slots of all rounds; `None` without rounds.
     pub fn rounds_end(&self) -> Option<u64> {
         self.rounds_end
     }
 
-    /// Which packets the proof's own schedule accepts, where there is one.
+    /// For each packet, whether the schedule of the proof accepts it; `None` without a schedule.
     pub fn script(&self) -> Option<&[bool]> {
         self.script.as_deref()
     }
 
-    /// What the proof says of them, where there is one.
+    /// The prediction of the proof; `None` without a proof.
     pub fn prediction(&self) -> Option<&Prediction> {
         self.prediction.as_ref()
     }
 
-    /// What distinguishes the packets.
+    /// The property in which the packets differ.
     pub fn kind(&self) -> Kind {
         self.packets
             .iter()
@@ -145,7 +159,7 @@ impl Arrivals {
             .unwrap_or(Kind::Unit)
     }
 
-    /// Whether they fit a switch: a list made for more ports may not.
+    /// Checks that every packet is for a port of the switch.
     pub(super) fn check_ports(&self, switch: &Switch) -> Result<(), SlottedError> {
         match self.packets.iter().find(|p| p.port >= switch.ports) {
             Some(packet) => Err(SlottedError::Input(format!(
@@ -173,7 +187,7 @@ impl Check {
         }
     }
 
-    /// What is wrong with the next packet.
+    /// Checks the next packet. The error says what is wrong with it.
     pub(super) fn packet(&mut self, packet: &Packet) -> Result<(), String> {
         if packet.slot > Arrivals::MAX_SLOT {
             return Err(format!(

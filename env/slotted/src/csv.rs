@@ -29,7 +29,8 @@ impl Arrivals {
         Arrivals::from_reader(BufReader::new(file), &path.display().to_string(), ports)
     }
 
-    /// As [`read_csv`](Arrivals::read_csv), from any reader; `origin` stands for the file in errors.
+    /// As [`read_csv`](Arrivals::read_csv), from any reader; `origin` stands for the file in
+    /// errors.
     ///
     /// # Errors
     /// As for `read_csv`.
@@ -84,7 +85,7 @@ fn csv_line(error: &csv::Error) -> u64 {
     error.position().map_or(0, csv::Position::line)
 }
 
-/// Where the columns are.
+/// Positions of the columns in the file.
 struct Columns([Option<usize>; 4]);
 
 impl Columns {

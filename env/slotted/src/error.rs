@@ -3,11 +3,13 @@ use std::path::PathBuf;
 
 use super::PolicySpec;
 use bufgym_sim::scenario::suggestion;
+use bufgym_sim::switch::PolicyParseError;
 
-/// What cannot be simulated. Each message is one line: where, what is wrong, what would be right.
+/// An error of the slotted model. Each message is one line: where, what is wrong, what would be
+/// right.
 #[derive(Debug, thiserror::Error)]
 pub enum SlottedError {
-    /// A setting, in words.
+    /// A setting is not right; the message says which.
     #[error("{0}")]
     Input(String),
     /// The arrivals cannot be read.
@@ -28,20 +30,24 @@ pub enum SlottedError {
         /// What is wrong there, the field first.
         problem: String,
     },
-    /// A policy cannot be understood.
+    /// The model has no policy of this name.
+    #[error("policy '{name}' is not known in the slotted model{}; it has {}", suggestion(.name, &PolicySpec::names()), PolicySpec::names().join(", "))]
+    UnknownPolicy {
+        /// The name as it was written.
+        name: String,
+    },
+    /// A parameter of a policy is not right.
     #[error(transparent)]
-    Policy(#[from] PolicyError),
-    /// The policy is not defined for such packets.
+    Parameter(#[from] PolicyParseError),
+    /// The policy is defined for unit packets only.
     #[error(
-        "{policy} is defined for unit packets only, and these arrivals have packets with {found}; for these there are {instead}"
+        "{policy} is defined for unit packets only, and these arrivals have packets with {found}; for these there are lqd, bpd, bad, lwd, mtvd and mrd"
     )]
     UnitOnly {
         /// The policy.
         policy: &'static str,
         /// `work` or `values`.
         found: &'static str,
-        /// Policies that can be used.
-        instead: &'static str,
     },
     /// The exact search has grown beyond its limit.
     #[error(
@@ -59,56 +65,15 @@ pub enum SlottedError {
         /// `work` or `values`.
         found: &'static str,
     },
-    /// There is no schedule by the proof.
+    /// The arrivals have no schedule of a proof.
     #[error(
         "scripted-opt follows the schedule of a proof, and these arrivals have none: use --generate {}; opt finds the optimum of any arrivals",
         super::Generator::SCRIPTED
     )]
     NoScript,
-    /// There is no last round.
+    /// The arrivals have no rounds.
     #[error(
         "these arrivals have no rounds, so throughput cannot be counted to the end of the last: leave out --until-last-round, or use --generate"
     )]
     NoRounds,
-}
-
-/// A policy that cannot be understood.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub enum PolicyError {
-    /// No such policy.
-    #[error("policy '{name}' is not known in the slotted model{}; it has {}", suggestion(.name, &PolicySpec::NAMES), PolicySpec::NAMES.join(", "))]
-    Unknown {
-        /// As it was written.
-        name: String,
-    },
-    /// The policy has no such parameter.
-    #[error("policy {policy} has no parameter '{key}'{}; it has {}", suggestion(.key, known), if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
-    UnknownParameter {
-        /// The policy.
-        policy: &'static str,
-        /// As it was written.
-        key: String,
-        /// Those it has.
-        known: &'static [&'static str],
-    },
-    /// A parameter's value does not fit.
-    #[error("policy {policy}: {key}={value} is not {expected}")]
-    Value {
-        /// The policy.
-        policy: &'static str,
-        /// The parameter.
-        key: String,
-        /// As it was written.
-        value: String,
-        /// What would be right.
-        expected: &'static str,
-    },
-    /// A parameter without a value.
-    #[error("policy {policy}: '{text}' is not of the form key=value")]
-    Form {
-        /// The policy.
-        policy: &'static str,
-        /// As it was written.
-        text: String,
-    },
 }

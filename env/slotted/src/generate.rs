@@ -1,16 +1,11 @@
 //! Built-in arrivals: the constructions of the papers' proofs, and Poisson bursts.
 
-mod bursts;
-mod followlqd;
-mod theorem1;
-mod theorem2;
-mod theorem3;
-mod theorem6;
-mod theorem7;
+mod constructions;
 
 use std::fmt;
 use std::str::FromStr;
 
+use super::arrivals::Prediction;
 use super::{Arrivals, Packet, SlottedError, Switch};
 use bufgym_sim::scenario::suggestion;
 
@@ -29,11 +24,11 @@ pub enum Generator {
     Theorem7,
     /// Observation 1 of Credence: FollowLQD.
     FollowLqdLowerBound,
-    /// Bursts of the size of the buffer that begin as a Poisson process (Credence, Appendix D).
+    /// Bursts of the size of the buffer at the times of a Poisson process (Credence, Appendix D).
     PoissonBursts,
 }
 
-/// What generators can be told; absent values are derived from the switch.
+/// Options of the generators. Absent values are derived from the switch.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct GeneratorOptions {
     /// Largest work (`k`) of thm1 and thm3.
@@ -46,7 +41,7 @@ pub struct GeneratorOptions {
     pub seed: u64,
 }
 
-/// Packets of generated arrivals at most, about 1.2 GB.
+/// Largest number of packets of generated arrivals; they take about 1.2 GB.
 const MAX_PACKETS: u64 = 50_000_000;
 
 impl Generator {
@@ -70,7 +65,7 @@ impl Generator {
         "followlqd-lower-bound",
         "poisson-bursts",
     ];
-    /// Those with a schedule of the proof.
+    /// The names of the generators that have a schedule of the proof.
     pub const SCRIPTED: &'static str = "thm1|thm2|thm3|thm6|thm7|followlqd-lower-bound";
 
     /// Its name, as it is read.
@@ -78,7 +73,7 @@ impl Generator {
         Generator::NAMES[self as usize]
     }
 
-    /// `rounds` rounds of arrivals for `switch`.
+    /// Generates `rounds` rounds of arrivals for `switch`.
     ///
     /// # Errors
     /// A switch that the construction does not fit, options that it does not have, no rounds, or
@@ -101,38 +96,32 @@ impl Generator {
             options: *options,
         };
         match self {
-            Generator::Theorem1 => theorem1::arrivals(&setup),
-            Generator::Theorem2 => theorem2::arrivals(&setup),
-            Generator::Theorem3 => theorem3::arrivals(&setup),
-            Generator::Theorem6 => theorem6::arrivals(&setup),
-            Generator::Theorem7 => theorem7::arrivals(&setup),
-            Generator::FollowLqdLowerBound => followlqd::arrivals(&setup),
-            Generator::PoissonBursts => bursts::arrivals(&setup),
+            Generator::Theorem1 => constructions::theorem1(&setup),
+            Generator::Theorem2 => constructions::theorem2(&setup),
+            Generator::Theorem3 => constructions::theorem3(&setup),
+            Generator::Theorem6 => constructions::theorem6(&setup),
+            Generator::Theorem7 => constructions::theorem7(&setup),
+            Generator::FollowLqdLowerBound => constructions::followlqd_lower_bound(&setup),
+            Generator::PoissonBursts => constructions::poisson_bursts(&setup),
         }
     }
 
     fn check_options(self, options: &GeneratorOptions) -> Result<(), SlottedError> {
         use Generator::{PoissonBursts, Theorem1, Theorem3, Theorem6, Theorem7};
-        let given = [
-            (
-                "max-work",
-                options.max_work.is_some(),
-                vec![Theorem1, Theorem3],
-            ),
-            (
-                "max-value",
-                options.max_value.is_some(),
-                vec![Theorem6, Theorem7],
-            ),
-            (
-                "burst-rate",
-                options.burst_rate.is_some(),
-                vec![PoissonBursts],
-            ),
+        let GeneratorOptions {
+            max_work,
+            max_value,
+            burst_rate,
+            ..
+        } = options;
+        let takers_of: [(_, _, &[Generator]); 3] = [
+            ("max-work", max_work.is_some(), &[Theorem1, Theorem3]),
+            ("max-value", max_value.is_some(), &[Theorem6, Theorem7]),
+            ("burst-rate", burst_rate.is_some(), &[PoissonBursts]),
         ];
-        for (option, given, takers) in given {
+        for (option, given, takers) in takers_of {
             if given && !takers.contains(&self) {
-                let takers: Vec<_> = takers.into_iter().map(Generator::name).collect();
+                let takers: Vec<_> = takers.iter().map(|taker| taker.name()).collect();
                 return Err(SlottedError::Input(format!(
                     "{self} has no {option}; {} has one",
                     takers.join(" and ")
@@ -166,7 +155,7 @@ impl FromStr for Generator {
     }
 }
 
-/// What a construction is built for.
+/// What a construction is made for.
 struct Setup {
     generator: Generator,
     ports: u32,
@@ -183,8 +172,8 @@ impl Setup {
         )))
     }
 
-    /// Two ports or more, and a buffer that holds a packet of each.
-    fn needs_ports(&self, least: u32) -> Result<(), SlottedError> {
+    /// Checks that there are at least `least` ports and that the buffer holds a packet of each.
+    fn check_ports(&self, least: u32) -> Result<(), SlottedError> {
         if self.ports < least {
             return self.refuse(format_args!(
                 "needs at least {least} ports, found {}",
@@ -200,7 +189,7 @@ impl Setup {
         Ok(())
     }
 
-    /// Packets per port of a buffer that the ports divide.
+    /// Packets of the buffer per port. The number of ports must divide the buffer.
     fn share(&self) -> Result<u64, SlottedError> {
         let ports = u64::from(self.ports);
         if !self.buffer.is_multiple_of(ports) {
@@ -214,7 +203,8 @@ impl Setup {
         Ok(self.buffer / ports)
     }
 
-    /// A list that will have so many packets and last for so many slots.
+    /// An empty list for this number of packets in this number of slots; `None` means too large for
+    /// 64 bits.
     fn list(&self, packets: Option<u64>, slots: Option<u64>) -> Result<List, SlottedError> {
         match (packets, slots) {
             (Some(packets), Some(slots))
@@ -233,14 +223,14 @@ impl Setup {
     }
 }
 
-/// The product, if it can be represented.
+/// The product of the factors; `None` if it does not fit into 64 bits.
 fn product(factors: &[u64]) -> Option<u64> {
     factors
         .iter()
         .try_fold(1_u64, |product, factor| product.checked_mul(*factor))
 }
 
-/// Packets and the schedule of the proof.
+/// Packets, and for each whether the schedule of the proof accepts it.
 struct List {
     packets: Vec<Packet>,
     script: Vec<bool>,
@@ -259,10 +249,20 @@ impl List {
         self.script.push(accepted);
     }
 
-    /// `count` times the same packet, of which the schedule accepts the first `accepted`.
+    /// Adds `count` copies of a packet, of which the schedule accepts the first `accepted`.
     fn burst(&mut self, packet: Packet, count: u64, accepted: u64) {
         for index in 0..count {
             self.push(packet, index < accepted);
         }
+    }
+
+    /// The arrivals of a proof, whose rounds end before slot `rounds_end`.
+    fn arrivals(self, rounds_end: u64, prediction: Prediction) -> Arrivals {
+        Arrivals::constructed(
+            self.packets,
+            rounds_end,
+            Some(self.script),
+            Some(prediction),
+        )
     }
 }

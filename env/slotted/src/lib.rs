@@ -1,8 +1,8 @@
-//! The slotted model of the theory of buffer sharing: competitive ratios measured, not proved.
+//! The slotted model of the theory of buffer sharing. It measures competitive ratios.
 //!
 //! A switch has `N` ports with one queue each and a buffer of `B` packets that they share. A slot
-//! has two phases. In the arrival phase packets come one by one, any number of them, and a
-//! [`Policy`](policy::Policy) accepts, drops or, if it may, pushes another packet out. In the
+//! has two phases. In the arrival phase any number of packets arrive one by one. A
+//! [`Policy`](policy::Policy) accepts or drops each, or pushes another packet out for it. In the
 //! transmission phase every queue that is not empty works one cycle on its head packet, and a
 //! packet with no work left leaves. Packets have a required work and value 1, or a value and work
 //! 1. The run ends when the arrivals are over and every queue is empty.
@@ -11,10 +11,11 @@
 //! Shared Memory Switch Performance" (SIROCCO 2015), §3; Addanki, Pacut and Schmid, "Credence:
 //! Augmenting Datacenter Switch Buffer Sharing with ML Predictions" (NSDI 2024), Appendix A.
 //!
-//! Ties of an argmax go to the arrival's own queue, then to the lowest port; within a queue to the
-//! packet that arrived last.
+//! If several queues are equal, a policy chooses the arrival's own queue, else the lowest port. If
+//! several packets of a queue are equal, it chooses the one that arrived last.
 //!
-//! Nothing here depends on the packet-level simulator.
+//! The packet-level simulator takes no part in the model. Its crate provides the random streams and
+//! the parsing of policy texts.
 //!
 //! ```
 //! use bufgym_slotted::{Generator, Order, PolicySpec, Switch};
@@ -44,7 +45,7 @@ pub mod sweep;
 mod switch;
 
 pub use arrivals::{Arrivals, Kind, Packet, Prediction};
-pub use error::{PolicyError, SlottedError};
+pub use error::SlottedError;
 pub use generate::{Generator, GeneratorOptions};
 pub use queues::{Arrival, Counts, Packets, Queues, Storage, Victim};
 pub use run::{Fate, NoObserver, Observer, Outcome, run};

@@ -7,11 +7,11 @@ pub use search::MAX_STATES;
 
 use super::{Arrivals, Kind, Outcome, SlottedError, Switch};
 
-/// What the best schedule transmits that knows all arrivals, until every queue is empty or for
+/// The outcome of the best schedule that knows all arrivals, until every queue is empty or for
 /// `end` slots.
 ///
-/// Unit packets of any number are solved by a greedy rule (with its proof in the source), packets
-/// with work or values by a search over all schedules.
+/// For unit packets a greedy rule finds it, with any number of packets; its proof is in the source.
+/// For packets with work or values it is found by a search over all schedules.
 ///
 /// # Errors
 /// [`SlottedError::OptimumTooLarge`] when the search has more than [`MAX_STATES`] states.
@@ -26,7 +26,7 @@ pub fn optimum(
     }
 }
 
-/// The optimum by the search alone, whatever the packets, to check the greedy rule against.
+/// The optimum by the search for any kind of packets, to check the greedy rule.
 ///
 /// # Errors
 /// As for [`optimum`].

@@ -1,35 +1,16 @@
-//! Buffer-sharing policies of the slotted model, one file each.
+//! Buffer-sharing policies of the slotted model.
 
-mod bad;
-mod bpd;
-mod credence;
-mod cs;
-mod dt;
-mod followlqd;
-mod harmonic;
-mod lqd;
-mod lwd;
-mod mrd;
-mod mtvd;
-mod scripted;
-mod st;
-mod virtual_lqd;
+mod drop_tail;
+mod push_out;
 
-pub use bad::BiggestAverageDrop;
-pub use bpd::BiggestPacketDrop;
-pub use credence::{Credence, drops_of_lqd, flipped};
-pub use cs::CompleteSharing;
-pub use dt::DynamicThreshold;
-pub use followlqd::FollowLqd;
-pub use harmonic::Harmonic;
-pub use lqd::LongestQueueDrop;
-pub use lwd::{Iterations, LargestWorkDrop};
-pub use mrd::{MaximalRatioDrop, Ratio};
-pub use mtvd::MinimalTotalValueDrop;
-pub use scripted::Scripted;
-pub use st::StaticThreshold;
-
-use std::cmp::Ordering;
+pub use drop_tail::{
+    CompleteSharing, Credence, DynamicThreshold, FollowLqd, Harmonic, Scripted, StaticThreshold,
+    drops_of_lqd, flipped,
+};
+pub use push_out::{
+    BiggestAverageDrop, BiggestPacketDrop, Iterations, LargestWorkDrop, LongestQueueDrop,
+    MaximalRatioDrop, MinimalTotalValueDrop, Ratio,
+};
 
 use super::queues::{Arrival, Queues, Victim};
 use super::{Packet, SlottedError};
@@ -37,78 +18,52 @@ use super::{Packet, SlottedError};
 /// A policy's answer to an arriving packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Store it, provided that there is space.
+    /// Store the arrival if the buffer has space, else drop it.
     Accept,
-    /// Drop it.
+    /// Drop the arrival.
     Drop,
-    /// Push a packet out of the queue of `port`, which is not empty, and store the arrival.
-    PushOut {
-        /// The queue that loses a packet.
-        port: usize,
-        /// Which one.
-        victim: Victim,
-    },
+    /// Push this packet out of the queue of this port, which is not empty, and store the arrival.
+    PushOut(usize, Victim),
 }
 
-/// What a policy does after the transmission phase.
+impl Verdict {
+    #[inline]
+    fn accept_if(condition: bool) -> Verdict {
+        if condition {
+            Verdict::Accept
+        } else {
+            Verdict::Drop
+        }
+    }
+}
+
+/// What happens to the buffer after the transmission phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Afterwards {
-    /// Nothing.
+    /// It stays as it is.
     Keep,
-    /// Push out everything.
+    /// All packets are pushed out.
     Flush,
 }
 
 /// Decides which packets the buffer holds.
 pub trait Policy {
-    /// Refuses arrivals for which the policy is not defined.
+    /// Checks that the policy is defined for these packets.
     ///
     /// # Errors
-    /// Says why.
+    /// [`SlottedError::UnitOnly`] when it is not.
     fn check(&self, _packets: &[Packet]) -> Result<(), SlottedError> {
         Ok(())
     }
 
-    /// What to do with a packet; the queues are those before it.
+    /// Decides about an arriving packet. `queues` is the state before the arrival.
     fn admit<Q: Queues>(&mut self, queues: &Q, arrival: &Arrival) -> Verdict;
 
-    /// The transmission phase is over, in which so many packets left.
+    /// Called after the transmission phase of a slot, in which `transmitted` packets left.
     fn after_transmission<Q: Queues>(&mut self, _queues: &Q, _transmitted: u64) -> Afterwards {
         Afterwards::Keep
     }
 
-    /// So many slots passed with empty queues and no arrivals.
+    /// Called after `slots` slots without arrivals in which all queues were empty.
     fn idle(&mut self, _slots: u64) {}
-}
-
-/// The greatest port; of several `own`, then the lowest.
-#[inline]
-pub(super) fn argmax_by(
-    ports: usize,
-    own: usize,
-    compare: impl Fn(usize, usize) -> Ordering,
-) -> usize {
-    let mut best = own;
-    for port in 0..ports {
-        if compare(port, best) == Ordering::Greater {
-            best = port;
-        }
-    }
-    best
-}
-
-/// Refuses packets that are not all of work 1 and value 1.
-fn unit_only(
-    policy: &'static str,
-    instead: &'static str,
-    packets: &[Packet],
-) -> Result<(), SlottedError> {
-    match packets.iter().find(|p| p.work > 1 || p.value > 1) {
-        None => Ok(()),
-        Some(packet) => Err(SlottedError::UnitOnly {
-            policy,
-            found: if packet.work > 1 { "work" } else { "values" },
-            instead,
-        }),
-    }
 }

@@ -1,4 +1,4 @@
-//! The queues: what a policy may read of them, and what a run does to them.
+//! The queues: [`Queues`] is what a policy may read, [`Storage`] what a run changes.
 
 mod counts;
 mod packets;
@@ -6,6 +6,8 @@ mod packets;
 pub use counts::Counts;
 pub(super) use counts::Ranking;
 pub use packets::Packets;
+
+use std::cmp::Ordering;
 
 use super::Packet;
 
@@ -37,7 +39,7 @@ pub enum Victim {
     SmallestValue,
 }
 
-/// What a policy may read.
+/// The state of the queues that a policy may read.
 pub trait Queues {
     /// Number of ports (`N`).
     fn ports(&self) -> usize;
@@ -49,7 +51,7 @@ pub trait Queues {
     fn len(&self, port: usize) -> u64;
     /// Length of the longest queue.
     fn longest(&self) -> u64;
-    /// The queue that is longest with `arrival` counted in its own queue; of several the one with
+    /// The longest queue, with `arrival` counted in its own queue. Of several it is the one with
     /// the largest packet, then the arrival's own, then the lowest.
     fn longest_with(&self, arrival: &Arrival) -> usize;
     /// Remaining work of all packets of `port` (`W_i`).
@@ -68,17 +70,33 @@ pub trait Queues {
     }
 }
 
-/// What a run does to the queues.
+/// Queues that a run can change.
 pub trait Storage: Queues {
     /// Puts a packet into its queue. There must be space.
     fn insert(&mut self, arrival: &Arrival);
-    /// Takes a packet out of the queue of `port`, which must not be empty; its place in the list
-    /// of arrivals, where packets are told apart.
+    /// Removes a packet from the queue of `port`, which must not be empty. Returns its index in the
+    /// list of arrivals, or `None` if the queues do not keep single packets.
     fn remove(&mut self, port: usize, victim: Victim) -> Option<usize>;
-    /// The transmission phase: packets and value transmitted.
+    /// Does the transmission phase. Returns the numbers of packets and of value transmitted.
     fn transmit(&mut self) -> (u64, u64);
-    /// Moves the clock of empty queues on by so many slots.
+    /// Lets `slots` slots pass. All queues must be empty.
     fn skip(&mut self, slots: u64);
-    /// Removes every packet, and calls `lost` with those that are told apart.
+    /// Removes every packet and calls `lost` with its index, if the queues keep single packets.
     fn clear(&mut self, lost: impl FnMut(usize));
+}
+
+/// The port that compares greatest; of several `own`, then the lowest.
+#[inline]
+pub(super) fn argmax_by(
+    ports: usize,
+    own: usize,
+    compare: impl Fn(usize, usize) -> Ordering,
+) -> usize {
+    let mut best = own;
+    for port in 0..ports {
+        if compare(port, best) == Ordering::Greater {
+            best = port;
+        }
+    }
+    best
 }

@@ -4,7 +4,7 @@ use super::policy::{Afterwards, Policy, Verdict};
 use super::queues::{Arrival, Storage};
 use super::{Packet, SlottedError};
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Outcome {
     /// Packets that arrived.
@@ -22,7 +22,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Packets still in the buffer at the end: none, unless the run was cut at the last round.
+    /// Packets in the buffer at the end: 0, unless the run stopped at the end of the last round.
     pub fn left(&self) -> u64 {
         self.arrived - self.transmitted - self.dropped - self.pushed_out
     }
@@ -37,18 +37,18 @@ pub enum Fate {
     PushedOut,
 }
 
-/// Is told what a run does.
+/// Receives the events of a run.
 pub trait Observer<S> {
-    /// The packet with this place in the list was lost. Packets pushed out are reported where the
-    /// queues tell them apart.
+    /// The packet with this index was lost. Packets that are pushed out are reported only if the
+    /// queues keep single packets.
     fn lost(&mut self, _index: usize, _fate: Fate) {}
-    /// An arrival was dealt with.
+    /// The policy has decided about an arrival.
     fn after_arrival(&mut self, _queues: &S) {}
-    /// A transmission phase is over, in which so many packets left.
+    /// A transmission phase is over, in which `transmitted` packets left.
     fn after_transmission(&mut self, _queues: &S, _transmitted: u64) {}
 }
 
-/// Watches nothing.
+/// An observer that does nothing.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct NoObserver;
 
@@ -126,7 +126,7 @@ fn arrive<S: Storage, P: Policy>(
     let accepted = match policy.admit(queues, arrival) {
         Verdict::Accept => !queues.is_full(),
         Verdict::Drop => false,
-        Verdict::PushOut { port, victim } => {
+        Verdict::PushOut(port, victim) => {
             let lost = queues.remove(port, victim);
             outcome.pushed_out += 1;
             if let Some(index) = lost {

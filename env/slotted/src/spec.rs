@@ -1,4 +1,4 @@
-//! Policies by name: what a user types, turned into a run.
+//! Policies as text: parsing them, and running the policy that a text names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,11 @@ use super::policy::{
     Harmonic, LargestWorkDrop, LongestQueueDrop, MaximalRatioDrop, MinimalTotalValueDrop, Policy,
     Ratio, Scripted, StaticThreshold, drops_of_lqd, flipped,
 };
-use super::{
-    Arrivals, Counts, Kind, NoObserver, Outcome, Packets, PolicyError, SlottedError, Switch, opt,
-    run,
-};
+use super::{Arrivals, Counts, Kind, NoObserver, Outcome, Packets, SlottedError, Switch, opt, run};
 use bufgym_sim::rng;
+use bufgym_sim::switch::PolicyParseError;
 
-/// The random stream by which predictions are inverted.
+/// Name of the random stream that decides which predictions are inverted.
 pub const ORACLE_STREAM: &str = "slotted oracle";
 
 /// A policy of the slotted model and its parameters, written `name` or `name:key=value,key=value`.
@@ -58,28 +56,33 @@ pub enum PolicySpec {
     },
     /// The exact offline optimum.
     Optimum,
-    /// The schedule of the proof that the arrivals are from.
+    /// The schedule of the proof that constructs the arrivals.
     ScriptedOptimum,
 }
 
 impl PolicySpec {
-    /// The names of all policies.
-    pub const NAMES: [&'static str; 14] = [
-        "cs",
-        "st",
-        "dt",
-        "harmonic",
-        "lqd",
-        "bpd",
-        "bad",
-        "lwd",
-        "mtvd",
-        "mrd",
-        "followlqd",
-        "credence",
-        "opt",
-        "scripted-opt",
+    /// Every policy with its default parameters.
+    pub const ALL: [PolicySpec; 14] = [
+        PolicySpec::CompleteSharing,
+        PolicySpec::StaticThreshold,
+        PolicySpec::DynamicThreshold { alpha: 1.0 },
+        PolicySpec::Harmonic,
+        PolicySpec::LongestQueueDrop,
+        PolicySpec::BiggestPacketDrop,
+        PolicySpec::BiggestAverageDrop,
+        PolicySpec::LargestWorkDrop { flush: false },
+        PolicySpec::MinimalTotalValueDrop,
+        PolicySpec::MaximalRatioDrop { ratio: Ratio::Mean },
+        PolicySpec::FollowLqd,
+        PolicySpec::Credence { flip: 0.0 },
+        PolicySpec::Optimum,
+        PolicySpec::ScriptedOptimum,
     ];
+
+    /// The names of all policies.
+    pub fn names() -> Vec<&'static str> {
+        PolicySpec::ALL.iter().map(PolicySpec::name).collect()
+    }
 
     /// The name without parameters.
     pub fn name(&self) -> &'static str {
@@ -101,26 +104,6 @@ impl PolicySpec {
         }
     }
 
-    fn default_of(name: &str) -> Option<PolicySpec> {
-        Some(match name {
-            "cs" => PolicySpec::CompleteSharing,
-            "st" => PolicySpec::StaticThreshold,
-            "dt" => PolicySpec::DynamicThreshold { alpha: 1.0 },
-            "harmonic" => PolicySpec::Harmonic,
-            "lqd" => PolicySpec::LongestQueueDrop,
-            "bpd" => PolicySpec::BiggestPacketDrop,
-            "bad" => PolicySpec::BiggestAverageDrop,
-            "lwd" => PolicySpec::LargestWorkDrop { flush: false },
-            "mtvd" => PolicySpec::MinimalTotalValueDrop,
-            "mrd" => PolicySpec::MaximalRatioDrop { ratio: Ratio::Mean },
-            "followlqd" => PolicySpec::FollowLqd,
-            "credence" => PolicySpec::Credence { flip: 0.0 },
-            "opt" => PolicySpec::Optimum,
-            "scripted-opt" => PolicySpec::ScriptedOptimum,
-            _ => return None,
-        })
-    }
-
     /// The keys of its parameters.
     fn parameters(&self) -> &'static [&'static str] {
         match self {
@@ -132,58 +115,58 @@ impl PolicySpec {
         }
     }
 
-    fn set(&mut self, key: &str, text: &str) -> Result<(), PolicyError> {
+    fn set(&mut self, key: &str, text: &str) -> Result<(), PolicyParseError> {
         let (policy, known) = (self.name(), self.parameters());
-        let value = |found: Option<f64>, expected| {
-            found.ok_or_else(|| PolicyError::Value {
-                policy,
-                key: key.to_owned(),
-                value: text.to_owned(),
-                expected,
-            })
-        };
-        let number = || text.parse().ok().filter(|v: &f64| v.is_finite());
-        let word = |words: [&str; 2]| {
-            let place = words.iter().position(|word| *word == text);
-            place.map(|place| place as f64)
-        };
-        match (self, key) {
+        let number = text.parse().ok().filter(|value: &f64| value.is_finite());
+        let (accepted, expected) = match (self, key) {
             (PolicySpec::DynamicThreshold { alpha }, "alpha") => {
-                *alpha = value(number().filter(|v| *v > 0.0), "a number above 0")?;
+                let positive = number.filter(|value| *value > 0.0);
+                (assign(alpha, positive), "a number above 0")
             }
             (PolicySpec::LargestWorkDrop { flush }, "flush") => {
-                *flush = value(word(["false", "true"]), "true or false")? > 0.0;
+                (assign(flush, text.parse().ok()), "true or false")
             }
             (PolicySpec::MaximalRatioDrop { ratio }, "ratio") => {
-                let total = value(word(["mean", "total"]), "mean or total")? > 0.0;
-                *ratio = if total { Ratio::Total } else { Ratio::Mean };
+                let named = [("mean", Ratio::Mean), ("total", Ratio::Total)]
+                    .into_iter()
+                    .find_map(|(name, ratio)| (name == text).then_some(ratio));
+                (assign(ratio, named), "mean or total")
             }
-            (PolicySpec::Credence { .. }, "oracle") => {
-                let expected = "perfect; the slotted model has no other oracle, a forest needs features that only the packet simulator has";
-                value((text == "perfect").then_some(0.0), expected)?;
-            }
+            (PolicySpec::Credence { .. }, "oracle") => (
+                text == "perfect",
+                "perfect; the slotted model has no other oracle, a forest needs features that only the packet simulator has",
+            ),
             (PolicySpec::Credence { flip }, "flip") => {
-                let probability = number().filter(|v| (0.0..=1.0).contains(v));
-                *flip = value(probability, "a probability from 0 to 1")?;
+                let probability = number.filter(|value| (0.0..=1.0).contains(value));
+                (assign(flip, probability), "a probability from 0 to 1")
             }
             _ => {
-                return Err(PolicyError::UnknownParameter {
+                return Err(PolicyParseError::UnknownParameter {
                     policy,
                     key: key.to_owned(),
-                    known,
+                    known: known.to_vec(),
                 });
             }
+        };
+        if accepted {
+            return Ok(());
         }
-        Ok(())
+        Err(PolicyParseError::Value {
+            policy,
+            key: key.to_owned(),
+            value: text.to_owned(),
+            expected: expected.to_owned(),
+        })
     }
 
-    /// Runs the policy on arrivals, until every queue is empty or, with `until_last_round`, to the
-    /// end of the last round of generated arrivals. `seed` decides which predictions of Credence
-    /// are inverted.
+    /// Runs the policy on arrivals until every queue is empty. With `until_last_round` the run
+    /// stops at the end of the last round of generated arrivals. `seed` decides which predictions
+    /// of Credence are inverted.
     ///
     /// # Errors
-    /// Packets for which the policy is not defined, arrivals for more ports than the switch has,
-    /// an optimum that is too large, no schedule of a proof, no rounds.
+    /// Packets for which the policy is not defined; arrivals for more ports than the switch has; an
+    /// instance that is too large for the search of the optimum; no schedule of a proof for
+    /// `scripted-opt`; no rounds for `until_last_round`.
     pub fn run(
         &self,
         switch: &Switch,
@@ -229,6 +212,11 @@ impl PolicySpec {
     }
 }
 
+/// Stores a value if there is one. Returns whether there was.
+fn assign<T>(field: &mut T, value: Option<T>) -> bool {
+    value.map(|value| *field = value).is_some()
+}
+
 struct Case<'a> {
     switch: &'a Switch,
     arrivals: &'a Arrivals,
@@ -252,22 +240,22 @@ impl Case<'_> {
 }
 
 impl FromStr for PolicySpec {
-    type Err = PolicyError;
+    type Err = SlottedError;
 
-    fn from_str(text: &str) -> Result<PolicySpec, PolicyError> {
-        let (name, parameters) = match text.split_once(':') {
-            Some((name, parameters)) => (name, Some(parameters)),
-            None => (text, None),
-        };
-        let mut spec = PolicySpec::default_of(name).ok_or_else(|| PolicyError::Unknown {
-            name: name.to_owned(),
-        })?;
-        for part in parameters.iter().flat_map(|list| list.split(',')) {
-            let (key, value) = part.split_once('=').ok_or_else(|| PolicyError::Form {
+    fn from_str(text: &str) -> Result<PolicySpec, SlottedError> {
+        let (name, parameters) = bufgym_sim::switch::PolicySpec::split(text);
+        let mut spec = PolicySpec::ALL
+            .into_iter()
+            .find(|policy| policy.name() == name)
+            .ok_or_else(|| SlottedError::UnknownPolicy {
+                name: name.to_owned(),
+            })?;
+        for parameter in parameters {
+            let (key, value) = parameter.map_err(|part| PolicyParseError::Form {
                 policy: spec.name(),
                 text: part.to_owned(),
             })?;
-            spec.set(key.trim(), value.trim())?;
+            spec.set(key, value)?;
         }
         Ok(spec)
     }
@@ -276,13 +264,14 @@ impl FromStr for PolicySpec {
 impl fmt::Display for PolicySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
-        match *self {
-            PolicySpec::DynamicThreshold { alpha } if alpha != 1.0 => write!(f, ":alpha={alpha}"),
-            PolicySpec::LargestWorkDrop { flush: true } => f.write_str(":flush=true"),
-            PolicySpec::MaximalRatioDrop {
-                ratio: Ratio::Total,
-            } => f.write_str(":ratio=total"),
-            PolicySpec::Credence { flip } if flip != 0.0 => write!(f, ":flip={flip}"),
+        if PolicySpec::ALL.contains(self) {
+            return Ok(());
+        }
+        match self {
+            PolicySpec::DynamicThreshold { alpha } => write!(f, ":alpha={alpha}"),
+            PolicySpec::LargestWorkDrop { flush } => write!(f, ":flush={flush}"),
+            PolicySpec::MaximalRatioDrop { .. } => f.write_str(":ratio=total"),
+            PolicySpec::Credence { flip } => write!(f, ":flip={flip}"),
             _ => Ok(()),
         }
     }
@@ -300,7 +289,7 @@ mod tests {
             "mrd:ratio=total",
             "credence:flip=0.3",
         ];
-        for text in PolicySpec::NAMES.into_iter().chain(with_parameters) {
+        for text in PolicySpec::names().into_iter().chain(with_parameters) {
             assert_eq!(text.parse::<PolicySpec>().unwrap().to_string(), text);
         }
     }

@@ -8,7 +8,7 @@ use super::spec::ORACLE_STREAM;
 use super::{Arrivals, Counts, NoObserver, Outcome, Packet, PolicySpec, SlottedError, Switch, run};
 use bufgym_sim::rng;
 
-/// Throughput of LQD relative to that of each policy; 1 is as good as LQD, more is worse.
+/// Throughput of LQD divided by that of each policy; 1 is as good as LQD, more is worse.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Figure14 {
     /// Packets that arrived.

@@ -1,4 +1,5 @@
-//! What can be wrong with a scenario, each as one line that says where and what would be right.
+//! Errors of scenarios. Each message is one line that says where, what is wrong and what would be
+//! right.
 
 use std::path::PathBuf;
 
@@ -91,7 +92,8 @@ pub enum SettingProblem {
     NotAnAssignment,
 }
 
-/// `; did you mean \`x\`?` for the known name nearest to `given`, or nothing when none is near.
+/// The text `; did you mean \`x\`?` for the known name nearest to `given`, or an empty text if none
+/// is near.
 pub fn suggestion(given: &str, known: &[&'static str]) -> String {
     known
         .iter()

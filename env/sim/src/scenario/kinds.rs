@@ -1,11 +1,11 @@
-//! The named choices among scenario settings.
+//! The scenario settings that are a choice among names.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A text that names none of the values of a setting.
+/// A text that is not the name of a value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not one of {}{}", .known.join(", "), super::error::suggestion(.given, .known))]
 pub struct UnknownName {
@@ -15,7 +15,7 @@ pub struct UnknownName {
     pub known: Vec<&'static str>,
 }
 
-/// Declares an enum whose values have a name each, the same in TOML, JSON, CSV and on the
+/// Declares an enum whose values have names. The names are the same in TOML, JSON, CSV and on the
 /// command line.
 macro_rules! named {
     ($(#[$meta:meta])* $type:ident { $($(#[$variant_meta:meta])* $variant:ident = $name:literal,)+ }) => {
@@ -78,9 +78,9 @@ named! {
         NewReno = "newreno",
         /// CUBIC (RFC 9438).
         Cubic = "cubic",
-        /// CUBIC as ns-3 3.37's TcpCubic has it, for comparing the simulators.
+        /// CUBIC as in TcpCubic of ns-3 3.37, for comparing the simulators.
         CubicNs3 = "cubic-ns3",
-        /// DCTCP (RFC 8257), with marks of the switch.
+        /// DCTCP (RFC 8257); the switch marks packets.
         Dctcp = "dctcp",
     }
 }
@@ -90,8 +90,8 @@ named! {
     Recovery {
         /// RFC 6675 with the proportional rate reduction of RFC 6937.
         Rfc = "rfc",
-        /// As ns-3 3.37's TcpSocketBase does it, with its time stamps in milliseconds, for comparing
-        /// the simulators.
+        /// As in TcpSocketBase of ns-3 3.37, with its timestamps in milliseconds, for comparing the
+        /// simulators.
         Ns3 = "ns3",
     }
 }
@@ -109,10 +109,10 @@ named! {
 named! {
     /// Which of its queues a port serves next.
     Scheduler {
-        /// A packet of every queue in turn.
+        /// One packet of every queue in turn.
         Rr = "rr",
-        /// As many bytes of every queue in turn: deficit round robin (Shreedhar and Varghese,
-        /// SIGCOMM 1995) with a quantum of one full packet.
+        /// The same number of bytes of every queue in turn: deficit round robin (Shreedhar and
+        /// Varghese, SIGCOMM 1995) with a quantum of one full packet.
         Drr = "drr",
         /// The queue of the lowest number that is not empty.
         Strict = "strict",

@@ -1,15 +1,14 @@
-//! The scenarios that have a name. All of them are data in this file.
+//! The scenarios that have a name.
 
 use super::{
-    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Scheduler, Traffic, TransportKind,
-    Workload,
+    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Traffic, TransportKind, Workload,
 };
 
-/// A scenario with a name and one line that says what it is.
+/// A scenario with a name and a description of one line.
 pub struct Preset {
     /// The name on the command line.
     pub name: &'static str,
-    /// One line for a listing.
+    /// The description, for listings.
     pub summary: &'static str,
     build: fn() -> Scenario,
 }
@@ -30,7 +29,7 @@ pub const PRESETS: &[Preset] = &[
         name: DEFAULT_PRESET,
         summary: "16 hosts at 1 Gbit/s on one switch with 1 MB of shared buffer, web search at \
                   50 % load per active port, NewReno with SACK, minRTO 200 ms (NDT §VI-A)",
-        build: ndt_16x1g,
+        build: Scenario::default,
     },
     Preset {
         name: "ns3-16x1g",
@@ -59,56 +58,8 @@ pub const PRESETS: &[Preset] = &[
     },
 ];
 
-pub(super) fn ndt_16x1g() -> Scenario {
-    Scenario {
-        name: DEFAULT_PRESET.to_owned(),
-        ports: 16,
-        rate_bps: 1_000_000_000,
-        buffer_bytes: 1_000_000,
-        propagation_ns: 10_000,
-        mss: 1_460,
-        header_bytes: 58,
-        ack_bytes: 64,
-        syn_bytes: 64,
-        overhead_bytes: 0,
-        transport: TransportKind::NewReno,
-        hystart: false,
-        sack: true,
-        sack_block_bytes: 0,
-        recovery: Recovery::Rfc,
-        delayed_ack: 1,
-        timestamps: false,
-        init_cwnd: 10,
-        max_cwnd_bytes: 0,
-        min_rto_us: 200_000,
-        initial_rtt_us: 200,
-        handshake: false,
-        syn_timeout_us: None,
-        host_queue: HostQueue::Fair,
-        count_in_service: true,
-        queues_per_port: 1,
-        scheduler: Scheduler::Rr,
-        ecn_threshold_bytes: 0,
-        ecn_uncounted_packets: 0,
-        traffic: Traffic::Poisson,
-        load: RangeF64::new(0.5, 0.5),
-        workload: Workload::WebSearch.into(),
-        arrivals: Arrivals::Mixed,
-        incast_degree: RangeU32::new(1, 15),
-        active_ports: RangeU32::new(1, 16),
-        flows: RangeU32::new(100, 1_000),
-        query_gap_us: 10_000,
-        response_bytes: 64_000,
-        elephant_bytes: 30_000_000,
-        decision_latency_us: 0,
-        max_interval_us: 0,
-        max_decisions: 0,
-        max_simulated_ms: 0,
-    }
-}
-
-/// ns-3's sizes: TCP with timestamps and a 2-byte PPP header, 1,502 B for a full packet; the
-/// header is given as a whole here, so `timestamps` is off.
+/// The sizes are those of ns-3: TCP with timestamps and a 2-byte PPP header, 1,502 B for a full
+/// packet. `header_bytes` includes the timestamps here, so `timestamps` is off.
 fn ns3_16x1g() -> Scenario {
     Scenario {
         name: "ns3-16x1g".to_owned(),
@@ -123,13 +74,13 @@ fn ns3_16x1g() -> Scenario {
         syn_timeout_us: Some(10_000),
         host_queue: HostQueue::Fifo,
         count_in_service: false,
-        ..ndt_16x1g()
+        ..Scenario::default()
     }
 }
 
 /// The paper takes the traffic from DCTCP (SIGCOMM 2010, §4.2.3) and gives neither sizes nor rates.
-/// A new elephant starts at each of the 47 ports every 26.7 ms, where one alone takes 25.0 ms: the
-/// port nearly always has one, and two for a while when their sources were busy.
+/// A new elephant starts at each of the 47 ports every 26.7 ms, and one elephant alone takes 25.0
+/// ms. So a port nearly always has one elephant, and for a while two if their sources were busy.
 fn ndt_96x10g_incast() -> Scenario {
     Scenario {
         name: "ndt-96x10g-incast".to_owned(),
@@ -142,12 +93,13 @@ fn ndt_96x10g_incast() -> Scenario {
         incast_degree: RangeU32::new(95, 95),
         active_ports: RangeU32::new(48, 48),
         flows: RangeU32::new(2_000, 2_000),
-        ..ndt_16x1g()
+        ..Scenario::default()
     }
 }
 
-/// The traffic generator of the testbed is one of clients that each ask all servers, one at a
-/// time. Over 43,000 flows in 50 runs of each of nine loads are about 100 a run.
+/// In the traffic generator of the testbed each client sends requests to all servers, one at a
+/// time. The paper has over 43,000 flows in 50 runs of each of nine loads, which is about 100 per
+/// run.
 fn ndt_testbed_4x1g() -> Scenario {
     Scenario {
         name: "ndt-testbed-4x1g".to_owned(),
@@ -160,13 +112,13 @@ fn ndt_testbed_4x1g() -> Scenario {
         incast_degree: RangeU32::new(3, 3),
         active_ports: RangeU32::new(4, 4),
         flows: RangeU32::new(100, 100),
-        ..ndt_16x1g()
+        ..Scenario::default()
     }
 }
 
-/// The paper gives the shape alone. A burst of four times 250 kB is four buffers and keeps its port
-/// busy for 8 ms; at each of two ports one comes every 40 ms, so every third meets one at the other
-/// port.
+/// The paper gives only the pattern, no sizes. A burst of four times 250 kB is as large as four
+/// buffers and keeps its port busy for 8 ms. Each of the two ports gets a burst every 40 ms, so
+/// every third burst meets one at the other port.
 fn ndt_4to2_incast() -> Scenario {
     Scenario {
         name: "ndt-4to2-incast".to_owned(),
@@ -179,6 +131,6 @@ fn ndt_4to2_incast() -> Scenario {
         flows: RangeU32::new(400, 400),
         query_gap_us: 40_000,
         response_bytes: 250_000,
-        ..ndt_16x1g()
+        ..Scenario::default()
     }
 }

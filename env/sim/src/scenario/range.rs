@@ -128,7 +128,7 @@ impl RangeF64 {
         (self.min + self.max) / 2.0
     }
 
-    /// Whether there is one value only.
+    /// Whether both ends are equal.
     pub fn is_single(self) -> bool {
         self.min.total_cmp(&self.max).is_eq()
     }

@@ -1,15 +1,14 @@
-//! Settings by name: one table serves `--set`, TOML in and TOML out.
+//! Settings by name: one table serves `--set`, reading TOML and writing TOML.
 
-use super::error::SettingProblem;
 use super::{
-    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Scheduler, Traffic, TransportKind,
-    Workload, Workloads,
+    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scheduler, Traffic, TransportKind, Workload,
+    Workloads,
 };
 
-/// A value as it was written, before it is known which setting it is for.
+/// A value as the user wrote it, independent of its setting.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Written {
-    /// A number or word on the command line, where nothing is quoted.
+    /// A number or word on the command line, where texts have no quotes.
     Bare(String),
     /// A TOML string.
     Text(String),
@@ -19,7 +18,7 @@ pub(super) enum Written {
     Float(f64),
     /// A TOML boolean.
     Bool(bool),
-    /// Anything else in TOML, by the name of its type.
+    /// Any other TOML value: the name of its type.
     Other(&'static str),
 }
 
@@ -39,7 +38,7 @@ impl Written {
         format!("expected {expected}, found {}", self.describe())
     }
 
-    /// A whole number; `1e9` and `1_000_000` are whole numbers too.
+    /// The value as a whole number; `1e9` and `1_000_000` are whole numbers too.
     fn integer(&self) -> Option<i128> {
         match self {
             Written::Integer(value) => Some(*value),
@@ -62,13 +61,13 @@ impl Written {
     }
 }
 
-/// Floats up to 2^53 name whole numbers exactly; beyond that the digits given would be lost.
+/// The float as a whole number. Above 2^53 floats are not exact, so larger ones are refused.
 fn whole(value: f64) -> Option<i128> {
     (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0).then_some(value as i128)
 }
 
-/// A type of a scenario field: from what was written, and to TOML.
-trait Field: Sized {
+/// The type of a scenario field, which can be read from user input and written as TOML.
+pub(super) trait Field: Sized {
     fn from_written(written: &Written) -> Result<Self, String>;
     fn to_toml(&self) -> String;
 }
@@ -80,7 +79,7 @@ macro_rules! unsigned_field {
                 let value = written
                     .integer()
                     .ok_or_else(|| written.is_not("a whole number"))?;
-                // TOML integers are signed 64-bit numbers: what could not be saved is not accepted.
+                // TOML integers are signed 64-bit numbers. A larger value could not be saved.
                 let max = ($type::MAX as i128).min(i64::MAX as i128);
                 if (0..=max).contains(&value) {
                     Ok(value as $type)
@@ -230,17 +229,48 @@ pub struct Setting {
     pub meaning: &'static str,
 }
 
+/// Declares [`Scenario`](super::Scenario) and everything that follows from its list of fields. A
+/// line of the list is `field: type = default, "meaning";`. The documentation of a field is its
+/// meaning, the comment above its line, and its default.
 macro_rules! settings {
-    ($($field:ident: $meaning:literal,)+) => {
+    (
+        $(#[$attribute:meta])*
+        pub struct Scenario {
+            $($(#[$doc:meta])* $field:ident: $type:ty = $default:expr, $meaning:literal;)+
+        }
+    ) => {
+        $(#[$attribute])*
+        pub struct Scenario {
+            $(
+                #[doc = $meaning]
+                #[doc = ""]
+                $(#[$doc])*
+                #[doc = ""]
+                #[doc = concat!("Default: `", stringify!($default), "`.")]
+                pub $field: $type,
+            )+
+        }
+
+        impl Default for Scenario {
+            fn default() -> Scenario {
+                Scenario { $($field: $default,)+ }
+            }
+        }
+
         const SETTINGS: &[Setting] = &[$(Setting { key: stringify!($field), meaning: $meaning },)+];
 
         impl Scenario {
+            /// Every setting with its meaning, in the order of [`to_toml`](Scenario::to_toml).
+            pub fn settings() -> &'static [Setting] {
+                SETTINGS
+            }
+
             /// Sets the field `key`.
-            pub(super) fn apply(&mut self, key: &str, written: &Written) -> Result<(), SettingProblem> {
+            fn apply(&mut self, key: &str, written: &settings::Written) -> Result<(), SettingProblem> {
                 let value_problem = |message| SettingProblem::Value { key: key.to_owned(), message };
                 match key {
                     $(stringify!($field) => {
-                        self.$field = Field::from_written(written).map_err(value_problem)?;
+                        self.$field = settings::Field::from_written(written).map_err(value_problem)?;
                     })+
                     _ => {
                         return Err(SettingProblem::UnknownKey {
@@ -253,64 +283,10 @@ macro_rules! settings {
             }
 
             /// Every setting with its value as TOML.
-            pub(super) fn entries(&self) -> Vec<(&'static Setting, String)> {
-                // Without this pattern a new field could be left out of the table.
-                let Scenario { $($field,)+ } = self;
-                SETTINGS.iter().zip([$($field.to_toml(),)+]).collect()
+            fn entries(&self) -> impl Iterator<Item = (&'static Setting, String)> {
+                SETTINGS.iter().zip([$(settings::Field::to_toml(&self.$field),)+])
             }
         }
     };
 }
-
-settings! {
-    name: "what the scenario is called in results",
-    ports: "switch ports, one host on each",
-    rate_bps: "rate of every link, bit/s",
-    buffer_bytes: "buffer shared by all ports, bytes",
-    propagation_ns: "one-way propagation delay of a link, ns",
-    mss: "largest payload of a packet, bytes",
-    header_bytes: "bytes on the wire on top of the payload",
-    ack_bytes: "bytes of an ACK on the wire",
-    syn_bytes: "bytes of a SYN or SYN-ACK on the wire",
-    overhead_bytes: "preamble and gap per packet, on the line only, bytes",
-    transport: "congestion control: newreno | cubic | dctcp | cubic-ns3",
-    hystart: "cubic leaves slow start when delay grows (HyStart++)",
-    sack: "selective acknowledgements",
-    sack_block_bytes: "bytes of an ACK per SACK block, on top of ack_bytes",
-    recovery: "loss recovery: rfc | ns3",
-    delayed_ack: "in-order segments that one ACK covers; 1: an ACK each",
-    timestamps: "TCP timestamps, 12 bytes more per packet",
-    init_cwnd: "initial window, segments",
-    max_cwnd_bytes: "largest congestion window, bytes; 0: not capped",
-    min_rto_us: "smallest retransmission timeout, us",
-    initial_rtt_us: "round-trip time assumed before the first sample, us",
-    handshake: "flows start with SYN and SYN-ACK",
-    syn_timeout_us: "first timeout of a SYN, us, or min_rto",
-    host_queue: "how the flows of a host share its interface: fair | fifo",
-    count_in_service: "the packet being serialised counts in its queue",
-    queues_per_port: "queues of a port, by priority of the flows",
-    scheduler: "which queue of a port comes next: rr | drr | strict",
-    ecn_threshold_bytes: "queue length at which data is marked; 0: off, dctcp's own",
-    ecn_uncounted_packets: "packets at the head of a queue that count nowhere",
-    traffic: "poisson | incast_elephants | bursts_over_elephants",
-    load: "offered load of an active port, fraction of its rate; uniform per trace",
-    workload: "web_search, data_mining, fb_hadoop, ali_storage; one per trace",
-    arrivals: "flows in time: mixed | spread | synchronised",
-    incast_degree: "sources of an active port, uniform per port",
-    active_ports: "ports that receive flows, uniform per trace",
-    flows: "flows of a trace, log-uniform per trace",
-    query_gap_us: "mean time between queries or bursts to a port, us",
-    response_bytes: "what each host answers to a query, or adds to a burst, bytes",
-    elephant_bytes: "size of a background flow, bytes",
-    decision_latency_us: "from a trigger to its decision taking effect, us",
-    max_interval_us: "longest time between decisions, us; 0: off",
-    max_decisions: "an episode is truncated after so many decisions; 0: off",
-    max_simulated_ms: "an episode is truncated after so much time, ms; 0: off",
-}
-
-impl Scenario {
-    /// Every setting with its meaning, in the order of [`to_toml`](Scenario::to_toml).
-    pub fn settings() -> &'static [Setting] {
-        SETTINGS
-    }
-}
+pub(super) use settings;

@@ -1,4 +1,5 @@
 mod properties;
+mod sizes;
 
 use super::*;
 
@@ -12,12 +13,6 @@ fn set(assignment: &str) -> Result<Scenario, String> {
         .set(assignment)
         .map_err(|error| error.to_string())?;
     Ok(scenario)
-}
-
-fn refused(change: impl Fn(&mut Scenario)) -> String {
-    let mut scenario = Scenario::default();
-    change(&mut scenario);
-    scenario.validate().unwrap_err().to_string()
 }
 
 #[test]
@@ -213,37 +208,33 @@ fn mistakes_in_a_file_are_named_with_line_and_remedy() {
 
 #[test]
 fn settings_are_given_as_on_the_command_line() {
-    assert_eq!(
-        set("active_ports=1..8").unwrap().active_ports,
-        RangeU32::new(1, 8)
-    );
-    assert_eq!(
-        set("active_ports = 3").unwrap().active_ports,
-        RangeU32::new(3, 3)
-    );
-    assert_eq!(set("rate_bps=10e9").unwrap().rate_bps, 10_000_000_000);
-    assert_eq!(
-        set("buffer_bytes=2_000_000").unwrap().buffer_bytes,
-        2_000_000
-    );
-    assert_eq!(set("load=0.9").unwrap().load, 0.9.into());
-    assert_eq!(set("load=0.1..0.9").unwrap().load, RangeF64::new(0.1, 0.9));
-    assert_eq!(
-        set("workload=data_mining, web_search").unwrap().workload,
-        Workloads::from([Workload::WebSearch, Workload::DataMining])
-    );
-    assert_eq!(
-        set("traffic=incast_elephants").unwrap().traffic,
-        Traffic::IncastElephants
-    );
-    assert!(set("handshake=true").unwrap().handshake);
-    assert_eq!(set("host_queue=fifo").unwrap().host_queue, HostQueue::Fifo);
-    assert_eq!(
-        set("syn_timeout_us=10000").unwrap().syn_timeout_us,
-        Some(10_000)
-    );
-    assert_eq!(set("syn_timeout_us=min_rto").unwrap().syn_timeout_us, None);
-    assert_eq!(set("name=16").unwrap().name, "16");
+    type Change = fn(&mut Scenario);
+    let cases: &[(&str, Change)] = &[
+        ("active_ports=1..8", |s| {
+            s.active_ports = RangeU32::new(1, 8)
+        }),
+        ("active_ports = 3", |s| s.active_ports = RangeU32::new(3, 3)),
+        ("rate_bps=10e9", |s| s.rate_bps = 10_000_000_000),
+        ("buffer_bytes=2_000_000", |s| s.buffer_bytes = 2_000_000),
+        ("load=0.9", |s| s.load = 0.9.into()),
+        ("load=0.1..0.9", |s| s.load = RangeF64::new(0.1, 0.9)),
+        ("workload=data_mining, web_search", |s| {
+            s.workload = [Workload::WebSearch, Workload::DataMining].into();
+        }),
+        ("traffic=incast_elephants", |s| {
+            s.traffic = Traffic::IncastElephants
+        }),
+        ("handshake=true", |s| s.handshake = true),
+        ("host_queue=fifo", |s| s.host_queue = HostQueue::Fifo),
+        ("syn_timeout_us=10000", |s| s.syn_timeout_us = Some(10_000)),
+        ("syn_timeout_us=min_rto", |s| s.syn_timeout_us = None),
+        ("name=16", |s| s.name = "16".to_owned()),
+    ];
+    for (assignment, change) in cases {
+        let mut expected = Scenario::default();
+        change(&mut expected);
+        assert_eq!(set(assignment), Ok(expected), "{assignment}");
+    }
 }
 
 #[test]
@@ -305,128 +296,113 @@ fn a_refused_setting_changes_nothing() {
 
 #[test]
 fn values_that_make_no_scenario_are_refused() {
-    let cases: Vec<(String, &str)> = vec![
+    let refused = |scenario: Scenario, problem: &str| {
+        let error = scenario.validate().unwrap_err().to_string();
+        let (_, message) = error.split_once("`: ").unwrap();
+        assert!(message.starts_with(problem), "{error}");
+    };
+    // Settings with a space between them, and how the message begins.
+    for (settings, problem) in [
+        ("ports=1", "ports = 1: must be from 2 to 4096"),
         (
-            refused(|s| s.ports = 1),
-            "ports = 1: must be from 2 to 4096",
-        ),
-        (
-            refused(|s| s.rate_bps = 0),
+            "rate_bps=0",
             "rate_bps = 0: must be from 1000000 to 10000000000000",
         ),
         (
-            refused(|s| s.buffer_bytes = 1_517),
+            "buffer_bytes=1517",
             "buffer_bytes = 1517: smaller than one packet; must be at least 1518",
         ),
-        (refused(|s| s.mss = 0), "mss = 0: must be from 1 to 65495"),
+        ("mss=0", "mss = 0: must be from 1 to 65495"),
+        ("ack_bytes=0", "ack_bytes = 0: must be from 1 to 1000"),
         (
-            refused(|s| s.ack_bytes = 0),
-            "ack_bytes = 0: must be from 1 to 1000",
-        ),
-        (
-            refused(|s| {
-                s.sack = false;
-                s.recovery = Recovery::Ns3;
-            }),
+            "sack=false recovery=ns3",
             "recovery = ns3: ns3 is a recovery with SACK; must be rfc where sack is false",
         ),
+        ("init_cwnd=0", "init_cwnd = 0: must be from 1 to 10000"),
         (
-            refused(|s| s.init_cwnd = 0),
-            "init_cwnd = 0: must be from 1 to 10000",
-        ),
-        (
-            refused(|s| s.max_cwnd_bytes = 100),
+            "max_cwnd_bytes=100",
             "max_cwnd_bytes = 100: smaller than one segment; must be 0 (not capped) or at least 1460",
         ),
         (
-            refused(|s| s.min_rto_us = 0),
+            "min_rto_us=0",
             "min_rto_us = 0: must be from 1 to 100000000",
         ),
+        ("syn_timeout_us=0", "syn_timeout_us = 0: must be from 1"),
+        ("load=0", "load = 0: must be above 0 and at most 1.5"),
+        ("load=nan", "load = NaN: must be above 0 and at most 1.5"),
+        ("load=1e-300", "load = 0.0000"),
         (
-            refused(|s| s.syn_timeout_us = Some(0)),
-            "syn_timeout_us = 0: must be from 1",
-        ),
-        (
-            refused(|s| s.load = 0.0.into()),
-            "load = 0: must be above 0 and at most 1.5",
-        ),
-        (
-            refused(|s| s.load = f64::NAN.into()),
-            "load = NaN: must be above 0 and at most 1.5",
-        ),
-        (refused(|s| s.load = 1e-300.into()), "load = 0.0000"),
-        (
-            refused(|s| s.incast_degree = RangeU32::new(1, 16)),
+            "incast_degree=1..16",
             "incast_degree = 1..16: must lie within 1..15 (a port cannot have more sources than there are other ports)",
         ),
         (
-            refused(|s| s.active_ports = RangeU32::new(0, 4)),
+            "active_ports=0..4",
             "active_ports = 0..4: must lie within 1..16",
         ),
         (
-            refused(|s| s.active_ports = RangeU32::new(1, 17)),
+            "active_ports=1..17",
             "active_ports = 1..17: must lie within 1..16",
         ),
         (
-            refused(|s| s.flows = RangeU32::new(9, 3)),
+            "flows=9..3",
             "flows = 9..3: the range is empty; the smaller number comes first, as in 3..9",
         ),
         (
-            refused(|s| s.load = RangeF64::new(0.9, 0.1)),
+            "load=0.9..0.1",
             "load = 0.9..0.1: the range is empty; the smaller number comes first, as in 0.1..0.9",
         ),
         (
-            refused(|s| s.load = RangeF64::new(0.1, 2.0)),
+            "load=0.1..2",
             "load = 0.1..2: must be above 0 and at most 1.5",
         ),
         (
-            refused(|s| s.query_gap_us = 0),
+            "query_gap_us=0",
             "query_gap_us = 0: must be from 1 to 100000000",
         ),
         (
-            refused(|s| s.response_bytes = 0),
+            "response_bytes=0",
             "response_bytes = 0: must be from 1 to 1000000000000",
         ),
         (
-            refused(|s| s.elephant_bytes = 0),
+            "elephant_bytes=0",
             "elephant_bytes = 0: must be from 1 to 1000000000000",
         ),
         (
-            refused(|s| {
-                s.traffic = Traffic::IncastElephants;
-                s.flows = RangeU32::new(14, 100);
-            }),
+            "traffic=incast_elephants flows=14..100",
             "flows = 14..100: a query is never cut short; must be at least the in-cast degree, 15",
         ),
         (
-            refused(|s| {
-                s.traffic = Traffic::BurstsOverElephants;
-                s.active_ports = RangeU32::new(1, 4);
-            }),
+            "traffic=bursts_over_elephants active_ports=1..4",
             "incast_degree = 1..15: bursts come from hosts that receive nothing, and with 16 ports \
              and active_ports = 1..4 there may be only 12 of them",
         ),
         (
-            refused(|s| {
-                s.traffic = Traffic::IncastElephants;
-                s.flows = RangeU32::new(100, 1_000_000);
-                s.query_gap_us = 10_000_000;
-            }),
+            "traffic=incast_elephants flows=100..1000000 query_gap_us=10000000",
             "query_gap_us = 10000000: with this incast_degree and flows a trace would last 116 days",
         ),
-        (
-            refused(|s| s.name = "a\nb".to_owned()),
-            "name = \"a\\nb\": must be a non-empty text of one line",
-        ),
-        (
-            refused(|s| s.max_interval_us = u64::MAX),
-            "max_interval_us = 18446744073709551615: must be from 0",
-        ),
-    ];
-    for (error, problem) in cases {
-        let (_, message) = error.split_once("`: ").unwrap();
-        assert!(message.starts_with(problem), "{error}");
+    ] {
+        let mut scenario = Scenario::default();
+        for assignment in settings.split(' ') {
+            scenario.set(assignment).unwrap();
+        }
+        refused(scenario, problem);
     }
+    let scenario = Scenario {
+        name: "a\nb".to_owned(),
+        ..Scenario::default()
+    };
+    refused(
+        scenario,
+        "name = \"a\\nb\": must be a non-empty text of one line",
+    );
+    let scenario = Scenario {
+        max_interval_us: u64::MAX,
+        ..Scenario::default()
+    };
+    refused(
+        scenario,
+        "max_interval_us = 18446744073709551615: must be from 0",
+    );
 }
 
 #[test]

@@ -1,19 +1,18 @@
-//! Whether the settings of a scenario make sense together.
+//! Checks that the settings of a scenario make sense together.
 
 use std::fmt::Display;
 
-use super::{RangeU32, Recovery, Scenario, ScenarioError, Traffic, TransportKind};
-use crate::traffic::Trace;
+use super::{MAX_FLOW_BYTES, RangeU32, Recovery, Scenario, ScenarioError, Traffic, TransportKind};
 
-/// Longest time that a setting in microseconds may hold: 100 s. With it no sum of a few delays
-/// comes near the 213 days of a `Time`.
+/// Largest value of a setting in microseconds: 100 s. Sums of a few such delays are far below the
+/// 213 days that a `Time` can hold.
 const MAX_US: u64 = 100_000_000;
 
-/// Longest mean duration of a generated trace, well below
-/// [`Trace::MAX_START_NS`](crate::traffic::Trace::MAX_START_NS).
+/// Longest mean duration of a generated trace, days. Well below the latest start of a flow that a
+/// trace may have, eleven days.
 const MAX_DAYS: f64 = 5.0;
 
-/// Puts the scenario's name into the error messages.
+/// Checks of single values, with error messages that name the scenario.
 struct Checks<'a>(&'a Scenario);
 
 impl Checks<'_> {
@@ -182,7 +181,7 @@ impl Scenario {
     }
 
     fn validate_traffic(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
-        // Written so that NaN fails too.
+        // In this form the condition is false for NaN too.
         if !(self.load.min > 0.0 && self.load.max <= 1.5) {
             return check.invalid("load", self.load, "must be above 0 and at most 1.5");
         }
@@ -208,8 +207,8 @@ impl Scenario {
         )?;
         check.range_within("flows", self.flows, 10_000_000, "")?;
         check.within("query_gap_us", self.query_gap_us, 1, MAX_US)?;
-        check.within("response_bytes", self.response_bytes, 1, Trace::MAX_SIZE)?;
-        check.within("elephant_bytes", self.elephant_bytes, 1, Trace::MAX_SIZE)?;
+        check.within("response_bytes", self.response_bytes, 1, MAX_FLOW_BYTES)?;
+        check.within("elephant_bytes", self.elephant_bytes, 1, MAX_FLOW_BYTES)?;
         match self.traffic {
             Traffic::Poisson => self.validate_poisson(check),
             Traffic::IncastElephants | Traffic::BurstsOverElephants => self.validate_queries(check),
@@ -217,8 +216,8 @@ impl Scenario {
     }
 
     fn validate_poisson(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
-        // On average over the fewest active ports; the last term is for the wait for the first
-        // group of flows.
+        // The mean number of gaps with the fewest active ports. The last term is for the wait for
+        // the first group of flows.
         let gaps = f64::from(self.flows.max) / f64::from(self.active_ports.min)
             + f64::from(self.incast_degree.max);
         let longest_gap = self
@@ -265,7 +264,8 @@ impl Scenario {
                 ),
             );
         }
-        // The wait for the first query, and the others by the smallest degree.
+        // The first term is the wait for the first query. The smallest degree gives the most
+        // queries.
         let queries = 1.0 + f64::from(self.flows.max) / f64::from(degree.min);
         let days = queries * self.query_gap_us as f64 / 86_400e6;
         if days > MAX_DAYS {

@@ -1,4 +1,4 @@
-//! One workload or several, of which a trace draws one.
+//! A set of workloads, of which a trace draws one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use super::{UnknownName, Workload};
 
 /// The workloads that a trace draws from, each equally likely; at least one.
 ///
-/// Written as the names with commas between them, such as `web_search,data_mining`.
+/// The text form is the names with commas between them, such as `web_search,data_mining`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Workloads {

@@ -1,4 +1,4 @@
-//! Policies by name: what a user types, turned into a policy.
+//! Policies as text: parsing them, and building the policy that a text names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use crate::scenario::{Scenario, suggestion};
 #[derive(Clone)]
 pub struct PolicySpec {
     definition: &'static Definition,
-    /// What differs from the defaults, in the order of the definition.
+    /// The values that differ from the defaults, in the order of the definition.
     given: Vec<(&'static str, String)>,
 }
 
@@ -38,12 +38,14 @@ pub enum PolicyParseError {
         name: String,
     },
     /// The policy has no such parameter.
-    #[error("policy {policy} has no parameter '{key}'{}; it has {}", suggestion(.key, &parameter_names(.policy)), listed(.policy))]
+    #[error("policy {policy} has no parameter '{key}'{}; it has {}", suggestion(.key, .known), listed(.known))]
     UnknownParameter {
         /// The policy.
         policy: &'static str,
         /// As it was written.
         key: String,
+        /// The parameters it has.
+        known: Vec<&'static str>,
     },
     /// A parameter's value does not fit.
     #[error("policy {policy}: {key}={value} is not {expected}")]
@@ -90,17 +92,10 @@ fn names() -> Vec<&'static str> {
         .collect()
 }
 
-fn parameter_names(policy: &str) -> Vec<&'static str> {
-    let parameters = definition(policy).map_or(&[][..], |definition| definition.info.parameters);
-    parameters.iter().map(|parameter| parameter.name).collect()
-}
-
-fn listed(policy: &str) -> String {
-    let names = parameter_names(policy);
-    if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        _ => names.join(", "),
     }
 }
 
@@ -111,7 +106,7 @@ impl PolicySpec {
     /// The policy of this name with its defaults.
     ///
     /// # Panics
-    /// When there is none; for names in code.
+    /// When there is no such policy. Use [`str::parse`] for names that a user gives.
     pub fn named(name: &str) -> PolicySpec {
         match definition(name) {
             Some(definition) => PolicySpec {
@@ -137,9 +132,25 @@ impl PolicySpec {
         self.definition.info.name
     }
 
-    /// What there is to know of the policy.
+    /// The description of the policy.
     pub fn info(&self) -> &'static PolicyInfo {
         &self.definition.info
+    }
+
+    /// Splits a policy as it is written, `name` or `name:key=value,key=value`, into the name and an
+    /// iterator over keys and values. A part that is not of the form `key=value` is an `Err` with
+    /// its text.
+    pub fn split(text: &str) -> (&str, impl Iterator<Item = Result<(&str, &str), &str>>) {
+        let (name, parameters) = match text.split_once(':') {
+            Some((name, parameters)) => (name, Some(parameters)),
+            None => (text, None),
+        };
+        let parts = parameters.into_iter().flat_map(|list| list.split(','));
+        let pairs = parts.map(|part| match part.split_once('=') {
+            Some((key, value)) => Ok((key.trim(), value.trim())),
+            None => Err(part),
+        });
+        (name, pairs)
     }
 
     /// The policy with another value of a parameter.
@@ -158,6 +169,7 @@ impl PolicySpec {
         let parameter = found.ok_or_else(|| PolicyParseError::UnknownParameter {
             policy,
             key: key.to_owned(),
+            known: parameters.iter().map(|info| info.name).collect(),
         })?;
         if !parameter.kind.accepts(value) {
             return Err(PolicyParseError::Value {
@@ -177,7 +189,7 @@ impl PolicySpec {
         Ok(())
     }
 
-    /// The policy for a switch as `scenario` has it.
+    /// Builds the policy for the switch of `scenario`.
     ///
     /// # Errors
     /// [`PolicyParseError::Unusable`] when the parameters do not fit the scenario or each other.
@@ -191,7 +203,7 @@ impl PolicySpec {
         })
     }
 
-    /// Size of the buffer under this policy, bytes: the scenario's, or without limit.
+    /// Size of the buffer under this policy, bytes: that of the scenario, except for `unlimited`.
     pub fn capacity(&self, scenario: &Scenario) -> u64 {
         match self.name() {
             UNLIMITED => u64::MAX / 2,
@@ -204,10 +216,7 @@ impl FromStr for PolicySpec {
     type Err = PolicyParseError;
 
     fn from_str(text: &str) -> Result<PolicySpec, PolicyParseError> {
-        let (name, parameters) = match text.split_once(':') {
-            Some((name, parameters)) => (name, Some(parameters)),
-            None => (text, None),
-        };
+        let (name, parameters) = PolicySpec::split(text);
         let definition = definition(name).ok_or_else(|| PolicyParseError::UnknownPolicy {
             name: name.to_owned(),
         })?;
@@ -215,15 +224,12 @@ impl FromStr for PolicySpec {
             definition,
             given: Vec::new(),
         };
-        for part in parameters
-            .iter()
-            .flat_map(|parameters| parameters.split(','))
-        {
-            let (key, value) = part.split_once('=').ok_or_else(|| PolicyParseError::Form {
+        for parameter in parameters {
+            let (key, value) = parameter.map_err(|part| PolicyParseError::Form {
                 policy: spec.name(),
                 text: part.to_owned(),
             })?;
-            spec.set(key.trim(), value.trim())?;
+            spec.set(key, value)?;
         }
         Ok(spec)
     }

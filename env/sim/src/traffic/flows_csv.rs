@@ -28,7 +28,7 @@ pub enum TraceError {
         /// Why.
         source: io::Error,
     },
-    /// There is nothing but perhaps a header.
+    /// There are no lines, or only a header.
     #[error("{origin}: no flows; expected a header {} and at least one line", REQUIRED.join(","))]
     Empty {
         /// The file.
@@ -67,7 +67,7 @@ pub enum TraceError {
 }
 
 impl Trace {
-    /// Reads a flow list from a file, whatever the number of ports.
+    /// Reads a flow list from a file. Hosts may have any number.
     ///
     /// The order of the lines is kept. Unknown columns, empty lines and lines that start with `#`
     /// are ignored. Without the optional columns the kind is [`Trace::DEFAULT_KIND`], the query -1
@@ -105,9 +105,8 @@ impl Trace {
         Parser::new(&path.display().to_string(), ports).parse(BufReader::new(file))
     }
 
-    /// Writes the flow list to a file, readable by [`read_csv`](Trace::read_csv). The file appears
-    /// complete or not at all; what is not a regular file, such as `/dev/stdout`, is written to
-    /// directly.
+    /// Writes the flow list to a file, readable by [`read_csv`](Trace::read_csv). A regular file
+    /// appears complete or not at all. Other files, such as `/dev/stdout`, are written directly.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -139,7 +138,7 @@ impl Trace {
             })
             .and_then(|()| std::fs::rename(&partial, path));
         if result.is_err() {
-            // The first error is the one to report, whether or not this succeeds.
+            // An error here is ignored: the first error is the one to report.
             let _ = std::fs::remove_file(&partial);
         }
         result
@@ -224,7 +223,7 @@ struct Columns {
     count: usize,
 }
 
-/// What has been read so far of one file.
+/// Reads one file, and keeps what it has read so far.
 struct Parser<'a> {
     origin: &'a str,
     ports: u32,

@@ -10,34 +10,32 @@ use crate::rng::{below, stream, uniform};
 use crate::scenario::{RangeU32, Scenario, Traffic, Workload};
 use crate::units::Time;
 
-/// The trace of a scenario that belongs to `trace_seed`, and to nothing else.
+/// Generates the trace of a scenario for `trace_seed`. The same arguments give the same trace.
 ///
-/// Load and workload are drawn for the trace where the scenario leaves a choice. The number of
-/// flows is log-uniform in `flows`. Times are rounded to nanoseconds; flows are sorted by time and
-/// numbered from 0; `query` is the number of the group of flows that start together, -1 for the
-/// others.
+/// Load and workload are drawn for each trace if the scenario has several. The number of flows is
+/// log-uniform in `flows`. Times are rounded to nanoseconds. Flows are sorted by time and numbered
+/// from 0. `query` is the number of the group of flows that start together, or -1 for flows outside
+/// groups.
 ///
-/// `poisson`: `k ~ U{active_ports}` ports receive flows, each from `d ~ U{incast_degree}` distinct
-/// sources that stay the same for the whole trace. Flows arrive at a port as a Poisson process of
-/// rate `load · C / (8 · E[S])`, each from one of its sources at random (`spread`), or in groups of
-/// `d` flows, one from each source, that start together, at that rate divided by `d`
-/// (`synchronised`); `mixed` is one or the other with probability 1/2. The number of flows is
-/// exact: the last group is cut short where needed.
+/// - `poisson`: `k ~ U{active_ports}` ports receive flows. Each has `d ~ U{incast_degree}` distinct
+///   sources, which stay the same for the whole trace. With `spread` the flows of a port are a
+///   Poisson process of rate `load · C / (8 · E[S])`, each from a random source of the port. With
+///   `synchronised` groups of `d` flows, one from each source, start together; the groups are a
+///   Poisson process of that rate divided by `d`. `mixed` is one or the other with probability 1/2.
+///   The number of flows is exact: the last group is cut short if needed.
+/// - `incast_elephants`: one of `k ~ U{active_ports}` ports sends queries, a Poisson process with a
+///   mean gap of `query_gap_us`. `d ~ U{incast_degree}` distinct hosts answer a query at the same
+///   time, each with `response_bytes`. The other `k - 1` ports receive elephants of
+///   `elephant_bytes`, each from a random host. Elephants start at regular intervals, the first at
+///   a random time, and offer `load`.
+/// - `bursts_over_elephants`: each of `k ~ U{active_ports}` ports receives such elephants and such
+///   answers, all from hosts that receive nothing.
 ///
-/// `incast_elephants`: one of `k ~ U{active_ports}` ports sends queries, a Poisson process with a
-/// mean gap of `query_gap_us`; `d ~ U{incast_degree}` distinct hosts answer each with
-/// `response_bytes`, all at once. Every other of the `k` ports receives elephants of
-/// `elephant_bytes`, each from a host drawn anew, at regular intervals from a random instant on,
-/// such that they offer `load`.
-///
-/// `bursts_over_elephants`: each of `k ~ U{active_ports}` ports receives such elephants and such
-/// answers, all from hosts that receive nothing.
-///
-/// The latter two never cut a query short: a trace ends before the first that would exceed the
-/// number of flows.
+/// The latter two never cut a query short: the trace ends before the first query that would exceed
+/// the number of flows.
 ///
 /// # Panics
-/// When the ranges of the scenario are not valid; [`Scenario::validate`] tells.
+/// When the ranges of the scenario are not valid; see [`Scenario::validate`].
 pub fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     let mut trace = match scenario.traffic {
         Traffic::Poisson => poisson::generate(scenario, trace_seed),
@@ -52,8 +50,8 @@ pub fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     trace
 }
 
-/// The load of the trace. Has a stream of its own, so that a fixed load leaves every other draw
-/// as it is.
+/// The load of the trace. It has its own random stream, so that other draws do not depend on
+/// whether the load is fixed.
 fn load_of(scenario: &Scenario, trace_seed: u64) -> f64 {
     let load = scenario.load;
     if load.is_single() {
@@ -62,7 +60,7 @@ fn load_of(scenario: &Scenario, trace_seed: u64) -> f64 {
     load.min + uniform(&mut stream(trace_seed, "load", 0)) * (load.max - load.min)
 }
 
-/// The workload of the trace, from a stream of its own too.
+/// The workload of the trace, also from its own random stream.
 fn workload_of(scenario: &Scenario, trace_seed: u64) -> Workload {
     let count = u64::from(scenario.workload.count());
     let chosen = below(&mut stream(trace_seed, "workload", 0), count) as usize;
@@ -73,14 +71,14 @@ fn workload_of(scenario: &Scenario, trace_seed: u64) -> Workload {
         .expect("a number below the count")
 }
 
-/// Seconds as a start time. The limit is out of reach unless a first gap is extremely long.
+/// Converts seconds to a start time. Only an extremely long first gap reaches the limit.
 fn start_at(seconds: f64) -> Time {
     Time::from_ns(((seconds * 1e9).round() as u64).min(Trace::MAX_START_NS))
 }
 
 /// An exponential gap, seconds.
 fn exponential(rng: &mut Xoshiro256PlusPlus, mean: f64) -> f64 {
-    // 1 - u is in (0, 1], so that the logarithm is finite.
+    // 1 - u is in (0, 1], so the logarithm is finite.
     -mean * libm::log(1.0 - uniform(rng))
 }
 

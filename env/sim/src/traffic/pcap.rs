@@ -1,7 +1,7 @@
 //! Flow traces from packet captures.
 //!
-//! Every direction of a connection that carries payload becomes a flow: its source is the side
-//! that sends, its size the bytes that were delivered, its start the first packet with payload.
+//! Every direction of a connection that carries payload becomes a flow. Its source is the sending
+//! side, its size the number of delivered bytes, and its start the first packet with payload.
 
 mod container;
 mod coverage;
@@ -23,16 +23,16 @@ use container::Container;
 use flows::{Flow, FlowTable};
 use headers::{Headers, Network};
 
-/// What is made of a capture.
+/// Options for reading a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureOptions {
-    /// A direction of a connection that sends nothing for longer than this starts a new flow with
-    /// its next payload (1 s). Shorter than the pauses between requests on a connection that is
-    /// kept open, but long enough for two retransmission timeouts of Linux, 200 and 400 ms, so
-    /// that a loss does not cut a flow in two.
+    /// If a direction of a connection sends nothing for longer than this, its next payload starts a
+    /// new flow (1 s). The default is shorter than the usual pauses between requests on an open
+    /// connection. It is longer than two retransmission timeouts of Linux, 200 and 400 ms, so that
+    /// a loss does not split a flow.
     pub idle: Duration,
-    /// Number of switch ports; the hosts, numbered in the order in which they first appear in a
-    /// flow, are dealt out to them in turn. `None`: as many as hosts.
+    /// Number of switch ports. Hosts are numbered in the order in which they first appear in a
+    /// flow, and assigned to the ports in turn. `None`: as many ports as hosts.
     pub ports: Option<u32>,
 }
 
@@ -81,7 +81,7 @@ pub struct Skipped {
     pub no_time: u64,
     /// Without payload: handshakes, acknowledgements.
     pub no_payload: u64,
-    /// With payload that was delivered before, after a pause.
+    /// With payload that was already delivered before a pause.
     pub repeated: u64,
     /// In flows whose two ends are the same port.
     pub same_port: u64,
@@ -152,7 +152,7 @@ pub enum CaptureError {
         /// What is wrong there.
         problem: String,
     },
-    /// There is nothing to make a flow of.
+    /// The capture has no flow.
     #[error("{origin}: no flows: {problem}")]
     Empty {
         /// The file.
@@ -171,14 +171,14 @@ pub enum CaptureError {
 }
 
 impl Capture {
-    /// Reads a capture in the format of pcap (either byte order, microseconds or nanoseconds) or
-    /// pcapng. The file is read once from front to back; memory is needed for connections, not
-    /// for packets.
+    /// Reads a capture in the format pcap (both byte orders, microseconds or nanoseconds) or
+    /// pcapng. The file is read once from front to back. The memory depends on the number of
+    /// connections, not on the number of packets.
     ///
-    /// Link types: Ethernet with or without VLAN tags, raw IP, Linux cooked (both versions),
-    /// BSD loopback. IPv4 with options and fragments, IPv6 with extension headers. Where packets
-    /// were cut off, the lengths in the IP headers count. TCP payload counts once however often
-    /// it was sent. A SYN, and a pause longer than [`CaptureOptions::idle`], start a new flow
+    /// Link types: Ethernet with or without VLAN tags, raw IP, Linux cooked (both versions), BSD
+    /// loopback. IPv4 may have options and fragments, IPv6 extension headers. The lengths in the IP
+    /// headers count, so packets may be cut off. TCP payload counts once, even if it was sent
+    /// several times. A SYN, or a pause longer than [`CaptureOptions::idle`], starts a new flow
     /// between the same ports.
     ///
     /// # Errors
@@ -268,10 +268,10 @@ impl Capture {
     }
 }
 
-/// By [`FlowSpec::kind`].
+/// Names of the kinds, by [`FlowSpec::kind`].
 const KINDS: [&str; 2] = ["tcp", "udp"];
 
-/// From what was counted to the flows of a trace.
+/// Makes a trace of the flows that were found.
 struct Finish<'a> {
     origin: &'a str,
     ports: u32,
@@ -284,7 +284,7 @@ impl Finish<'_> {
         mut found: Vec<Flow>,
         skipped: &mut Skipped,
     ) -> Result<Vec<FlowSpec>, CaptureError> {
-        // Stable: flows that start at once stay in the order of their packets.
+        // The sort is stable: flows that start at the same time stay in the order of their packets.
         found.sort_by_key(|flow| flow.start_ns);
         let mut flows = Vec::with_capacity(found.len());
         for flow in found {

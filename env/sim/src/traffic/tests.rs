@@ -2,4 +2,3 @@ mod csv;
 mod generator;
 mod pcap;
 mod queries;
-mod sizes;

@@ -1,19 +1,19 @@
 //! The optimum of packets with work or values, by a search over all schedules.
 //!
-//! A schedule that pushes a packet out is never better than the one that does not accept it: under
-//! either order the other packets of its queue leave no later. So a schedule is a choice of the
+//! A schedule that pushes a packet out is never better than one that does not accept the packet: in
+//! both orders the other packets of the queue then leave no later. So a schedule is a choice of the
 //! packets to accept. After every arrival the search keeps all reachable contents of the buffer,
-//! and for each the most that can have been gained on the way to it.
+//! and for each the largest gain with which it can be reached.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use crate::{Kind, Order, Outcome, Packet, SlottedError, Switch};
 
-/// Contents of the buffer that the search keeps at most.
+/// Largest number of contents of the buffer that the search keeps.
 pub const MAX_STATES: usize = 200_000;
 
-/// A packet in a queue: what can still matter of it.
+/// The properties of a stored packet that can still matter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Stored {
     remaining: u32,
@@ -22,7 +22,7 @@ struct Stored {
 
 type State = Vec<Vec<Stored>>;
 
-/// Value and packets gained; more value counts first.
+/// Transmitted value and packets, compared by value first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Gain {
     value: u64,
@@ -32,8 +32,8 @@ struct Gain {
 struct Search {
     switch: Switch,
     kind: Kind,
-    /// Without an end everything accepted is transmitted, so it is gained at once and only its
-    /// work matters afterwards.
+    /// Whether accepted packets count as transmitted at once. Without an end of the run all of them
+    /// are transmitted, so only their work matters afterwards.
     at_once: bool,
     states: HashMap<State, Gain>,
 }
@@ -103,7 +103,7 @@ fn stored(state: &State) -> u64 {
 }
 
 impl Search {
-    /// The largest gain, and the packets that a schedule with it has left.
+    /// The largest gain, and the number of packets left in the buffer by a schedule with that gain.
     fn best(&self) -> (Gain, u64) {
         self.states
             .iter()

@@ -1,18 +1,19 @@
 //! The optimum of unit packets.
 //!
-//! Accept every packet; when that makes one too many, give up a packet of the queue that would be
-//! empty last if all its later packets were accepted.
+//! The rule: accept every packet. When the buffer overflows, give up a packet of the queue that
+//! would be empty last if all its later packets were accepted.
 //!
-//! A schedule may as well accept everything and give packets up only when the buffer overflows:
-//! that never leaves a queue shorter. Let a best schedule give up a packet of queue `a` where the
-//! rule takes one of queue `b`, which would be empty no earlier. Follow the best schedule, but with
-//! one packet more in `a` and one less in `b`, and when it gives up one of `b`, give up one of `a`:
-//! from then on both are equal. Until then its `b` loses nothing but by transmission, so its `a`
-//! is empty no later than its `b`. When `a` is empty there, the changed schedule transmits one
-//! packet more; when later `b` would be empty in the changed one first, it transmits one less, and
-//! both are equal. It never stores more packets, and at no time has it transmitted fewer. So the
-//! rule is optimal for every end of the count at once. (It is the LateQD of "Clairvoyant" buffer
-//! sharing in Credence, Table 1.)
+//! Proof. It is enough to look at schedules that accept everything and give packets up only when
+//! the buffer overflows, because that never makes a queue shorter. Let a best schedule give up a
+//! packet of queue `a` where the rule gives up one of queue `b`, which would be empty no earlier.
+//! Change the best schedule: it now holds one packet more in `a` and one less in `b`. When the best
+//! schedule later gives up a packet of `b`, the changed one gives up a packet of `a`, and from then
+//! on both are equal. Until then `b` of the best schedule loses packets by transmission only, so
+//! its `a` is empty no later than its `b`. When `a` of the best schedule is empty, the changed one
+//! transmits one packet more. When later `b` of the changed one is empty first, it transmits one
+//! packet less, and both are equal. The changed schedule never stores more packets, and at no time
+//! has it transmitted fewer. So the rule is optimal for every end of the run. (It is the LateQD of
+//! "Clairvoyant" buffer sharing in Credence, Table 1.)
 
 use crate::{Outcome, Packet, Switch};
 
@@ -58,7 +59,7 @@ struct Queues {
     lengths: Vec<u64>,
     /// Packets of each port that have arrived.
     arrived: Vec<usize>,
-    /// Slot after whose transmission each queue would be empty; of queues that are not empty.
+    /// For each queue that is not empty, the slot after whose transmission it would be empty.
     empty_after: Vec<u64>,
     future: Vec<Future>,
     stored: u64,
@@ -146,7 +147,7 @@ impl Future {
         }
     }
 
-    /// The first arrival from `from` on whose key is at most `level`; the number of arrivals when
+    /// The first arrival from `from` on whose key is at most `level`, or the number of arrivals if
     /// there is none.
     fn first_at_most(&self, from: usize, level: i64) -> usize {
         if from >= self.arrivals {
@@ -154,7 +155,7 @@ impl Future {
         }
         let mut node = self.leaves + from;
         while self.least[node] > level {
-            // Up while this is the last child of its parents, then to the next subtree.
+            // Go up while this is the right child, then to the next subtree.
             while node % 2 == 1 {
                 node /= 2;
             }

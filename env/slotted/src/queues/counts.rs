@@ -1,10 +1,11 @@
 use super::{Arrival, Queues, Storage, Victim};
 
-/// Lengths of queues that all lose one packet per slot, and which of them is the longest.
+/// The lengths of queues that all lose one packet per slot, and the longest of them.
 ///
-/// A queue is known by the slot in which it will be empty, so that the transmission phase changes
-/// nothing but the clock. A winner tree over these slots holds the longest queue, the lowest of
-/// several: a packet more climbs until it loses, one less climbs to the root.
+/// A queue is stored as the slot in which it will be empty, so the transmission phase changes only
+/// the clock. A winner tree over these slots finds the longest queue, the lowest of several. A
+/// queue that grows updates the tree upwards until it loses; a queue that shrinks updates it up to
+/// the root.
 #[derive(Clone, Debug)]
 pub(crate) struct Ranking {
     ends: Vec<u64>,
@@ -42,7 +43,8 @@ impl Ranking {
         self.winners[1] as usize
     }
 
-    /// Of queues with one more in `port`: that queue before the lowest other of the same length.
+    /// The longest queue, with one packet added to `port`. Of several it is `port`, then the
+    /// lowest.
     #[inline]
     pub(crate) fn longest_with(&self, port: usize) -> usize {
         let longest = self.longest();
@@ -94,7 +96,7 @@ impl Ranking {
         a > b || a == b && challenger < holder
     }
 
-    /// Every queue loses a packet, if it has one; how many had one.
+    /// Every queue that is not empty loses a packet. Returns how many did.
     #[inline]
     pub(crate) fn decrease_all(&mut self) -> u64 {
         let now = self.now;
@@ -107,7 +109,7 @@ impl Ranking {
     }
 }
 
-/// Queues of unit packets: lengths are all that matters.
+/// Queues of unit packets, of which only the lengths are kept.
 #[derive(Clone, Debug)]
 pub struct Counts {
     ranking: Ranking,

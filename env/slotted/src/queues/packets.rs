@@ -1,7 +1,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use super::{Arrival, Queues, Storage, Victim};
+use super::{Arrival, Queues, Storage, Victim, argmax_by};
 use crate::{Kind, Order, Switch};
 
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ struct Queue {
     value: u64,
 }
 
-/// Queues of packets that are told apart.
+/// Queues that keep every single packet.
 #[derive(Clone, Debug)]
 pub struct Packets {
     queues: Vec<Queue>,
@@ -107,7 +107,7 @@ impl Queues for Packets {
                 self.largest_work(port).max(u64::from(counted)),
             )
         };
-        argmax(self.ports(), own, rank)
+        argmax_by(self.ports(), own, |a, b| rank(a).cmp(&rank(b)))
     }
 
     fn work(&self, port: usize) -> u64 {
@@ -137,11 +137,6 @@ impl Queues for Packets {
         };
         smallest.map(u64::from)
     }
-}
-
-/// The port with the largest rank; of several the arrival's own, then the lowest.
-fn argmax<R: Ord>(ports: usize, own: usize, rank: impl Fn(usize) -> R) -> usize {
-    crate::policy::argmax_by(ports, own, |a, b| rank(a).cmp(&rank(b)))
 }
 
 impl Storage for Packets {

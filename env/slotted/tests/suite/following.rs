@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use crate::instances::{PlainLqd, unit_instances};
 
 /// A policy that asserts after every arrival and every transmission that FollowLQD's thresholds
-/// are the lengths of LQD's queues: by definition in `plain`, and in the engine, which it drives.
+/// are the lengths of LQD's queues, both those of `plain` and those of the run, which LQD controls.
 struct Compared {
     follower: FollowLqd,
     plain: PlainLqd,

@@ -20,6 +20,7 @@ pub(super) static DEFINITION: Definition = Definition {
         rule: "accept iff q_i < alpha_p / n_p (B - Q) mu_i / b, n_p congested queues of the priority, mu_i / b the queue's share of its line",
         source: "Addanki et al., SIGCOMM 2022 (Eq. 9)",
         deployment: Deployment::Extension,
+        // The defaults are those of the paper's evaluation (§4.1), without headroom.
         parameters: &[
             ParameterInfo {
                 name: "alpha",
@@ -70,7 +71,7 @@ pub(super) static DEFINITION: Definition = Definition {
 pub struct ActiveBufferConfig {
     /// Control factor α_p of every priority.
     pub alphas: Vec<f64>,
-    /// Control factor of unscheduled packets; none where they are not told apart.
+    /// Control factor of unscheduled packets; `None` treats them like the others.
     pub alpha_unscheduled: Option<f64>,
     /// Time between two updates of n_p and μ.
     pub update: Time,
@@ -79,21 +80,9 @@ pub struct ActiveBufferConfig {
 }
 
 impl ActiveBufferConfig {
-    /// As in the paper's evaluation (§4.1), without headroom: α of 0.5, 64 for unscheduled packets,
-    /// an update every base RTT.
-    pub fn suggested(scenario: &Scenario) -> ActiveBufferConfig {
-        ActiveBufferConfig {
-            alphas: vec![0.5; scenario.queues_per_port as usize],
-            alpha_unscheduled: Some(64.0),
-            update: scenario.base_rtt(),
-            headroom_bytes: 0,
-        }
-    }
-
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<Self, String> {
-        let suggested = Self::suggested(scenario);
         let alphas = alphas(arguments, scenario.queues_per_port as usize)?;
-        if let Some(rtts) = arguments.count("periodic_rtts") {
+        if let Some(rtts) = arguments.optional::<u32>("periodic_rtts") {
             let unused = ["alpha_unscheduled", "headroom_bytes", "update_us"];
             if let Some(name) = unused.into_iter().find(|name| arguments.is_given(name)) {
                 return Err(format!("{name} has no meaning with periodic_rtts; leave one out"));
@@ -101,15 +90,15 @@ impl ActiveBufferConfig {
             return Ok(ActiveBufferConfig {
                 alphas,
                 alpha_unscheduled: None,
-                update: Time(suggested.update.0.saturating_mul(u64::from(rtts))),
-                ..suggested
+                update: Time(scenario.base_rtt().0.saturating_mul(u64::from(rtts))),
+                headroom_bytes: 0,
             });
         }
-        let update_us = arguments.number("update_us");
+        let update = arguments.microseconds("update_us");
         Ok(ActiveBufferConfig {
             alphas,
-            alpha_unscheduled: arguments.number("alpha_unscheduled"),
-            update: update_us.map_or(suggested.update, |us| Time::from_secs_f64(us * 1e-6)),
+            alpha_unscheduled: Some(arguments.value("alpha_unscheduled")),
+            update: update.unwrap_or_else(|| scenario.base_rtt()),
             headroom_bytes: headroom_bytes(arguments, scenario)?,
         })
     }
@@ -117,7 +106,7 @@ impl ActiveBufferConfig {
 
 fn alphas(arguments: &Arguments<'_>, priorities: usize) -> Result<Vec<f64>, String> {
     let Some(alphas) = arguments.numbers("alphas") else {
-        return Ok(vec![arguments.number("alpha").unwrap_or(0.5); priorities]);
+        return Ok(vec![arguments.value("alpha"); priorities]);
     };
     if arguments.is_given("alpha") {
         return Err("alpha and alphas are both given; leave one out".to_owned());
@@ -132,7 +121,7 @@ fn alphas(arguments: &Arguments<'_>, priorities: usize) -> Result<Vec<f64>, Stri
 }
 
 fn headroom_bytes(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<u64, String> {
-    let bytes = arguments.bytes("headroom_bytes").unwrap_or(0);
+    let bytes = arguments.value("headroom_bytes");
     let most = scenario.buffer_bytes.saturating_sub(scenario.full_packet_bytes());
     if bytes > 0 && bytes > most {
         return Err(format!(
@@ -143,10 +132,11 @@ fn headroom_bytes(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<u64,
     Ok(bytes)
 }
 
-/// Accepts iff `q < T`, `T = α_p · (1/n_p) · (B - Q) · μ/b`, with one α for all unscheduled packets.
+/// Accepts iff `q < T`, `T = α_p · (1/n_p) · (B - Q) · μ/b`, with one α for all unscheduled
+/// packets.
 ///
-/// `n_p`, the congested queues of a priority, and `μ/b`, the queue's share of its line, are measured
-/// periodically. A headroom is no part of the B and Q of the rule.
+/// `n_p` is the number of congested queues of the priority and `μ/b` the share of its line that the
+/// queue gets. Both are measured periodically. The headroom is not part of `B` and `Q`.
 #[derive(Clone, Debug)]
 pub struct ActiveBufferManagement {
     /// α_p of every queue.
@@ -157,11 +147,10 @@ pub struct ActiveBufferManagement {
 }
 
 impl ActiveBufferManagement {
-    /// In an empty switch as `scenario` has it: no queue is congested, and each may have its line
-    /// to itself.
+    /// The policy for an empty switch: no queue is congested, and each has its line to itself.
     ///
     /// # Panics
-    /// When there is not one α per priority.
+    /// When `config.alphas` does not have one α per priority.
     pub fn new(config: ActiveBufferConfig, scenario: &Scenario) -> Self {
         let (ports, priorities) = (scenario.port_count(), scenario.queues_per_port as usize);
         assert_eq!(config.alphas.len(), priorities, "one α per priority");
@@ -175,7 +164,7 @@ impl ActiveBufferManagement {
         }
     }
 
-    /// `B - Q` of the rule: what is not in use of the shared pool, bytes.
+    /// `B - Q` of the rule: the free bytes of the shared pool.
     #[inline]
     fn free(&self, view: View<'_>) -> u64 {
         match &self.headroom {
@@ -184,7 +173,7 @@ impl ActiveBufferManagement {
         }
     }
 
-    /// Asks the headroom about an arrival whose threshold has answered.
+    /// Decides with a headroom. `below` is the answer of the threshold.
     #[cold]
     fn with_headroom(&mut self, below: bool, free: u64, packet: PacketView) -> Verdict {
         let fits = below && packet.bytes <= free;
@@ -234,18 +223,18 @@ impl Policy for ActiveBufferManagement {
         }
     }
 
-    /// That of scheduled packets.
+    /// The threshold of scheduled packets.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
         let alpha = self.alphas[queue] * self.shares.factor(queue);
         Some((alpha * self.free(view) as f64) as u64)
     }
 
-    /// What multiplies `B - Q`: the α that a Dynamic Threshold would need to do the same.
+    /// The factor of `B - Q`: the α with which Dynamic Threshold would have the same threshold.
     fn alpha(&self, queue: usize) -> Option<f64> {
         Some(self.alphas[queue] * self.shares.factor(queue))
     }
 
-    /// α_p itself, for scheduled packets; n_p and μ/b are measured as before.
+    /// Sets α_p, which applies to scheduled packets. `n_p` and `μ/b` stay as measured.
     fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
         self.alphas[queue] = alpha;
         true

@@ -1,5 +1,5 @@
-//! Credence (Addanki, Pacut and Schmid, NSDI 2024, Algorithm 1): FollowLQD that also believes an
-//! oracle, within limits.
+//! Credence (Addanki, Pacut and Schmid, NSDI 2024, Algorithm 1): FollowLQD with predictions of an
+//! oracle.
 
 mod features;
 mod forest;
@@ -53,13 +53,12 @@ pub(super) static DEFINITION: Definition = Definition {
     build: |arguments, scenario| {
         let forest = oracle(arguments)?;
         let credence = Credence::new(scenario, forest);
-        let flip = arguments.number("flip").unwrap_or(0.0);
-        let seed = arguments.count("seed").unwrap_or(1);
-        Ok(credence.with_flips(flip, u64::from(seed)).into())
+        let credence = credence.with_flips(arguments.value("flip"), arguments.value("seed"));
+        Ok(credence.into())
     },
 };
 
-/// The forest that the arguments name, or why there is none.
+/// The forest that the arguments name, or an error message.
 fn oracle(arguments: &Arguments<'_>) -> Result<Forest, String> {
     if arguments.text("oracle") == Some("perfect") {
         return Err(
@@ -79,9 +78,9 @@ fn oracle(arguments: &Arguments<'_>) -> Result<Forest, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Follows LQD's queue lengths as [`FollowLqd`](super::FollowLqd) does, and drops what the oracle
-/// expects LQD to lose. While every queue is shorter than `B/N` it accepts without asking, so that
-/// wrong predictions cannot starve it; N counts queues.
+/// Follows LQD's queue lengths as [`FollowLqd`](super::FollowLqd) does, and also drops the packets
+/// that the oracle expects LQD to lose. While every queue is shorter than `B/N`, with `N` queues,
+/// it accepts every packet. This limits the damage of wrong predictions.
 #[derive(Clone, Debug)]
 pub struct Credence {
     queues: VirtualQueues,
@@ -90,7 +89,7 @@ pub struct Credence {
     flips: Option<Flips>,
 }
 
-/// Turns predictions into their opposite, each with the same probability.
+/// Inverts each prediction with a fixed probability.
 #[derive(Clone, Copy, Debug)]
 struct Flips {
     probability: f64,
@@ -99,7 +98,8 @@ struct Flips {
 }
 
 impl Flips {
-    /// Depends on the number of the arrival alone, not on how many predictions were asked for.
+    /// Whether to invert the prediction of the current arrival. The answer depends on the number of
+    /// the arrival only, not on the number of predictions so far.
     fn flips(&self) -> bool {
         let mut stream = rng::stream(self.seed, "credence flip", self.arrivals);
         rng::uniform(&mut stream) < self.probability
@@ -107,7 +107,7 @@ impl Flips {
 }
 
 impl Credence {
-    /// With empty queues, for a switch as `scenario` has it.
+    /// The policy for the switch of `scenario`, with empty queues.
     pub fn new(scenario: &Scenario, forest: Forest) -> Credence {
         let queues_per_port = scenario.queues_per_port as usize;
         Credence {
@@ -118,7 +118,7 @@ impl Credence {
         }
     }
 
-    /// The same with every prediction wrong with this probability.
+    /// Inverts each prediction with this probability.
     #[must_use]
     pub fn with_flips(mut self, probability: f64, seed: u64) -> Credence {
         self.flips = (probability > 0.0).then_some(Flips {
@@ -143,7 +143,7 @@ impl Credence {
     }
 }
 
-/// Whether every queue is shorter than its part of the buffer.
+/// Whether every queue is shorter than `B/N`.
 #[inline]
 fn all_short(view: View<'_>) -> bool {
     let lengths = view.buffer.queues();
@@ -179,7 +179,7 @@ impl Policy for Credence {
     }
 
     fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
-        // One that does not fit arrives without a question.
+        // `on_arrival` is not called for packets that do not fit.
         if loss == Loss::Full {
             self.note_arrival(view, packet);
         }

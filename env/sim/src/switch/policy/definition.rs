@@ -1,9 +1,12 @@
-//! What a policy file says of its policy: name, rule, source, parameters, and how to build it.
+//! The definition of a policy: name, rule, source, parameters, and how to build it.
+
+use std::str::FromStr;
 
 use super::AnyPolicy;
 use crate::scenario::Scenario;
+use crate::units::Time;
 
-/// What values a parameter takes.
+/// The kind of value that a parameter takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A finite number above 0.
@@ -12,7 +15,7 @@ pub enum Kind {
     Fraction,
     /// A whole number above 0, below 2^32.
     Count,
-    /// A whole number, below 2^32, that chooses among random numbers.
+    /// The seed of a random stream, a whole number below 2^32.
     Seed,
     /// A whole number of bytes.
     Bytes,
@@ -25,7 +28,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What a value must be, in words.
+    /// What a value must be, for error messages.
     pub fn expected(self) -> String {
         match self {
             Kind::Positive => "a number above 0".to_owned(),
@@ -39,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// Whether the text is such a value.
+    /// Whether the text is a value of this kind.
     pub fn accepts(self, text: &str) -> bool {
         let number = || text.parse::<f64>().ok().filter(|value| value.is_finite());
         match self {
@@ -54,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// The value in the form in which equal values look alike.
+    /// The canonical text of a value: equal values have the same text.
     pub(crate) fn canonical(self, text: &str) -> String {
         match self {
             Kind::Positive | Kind::Fraction => text
@@ -77,58 +80,58 @@ impl Kind {
 pub struct ParameterInfo {
     /// Its key.
     pub name: &'static str,
-    /// Its value where none is given, or how that is derived.
+    /// The default value, or a description of how the default is derived.
     pub default: &'static str,
-    /// What values it takes.
+    /// The kind of its values.
     pub kind: Kind,
     /// What it means, with its unit.
     pub meaning: &'static str,
 }
 
-/// Whether a switch could run a policy.
+/// The kind of switch that can run a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deployment {
-    /// Today's switches have it, or their settings suffice for it.
+    /// Today's switches have the policy, or their settings can express it.
     Today,
-    /// It needs counters and comparisons beside Dynamic Threshold, as a programmable switch or the
-    /// next chip can have.
+    /// It needs counters and comparisons in addition to Dynamic Threshold. A programmable switch or
+    /// a future chip can have them.
     Extension,
-    /// It needs what shared-memory switches lack: push-out, sorted queues, state beyond that, or a
-    /// model on the packet path.
+    /// It needs what shared-memory switches lack: push-out, sorted queues, more state, or a model
+    /// on the packet path.
     NewHardware,
-    /// No switch could: a reference line.
+    /// No switch can run it; it is a reference line.
     Reference,
 }
 
-/// A policy, for listings.
+/// The description of a policy, for listings.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyInfo {
     /// Its name.
     pub name: &'static str,
-    /// One line.
+    /// A description in one line.
     pub summary: &'static str,
-    /// The admission rule; `q_i` bytes queued for the port, `Q` in the buffer of `B` bytes, `L`
-    /// bytes of the packet, `N` ports.
+    /// The admission rule, with `q_i` bytes in the queue, `Q` bytes in the buffer of `B` bytes, a
+    /// packet of `L` bytes, and `N` ports.
     pub rule: &'static str,
-    /// Where it comes from.
+    /// The publication that it comes from.
     pub source: &'static str,
-    /// Whether a switch could run it.
+    /// The kind of switch that can run it.
     pub deployment: Deployment,
-    /// What can be set.
+    /// Its parameters.
     pub parameters: &'static [ParameterInfo],
 }
 
-/// A policy by name: what it is and how to build it.
+/// A policy: its description and how to build it.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
-    /// For listings.
+    /// The description.
     pub info: PolicyInfo,
-    /// Builds it for a switch as the scenario has it; an error says what is wrong with which
-    /// parameter, and what would be right.
+    /// Builds the policy for the switch of the scenario. The error message says which parameter is
+    /// wrong and what would be right.
     pub build: fn(&Arguments<'_>, &Scenario) -> Result<AnyPolicy, String>,
 }
 
-/// The parameters of a policy string: those that were given, and the defaults of the others.
+/// The parameters of a policy: the given values, and the defaults of the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments<'a> {
     parameters: &'static [ParameterInfo],
@@ -143,7 +146,8 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The text of a parameter, given or by default.
+    /// The text of a parameter: the given value or a constant default. `None` for a derived
+    /// default.
     pub fn text(&self, name: &str) -> Option<&'a str> {
         let given = self.given.iter().find(|(key, _)| *key == name);
         given.map(|(_, value)| value.as_str()).or_else(|| {
@@ -155,27 +159,42 @@ impl<'a> Arguments<'a> {
         })
     }
 
+    /// All parameters with their defaults.
+    pub(crate) fn defaults(info: &PolicyInfo) -> Arguments<'static> {
+        Arguments {
+            parameters: info.parameters,
+            given: &[],
+        }
+    }
+
     /// Whether a parameter has another value than its default.
     pub fn is_given(&self, name: &str) -> bool {
         self.given.iter().any(|(key, _)| *key == name)
     }
 
-    /// A number; none where the default is to be derived.
-    pub fn number(&self, name: &str) -> Option<f64> {
+    /// The value of a parameter whose default may be derived: `None` where the derived default
+    /// applies.
+    pub fn optional<T: FromStr>(&self, name: &str) -> Option<T> {
         self.text(name)?.parse().ok()
     }
 
-    /// A whole number; none where the default is to be derived.
-    pub fn count(&self, name: &str) -> Option<u32> {
-        self.text(name)?.parse().ok()
+    /// The value of a parameter whose default is a constant.
+    ///
+    /// # Panics
+    /// When the policy has no such parameter, its default is derived, or `T` is not its type.
+    pub fn value<T: FromStr>(&self, name: &str) -> T {
+        let value = self.optional(name);
+        value.unwrap_or_else(|| panic!("parameter {name} has no constant default"))
     }
 
-    /// A number of bytes; none where the default is to be derived.
-    pub fn bytes(&self, name: &str) -> Option<u64> {
-        self.text(name)?.parse().ok()
+    /// The value of a parameter that is a time in microseconds; `None` where the derived default
+    /// applies.
+    pub fn microseconds(&self, name: &str) -> Option<Time> {
+        let us: f64 = self.optional(name)?;
+        Some(Time::from_secs_f64(us * 1e-6))
     }
 
-    /// Numbers separated by `/`; none where the default is to be derived.
+    /// Numbers separated by `/`; `None` where the derived default applies.
     pub fn numbers(&self, name: &str) -> Option<Vec<f64>> {
         let parts = self.text(name)?.split('/');
         parts.map(|part| part.parse().ok()).collect()

@@ -14,12 +14,12 @@ pub(super) static DEFINITION: Definition = Definition {
         parameters: &[ALPHA],
     },
     build: |arguments, _| {
-        let alpha = arguments.number("alpha").unwrap_or(1.0);
+        let alpha = arguments.value("alpha");
         Ok(DynamicThreshold { alpha }.into())
     },
 };
 
-/// The control factor of DT and its kin.
+/// The control factor α of Dynamic Threshold and of the policies that extend it.
 pub(super) const ALPHA: ParameterInfo = ParameterInfo {
     name: "alpha",
     default: "1",
@@ -37,7 +37,7 @@ pub struct DynamicThreshold {
 impl Policy for DynamicThreshold {
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
-        // Bytes below 2^53 are exact in f64, and so is the product for α a power of two.
+        // Numbers of bytes below 2^53 are exact in f64. So is the product if α is a power of two.
         if (view.buffer.queue(packet.queue) as f64) < self.alpha * view.buffer.free() as f64 {
             Verdict::Accept
         } else {

@@ -49,27 +49,26 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |arguments, scenario| {
         let config = EnhancedDynamicThresholdConfig::from_arguments(arguments, scenario);
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
-        Ok(EnhancedDynamicThreshold::new(config, queues).into())
+        Ok(EnhancedDynamicThreshold::new(config, scenario.queue_count()).into())
     },
 };
 
 /// Parameters of EDT.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct EnhancedDynamicThresholdConfig {
-    /// Control factor α of the controlled state, of every port at first.
+    /// Initial control factor α of every port, for the controlled state.
     pub alpha: f64,
     /// Dequeues in a row after which a port counts as underloaded (C1).
     pub underload_dequeues: u32,
     /// Net enqueues that reveal a burst (C2).
     pub burst_enqueues: u32,
-    /// After this long in the controlled state the counters start afresh (T1).
+    /// Time in the controlled state after which the counters restart (T1).
     pub controlled_period: Time,
     /// Longest stay in the uncontrolled state: the expected duration of a micro-burst (T2).
     pub uncontrolled_period: Time,
 }
 
-/// Size by which the paper counts the buffer in packets.
+/// Packet size with which the paper expresses the buffer in packets, bytes.
 const PACKET_BYTES: f64 = 1_500.0;
 
 impl EnhancedDynamicThresholdConfig {
@@ -83,7 +82,7 @@ impl EnhancedDynamicThresholdConfig {
         let t2 = 10e-3 * 1e9 / rate.0 as f64;
         EnhancedDynamicThresholdConfig {
             alpha,
-            underload_dequeues: 3,
+            underload_dequeues: Arguments::defaults(&DEFINITION.info).value("c1"),
             burst_enqueues: ((alpha * packets / spread) as u32).max(1),
             controlled_period: Time::from_secs_f64(t2 * (1.0 + alpha * n) / spread),
             uncontrolled_period: Time::from_secs_f64(t2),
@@ -91,52 +90,49 @@ impl EnhancedDynamicThresholdConfig {
     }
 
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Self {
-        let alpha = arguments.number("alpha").unwrap_or(1.0);
         let derived = Self::suggested(
-            alpha,
+            arguments.value("alpha"),
             scenario.buffer_bytes,
-            scenario.port_count() * scenario.queues_per_port as usize,
+            scenario.queue_count(),
             scenario.rate(),
         );
-        let time = |name| {
-            let us = arguments.number(name);
-            us.map(|us| Time::from_secs_f64(us * 1e-6))
-        };
+        let time = |name, derived| arguments.microseconds(name).unwrap_or(derived);
         EnhancedDynamicThresholdConfig {
-            alpha,
-            underload_dequeues: arguments.count("c1").unwrap_or(derived.underload_dequeues),
-            burst_enqueues: arguments.count("c2").unwrap_or(derived.burst_enqueues),
-            controlled_period: time("t1_us").unwrap_or(derived.controlled_period),
-            uncontrolled_period: time("t2_us").unwrap_or(derived.uncontrolled_period),
+            alpha: derived.alpha,
+            underload_dequeues: arguments.value("c1"),
+            burst_enqueues: arguments.optional("c2").unwrap_or(derived.burst_enqueues),
+            controlled_period: time("t1_us", derived.controlled_period),
+            uncontrolled_period: time("t2_us", derived.uncontrolled_period),
         }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 struct PortState {
-    /// α while controlled.
+    /// α of the controlled state.
     alpha: f64,
     uncontrolled: bool,
     dequeues: u32,
     enqueues: u32,
-    /// Start of the timer of the state: T1's while controlled, T2's while uncontrolled.
+    /// Start of the timer: T1 in the controlled state, T2 in the uncontrolled state.
     since: Time,
 }
 
-/// The EDT state machine, a controlled/uncontrolled state per port.
+/// The EDT state machine. Every port is controlled or uncontrolled.
 ///
-/// Controlled ports have the threshold `α(B - Q)`, each of `U` uncontrolled ports `B/U`.
+/// A controlled port has the threshold `α(B - Q)`, an uncontrolled port `B/U`, with `U`
+/// uncontrolled ports.
 #[derive(Clone, Debug)]
 pub struct EnhancedDynamicThreshold {
     config: EnhancedDynamicThresholdConfig,
     ports: Vec<PortState>,
     uncontrolled: usize,
-    /// No uncontrolled port's timer expires before this instant.
+    /// No timer of an uncontrolled port expires before this time.
     next_expiry: Time,
 }
 
 impl EnhancedDynamicThreshold {
-    /// All ports controlled, all timers started at time zero.
+    /// The policy with all ports controlled and all timers started at time zero.
     pub fn new(config: EnhancedDynamicThresholdConfig, ports: usize) -> Self {
         let idle = PortState {
             alpha: config.alpha,
@@ -264,7 +260,7 @@ impl Policy for EnhancedDynamicThreshold {
 
     fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
         let port = packet.queue;
-        // A full buffer is noticed without a call of `on_arrival`.
+        // `on_arrival` is not called for packets that do not fit.
         self.expire_timers(view.now, port);
         if loss == Loss::Full {
             for port in 0..self.ports.len() {
@@ -289,7 +285,7 @@ impl Policy for EnhancedDynamicThreshold {
         (!state.uncontrolled).then_some(state.alpha)
     }
 
-    /// That of the controlled state; C2 and T1 stay.
+    /// Sets the α of the controlled state. C2 and T1 stay as they are.
     fn set_alpha(&mut self, port: usize, alpha: f64) -> bool {
         self.ports[port].alpha = alpha;
         true

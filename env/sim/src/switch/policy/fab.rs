@@ -45,34 +45,32 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |arguments, scenario| {
         let config = FlowAwareConfig::from_arguments(arguments, scenario);
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
-        Ok(FlowAwareBuffer::new(config, queues).into())
+        Ok(FlowAwareBuffer::new(config, scenario.queue_count()).into())
     },
 };
 
 /// Parameters of FAB.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FlowAwareConfig {
-    /// Control factor of long flows, at every queue at first.
+    /// Initial control factor of long flows, for every queue.
     pub alpha: f64,
     /// Control factor of the first bytes of a flow.
     pub alpha_short: f64,
-    /// A flow that has sent as many wire bytes is long.
+    /// Wire bytes from which a flow is long.
     pub short_bytes: u64,
-    /// A flow that is idle for longer starts afresh.
+    /// Idle time after which the bytes of a flow are counted from zero again.
     pub idle: Time,
 }
 
 impl FlowAwareConfig {
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Self {
-        let number = |name, otherwise| arguments.number(name).unwrap_or(otherwise);
+        let idle_us: f64 = arguments.value("idle_us");
+        let short_bytes = arguments.optional("short_bytes");
         FlowAwareConfig {
-            alpha: number("alpha", 0.5),
-            alpha_short: number("alpha_short", 1_024.0),
-            short_bytes: arguments
-                .bytes("short_bytes")
-                .unwrap_or(15 * u64::from(scenario.mss)),
-            idle: Time::from_secs_f64(number("idle_us", 5_000.0) * 1e-6),
+            alpha: arguments.value("alpha"),
+            alpha_short: arguments.value("alpha_short"),
+            short_bytes: short_bytes.unwrap_or(15 * u64::from(scenario.mss)),
+            idle: Time::from_secs_f64(idle_us * 1e-6),
         }
     }
 }
@@ -80,7 +78,8 @@ impl FlowAwareConfig {
 /// Dynamic Threshold, `q_i < α(B - Q)`, with one α for the first bytes of a flow and another for
 /// the rest.
 ///
-/// Every packet that arrives counts, lost or not. Data and acknowledgements are flows of their own.
+/// All arriving packets are counted, also those that are lost. The data and the acknowledgements of
+/// a connection are two flows.
 #[derive(Clone, Debug)]
 pub struct FlowAwareBuffer {
     config: FlowAwareConfig,
@@ -91,7 +90,7 @@ pub struct FlowAwareBuffer {
 }
 
 impl FlowAwareBuffer {
-    /// No flow has sent anything.
+    /// The policy before the first packet.
     pub fn new(config: FlowAwareConfig, queues: usize) -> FlowAwareBuffer {
         FlowAwareBuffer {
             config,
@@ -100,7 +99,7 @@ impl FlowAwareBuffer {
         }
     }
 
-    /// With what it was built.
+    /// The parameters that it was built with.
     pub fn config(&self) -> FlowAwareConfig {
         self.config
     }
@@ -129,13 +128,13 @@ impl Policy for FlowAwareBuffer {
     }
 
     fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
-        // The others have been counted on arrival.
+        // `on_arrival` has counted the others.
         if loss == Loss::Full {
             self.count(packet, view.now);
         }
     }
 
-    /// That of long flows.
+    /// Those of control records: a flow's first bytes and its idle time.
     fn constants(&self) -> Vec<(&'static str, String)> {
         let FlowAwareConfig {
             alpha_short,
@@ -150,17 +149,18 @@ impl Policy for FlowAwareBuffer {
         ]
     }
 
+    /// The threshold of long flows.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
         Some((self.alphas[queue] * view.buffer.free() as f64) as u64)
     }
 
-    /// That of long flows.
+    /// The α of long flows.
     fn alpha(&self, queue: usize) -> Option<f64> {
         Some(self.alphas[queue])
     }
 
-    /// That of long flows. A flow's first bytes keep theirs, which is to let them in whatever the
-    /// load, and so lies far above any α that suits long flows.
+    /// Sets the α of long flows. The α of a flow's first bytes stays: it admits them under any
+    /// load, so it is far above any α for long flows.
     fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
         self.alphas[queue] = alpha;
         true

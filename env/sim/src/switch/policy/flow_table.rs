@@ -1,14 +1,16 @@
-//! What a switch remembers of the flows that it has seen lately.
+//! State of the recently active flows of a switch.
 
 use rustc_hash::FxHashMap;
 
 use crate::units::Time;
 
-/// State by flow, forgotten once a flow has been idle for longer than a given time.
+/// State by flow. The state of a flow is forgotten when the flow was idle for longer than
+/// `patience`.
 ///
-/// Idle flows are swept out once per that time, so the table holds no more flows than sent a packet
-/// within twice of it. When the sweep comes makes no difference: a flow that it has not reached yet
-/// is forgotten when it sends again. A packet costs O(1) on average.
+/// A sweep removes idle flows once per `patience`. So the table holds only flows that sent a packet
+/// within twice that time. The time of the sweep has no effect on the results: the state of an idle
+/// flow that is still in the table is reset when the flow sends again. A packet costs O(1) on
+/// average.
 #[derive(Clone, Debug)]
 pub(super) struct FlowTable<T> {
     flows: FxHashMap<u32, Entry<T>>,
@@ -22,11 +24,11 @@ struct Entry<T> {
     state: T,
 }
 
-/// A table that has room for fewer flows than this does not shrink.
+/// A table with a capacity below this does not shrink.
 const SMALL: usize = 64;
 
 impl<T: Copy + Default> FlowTable<T> {
-    /// Forgets flows that have been idle for longer than `patience`.
+    /// An empty table that forgets flows that were idle for longer than `patience`.
     pub(super) fn new(patience: Time) -> FlowTable<T> {
         FlowTable {
             flows: FxHashMap::default(),
@@ -35,7 +37,8 @@ impl<T: Copy + Default> FlowTable<T> {
         }
     }
 
-    /// A packet of `flow` arrives: the state of the flow, the default for a new or forgotten one.
+    /// Notes a packet of `flow`. Returns the state of the flow; a new or forgotten flow has the
+    /// default state.
     #[inline]
     pub(super) fn touch(&mut self, flow: u32, now: Time) -> &mut T {
         if now >= self.next_sweep {

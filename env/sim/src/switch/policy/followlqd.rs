@@ -1,4 +1,4 @@
-//! FollowLQD (Addanki, Pacut and Schmid, NSDI 2024, Algorithm 2): drops at the tail what would make
+//! FollowLQD (Addanki, Pacut and Schmid, NSDI 2024, Algorithm 2): drops the packets that would make
 //! a queue longer than it would be under LQD.
 
 mod virtual_queues;
@@ -22,14 +22,15 @@ pub(super) static DEFINITION: Definition = Definition {
     },
 };
 
-/// Accepts iff `q_i + L <= T_i`, where the [`VirtualQueues`] have `T_i` bytes after the arrival.
+/// Accepts iff `q_i + L <= T_i`, where `T_i` is the length of the virtual queue after the arrival,
+/// bytes; see [`VirtualQueues`].
 #[derive(Clone, Debug)]
 pub struct FollowLqd {
     queues: VirtualQueues,
 }
 
 impl FollowLqd {
-    /// With empty virtual queues.
+    /// The policy with empty virtual queues.
     pub fn new(ports: usize, queues_per_port: usize) -> FollowLqd {
         FollowLqd {
             queues: VirtualQueues::new(ports, queues_per_port),
@@ -64,7 +65,7 @@ impl Policy for FollowLqd {
     }
 
     fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
-        // One that does not fit arrives without a question.
+        // `on_arrival` is not called for packets that do not fit.
         if loss == Loss::Full {
             self.queues.arrive(view, packet);
         }

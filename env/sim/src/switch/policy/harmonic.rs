@@ -11,18 +11,15 @@ pub(super) static DEFINITION: Definition = Definition {
         deployment: Deployment::NewHardware,
         parameters: &[],
     },
-    build: |_, scenario| {
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
-        Ok(Harmonic::new(queues).into())
-    },
+    build: |_, scenario| Ok(Harmonic::new(scenario.queue_count()).into()),
 };
 
 /// Keeps the k-th longest queue within `B/(k·H_N)`, for every k.
 ///
 /// With `q' = q_i + L` the queue of the arrival would be number `k = 1 + #{j≠i : q_j >= q'}`, and
-/// `k·q' <= B/H_N` must hold. Among packets of one size that is all. A long packet can overtake
-/// shorter queues, each of which moves back by a place and may exceed the bound there, so these are
-/// looked at too.
+/// `k·q' <= B/H_N` must hold. If all packets have one size, this condition is sufficient. Otherwise
+/// a long packet can make its queue longer than some others. Each of those moves back by one place
+/// and must meet the bound of its new place.
 ///
 /// Complexity of an arrival: O(queues), and as much again for each queue that it overtakes.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +28,7 @@ pub struct Harmonic {
 }
 
 impl Harmonic {
-    /// For a switch with so many queues.
+    /// The policy for a switch with this number of queues.
     pub fn new(queues: usize) -> Harmonic {
         Harmonic {
             harmonic_number: (1..=queues).map(|k| 1.0 / k as f64).sum(),
@@ -54,7 +51,7 @@ impl Harmonic {
         let mut overtaken = lengths.iter().filter(|&&other| length < other && other < longer);
         overtaken.all(|&other| {
             let at_least = lengths.iter().filter(|&&any| any >= other).count();
-            // And the queue of the arrival, which is now before it.
+            // Plus the queue of the arrival, which is now longer.
             (at_least + 1) as f64 * other as f64 <= longest
         })
     }
@@ -67,7 +64,7 @@ impl Policy for Harmonic {
         let length = lengths[packet.queue];
         let longer = length + packet.bytes;
         let (mut not_shorter, mut overtakes) = (0_u32, false);
-        // The arrival's own queue is shorter than `longer` and not longer than `length`.
+        // Neither condition holds for the arrival's own queue.
         for &other in lengths {
             not_shorter += u32::from(other >= longer);
             overtakes |= length < other && other < longer;

@@ -1,5 +1,5 @@
 //! Intelligent Buffer (Cisco, "Intelligent Buffer Management on Cisco Nexus 9000 Series Switches",
-//! 2017): Dynamic Threshold, and of elephants approximate fair dropping (AFD; Pan, Breslau,
+//! 2017): Dynamic Threshold, with approximate fair dropping of elephants (AFD; Pan, Breslau,
 //! Prabhakar and Shenker, Computer Communication Review, 2003).
 
 mod fairness;
@@ -30,8 +30,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |arguments, scenario| {
         let config = IntelligentBufferConfig::from_arguments(arguments, scenario)?;
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
-        Ok(IntelligentBuffer::new(config, queues).into())
+        Ok(IntelligentBuffer::new(config, scenario.queue_count()).into())
     },
 };
 
@@ -90,73 +89,64 @@ const PARAMETERS: &[ParameterInfo] = &[
 /// Parameters of the Intelligent Buffer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct IntelligentBufferConfig {
-    /// Control factor α of Dynamic Threshold, of every queue at first.
+    /// Initial control factor α of Dynamic Threshold, for every queue.
     pub alpha: f64,
     /// Interval over which bytes are counted, more than zero.
     pub interval: Time,
     /// Queue length that the fair share aims at, bytes.
     pub reference_bytes: u64,
-    /// Elephants are dropped only from longer queues than this, bytes.
+    /// Elephants are dropped only at queues longer than this, bytes.
     pub queue_bytes: u64,
-    /// Fair share at first, bytes per interval.
+    /// Initial fair share, bytes per interval.
     pub initial_share: u64,
     /// Limit of the fair share, bytes per interval.
     pub largest_share: Option<u64>,
-    /// A flow that has sent more wire bytes is an elephant.
+    /// A flow that has sent more wire bytes than this is an elephant.
     pub elephant_bytes: u64,
-    /// A flow that is idle for longer leaves the elephant trap.
+    /// A flow that is idle for longer than this leaves the elephant trap.
     pub age: Time,
     /// Seed of the random drops.
     pub seed: u64,
 }
 
 impl IntelligentBufferConfig {
-    /// The parameters for 10 Gbit/s, brought to the rate of the scenario: every queue has the same
-    /// meaning in time.
+    /// The default parameters: those for 10 Gbit/s, scaled to the rate of the scenario such that a
+    /// queue of the suggested length takes the same time to drain.
     pub fn suggested(scenario: &Scenario) -> Self {
-        let slower = 10e9 / scenario.rate_bps as f64;
-        IntelligentBufferConfig {
-            alpha: 1.0,
-            interval: Time::from_secs_f64(50e-6 * slower),
-            reference_bytes: bandwidth_delay_product(scenario),
-            queue_bytes: (150_000.0 / slower) as u64,
-            initial_share: 4_000_000,
-            largest_share: None,
-            elephant_bytes: 1_000_000,
-            age: Time::from_secs_f64(5e-3 * slower),
-            seed: 1,
-        }
+        Self::from_arguments(&Arguments::defaults(&DEFINITION.info), scenario)
+            .expect("the defaults are valid")
     }
 
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<Self, String> {
-        let derived = Self::suggested(scenario);
-        let bytes = |name, otherwise| arguments.bytes(name).unwrap_or(otherwise);
-        let time = |name| {
-            let us = arguments.number(name);
-            us.map(|us| Time::from_secs_f64(us * 1e-6))
+        let slower = 10e9 / scenario.rate_bps as f64;
+        let time = |name, at_10_gbps: f64| {
+            let derived = || Time::from_secs_f64(at_10_gbps * slower);
+            arguments.microseconds(name).unwrap_or_else(derived)
         };
-        let interval = time("t_afd_us").unwrap_or(derived.interval);
+        let interval = time("t_afd_us", 50e-6);
         if interval < SHORTEST_INTERVAL {
             return Err("t_afd_us is less than a nanosecond: 0.001 is the least".to_owned());
         }
+        let reference_bytes = arguments.optional("qref_bytes");
+        let queue_bytes = arguments.optional("queue_bytes");
         Ok(IntelligentBufferConfig {
-            alpha: arguments.number("alpha").unwrap_or(derived.alpha),
+            alpha: arguments.value("alpha"),
             interval,
-            reference_bytes: bytes("qref_bytes", derived.reference_bytes),
-            queue_bytes: bytes("queue_bytes", derived.queue_bytes),
-            initial_share: bytes("mfair_bytes", derived.initial_share),
-            largest_share: arguments.bytes("mfair_most_bytes"),
-            elephant_bytes: bytes("elephant_bytes", derived.elephant_bytes),
-            age: time("age_us").unwrap_or(derived.age),
-            seed: arguments.count("seed").map_or(derived.seed, u64::from),
+            reference_bytes: reference_bytes.unwrap_or_else(|| bandwidth_delay_product(scenario)),
+            queue_bytes: queue_bytes.unwrap_or((150_000.0 / slower) as u64),
+            initial_share: arguments.value("mfair_bytes"),
+            largest_share: arguments.optional("mfair_most_bytes"),
+            elephant_bytes: arguments.value("elephant_bytes"),
+            age: time("age_us", 5e-3),
+            seed: arguments.value("seed"),
         })
     }
 }
 
 const SHORTEST_INTERVAL: Time = Time::from_ns(1);
 
-/// Bytes that the line carries in the round trip of a full packet and its acknowledgement through an
-/// empty switch.
+/// Bytes that the line carries during the round trip of a full packet and its acknowledgement
+/// through an empty switch.
 fn bandwidth_delay_product(scenario: &Scenario) -> u64 {
     let acknowledgement = u64::from(scenario.ack_bytes + scenario.timestamp_bytes());
     let packets = [scenario.full_packet_bytes(), acknowledgement];
@@ -168,12 +158,12 @@ fn bandwidth_delay_product(scenario: &Scenario) -> u64 {
     on_the_line + on_the_way as u64
 }
 
-/// What the elephant trap knows of a flow.
+/// The state of a flow in the elephant trap.
 #[derive(Clone, Copy, Default, Debug)]
 struct Trapped {
     /// Wire bytes since the flow was last idle.
     sent: u64,
-    /// In the interval of this number.
+    /// Number of the interval of the last packet.
     interval: u64,
     /// Wire bytes in that interval.
     current: u64,
@@ -195,7 +185,7 @@ impl Trapped {
     }
 }
 
-/// What is kept of a queue.
+/// The state of a queue.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     /// Control factor of Dynamic Threshold.
@@ -205,25 +195,25 @@ struct Queue {
 
 /// Dynamic Threshold and approximate fair dropping of elephants.
 ///
-/// Where a queue is longer than a limit, an elephant that sent `M_f` bytes in the last interval
-/// loses a packet with probability `max(0, 1 - Mfair/M_f)`; the fair share of each queue follows
-/// its length. Flows that have sent little are never dropped in that way. Every packet that arrives
-/// counts as sent, lost or not.
+/// If a queue is longer than a limit, a packet of an elephant that sent `M_f` bytes in the last
+/// interval is dropped with probability `max(0, 1 - Mfair/M_f)`. The fair share `Mfair` of a queue
+/// follows the length of the queue. Short flows are not dropped in this way. All arriving packets
+/// count as sent, also those that are lost.
 ///
-/// Cisco's switches can also put the first packets of a flow into a queue of its own (dynamic packet
-/// prioritization, DPP). That is left to the scenario: the policy does not choose queues.
+/// Cisco's switches can also put the first packets of all flows into a separate queue (dynamic
+/// packet prioritization, DPP). The policy does not do this, because it does not choose queues.
 #[derive(Clone, Debug)]
 pub struct IntelligentBuffer {
     config: IntelligentBufferConfig,
     flows: FlowTable<Trapped>,
     queues: Vec<Queue>,
-    /// Number of the interval, and when the next one begins.
+    /// Number of the current interval, and the start of the next one.
     interval: (u64, Time),
     rng: Xoshiro256PlusPlus,
 }
 
 impl IntelligentBuffer {
-    /// An empty trap; every queue has the initial fair share.
+    /// The policy with an empty elephant trap and the initial fair share for every queue.
     ///
     /// # Panics
     /// When the interval is zero.
@@ -265,7 +255,7 @@ impl IntelligentBuffer {
         *trapped
     }
 
-    /// Whether chance takes a packet of this elephant.
+    /// Draws whether to drop a packet of this elephant.
     fn exceeds_its_share(&mut self, queue: usize, elephant: Trapped) -> bool {
         let share = self.queues[queue].share.bytes();
         let sent = elephant.last as f64;
@@ -307,13 +297,13 @@ impl Policy for IntelligentBuffer {
     }
 
     fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
-        // The others have been counted on arrival.
+        // `on_arrival` has counted the others.
         if loss == Loss::Full {
             self.count(packet, view.now);
         }
     }
 
-    /// That of Dynamic Threshold.
+    /// The threshold of Dynamic Threshold.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
         Some((self.queues[queue].alpha * view.buffer.free() as f64) as u64)
     }

@@ -15,9 +15,9 @@ pub(super) static DEFINITION: Definition = Definition {
     build: |_, _| Ok(LongestQueueDrop.into()),
 };
 
-/// Accepts everything; on overflow the queue that is longest, counting the arrival in its own,
-/// loses its last packets, as many as needed. Where that is the arrival's own queue, the arrival is
-/// lost.
+/// Accepts every packet. If a packet does not fit, the longest queue loses as many of its last
+/// packets as needed; the arrival is counted in its own queue. If the arrival's own queue is the
+/// longest, the arrival is lost.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct LongestQueueDrop;
 
@@ -41,7 +41,7 @@ impl Policy for LongestQueueDrop {
     }
 }
 
-/// The longest queue, counting `bytes` more in queue `own`: of several `own` itself, else the first.
+/// The longest queue, with `bytes` added to queue `own`. Of several it is `own`, else the first.
 #[inline]
 pub(super) fn longest_with(lengths: &[u64], own: usize, bytes: u64) -> usize {
     let (mut longest, mut most) = (own, lengths[own] + bytes);

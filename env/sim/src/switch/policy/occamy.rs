@@ -1,6 +1,7 @@
-//! Occamy (Shan et al., EuroSys 2025): Dynamic Threshold with a large α, whose mistakes are undone
-//! with the memory bandwidth that traffic leaves over.
+//! Occamy (Shan et al., EuroSys 2025): Dynamic Threshold with a large α. Queues above their
+//! threshold lose packets as far as the unused memory bandwidth allows.
 
+use super::dt::ALPHA;
 use super::{
     Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict,
     View,
@@ -17,10 +18,8 @@ pub(super) static DEFINITION: Definition = Definition {
         deployment: Deployment::NewHardware,
         parameters: &[
             ParameterInfo {
-                name: "alpha",
                 default: "8",
-                kind: Kind::Positive,
-                meaning: "control factor, above 0",
+                ..ALPHA
             },
             ParameterInfo {
                 name: "bandwidth",
@@ -38,7 +37,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |arguments, scenario| {
         let packet_bytes = scenario.full_packet_bytes();
-        let burst = arguments.bytes("burst_bytes");
+        let burst = arguments.optional("burst_bytes");
         if let Some(burst) = burst
             && burst < packet_bytes
         {
@@ -46,24 +45,23 @@ pub(super) static DEFINITION: Definition = Definition {
                 "burst_bytes={burst} pays for no full packet; needs at least {packet_bytes}"
             ));
         }
-        let alpha = arguments.number("alpha").unwrap_or(8.0);
-        let bandwidth = arguments.number("bandwidth").unwrap_or(1.0);
         let burst = burst.unwrap_or(u64::from(scenario.ports) * packet_bytes);
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
-        Ok(Occamy::new(alpha, queues, Budget::new(bandwidth, burst, scenario)).into())
+        let budget = Budget::new(arguments.value("bandwidth"), burst, scenario);
+        Ok(Occamy::new(arguments.value("alpha"), scenario.queue_count(), budget).into())
     },
 };
 
-/// Memory bandwidth that arrivals and departures leave over, as a bucket of tokens of a byte each.
+/// The memory bandwidth that arrivals and departures do not use, as a token bucket in bytes.
 ///
-/// The memory moves `bandwidth · 2NC`: all ports writing and reading at line rate C. Every packet
-/// written, read or removed takes its bytes; traffic comes first and never waits.
+/// The memory has a bandwidth of `bandwidth · 2NC`; with 1 all ports can write and read at line
+/// rate C. Every packet that is written, read or removed takes its bytes. Arrivals and departures
+/// never wait for tokens.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     bytes_per_ps: f64,
-    /// Most tokens that are kept.
+    /// Size of the bucket, bytes.
     burst: f64,
-    /// Without as many, nothing is removed: the largest packet.
+    /// Tokens needed to remove a packet: the bytes of a full packet.
     price: f64,
     tokens: f64,
     updated: Time,
@@ -96,15 +94,15 @@ impl Budget {
     }
 }
 
-/// Accepts as DT does; queues longer than `T = α(B - Q)` lose packets at their heads, one queue
-/// after the other, as fast as spare memory bandwidth allows.
+/// Accepts like DT. Queues longer than `T = α(B - Q)` lose packets at their heads, in turn, as fast
+/// as the unused memory bandwidth allows.
 #[derive(Clone, Debug)]
 pub struct Occamy {
     /// α of every queue.
     alphas: Box<[f64]>,
     least_alpha: f64,
     budget: Budget,
-    /// The queue that is looked at first.
+    /// The queue that is checked first.
     turn: usize,
 }
 
@@ -151,7 +149,7 @@ impl Policy for Occamy {
 
     fn expel(&mut self, view: View<'_>) -> Option<usize> {
         let free = view.buffer.free() as f64;
-        // No queue is longer than all together.
+        // No queue is longer than the occupancy.
         if view.buffer.occupancy() as f64 <= self.least_alpha * free {
             return None;
         }

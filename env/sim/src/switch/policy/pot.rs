@@ -20,18 +20,17 @@ pub(super) static DEFINITION: Definition = Definition {
         }],
     },
     build: |arguments, scenario| {
-        let queues = u64::from(scenario.ports) * u64::from(scenario.queues_per_port);
-        let limit = arguments.bytes("k");
-        let limit = limit.unwrap_or(scenario.buffer_bytes / queues);
+        let share = scenario.buffer_bytes / scenario.queue_count() as u64;
+        let limit = arguments.optional("k").unwrap_or(share);
         Ok(PushOutWithThreshold { limit }.into())
     },
 };
 
-/// As [`LongestQueueDrop`](super::LongestQueueDrop), but only arrivals whose own queue is short push
-/// out.
+/// Like [`LongestQueueDrop`](super::LongestQueueDrop), but only arrivals with a short queue push
+/// other packets out.
 #[derive(Clone, Copy, Debug)]
 pub struct PushOutWithThreshold {
-    /// Length k from which on a queue's arrivals push nothing out, bytes.
+    /// Arrivals push packets out only if their queue is shorter than this (k), bytes.
     pub limit: u64,
 }
 

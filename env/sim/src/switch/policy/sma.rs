@@ -19,9 +19,9 @@ pub(super) static DEFINITION: Definition = Definition {
         }],
     },
     build: |arguments, scenario| {
-        let queues = u64::from(scenario.ports * scenario.queues_per_port);
+        let queues = scenario.queue_count() as u64;
         let share = scenario.buffer_bytes / queues;
-        match arguments.bytes("m") {
+        match arguments.optional("m") {
             Some(m) if m > share => Err(format!(
                 "m={m} reserves more for {queues} queues than the buffer has: {share} bytes are \
                  the most"
@@ -34,12 +34,12 @@ pub(super) static DEFINITION: Definition = Definition {
     },
 };
 
-/// Every queue has `m` bytes of its own; the rest of the buffer, `B - N·m`, is shared by what does
-/// not fit there.
+/// Every queue has `m` reserved bytes. The rest of the buffer, `B - N·m`, is a pool for the bytes
+/// that exceed the reservations.
 ///
-/// With `m = 0` it is complete sharing, with `m = B/N` complete partitioning. Complexity of an
-/// arrival: O(1) into the queue's own bytes or while the whole occupancy would fit into the pool,
-/// else O(queues).
+/// With `m = 0` it is complete sharing, with `m = B/N` complete partitioning. An arrival takes O(1)
+/// time if it fits into the reservation of its queue or if the whole occupancy would fit into the
+/// pool, else O(queues).
 #[derive(Clone, Copy, Debug)]
 pub struct MinimumAllocation {
     /// Reserved for each queue, bytes; at most `B/N`.
@@ -52,7 +52,7 @@ impl MinimumAllocation {
         view.buffer.capacity().saturating_sub(reserved)
     }
 
-    /// Bytes of the pool that are in use.
+    /// Used bytes of the pool.
     fn pooled(&self, view: View<'_>) -> u64 {
         let beyond = |length: &u64| length.saturating_sub(self.reserved);
         view.buffer.queues().iter().map(beyond).sum()

@@ -19,9 +19,9 @@ pub(super) static DEFINITION: Definition = Definition {
         }],
     },
     build: |arguments, scenario| {
-        let queues = u64::from(scenario.ports * scenario.queues_per_port);
+        let queues = scenario.queue_count() as u64;
         let full = scenario.full_packet_bytes();
-        match arguments.bytes("k") {
+        match arguments.optional("k") {
             Some(k) if k < full => Err(format!(
                 "k={k} is less than a full packet: {full} bytes are the least"
             )),

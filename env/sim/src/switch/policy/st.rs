@@ -14,7 +14,7 @@ pub(super) static DEFINITION: Definition = Definition {
     build: |_, _| Ok(StaticThreshold.into()),
 };
 
-/// Every queue has its own `B/N`: accepts iff `q_i + L <= B/N`.
+/// Every queue has a fixed part of the buffer: accepts iff `q_i + L <= B/N`.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct StaticThreshold;
 

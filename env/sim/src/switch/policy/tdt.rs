@@ -54,31 +54,30 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |arguments, scenario| {
         let config = TrafficAwareConfig::from_arguments(arguments, scenario);
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
-        Ok(TrafficAwareThreshold::new(config, queues).into())
+        Ok(TrafficAwareThreshold::new(config, scenario.queue_count()).into())
     },
 };
 
-/// Parameters of TDT; those that count do so in packets.
+/// Parameters of TDT. All counters count packets.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TrafficAwareConfig {
-    /// Control factor α, of every port at first.
+    /// Initial control factor α of every port.
     pub alpha: f64,
     /// Dequeues since the last enqueue after which a port counts as underloaded.
     pub underload_dequeues: u32,
     /// Net enqueues that reveal a burst.
     pub burst_enqueues: u32,
-    /// After so many dequeues in the normal state net enqueues are counted afresh.
+    /// Number of dequeues in the normal state after which the count of net enqueues restarts.
     pub observation_dequeues: u32,
-    /// After so many dequeues absorption ends.
+    /// Number of dequeues after which an absorption ends.
     pub absorption_dequeues: u32,
-    /// Drops that begin an evacuation.
+    /// Number of drops after which an evacuation begins.
     pub overload_drops: u32,
 }
 
 impl TrafficAwareConfig {
-    /// The paper's parameters: 3 dequeues; net enqueues and observation of `B/N`, absorption of
-    /// `2B`, drops of `B/2`, in packets of `packet_bytes`.
+    /// The paper's parameters: 3 dequeues for underload, `B/N` net enqueues and dequeues of an
+    /// observation, `2B` dequeues of an absorption, `B/2` drops, in packets of `packet_bytes`.
     pub fn suggested(alpha: f64, buffer_bytes: u64, ports: usize, packet_bytes: u64) -> Self {
         let packets = |bytes: u64| {
             let packets = (bytes / packet_bytes.max(1)).max(1);
@@ -87,7 +86,7 @@ impl TrafficAwareConfig {
         let share = packets(buffer_bytes / ports as u64);
         TrafficAwareConfig {
             alpha,
-            underload_dequeues: 3,
+            underload_dequeues: Arguments::defaults(&DEFINITION.info).value("dec"),
             burst_enqueues: share,
             observation_dequeues: share,
             absorption_dequeues: packets(2 * buffer_bytes),
@@ -97,16 +96,16 @@ impl TrafficAwareConfig {
 
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Self {
         let derived = Self::suggested(
-            arguments.number("alpha").unwrap_or(1.0),
+            arguments.value("alpha"),
             scenario.buffer_bytes,
-            scenario.port_count() * scenario.queues_per_port as usize,
+            scenario.queue_count(),
             scenario.full_packet_bytes(),
         );
-        let count = |name, otherwise| arguments.count(name).unwrap_or(otherwise);
+        let count = |name, derived| arguments.optional(name).unwrap_or(derived);
         let burst_enqueues = count("nec", derived.burst_enqueues);
         TrafficAwareConfig {
             alpha: derived.alpha,
-            underload_dequeues: count("dec", derived.underload_dequeues),
+            underload_dequeues: arguments.value("dec"),
             burst_enqueues,
             observation_dequeues: count("oc1", burst_enqueues),
             absorption_dequeues: count("oc2", derived.absorption_dequeues),
@@ -115,19 +114,19 @@ impl TrafficAwareConfig {
     }
 }
 
-/// What TDT does with a port.
+/// The state of a port under TDT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TrafficState {
     /// Threshold `α(B - Q)`.
     Normal,
-    /// Takes in a burst: threshold `B/A`, with `A` such ports.
+    /// The port absorbs a burst: threshold `B/A`, with `A` absorbing ports.
     Absorption,
-    /// Has lost many packets: threshold `min(α(B - Q), B/N)`, until the queue is shorter than half
-    /// of it.
+    /// The port has lost many packets: threshold `min(α(B - Q), B/N)`, until the queue is shorter
+    /// than half of the threshold.
     Evacuation,
 }
 
-/// The state of a port and the counters that change it, all zero at first.
+/// The state of a port and its counters, which start at zero.
 #[derive(Clone, Copy, Debug)]
 struct Port {
     alpha: f64,
@@ -136,7 +135,7 @@ struct Port {
     dequeues: u32,
     /// NEC: net enqueues.
     enqueues: u32,
-    /// OC1: dequeues in the normal state, a clock at line rate while the port is busy.
+    /// OC1: dequeues in the normal state. At a busy port they measure time.
     observed: u32,
     /// OC2: dequeues of this absorption.
     absorbed: u32,
@@ -146,7 +145,7 @@ struct Port {
 
 /// The TDT state machine, one for each port.
 ///
-/// Whether an evacuation is over is looked at when a packet of the port arrives or has left.
+/// Arrivals and departures at a port check whether its evacuation is over.
 #[derive(Clone, Debug)]
 pub struct TrafficAwareThreshold {
     config: TrafficAwareConfig,
@@ -155,7 +154,7 @@ pub struct TrafficAwareThreshold {
 }
 
 impl TrafficAwareThreshold {
-    /// All ports in the normal state.
+    /// The policy with all ports in the normal state.
     pub fn new(config: TrafficAwareConfig, ports: usize) -> Self {
         let normal = Port {
             alpha: config.alpha,
@@ -231,7 +230,7 @@ impl Policy for TrafficAwareThreshold {
         }
         port.enqueues += 1;
         if port.enqueues >= self.config.burst_enqueues {
-            // Neither counter runs before the absorption is over.
+            // Both counters stand still until the absorption is over.
             port.enqueues = 0;
             port.observed = 0;
             self.enter(packet.queue, TrafficState::Absorption);
@@ -293,7 +292,7 @@ impl Policy for TrafficAwareThreshold {
         (state == TrafficState::Normal).then_some(alpha)
     }
 
-    /// That of the normal state and of evacuations.
+    /// Sets the α of the normal state and of evacuations.
     fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
         self.ports[queue].alpha = alpha;
         true

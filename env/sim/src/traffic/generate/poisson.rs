@@ -10,8 +10,8 @@ use crate::traffic::{FlowSpec, SizeDistribution, Trace};
 /// Flows towards one active port.
 struct Port {
     port: u32,
-    /// Distinct, fixed for the trace, in the order drawn: flows that start together are inserted
-    /// in this order, so that no host always comes first.
+    /// Distinct hosts, fixed for the trace, in random order. Flows that start together are added in
+    /// this order, so that no host always comes first.
     sources: Vec<u32>,
     /// Time between arrivals of flows or groups, seconds.
     mean_gap: f64,
@@ -89,7 +89,7 @@ fn active_ports(
     let active = uniform_in(rng, scenario.active_ports);
     let all: Vec<u32> = (0..scenario.ports).collect();
     let mut chosen = distinct(rng, all.clone(), active);
-    // Simultaneous arrivals at two ports are as good as impossible; the order is fixed all the same.
+    // The order matters only for simultaneous arrivals at two ports, which are very unlikely.
     chosen.sort_unstable();
     chosen
         .into_iter()

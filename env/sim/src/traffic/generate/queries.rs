@@ -1,4 +1,4 @@
-//! Queries that many hosts answer at once, over elephants (NDT §VI-B and §VI-D).
+//! Queries that many hosts answer at the same time, and elephants (NDT §VI-B and §VI-D).
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -16,13 +16,13 @@ enum Kind {
     Elephant = 1,
 }
 
-/// What one port receives of one kind.
+/// The flows of one kind that one port receives.
 struct Process {
     kind: Kind,
     port: u32,
     /// Hosts that may send.
     senders: Vec<u32>,
-    /// Time between arrivals, seconds: the mean for queries, exact for elephants.
+    /// Time between arrivals, seconds: the mean for queries, the exact time for elephants.
     gap: f64,
     /// Next arrival, seconds.
     next: f64,
@@ -62,7 +62,7 @@ impl Process {
         };
     }
 
-    /// The sources of what arrives next, in the order in which they start.
+    /// The sources of the next flows, in the order in which the flows start.
     fn sources(&mut self, scenario: &Scenario) -> Vec<u32> {
         let count = match self.kind {
             Kind::Incast => uniform_in(&mut self.rng, scenario.incast_degree),

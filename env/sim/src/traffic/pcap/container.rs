@@ -12,18 +12,19 @@ use pcap_parser::{
 use super::CaptureError;
 use super::headers::Link;
 
-/// No capture has larger records; where a damaged file claims one, its memory is not asked for.
+/// Largest size of a record, bytes. A larger one means a damaged file, so no memory is allocated
+/// for it.
 const MAX_RECORD: usize = 64 << 20;
-/// Type of a block that starts a section of a pcapng file; the same in either byte order.
+/// Type of a block that starts a section of a pcapng file. It is the same in both byte orders.
 const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 /// The magic number of a section, as stored in big-endian order.
 const BIG_ENDIAN_SECTION: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
 
 /// A packet as captured.
 pub(super) struct Packet<'a> {
-    /// When; `None` where the capture does not say.
+    /// Time of the packet; `None` where the capture does not give it.
     pub(super) time_ns: Option<i128>,
-    /// What it starts with; `None` for a link type that is not read.
+    /// The first header; `None` for a link type that is not read.
     pub(super) link: Option<Link>,
     /// The bytes that were kept.
     pub(super) data: &'a [u8],
@@ -48,7 +49,7 @@ enum Format {
     PcapNg(Section),
 }
 
-/// What holds for a section of a pcapng file.
+/// The state of a section of a pcapng file.
 #[derive(Default)]
 struct Section {
     big_endian: bool,
@@ -348,7 +349,7 @@ fn parse_block(big_endian: bool, record: &[u8]) -> Result<Block<'_>, ()> {
     } else {
         parse_block_le
     };
-    // An incomplete block is one whose parts are longer than the whole.
+    // A block is incomplete if its parts are longer than the whole.
     parse(record).map(|(_, block)| block).map_err(drop)
 }
 

@@ -1,9 +1,9 @@
-//! Which bytes of a TCP stream have been seen.
+//! The bytes of a TCP stream that were captured.
 
-/// Gaps remembered per stream, so that memory stays bounded where a capture misses many packets.
+/// Largest number of ranges per stream. It bounds the memory if a capture misses many packets.
 const MAX_RANGES: usize = 64;
 
-/// The bytes seen of one direction of a connection, by their place in the stream.
+/// The captured bytes of one direction of a connection, by their position in the stream.
 #[derive(Default)]
 pub(super) struct Coverage {
     /// End of the highest byte seen; its lower 32 bits are a sequence number.
@@ -13,7 +13,7 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
-    /// Adds `length` bytes from sequence number `seq` on; how many of them are new.
+    /// Adds `length` bytes from sequence number `seq` on. Returns how many of them are new.
     pub(super) fn add(&mut self, seq: u32, length: u64) -> u64 {
         if length == 0 {
             return 0;
@@ -23,15 +23,15 @@ impl Coverage {
         self.highest = Some(self.highest.map_or(end, |highest| highest.max(end)));
         let new = self.insert(start, end);
         if self.ranges.len() > MAX_RANGES {
-            // What comes late for the oldest gap counts as seen.
+            // Late bytes of the oldest gap will not count as new.
             self.ranges[1].0 = self.ranges[0].0;
             self.ranges.remove(0);
         }
         new
     }
 
-    /// Where `seq` is in the stream: the place nearest to the highest byte seen. A stream begins
-    /// 2^32 from 0, so that there is room below for what arrives late.
+    /// The position of `seq` in the stream: the one nearest to the highest byte so far. A stream
+    /// begins at 2^32 or above, so that earlier bytes that arrive late have positions too.
     fn place(&self, seq: u32) -> u64 {
         match self.highest {
             None => (1 << 32) + u64::from(seq),

@@ -1,4 +1,4 @@
-//! From pieces of conversations to flows.
+//! Combines segments and datagrams to flows.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::coverage::Coverage;
 use super::headers::{Segment, Tuple};
 
-/// A flow as far as it was seen.
+/// The captured part of a flow.
 pub(super) struct Flow {
     /// Number of the sending host.
     pub(super) src: u32,
@@ -28,7 +28,7 @@ struct Direction {
     seen: Coverage,
     /// Sequence number behind the SYN.
     opened_at: Option<u32>,
-    /// Index of the flow that is going on.
+    /// Index of the current flow.
     flow: Option<usize>,
     /// Time of the last packet with payload.
     last_ns: i128,
@@ -54,7 +54,7 @@ impl FlowTable {
         }
     }
 
-    /// Takes the next packet of the capture; whether it belongs to a flow.
+    /// Adds the next packet of the capture. Returns whether it belongs to a flow.
     pub(super) fn add(&mut self, time_ns: i128, segment: &Segment) -> bool {
         if segment.syn {
             self.open(segment);
@@ -74,7 +74,7 @@ impl FlowTable {
         };
         let open = match direction.flow {
             Some(open) => open,
-            // What was delivered before makes no flow of its own.
+            // A retransmission alone does not start a flow.
             None if new == 0 => return false,
             None => {
                 direction.flow = Some(self.flows.len());
@@ -93,13 +93,13 @@ impl FlowTable {
         let flow = &mut self.flows[open];
         flow.size += new;
         flow.packets += 1;
-        // Packets may be stored in another order than that of their times.
+        // The packets of a capture need not be in the order of their times.
         flow.start_ns = flow.start_ns.min(time_ns);
         true
     }
 
-    /// A SYN that is no retransmission starts a connection between the same ports anew, in both
-    /// directions; its answer only its own.
+    /// A SYN that is not a retransmission starts a new connection between the same ports and resets
+    /// both directions. A SYN-ACK resets its own direction only.
     fn open(&mut self, segment: &Segment) {
         let direction = self.directions.entry(segment.tuple).or_default();
         if direction.opened_at == Some(segment.seq) {

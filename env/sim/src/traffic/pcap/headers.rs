@@ -1,4 +1,4 @@
-//! From the bytes of a packet to a piece of TCP or UDP.
+//! Reads the headers of a packet down to TCP or UDP.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -7,14 +7,14 @@ use etherparse::{EtherType, IpNumber, Ipv6ExtensionSlice, LaxNetSlice, LaxSliced
 
 use super::container::Packet;
 
-/// Fragmented packets remembered at a time; the oldest is forgotten.
+/// Largest number of fragmented packets that are remembered. Beyond that the oldest is forgotten.
 const MAX_FRAGMENTED: usize = 4_096;
 const TCP_SYN: u8 = 0x02;
 const TCP_ACK: u8 = 0x10;
 const UDP_HEADER: u64 = 8;
 const TCP_HEADER: u64 = 20;
 
-/// What a packet starts with.
+/// The first header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     Ethernet,
@@ -46,7 +46,7 @@ impl Link {
     }
 }
 
-/// Who sends to whom.
+/// Addresses and ports of both ends, and the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Tuple {
     pub(super) src: IpAddr,
@@ -69,19 +69,19 @@ impl Tuple {
     }
 }
 
-/// A piece of a conversation.
+/// A TCP segment or UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) tuple: Tuple,
-    /// Bytes for the application.
+    /// Bytes of payload.
     pub(super) payload: u64,
-    /// Sequence number of the first of them; of no meaning with UDP.
+    /// Sequence number of the first payload byte; without meaning for UDP.
     pub(super) seq: u32,
     pub(super) syn: bool,
     pub(super) ack: bool,
 }
 
-/// What a packet is.
+/// The result of reading a packet.
 pub(super) enum Network {
     Segment(Segment),
     LinkType,
@@ -92,7 +92,7 @@ pub(super) enum Network {
     Fragment,
 }
 
-/// Reads headers, with the memory that fragments need.
+/// Reads headers, and remembers the first fragments of packets.
 #[derive(Default)]
 pub(super) struct Headers {
     fragmented: HashMap<FragmentKey, Fragmented>,
@@ -102,7 +102,7 @@ pub(super) struct Headers {
 
 type FragmentKey = (IpAddr, IpAddr, u32, IpNumber);
 
-/// What the first fragment says of the others.
+/// What the first fragment tells about the later ones.
 #[derive(Clone, Copy)]
 struct Fragmented {
     tuple: Tuple,
@@ -116,7 +116,7 @@ struct Datagram<'a> {
     src: IpAddr,
     dst: IpAddr,
     protocol: IpNumber,
-    /// What was kept of it.
+    /// The captured bytes.
     data: &'a [u8],
     /// Its length on the wire.
     bytes: u64,
@@ -125,7 +125,7 @@ struct Datagram<'a> {
 
 struct Fragment {
     id: u32,
-    /// Where in the whole its data is, bytes.
+    /// Position of the fragment's data in the whole packet, bytes.
     offset: u64,
 }
 
@@ -197,14 +197,15 @@ impl<'a> Datagram<'a> {
             Link::Cooked2 => cooked(data, 0, 20)?,
         };
         let (stopped, net) = (sliced.stop_err.is_some(), sliced.net);
-        // Bytes that were captured but cut off, on top of every length that follows from `data`.
+        // Bytes that were on the wire but cut off. They add to every length that follows from
+        // `data`.
         let beyond = packet.wire_bytes.saturating_sub(data.len() as u64);
         match net {
             Some(LaxNetSlice::Ipv4(ip)) => {
                 let header = ip.header();
                 let header_bytes = header.slice().len() as u64;
                 let extension = ip.extensions().auth.map_or(0, |auth| auth.slice().len());
-                // Hosts that leave cutting into packets to their interface write 0.
+                // Hosts that leave the segmentation to their interface write 0.
                 let stated = u64::from(header.total_len()).checked_sub(header_bytes);
                 let offset = u64::from(header.fragments_offset().value()) * 8;
                 let fragmented = header.more_fragments() || offset > 0;
@@ -257,7 +258,7 @@ impl<'a> Datagram<'a> {
         (self.src, self.dst, fragment.id, self.protocol)
     }
 
-    /// The segment and the length of its header. Only as much of the header is read as is needed,
+    /// The segment and the length of its header. Only the needed part of the header is read,
     /// because captures are often cut off within the options of TCP.
     fn segment(&self) -> Result<(Segment, u64), Network> {
         let udp = self.protocol == IpNumber::UDP;

@@ -1,18 +1,18 @@
-//! A part of the buffer for packets that the shared pool does not take.
+//! A part of the buffer that is reserved for unscheduled packets.
 
 use crate::switch::policy::PacketView;
 use crate::switch::SharedBuffer;
 
-/// Headroom: `bytes` beyond the shared pool, for unscheduled packets that the pool refuses.
+/// Headroom: `bytes` beside the shared pool, for unscheduled packets that the pool refuses.
 ///
-/// What a queue sends counts as its headroom's first, so that it is free again for the next burst
-/// as soon as can be.
+/// The bytes that a queue sends are first taken off its headroom. So the headroom is soon free for
+/// the next burst.
 #[derive(Clone, Debug)]
 pub(super) struct Headroom {
     bytes: u64,
     used: u64,
     by_queue: Box<[u64]>,
-    /// The packet that was accepted last goes into the headroom.
+    /// Whether the packet that was accepted last goes into the headroom.
     entering: bool,
 }
 
@@ -26,13 +26,13 @@ impl Headroom {
         }
     }
 
-    /// Bytes of the shared pool that are not in use.
+    /// Free bytes of the shared pool.
     pub(super) fn free_outside(&self, buffer: &SharedBuffer) -> u64 {
         let pool = buffer.capacity().saturating_sub(self.bytes);
         pool.saturating_sub(buffer.occupancy().saturating_sub(self.used))
     }
 
-    /// Whether a packet may enter, into the pool where `pool_takes_it`, else into the headroom.
+    /// Whether a packet may enter: into the pool if `pool_takes_it`, else into the headroom.
     pub(super) fn admits(&mut self, pool_takes_it: bool, packet: PacketView) -> bool {
         let room = self.used + packet.bytes <= self.bytes;
         self.entering = !pool_takes_it && packet.unscheduled && room;

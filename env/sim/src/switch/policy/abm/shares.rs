@@ -1,23 +1,23 @@
-//! What ABM measures: how many queues of a priority are congested, and which share of its line a
-//! queue gets.
+//! The measurements of ABM: the number of congested queues of each priority, and the share of its
+//! line that each queue gets.
 
 use crate::scenario::Scenario;
 use crate::switch::policy::{PacketView, View};
 use crate::units::Time;
 
-/// A queue counts as congested from this part of its threshold on (paper, §3.1).
+/// A queue is congested if its length is at least this fraction of its threshold (paper, §3.1).
 const CONGESTED: f64 = 0.9;
 
-/// What a queue has sent since the last update.
+/// The departures of a queue since the last update.
 #[derive(Clone, Copy, Debug)]
 struct Drain {
     /// Bytes that left in `(since, last]`, preambles and gaps included.
     sent: u64,
-    /// The last departure before the interval, or the instant at which the queue became busy.
+    /// The last departure before the interval, or the time at which the queue became busy.
     since: Time,
     /// The last departure, or `since`.
     last: Time,
-    /// The queue was empty at some instant of the interval.
+    /// Whether the queue was empty at some time of the interval.
     emptied: bool,
     /// μ/b, as of the last update.
     share: f64,
@@ -25,8 +25,8 @@ struct Drain {
 
 /// `(1/n_p) · μ/b` of every queue.
 ///
-/// μ is measured from departure to departure: an interval that holds only a few packets of a queue
-/// would else tell as much about its own ends as about the scheduler.
+/// μ is measured from departure to departure. Otherwise the ends of an interval with only a few
+/// packets of a queue would distort it.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     factors: Box<[f64]>,
@@ -36,7 +36,7 @@ pub(super) struct Shares {
     interval: Time,
     next_update: Time,
     overhead_bytes: u64,
-    /// Of a full packet, preamble and gap included.
+    /// Bytes of a full packet, preamble and gap included.
     largest: u64,
 }
 
@@ -66,7 +66,7 @@ impl Shares {
         }
     }
 
-    /// When the measurements are due to be replaced.
+    /// The time of the next update.
     #[inline]
     pub(super) fn next_update(&self) -> Time {
         self.next_update
@@ -78,7 +78,7 @@ impl Shares {
         self.factors[queue]
     }
 
-    /// The view shows the state after it.
+    /// A packet was enqueued; the view shows the state after that.
     #[inline]
     pub(super) fn enqueued(&mut self, view: View<'_>, packet: PacketView) {
         if view.buffer.queue(packet.queue) <= packet.bytes {
@@ -90,7 +90,7 @@ impl Shares {
         }
     }
 
-    /// The view shows the state after it.
+    /// A packet has left; the view shows the state after that.
     #[inline]
     pub(super) fn sent(&mut self, view: View<'_>, packet: PacketView) {
         let drain = &mut self.drains[packet.queue];
@@ -99,8 +99,8 @@ impl Shares {
         drain.emptied |= view.buffer.queue(packet.queue) == 0;
     }
 
-    /// Measures anew. `free` is `B - Q`, `alphas` has α of every queue; the thresholds that tell
-    /// which queues are congested are those before the update.
+    /// Replaces the measurements. `free` is `B - Q` and `alphas` the α of every queue. The
+    /// thresholds before the update decide which queues are congested.
     #[inline(never)]
     pub(super) fn update(&mut self, view: View<'_>, free: u64, alphas: &[f64]) {
         let queues = view.buffer.queues();
@@ -121,7 +121,7 @@ impl Shares {
 }
 
 impl Drain {
-    /// `largest` are the bytes that a queue may have in service beyond what it has sent.
+    /// `largest`: the most bytes that may be in service, which `sent` does not include yet.
     fn update(&mut self, view: View<'_>, empty: bool, largest: u64) {
         let line = |bytes: u64, span: Time| 8e12 * bytes as f64 / (view.rate.0 as f64 * span.0 as f64);
         if self.emptied {
@@ -130,7 +130,7 @@ impl Drain {
             if self.last > self.since {
                 self.share = line(self.sent, self.last - self.since).min(1.0);
             }
-            // Whatever it got before: since then it has got no more than this.
+            // An upper bound from the whole time since the last departure.
             if view.now > self.since {
                 let most = line(self.sent + largest, view.now - self.since);
                 self.share = self.share.min(most);

@@ -1,10 +1,10 @@
-//! What the oracle sees of an arrival.
+//! The features of an arrival, which are the input of the oracle.
 
 use crate::scenario::Scenario;
 use crate::switch::View;
 use crate::units::Time;
 
-/// Names of the features, in order; a model trained on others is refused.
+/// Names of the features, in order. A model that was trained on other features is refused.
 pub const FEATURES: [&str; 4] = [
     "queue",
     "queue_average",
@@ -12,8 +12,9 @@ pub const FEATURES: [&str; 4] = [
     "occupancy_average",
 ];
 
-/// The features of one arrival, each as a share of the buffer: length of its queue, that length
-/// averaged, bytes in the buffer, those averaged; all before the arrival.
+/// The features of one arrival, each as a fraction of the buffer size: length of its queue, average
+/// of that length, occupancy of the buffer, average of that occupancy. All are from before the
+/// arrival.
 pub type Features = [f32; FEATURES.len()];
 
 /// An exponentially weighted average over time.
@@ -24,7 +25,7 @@ struct Average {
 }
 
 impl Average {
-    /// Moves towards what is seen now, by `1 - exp(-elapsed/time constant)`.
+    /// Moves the average towards the current value by `1 - exp(-elapsed/time constant)`.
     #[inline]
     fn observe(&mut self, seen: f32, now: Time, per_ps: f64) -> f32 {
         let elapsed = now.saturating_since(self.updated).0;
@@ -37,8 +38,8 @@ impl Average {
     }
 }
 
-/// Averages of the queue lengths and of the occupancy, seen at arrivals, with a time constant of
-/// one base round trip. A queue is seen by its own arrivals.
+/// Averages of the queue lengths and of the occupancy, with a time constant of one base round trip.
+/// The length of a queue is sampled at the arrivals of that queue, the occupancy at all arrivals.
 #[derive(Clone, Debug)]
 pub struct Averages {
     queues: Vec<Average>,
@@ -50,9 +51,9 @@ pub struct Averages {
 }
 
 impl Averages {
-    /// All zero, for a switch as `scenario` has it.
+    /// Averages of zero, for the switch of `scenario`.
     pub fn new(scenario: &Scenario) -> Averages {
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
+        let queues = scenario.queue_count();
         Averages {
             queues: vec![Average::default(); queues],
             occupancy: Average::default(),

@@ -1,12 +1,12 @@
-//! Decision trees in the form in which they are asked: complete, flat, without branches.
+//! Decision trees, and their form for fast evaluation: complete and flat, without branches.
 
 use super::features::{FEATURES, Features};
 use thiserror::Error;
 
-/// Splits between the root of a tree and its leaves, at most (§3.4 of the paper).
+/// Largest number of splits between the root of a tree and a leaf (§3.4 of the paper).
 pub const MAX_DEPTH: usize = 4;
 
-/// Trees in a forest, at most.
+/// Largest number of trees in a forest.
 pub const MAX_TREES: usize = 256;
 
 const SPLITS: usize = (1 << MAX_DEPTH) - 1;
@@ -17,15 +17,15 @@ const LEAVES: usize = 1 << MAX_DEPTH;
 #[derive(Clone, PartialEq, Default, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tree {
-    /// The feature that a node looks at; -1 for a leaf.
+    /// The feature that a node compares; -1 for a leaf.
     pub feature: Vec<i64>,
-    /// Up to this value the left child is next, above it the right one; 0 for a leaf.
+    /// Up to this value the left child is next, above it the right child; 0 for a leaf.
     pub split: Vec<f32>,
     /// The left child; -1 for a leaf.
     pub left: Vec<i64>,
     /// The right child; -1 for a leaf.
     pub right: Vec<i64>,
-    /// Share of the arrivals lost among the training data that reached the node.
+    /// Fraction of lost arrivals among the training data that reached the node.
     pub lost: Vec<f32>,
 }
 
@@ -90,7 +90,7 @@ impl Compiled {
         let mut at = 0;
         for _ in 0..MAX_DEPTH {
             let split = self.splits[at];
-            // The mask spares a check of bounds.
+            // The mask avoids a bounds check.
             let right = features[split.feature as usize & 3] > split.value;
             at = 2 * at + 1 + usize::from(right);
         }
@@ -98,17 +98,18 @@ impl Compiled {
     }
 }
 
-/// A random forest. Trees vote with the share of lost arrivals in the leaf that they reach.
+/// A random forest. The vote of a tree is the fraction of lost arrivals in the leaf that it
+/// reaches.
 #[derive(Clone, Debug)]
 pub struct Forest {
     trees: Box<[Compiled]>,
-    /// A loss is predicted from this sum of votes on.
+    /// A loss is predicted if the sum of the votes is at least this.
     limit: f32,
 }
 
 impl Forest {
-    /// Compiles the trees. A loss is predicted where they say on average that at least `threshold`
-    /// of such arrivals are lost.
+    /// Builds the forest from trees. It predicts a loss if the mean of the votes is at least
+    /// `threshold`.
     ///
     /// # Errors
     /// When a tree is damaged or too deep.
@@ -140,7 +141,7 @@ impl Forest {
         self.votes(features) >= self.limit
     }
 
-    /// Sum over the trees of the share of such arrivals that they say are lost.
+    /// Sum of the votes of all trees.
     #[inline]
     pub fn votes(&self, features: &Features) -> f32 {
         self.trees.iter().map(|tree| tree.lost(features)).sum()
@@ -151,7 +152,7 @@ impl Forest {
         self.trees.len()
     }
 
-    /// Never: a forest has a tree.
+    /// Always false: a forest has at least one tree.
     pub fn is_empty(&self) -> bool {
         self.trees.is_empty()
     }
@@ -192,7 +193,7 @@ fn check(tree: &Tree, index: usize) -> Result<(), ForestError> {
     Ok(())
 }
 
-/// Writes the tree below `node` to where `place` is in the complete tree.
+/// Copies the tree below `node` to position `place` of the complete tree.
 fn compile(
     tree: &Tree,
     index: usize,

@@ -1,4 +1,4 @@
-//! A trained forest as a file.
+//! A trained forest and its file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::forest::{Forest, ForestError, MAX_DEPTH, Tree};
 /// Name of the model in its folder.
 pub const MODEL_FILE: &str = "forest.json";
 
-/// What the file says that it is.
+/// The kind of file, as the file states it.
 const FORMAT: &str = "bufgym-credence-forest";
 const VERSION: u32 = 1;
 
@@ -54,7 +54,7 @@ struct File {
     trees: Vec<Tree>,
 }
 
-/// Only what says whether the rest can be understood.
+/// The fields that show whether the rest of the file can be read.
 #[derive(Deserialize)]
 struct Head {
     format: String,
@@ -71,11 +71,11 @@ pub struct ForestModel {
     pub seed: u64,
     /// Traces that it was trained and tested on.
     pub traces: u64,
-    /// Share of lost arrivals from which on a loss is predicted.
+    /// A loss is predicted if the mean of the votes is at least this.
     pub threshold: f32,
-    /// The trees as they are written.
+    /// The trees as in the file.
     pub trees: Vec<Tree>,
-    /// The trees as they are asked.
+    /// The trees in the form for evaluation.
     pub forest: Forest,
 }
 
@@ -104,7 +104,7 @@ impl ForestModel {
     /// The forest that comes with the program.
     ///
     /// # Errors
-    /// Only in a damaged program.
+    /// When the compiled-in file is damaged.
     pub fn built_in() -> Result<ForestModel, ModelError> {
         ForestModel::decode(BUILT_IN, "compiled into this program")
     }
@@ -192,7 +192,7 @@ impl ForestModel {
             threshold: self.threshold,
             trees: self.trees.clone(),
         };
-        // Strings and numbers only: nothing that JSON lacks.
+        // Strings and numbers can always be written as JSON.
         let text = serde_json::to_string_pretty(&file).unwrap_or_default();
         format!("{text}\n")
     }

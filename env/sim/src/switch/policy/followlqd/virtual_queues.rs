@@ -1,4 +1,4 @@
-//! Queue lengths as they would be under Longest Queue Drop.
+//! The queue lengths that Longest Queue Drop would have.
 
 use crate::switch::policy::lqd::longest_with;
 use crate::switch::{PacketView, View};
@@ -6,13 +6,15 @@ use crate::units::{Rate, Time};
 
 /// The queue lengths `T` that Longest Queue Drop would have for the same arrivals, in bytes.
 ///
-/// An arrival of L bytes first takes L bytes off the longest queue, itself counted in its own, where
-/// the sum would exceed the buffer; where its own is the longest, it is lost (Algorithm 2 of the
-/// Credence paper, with bytes for packets). A line that works drains a virtual queue whenever there
-/// is one, whether or not the real queue is empty: while the real line sends, virtual bytes leave
-/// with the real packet, whose last bit is also when it stops to count in the real queue; while it
-/// idles, at line rate, reckoned when somebody looks. Of several queues of a port the one whose
-/// packet is sent drains, then those of lower index.
+/// Arrivals follow Algorithm 2 of the Credence paper, with bytes instead of packets. If an arrival
+/// of L bytes does not fit, the longest queue first loses L bytes; the arrival is counted in its
+/// own queue. If its own queue is the longest, the arrival is lost.
+///
+/// A line drains the virtual queues of its port as long as they hold bytes, even if the real queues
+/// are empty. While the real line sends a packet, the same number of virtual bytes leave with the
+/// last bit of the packet. While it is idle, virtual bytes leave at line rate; they are subtracted
+/// at the next access. Of several queues of a port, the queue whose packet is sent drains first,
+/// then the queues in the order of their index.
 #[derive(Clone, Debug)]
 pub struct VirtualQueues {
     lengths: Vec<u64>,
@@ -24,14 +26,14 @@ pub struct VirtualQueues {
 /// The line of a port.
 #[derive(Clone, Copy, Default, Debug)]
 struct Line {
-    /// Real packets of the port.
+    /// Number of real packets in the queues of the port.
     packets: u32,
-    /// While there is none: until when the virtual queues are drained.
+    /// While there are none: the time up to which the virtual queues are drained.
     drained: Time,
 }
 
 impl VirtualQueues {
-    /// Empty queues.
+    /// Empty virtual queues.
     pub fn new(ports: usize, queues_per_port: usize) -> VirtualQueues {
         VirtualQueues {
             lengths: vec![0; ports * queues_per_port],
@@ -53,8 +55,8 @@ impl VirtualQueues {
         self.lengths[queue].saturating_sub(left)
     }
 
-    /// A packet arrives, whatever becomes of it. Returns the length of its queue, itself included
-    /// unless LQD would drop it.
+    /// Notes an arrival, whether the packet is accepted or not. Returns the length of its virtual
+    /// queue, which includes the packet unless LQD would drop it, bytes.
     #[inline]
     pub fn arrive(&mut self, view: View<'_>, packet: PacketView) -> u64 {
         self.drain_idle(packet.port, view.now, view.rate);
@@ -85,18 +87,18 @@ impl VirtualQueues {
         if longest == packet.queue {
             return self.lengths[packet.queue];
         }
-        // It is longer than the arrival, so that one step makes room.
+        // The longest queue holds more bytes than the arrival has, so one step makes room.
         self.take(longest, packet.bytes);
         self.add(packet)
     }
 
-    /// The packet entered its real queue, after [`arrive`](VirtualQueues::arrive).
+    /// Notes that a packet entered its real queue. [`arrive`](VirtualQueues::arrive) comes before.
     #[inline]
     pub fn enqueued(&mut self, packet: PacketView) {
         self.lines[packet.port].packets += 1;
     }
 
-    /// The last bit of a real packet has left.
+    /// Notes that the last bit of a real packet has left.
     #[inline]
     pub fn departed(&mut self, view: View<'_>, packet: PacketView) {
         let left = packet.bytes - self.take(packet.queue, packet.bytes);
@@ -108,7 +110,7 @@ impl VirtualQueues {
         line.drained = view.now;
     }
 
-    /// Takes up to `bytes` off a queue and says how many.
+    /// Removes up to `bytes` from a queue and returns how many.
     #[inline]
     fn take(&mut self, queue: usize, bytes: u64) -> u64 {
         let taken = bytes.min(self.lengths[queue]);
@@ -159,7 +161,7 @@ impl VirtualQueues {
         self.take_of_port(port, bytes.min(waiting));
         let line = &mut self.lines[port];
         line.drained = if bytes < waiting {
-            // What is left of the last byte counts for the next time.
+            // The time that a part of a byte took is kept for the next call.
             line.drained + exact_time(bytes, rate)
         } else {
             now

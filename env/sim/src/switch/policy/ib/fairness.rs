@@ -3,23 +3,23 @@
 use super::IntelligentBufferConfig;
 use crate::units::Time;
 
-/// Weight of the length now.
+/// Weight of the current queue length.
 const A1: f64 = 1.8;
-/// Weight of the length at the end of the interval before.
+/// Weight of the queue length at the end of the previous interval.
 const A2: f64 = 1.7;
 
 /// Mfair of a queue: at the end of every interval
 /// `Mfair = max(0, Mfair - 1.8 (q - qref) + 1.7 (q_old - qref))`.
 ///
-/// Intervals without an event of the queue are made up for at the next one.
+/// Intervals without an event of the queue are computed at its next event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FairShare {
     share: f64,
-    /// Since the last event, bytes.
+    /// Length of the queue since the last event, bytes.
     length: u64,
-    /// At the end of the last interval, bytes.
+    /// Length of the queue at the end of the last interval, bytes.
     old: u64,
-    /// The end of the interval under way.
+    /// The end of the current interval.
     ends: Time,
 }
 
@@ -33,7 +33,7 @@ impl FairShare {
         }
     }
 
-    /// Of a queue that has had this length for ever.
+    /// The share of a queue that has always had this length.
     #[cfg(test)]
     pub(super) fn steady(config: &IntelligentBufferConfig, length: u64) -> FairShare {
         FairShare {
@@ -43,13 +43,13 @@ impl FairShare {
         }
     }
 
-    /// Bytes per interval.
+    /// The fair share, bytes per interval.
     #[inline]
     pub(super) fn bytes(self) -> f64 {
         self.share
     }
 
-    /// From now on the queue has this length.
+    /// Notes that the queue has this length from `now` on.
     #[inline]
     pub(super) fn change(&mut self, length: u64, now: Time, config: &IntelligentBufferConfig) {
         if now >= self.ends {
@@ -63,7 +63,8 @@ impl FairShare {
         let ended = 1 + (now - self.ends).0 / config.interval.0;
         self.add(self.gain(config), config);
         self.old = self.length;
-        // All others begin and end with the same length; so a limit that is reached is kept.
+        // In all other intervals the length is constant. So the share changes in one direction
+        // only, and one step to the limit gives the same result.
         self.add(self.gain(config) * (ended - 1) as f64, config);
         let span = ended.saturating_mul(config.interval.0);
         self.ends = Time(self.ends.0.saturating_add(span));

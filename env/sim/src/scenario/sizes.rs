@@ -1,6 +1,11 @@
-//! Flow-size distributions given as points of a cumulative distribution function.
+//! Flow-size distributions, given as points of a cumulative distribution function, and those of the
+//! workloads.
 
-/// Points that do not make a distribution.
+use std::sync::OnceLock;
+
+use super::Workload;
+
+/// The error for points that are not a valid distribution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}:{line}: {problem}")]
 pub struct SizeError {
@@ -15,13 +20,13 @@ pub struct SizeError {
 /// A flow-size distribution: linear between the points of its cumulative distribution function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeDistribution {
-    /// Sizes in bytes, not decreasing.
+    /// Sizes in bytes, in ascending order; equal sizes are allowed.
     bytes: Vec<f64>,
-    /// Probability of a size up to that, increasing from 0 to 1.
+    /// For each size, the probability of a flow of at most that size. Increases from 0 to 1.
     cumulative: Vec<f64>,
 }
 
-/// Midpoints over which [`SizeDistribution::expected`] integrates.
+/// Number of midpoints over which [`SizeDistribution::expected`] integrates.
 const QUANTILES: u32 = 4_096;
 
 impl SizeDistribution {
@@ -109,7 +114,7 @@ impl SizeDistribution {
         mean
     }
 
-    /// The size in bytes below which a share `u` of the flows lies, before rounding.
+    /// The size in bytes such that a fraction `u` of the flows is smaller, before rounding.
     ///
     /// `u` is clamped to [0, 1].
     pub fn quantile(&self, u: f64) -> f64 {
@@ -144,4 +149,32 @@ impl SizeDistribution {
 fn point(content: &str) -> Option<(f64, f64)> {
     let (size, probability) = content.split_once(',')?;
     Some((size.trim().parse().ok()?, probability.trim().parse().ok()?))
+}
+
+impl Workload {
+    /// The distribution of the flow sizes.
+    pub fn distribution(self) -> &'static SizeDistribution {
+        const COUNT: usize = Workload::ALL.len();
+        static PARSED: [OnceLock<SizeDistribution>; COUNT] = [const { OnceLock::new() }; COUNT];
+        let text = match self {
+            Workload::WebSearch => include_str!("../../data/web_search.csv"),
+            Workload::DataMining => include_str!("../../data/data_mining.csv"),
+            Workload::FbHadoop => include_str!("../../data/fb_hadoop.csv"),
+            Workload::AliStorage => include_str!("../../data/ali_storage.csv"),
+        };
+        PARSED[self as usize].get_or_init(|| {
+            SizeDistribution::from_csv(text, self.name())
+                .expect("the compiled-in distributions are valid: tested")
+        })
+    }
+
+    /// The kind of its flows in a trace: `ws`, `dm`, `hadoop` or `storage`.
+    pub const fn short_name(self) -> &'static str {
+        match self {
+            Workload::WebSearch => "ws",
+            Workload::DataMining => "dm",
+            Workload::FbHadoop => "hadoop",
+            Workload::AliStorage => "storage",
+        }
+    }
 }

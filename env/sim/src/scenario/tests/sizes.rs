@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use crate::rng::{stream, uniform};
-use crate::traffic::{SizeDistribution, Workload};
+use crate::scenario::{SizeDistribution, Workload};
 
 fn parse(text: &str) -> Result<SizeDistribution, String> {
     SizeDistribution::from_csv(text, "sizes.csv").map_err(|error| error.to_string())
