@@ -10,13 +10,13 @@ use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::traffic::{self, Trace};
 use rayon::prelude::*;
 
-use crate::contestant::Contestant;
 use crate::data::{
     Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timing, TraceResult, TriggerIntervals, VERSION,
 };
+use crate::entrant::Entrant;
 use crate::metric::{IsolatedPorts, Measures};
 use crate::stats::RESAMPLES;
-use crate::{stats, summary, window};
+use crate::{stats, summary, timeline};
 
 /// Traces of an evaluation unless told otherwise: as many as in §VI-B of the NDT paper.
 pub const TRACES: u64 = 105;
@@ -27,7 +27,7 @@ pub struct EvalConfig {
     /// Switch, transport and traffic.
     pub scenario: Scenario,
     /// The policies; DT (α = 1) and the unlimited buffer are added where missing.
-    pub contestants: Vec<Contestant>,
+    pub entrants: Vec<Entrant>,
     /// Unseen traces, at least 1.
     pub traces: u64,
     /// Seed from which the seeds of the traces follow.
@@ -38,10 +38,10 @@ pub struct EvalConfig {
 
 impl EvalConfig {
     /// [`TRACES`] traces and [`RESAMPLES`] resamples.
-    pub fn new(scenario: Scenario, contestants: Vec<Contestant>, seed: u64) -> EvalConfig {
+    pub fn new(scenario: Scenario, entrants: Vec<Entrant>, seed: u64) -> EvalConfig {
         EvalConfig {
             scenario,
-            contestants,
+            entrants,
             traces: TRACES,
             seed,
             resamples: RESAMPLES,
@@ -78,6 +78,21 @@ pub enum EvalError {
         /// The split that was asked for.
         split: Split,
     },
+}
+
+impl EvalError {
+    /// Turns the error of a simulation of `policy` on a trace into an evaluation's error.
+    pub(crate) fn simulation(
+        policy: &str,
+        numbered: &NumberedTrace,
+    ) -> impl FnOnce(SimError) -> EvalError {
+        let (policy, trace) = (policy.to_string(), numbered.index);
+        move |source| EvalError::Simulation {
+            policy,
+            trace,
+            source: Box::new(source),
+        }
+    }
 }
 
 /// How far an evaluation has come.
@@ -163,11 +178,11 @@ pub fn evaluate_traces(
 ) -> Result<Evaluation, EvalError> {
     let start = Instant::now();
     check(config, split, traces)?;
-    let contestants = line_up(&config.contestants);
-    let entries: Vec<Entry> = contestants.iter().map(Contestant::entry).collect();
-    let (mut results, intervals) = run_all(&config.scenario, &contestants, traces, progress)?;
+    let entrants = line_up(&config.entrants);
+    let entries: Vec<Entry> = entrants.iter().map(Entrant::entry).collect();
+    let (mut results, intervals) = run_all(&config.scenario, &entrants, traces, progress)?;
     summary::fill_ratios(&mut results);
-    let timeline = window::timeline(&config.scenario, &contestants, traces, &results)?;
+    let timeline = timeline::of_busiest_trace(&config.scenario, &entrants, traces, &results)?;
     let (resamples, seed) = (config.resamples, config.seed);
     Ok(Evaluation {
         format: FORMAT.to_string(),
@@ -209,16 +224,16 @@ fn check(config: &EvalConfig, split: Split, traces: &[NumberedTrace]) -> Result<
 }
 
 /// Every policy once, learned ones first, then rules as given, the baseline and the reference.
-fn line_up(contestants: &[Contestant]) -> Vec<Contestant> {
-    let fixed = [Contestant::baseline(), Contestant::unlimited()];
-    let mut line: Vec<Contestant> = Vec::new();
-    for contestant in contestants.iter().cloned().chain(fixed) {
-        if line.iter().all(|other| other.name() != contestant.name()) {
-            line.push(contestant);
+fn line_up(entrants: &[Entrant]) -> Vec<Entrant> {
+    let fixed = [Entrant::baseline(), Entrant::unlimited()];
+    let mut line: Vec<Entrant> = Vec::new();
+    for entrant in entrants.iter().cloned().chain(fixed) {
+        if line.iter().all(|other| other.name() != entrant.name()) {
+            line.push(entrant);
         }
     }
     // A stable sort keeps the order in which the policies were given.
-    line.sort_by_key(|contestant| match contestant.role() {
+    line.sort_by_key(|entrant| match entrant.role() {
         Role::Learned => 0,
         Role::Heuristic => 1,
         Role::Baseline => 2,
@@ -230,45 +245,42 @@ fn line_up(contestants: &[Contestant]) -> Vec<Contestant> {
 /// Every policy on every trace; results by policy, then by trace.
 fn run_all(
     scenario: &Scenario,
-    contestants: &[Contestant],
+    entrants: &[Entrant],
     traces: &[NumberedTrace],
     progress: OnProgress,
 ) -> Result<(Vec<TraceResult>, Vec<TriggerIntervals>), EvalError> {
     let ports = isolated_ports(scenario, traces)?;
     let done = AtomicUsize::new(0);
-    let total = contestants.len() * traces.len();
+    let total = entrants.len() * traces.len();
     // Trace by trace, so that the simulations under way at any time differ in length.
     let runs: Result<Vec<(TraceResult, Vec<u64>)>, EvalError> = (0..total)
         .into_par_iter()
         .map(|run| {
-            let contestant = &contestants[run % contestants.len()];
-            let numbered = &traces[run / contestants.len()];
-            let outcome = simulate(scenario, contestant, numbered)?;
+            let entrant = &entrants[run % entrants.len()];
+            let numbered = &traces[run / entrants.len()];
+            let outcome = entrant
+                .run(scenario, &numbered.trace, None)
+                .map_err(EvalError::simulation(entrant.name(), numbered))?;
             progress(Progress {
                 done: done.fetch_add(1, Ordering::Relaxed) + 1,
                 total,
-                policy: contestant.name(),
+                policy: entrant.name(),
                 trace: numbered.index,
             });
             Ok((
-                trace_result(
-                    contestant,
-                    numbered,
-                    &outcome,
-                    &ports[run / contestants.len()],
-                ),
+                trace_result(entrant, numbered, &outcome, &ports[run / entrants.len()]),
                 outcome.trigger_intervals_ps,
             ))
         })
         .collect();
     let mut by_policy: Vec<(Vec<TraceResult>, Vec<u64>)> =
-        contestants.iter().map(|_| Default::default()).collect();
+        entrants.iter().map(|_| Default::default()).collect();
     for (run, (result, intervals)) in runs?.into_iter().enumerate() {
-        let (results, pooled) = &mut by_policy[run % contestants.len()];
+        let (results, pooled) = &mut by_policy[run % entrants.len()];
         results.push(result);
         pooled.extend(intervals);
     }
-    let learned = contestants
+    let learned = entrants
         .iter()
         .zip(&by_policy)
         .filter(|(c, _)| c.role() == Role::Learned);
@@ -290,27 +302,10 @@ fn isolated_ports(
     traces: &[NumberedTrace],
 ) -> Result<Vec<IsolatedPorts>, EvalError> {
     let measure = |numbered: &NumberedTrace| {
-        IsolatedPorts::measure(scenario, &numbered.trace).map_err(|source| EvalError::Simulation {
-            policy: "cs".to_string(),
-            trace: numbered.index,
-            source: Box::new(source),
-        })
+        IsolatedPorts::measure(scenario, &numbered.trace)
+            .map_err(EvalError::simulation("cs", numbered))
     };
     traces.par_iter().map(measure).collect()
-}
-
-fn simulate(
-    scenario: &Scenario,
-    contestant: &Contestant,
-    numbered: &NumberedTrace,
-) -> Result<Outcome, EvalError> {
-    contestant
-        .run(scenario, &numbered.trace, None)
-        .map_err(|source| EvalError::Simulation {
-            policy: contestant.name().to_string(),
-            trace: numbered.index,
-            source: Box::new(source),
-        })
 }
 
 fn trigger_intervals(policy: &str, intervals_ps: &[u64]) -> TriggerIntervals {
@@ -324,7 +319,7 @@ fn trigger_intervals(policy: &str, intervals_ps: &[u64]) -> TriggerIntervals {
 }
 
 fn trace_result(
-    contestant: &Contestant,
+    entrant: &Entrant,
     numbered: &NumberedTrace,
     outcome: &Outcome,
     ports: &IsolatedPorts,
@@ -334,7 +329,7 @@ fn trace_result(
     // The mean over the flows that did finish says nothing about a trace in which some did not.
     let number = |value: f64| (finished && value.is_finite()).then_some(value);
     TraceResult {
-        policy: contestant.name().to_string(),
+        policy: entrant.name().to_string(),
         trace: numbered.index,
         seed: numbered.seed,
         flows: s.flows,

@@ -23,19 +23,18 @@ use std::time::Instant;
 
 use bufgym_env::control::BasePolicy;
 use bufgym_models::FastActor;
-use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::PolicySpec;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::contestant::Contestant;
 use crate::data::{BASELINE, Entry, ScenarioFacts, Timeline, Timing};
+use crate::entrant::Entrant;
 use crate::evaluate::{EvalError, NumberedTrace, OnProgress, Progress, split_traces};
 use crate::figures;
 use crate::output::{self, OutputError};
-use crate::window;
+use crate::timeline;
 
 /// Names the file format in `explain.json`.
 pub const FORMAT: &str = "bufgym-explanation";
@@ -59,7 +58,7 @@ pub struct ExplainConfig {
     /// Switch, transport and traffic.
     pub scenario: Scenario,
     /// A network.
-    pub contestant: Contestant,
+    pub entrant: Entrant,
     /// Validation traces, at least 1.
     pub traces: u64,
     /// Seed from which the seeds of the traces follow.
@@ -137,9 +136,9 @@ pub struct Explanation {
 /// is no trace.
 pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanation, ExplainError> {
     let start = Instant::now();
-    let contestant = &config.contestant;
-    let Some((actor, low_level)) = contestant.network() else {
-        return Err(ExplainError::NotLearned(contestant.name().to_owned()));
+    let entrant = &config.entrant;
+    let Some((actor, low_level)) = entrant.network() else {
+        return Err(ExplainError::NotLearned(entrant.name().to_owned()));
     };
     let scenario = &config.scenario;
     let traces = split_traces(scenario, Split::Validation, config.seed, config.traces)?;
@@ -149,7 +148,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
     let other_rates = cost::RATES_BPS.iter();
     let other_rates = other_rates.filter(|rate| **rate != scenario.rate_bps);
     let study = Study {
-        name: contestant.name(),
+        name: entrant.name(),
         actor,
         low_level,
         seed: config.seed,
@@ -161,7 +160,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
     if watched.decisions == 0 {
         return Err(ExplainError::NoDecisions(config.traces));
     }
-    let entry = contestant.entry();
+    let entry = entrant.entry();
     let capacity = scenario.buffer_bytes;
     let mut drops = vec![DropOccupancy::of(&entry, &watched.drops, capacity)];
     drops.extend(study.rules(scenario, &traces)?);
@@ -182,7 +181,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
         decisions: watched.decisions,
         dependences: dependences(actor, &watched.observations, SAMPLES, config.seed),
         alphas: watched.alphas,
-        timeline: incast_timeline(contestant, &incast, config.seed)?,
+        timeline: incast_timeline(entrant, &incast, config.seed)?,
         incast: ScenarioFacts::of(&incast),
         drops,
         intervals: intervals.into_iter().map(|(summary, _)| summary).collect(),
@@ -237,7 +236,7 @@ impl Study<'_> {
                     &mut chance,
                 );
                 self.finished(self.name, numbered.index);
-                run.map_err(|source| simulation(self.name, numbered, source))
+                run.map_err(EvalError::simulation(self.name, numbered))
             })
             .collect();
         let mut all = Watched::new(scenario);
@@ -258,10 +257,10 @@ impl Study<'_> {
                 .map(|numbered| {
                     let rows = drops::of_rule(&spec, scenario, &numbered.trace);
                     self.finished(name, numbered.index);
-                    rows.map_err(|source| simulation(name, numbered, source))
+                    rows.map_err(EvalError::simulation(name, numbered))
                 })
                 .collect();
-            let entry = Contestant::rule(spec).entry();
+            let entry = Entrant::rule(spec).entry();
             Ok(DropOccupancy::of(
                 &entry,
                 &rows?.concat(),
@@ -294,17 +293,9 @@ impl Study<'_> {
     }
 }
 
-fn simulation(policy: &str, numbered: &NumberedTrace, source: SimError) -> EvalError {
-    EvalError::Simulation {
-        policy: policy.to_owned(),
-        trace: numbered.index,
-        source: Box::new(source),
-    }
-}
-
 /// Complete sharing, DT and the policy on the first validation trace of the in-cast.
 fn incast_timeline(
-    contestant: &Contestant,
+    entrant: &Entrant,
     incast: &Scenario,
     seed: u64,
 ) -> Result<Option<Timeline>, EvalError> {
@@ -312,13 +303,13 @@ fn incast_timeline(
     let Some(numbered) = traces.first() else {
         return Ok(None);
     };
-    let baseline = Contestant::baseline();
-    let sharing = Contestant::rule(PolicySpec::named("cs"));
+    let baseline = Entrant::baseline();
+    let sharing = Entrant::rule(PolicySpec::named("cs"));
     let outcome = baseline.run(incast, &numbered.trace, None);
-    let outcome = outcome.map_err(|source| simulation(BASELINE, numbered, source))?;
-    window::excerpt_of(
+    let outcome = outcome.map_err(EvalError::simulation(BASELINE, numbered))?;
+    timeline::excerpt(
         incast,
-        &[&sharing, &baseline, contestant],
+        &[&sharing, &baseline, entrant],
         numbered,
         outcome.summary.simulated_s,
     )

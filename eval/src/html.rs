@@ -7,8 +7,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::data::{Evaluation, Role, ScenarioFacts, Timing};
 use crate::figures::Figure;
+use crate::findings::{Finding, Tone, findings, short_name};
 use crate::format;
-use crate::verdict::{self, Tone, Verdict};
 
 const STYLE: &str = include_str!("html/report.css");
 
@@ -19,7 +19,7 @@ pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
         .iter()
         .partition(|figure| figure.name.starts_with("timeline"));
     let content = html! {
-        (findings(evaluation))
+        (list_of_findings(evaluation))
         (tables::comparison(evaluation))
         @if !curves.is_empty() { (figure_grid("Trace by trace", &curves)) }
         (tables::versus(evaluation))
@@ -85,28 +85,28 @@ fn tone_class(tone: Tone) -> &'static str {
     }
 }
 
-fn findings(evaluation: &Evaluation) -> Markup {
-    let verdicts = verdict::verdicts(evaluation);
+fn list_of_findings(evaluation: &Evaluation) -> Markup {
+    let findings = findings(evaluation);
     html! {
-        @if !verdicts.is_empty() {
+        @if !findings.is_empty() {
             ul class="findings" aria-label="Findings" {
-                @for verdict in &verdicts { (finding(verdict)) }
+                @for finding in &findings { (list_item(finding)) }
             }
         }
     }
 }
 
 /// A finding, its claim (up to the first colon) in bold.
-fn finding(verdict: &Verdict) -> Markup {
-    let text = &verdict.text;
+fn list_item(finding: &Finding) -> Markup {
+    let text = &finding.text;
     let claim = text.find(": ").unwrap_or(0);
-    let (claim, rest) = text.split_at(if verdict.tone == Tone::Plain {
+    let (claim, rest) = text.split_at(if finding.tone == Tone::Plain {
         0
     } else {
         claim
     });
     html! {
-        li class=(tone_class(verdict.tone)) {
+        li class=(tone_class(finding.tone)) {
             @if !claim.is_empty() { b { (claim) } }
             (rest)
         }
@@ -231,7 +231,7 @@ fn setup(evaluation: &Evaluation) -> Markup {
                 dt { "Traces" }
                 dd { (evaluation.traces) " of the " (evaluation.split) " split, seed " (evaluation.seed) }
                 @for policy in origins {
-                    dt { (verdict::short_name(&policy.entry.policy)) } dd { (policy.entry.origin) }
+                    dt { (short_name(&policy.entry.policy)) } dd { (policy.entry.origin) }
                 }
                 (run_facts(&evaluation.software, &evaluation.timing))
             }

@@ -6,8 +6,8 @@ mod page;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use serde::{Deserialize, Serialize};
 
-use crate::contestant::Contestant;
 use crate::data::{Evaluation, PolicySummary, Role, UNLIMITED};
+use crate::entrant::Entrant;
 use crate::evaluate::{EvalConfig, EvalError, OnProgress, evaluate};
 
 pub use page::render;
@@ -86,8 +86,8 @@ pub fn cells() -> Result<Vec<Cell>, ScenarioError> {
 pub struct SuiteConfig {
     /// Every policy in the scenario that policies were trained and tuned in.
     pub main: EvalConfig,
-    /// The policies that are compared in the cells.
-    pub movers: Vec<Contestant>,
+    /// The policies that are compared in the cells too.
+    pub transferred: Vec<Entrant>,
     /// The cells.
     pub cells: Vec<Cell>,
     /// Traces of every cell.
@@ -202,26 +202,29 @@ pub fn run(
     part: OnPart<'_>,
     progress: OnProgress<'_>,
 ) -> Result<Suite, EvalError> {
-    let simulations = |contestants: &[Contestant], traces: u64| {
-        let given = contestants.len();
-        let fixed = [Contestant::baseline(), Contestant::unlimited()];
+    let simulations = |entrants: &[Entrant], traces: u64| {
+        let given = entrants.len();
+        let fixed = [Entrant::baseline(), Entrant::unlimited()];
         let added = fixed
             .iter()
-            .filter(|one| contestants.iter().all(|other| other.name() != one.name()));
+            .filter(|one| entrants.iter().all(|other| other.name() != one.name()));
         (given + added.count()) * traces as usize
     };
     let main = &config.main;
     part(
         &main.scenario.name,
-        simulations(&main.contestants, main.traces),
+        simulations(&main.entrants, main.traces),
     );
     let evaluation = evaluate(main, progress)?;
     let mut cells = Vec::new();
     for cell in &config.cells {
-        part(cell.title, simulations(&config.movers, config.cell_traces));
+        part(
+            cell.title,
+            simulations(&config.transferred, config.cell_traces),
+        );
         let cell_config = EvalConfig {
             scenario: cell.scenario.clone(),
-            contestants: config.movers.clone(),
+            entrants: config.transferred.clone(),
             traces: config.cell_traces,
             ..main.clone()
         };
@@ -231,7 +234,7 @@ pub fn run(
         ));
     }
     let wall_s = evaluation.timing.wall_s + cells.iter().map(|cell| cell.wall_s).sum::<f64>();
-    let pushing = main.contestants.iter();
+    let pushing = main.entrants.iter();
     let pushing = pushing.filter(|one| one.pushes_out(&main.scenario));
     Ok(Suite {
         push_out: pushing.map(|one| one.name().to_owned()).collect(),

@@ -13,7 +13,6 @@ mod store;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use bufgym_sim::network::SimError;
 use bufgym_sim::rng::Split;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
@@ -159,7 +158,7 @@ impl<'a> Race<'a> {
         let ports = |numbered: &NumberedTrace| match metric {
             Metric::PortSlowdownVariance => IsolatedPorts::measure(scenario, &numbered.trace)
                 .map(Some)
-                .map_err(|source| failure("cs", numbered, source)),
+                .map_err(EvalError::simulation("cs", numbered)),
             _ => Ok(None),
         };
         let mut race = Race {
@@ -187,7 +186,7 @@ impl<'a> Race<'a> {
                 simulator.measure_waits();
                 simulator.run()
             })
-            .map_err(|source| failure(&policy.to_string(), numbered, source))?;
+            .map_err(EvalError::simulation(&policy.to_string(), numbered))?;
         let ports = self.ports[trace].as_ref();
         Ok(Sample::of(self.metric, &outcome, ports))
     }
@@ -282,14 +281,6 @@ impl<'a> Race<'a> {
     fn compared(&self, policy: &str, count: usize) -> Comparison {
         let samples = &self.results[policy][..count];
         compare(self.metric, samples, &self.baseline[..count], 0)
-    }
-}
-
-fn failure(policy: &str, numbered: &NumberedTrace, source: SimError) -> EvalError {
-    EvalError::Simulation {
-        policy: policy.to_owned(),
-        trace: numbered.index,
-        source: Box::new(source),
     }
 }
 

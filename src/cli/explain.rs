@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bufgym::eval::explain::{self, ExplainConfig, ExplainError, TRACES};
-use bufgym::eval::{Contestant, EvalError};
+use bufgym::eval::{Entrant, EvalError};
 use bufgym::sim::network::SimError;
 use clap::Args;
 use serde_json::json;
@@ -46,11 +46,11 @@ pub struct ExplainArgs {
 /// Runs the command.
 pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
     let scenario = args.scenario.resolve()?;
-    let contestant = contestant(&args)?;
+    let entrant = entrant(&args)?;
     let output = Output::folder(&args.out, args.force)?;
     let config = ExplainConfig {
         scenario,
-        contestant,
+        entrant,
         traces: args.traces,
         seed: common.seed(),
     };
@@ -69,12 +69,12 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
     common.print(&json!(explanation), &text)
 }
 
-fn contestant(args: &ExplainArgs) -> CliResult<Contestant> {
+fn entrant(args: &ExplainArgs) -> CliResult<Entrant> {
     match &args.checkpoint {
         Some(folder) => {
             let (weights, manifest) = policy::load_checkpoint(folder)?;
             let name = format!("{}:{}", policy::SHIPPED, folder.display());
-            Ok(Contestant::from_checkpoint(&name, &weights, &manifest))
+            Ok(Entrant::from_checkpoint(&name, &weights, &manifest))
         }
         None => policy::shipped()?.ok_or_else(|| {
             CliError::bad("this program was built without weights: give --checkpoint DIR")

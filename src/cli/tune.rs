@@ -6,10 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bufgym::env::control::{BasePolicy, Objective};
-use bufgym::eval::contestant::LINEAR;
+use bufgym::eval::entrant::LINEAR;
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::{self, Candidate, Stored, TuneConfig, Tuning};
-use bufgym::eval::{Contestant, EvalError};
+use bufgym::eval::{Entrant, EvalError};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use clap::Args;
@@ -191,7 +191,7 @@ fn stored_in(path: &Path, scenario: &Scenario) -> CliResult<Option<Stored>> {
 ///
 /// # Errors
 /// Bad input: no such policy, or it was not tuned for this scenario.
-pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Contestant>> {
+pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
     let Some(name) = text.strip_suffix(TUNED) else {
         return Ok(None);
     };
@@ -213,7 +213,7 @@ pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Contestant>> {
 ///
 /// # Errors
 /// Bad input: the file of tuned parameters is broken.
-pub fn if_tuned(name: &str, scenario: &Scenario) -> CliResult<Option<Contestant>> {
+pub fn if_tuned(name: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
     let file = file_of(scenario);
     let found = match stored_in(&file, scenario)? {
         Some(stored) => stored.policy(name, &file.display().to_string()),
@@ -223,7 +223,7 @@ pub fn if_tuned(name: &str, scenario: &Scenario) -> CliResult<Option<Contestant>
         Some(spec) => Some(spec),
         None => built_in(name, scenario)?,
     };
-    Ok(spec.map(Contestant::tuned))
+    Ok(spec.map(Entrant::tuned))
 }
 
 /// A tuned policy that comes with the program.

@@ -71,7 +71,7 @@ mod tests {
     use bufgym_sim::units::Time;
 
     use super::*;
-    use crate::Contestant;
+    use crate::Entrant;
 
     #[test]
     fn shares_of_the_port_and_of_the_buffer() {
@@ -87,12 +87,12 @@ mod tests {
             row(100, 1000, Loss::Full),
             row(200, 900, Loss::Refused),
         ];
-        let found = DropOccupancy::of(&Contestant::baseline().entry(), &rows, 1000);
+        let found = DropOccupancy::of(&Entrant::baseline().entry(), &rows, 1000);
         assert_eq!((found.drops, found.buffer_full), (3, 1));
         assert_eq!(found.median_port_share(), Some(0.2));
         assert_eq!(found.median_buffer_share(), Some(0.9));
         assert_eq!((found.port_share[0], found.port_share[200]), (0.1, 0.5));
-        let none = DropOccupancy::of(&Contestant::baseline().entry(), &[], 1000);
+        let none = DropOccupancy::of(&Entrant::baseline().entry(), &[], 1000);
         assert_eq!(none.median_port_share(), None);
         assert!(none.port_share.is_empty());
     }

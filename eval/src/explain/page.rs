@@ -4,9 +4,9 @@ use maud::{Markup, html};
 
 use super::{Dependence, DependenceCurve, Explanation, Population, Steps};
 use crate::figures::{Figure, share_of};
+use crate::findings::short_name;
 use crate::format;
 use crate::html::{self, figure_grid};
-use crate::verdict::short_name;
 
 /// The whole page.
 pub fn render(explanation: &Explanation, figures: &[Figure]) -> String {

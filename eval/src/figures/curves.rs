@@ -7,6 +7,7 @@ use plotters::prelude::*;
 use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
 use super::{Figure, FigureError, draw};
 use crate::data::{Evaluation, TraceResult};
+use crate::findings::short_name;
 use crate::format;
 
 /// The height of the plot without its legend.
@@ -236,7 +237,7 @@ pub fn trigger_intervals(evaluation: &Evaluation) -> Result<Option<Figure>, Figu
         let median = intervals
             .percentiles_ms
             .get(intervals.percentiles_ms.len() / 2)?;
-        let name = crate::verdict::short_name(&intervals.policy);
+        let name = short_name(&intervals.policy);
         Some(format!("{name} {} ms", format::significant(*median)))
     });
     let description = format!(
@@ -268,7 +269,7 @@ fn listed(evaluation: &Evaluation, value: fn(&TraceResult) -> Option<f64>, unit:
         let mut values: Vec<f64> = evaluation.results_of(policy).filter_map(value).collect();
         values.sort_by(f64::total_cmp);
         let median = crate::stats::nearest_rank(&values, 0.5)?;
-        let name = crate::verdict::short_name(policy);
+        let name = short_name(policy);
         Some(format!("{name} {}{unit}", format::significant(median)))
     });
     medians.collect::<Vec<_>>().join(", ")

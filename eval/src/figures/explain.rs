@@ -9,8 +9,8 @@ use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
 use super::{Figure, FigureError, draw, timeline};
 use crate::data::Entry;
 use crate::explain::{Dependence, DropOccupancy, Explanation, Factor, Population, Steps};
+use crate::findings::short_name;
 use crate::format;
-use crate::verdict::short_name;
 
 /// Volumes and times at which the logarithmic features have ticks, in their units.
 const TICKS: [f64; 8] = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];

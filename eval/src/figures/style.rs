@@ -4,7 +4,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::data::Role;
-use crate::verdict::short_name;
+use crate::findings::short_name;
 
 /// The whole drawing.
 pub type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::{CellResult, HEADROOM, LOST_ABOVE, Suite, key, learned};
 use crate::data::{Evaluation, PolicySummary, Role};
+use crate::findings::findings;
 use crate::format;
-use crate::verdict::verdicts;
 
 /// The page. `command` is what a reader types to get it again.
 pub fn render(suite: &Suite, command: &str) -> String {
@@ -22,7 +22,7 @@ pub fn render(suite: &Suite, command: &str) -> String {
     );
     every_policy(&mut text, suite);
     best_rule(&mut text, suite);
-    findings(&mut text, main);
+    list_findings(&mut text, main);
     transfer(&mut text, suite);
     text
 }
@@ -99,9 +99,9 @@ fn best_rule(text: &mut String, suite: &Suite) {
     }
 }
 
-fn findings(text: &mut String, main: &Evaluation) {
-    for verdict in verdicts(main) {
-        _ = writeln!(text, "- {}", verdict.text);
+fn list_findings(text: &mut String, main: &Evaluation) {
+    for finding in findings(main) {
+        _ = writeln!(text, "- {}", finding.text);
     }
     text.push('\n');
 }

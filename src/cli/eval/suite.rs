@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::Context as _;
 use bufgym::eval::suite::{self, CELL_TRACES, MAIN, Suite, SuiteConfig};
-use bufgym::eval::{Contestant, EvalConfig};
+use bufgym::eval::{Entrant, EvalConfig};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::catalogue;
 use serde_json::json;
@@ -19,7 +19,7 @@ use crate::cli::{policy, tune};
 const REVISION: &str = env!("BUFGYM_REVISION");
 
 /// The rule whose tuned form goes along to the other scenarios.
-const TUNED_MOVER: &str = "dt";
+const TUNED_RULE: &str = "dt";
 
 pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
     let scenario = Scenario::load(MAIN).or_failure()?;
@@ -30,14 +30,14 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
     };
     let mut all = learned.clone();
     all.extend(rules(&scenario)?);
-    let mut movers = learned;
-    movers.extend(tune::if_tuned(TUNED_MOVER, &scenario)?);
+    let mut transferred = learned;
+    transferred.extend(tune::if_tuned(TUNED_RULE, &scenario)?);
     let config = SuiteConfig {
         main: EvalConfig {
             traces: args.traces,
             ..EvalConfig::new(scenario, all, common.seed())
         },
-        movers,
+        transferred,
         cells: suite::cells().or_failure()?,
         cell_traces: args.traces.min(CELL_TRACES),
         revision: REVISION.to_owned(),
@@ -59,7 +59,7 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
 }
 
 /// The policies that were asked for, or the shipped weights.
-fn learned(args: &EvalArgs, scenario: &Scenario) -> CliResult<Vec<Contestant>> {
+fn learned(args: &EvalArgs, scenario: &Scenario) -> CliResult<Vec<Entrant>> {
     if args.policy.is_empty() {
         let shipped = [policy::shipped()?, policy::shipped_linear()?];
         return Ok(shipped.into_iter().flatten().collect());
@@ -69,7 +69,7 @@ fn learned(args: &EvalArgs, scenario: &Scenario) -> CliResult<Vec<Contestant>> {
 }
 
 /// Every rule of the catalogue, with its default parameters and as it was tuned.
-fn rules(scenario: &Scenario) -> CliResult<Vec<Contestant>> {
+fn rules(scenario: &Scenario) -> CliResult<Vec<Entrant>> {
     let mut rules = Vec::new();
     for definition in catalogue() {
         let name = definition.info.name;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use bufgym::eval::Contestant;
-use bufgym::eval::contestant::LINEAR;
+use bufgym::eval::Entrant;
+use bufgym::eval::entrant::LINEAR;
 use bufgym::models::LinearFile;
 use bufgym::sim::scenario::Scenario;
 use bufgym::train::TrainError;
@@ -148,7 +148,7 @@ fn file(name: &str) -> PathBuf {
 ///
 /// # Errors
 /// Bad input: there is none, it cannot be used, or it was tuned for other settings.
-pub fn tuned(scenario: &Scenario) -> CliResult<Contestant> {
+pub fn tuned(scenario: &Scenario) -> CliResult<Entrant> {
     let path = tuned_file(scenario);
     let untuned = || {
         CliError::bad(format!(
@@ -166,7 +166,7 @@ pub fn tuned(scenario: &Scenario) -> CliResult<Contestant> {
     if settings != *scenario {
         return Err(untuned());
     }
-    Ok(Contestant::linear(&format!("{LINEAR}:{origin}"), &found))
+    Ok(Entrant::linear(&format!("{LINEAR}:{origin}"), &found))
 }
 
 fn classify(error: TrainError) -> CliError {

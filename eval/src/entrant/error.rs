@@ -1,4 +1,4 @@
-//! Why a policy string names nothing that can run, or a run cannot be recorded.
+//! Errors of reading a policy string and of recording a run.
 
 use bufgym_env::control::RecordError;
 use bufgym_export::ExportError;
@@ -9,7 +9,7 @@ use bufgym_sim::switch::PolicyParseError;
 
 /// A text that names no policy, or a checkpoint or file that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ContestantError {
+pub enum EntrantError {
     /// No such rule, or not with these parameters.
     #[error(transparent)]
     Rule(#[from] PolicyParseError),
@@ -68,15 +68,15 @@ pub enum ContestantError {
     },
 }
 
-/// Why the control of a policy was not recorded.
+/// Why there is no control record of a run.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordingError {
+pub enum ControlRecordError {
     /// A rule decides packet by packet.
     #[error(
         "policy `{0}` has no control loop to record; ndt, ndt:DIR, ndt-int8:DIR and linear:FILE have one"
     )]
     NoControl(String),
-    /// The run or its record failed.
+    /// The run failed, or the record could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
 }

@@ -1,4 +1,4 @@
-//! The excerpt of one trace that the timeline figure shows.
+//! Queues and thresholds of several policies in the busiest part of one trace.
 
 use std::cmp::Reverse;
 
@@ -7,8 +7,8 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::units::Time;
 use rayon::prelude::*;
 
-use crate::contestant::Contestant;
 use crate::data::{BASELINE, Role, Timeline, TimelineSeries, TraceResult};
+use crate::entrant::Entrant;
 use crate::evaluate::{EvalError, NumberedTrace};
 
 const BINS: usize = 60;
@@ -22,16 +22,16 @@ const MAX_ROWS: u64 = 2_000_000;
 ///
 /// # Errors
 /// When a policy does not fit the scenario.
-pub fn timeline(
+pub fn of_busiest_trace(
     scenario: &Scenario,
-    contestants: &[Contestant],
+    entrants: &[Entrant],
     traces: &[NumberedTrace],
     results: &[TraceResult],
 ) -> Result<Option<Timeline>, EvalError> {
     let Some((numbered, simulated_s)) = busiest_trace(traces, results) else {
         return Ok(None);
     };
-    excerpt_of(scenario, &shown(contestants), numbered, simulated_s)
+    excerpt(scenario, &shown(entrants), numbered, simulated_s)
 }
 
 /// The excerpt of a trace of `simulated_s` seconds: where two ports are busiest under DT, which
@@ -39,9 +39,9 @@ pub fn timeline(
 ///
 /// # Errors
 /// When a policy does not fit the scenario.
-pub fn excerpt_of(
+pub fn excerpt(
     scenario: &Scenario,
-    shown: &[&Contestant],
+    shown: &[&Entrant],
     numbered: &NumberedTrace,
     simulated_s: f64,
 ) -> Result<Option<Timeline>, EvalError> {
@@ -49,14 +49,10 @@ pub fn excerpt_of(
     let sample = sampling(scenario, bin, simulated_s);
     let rows: Result<Vec<Vec<TimelineRow>>, EvalError> = shown
         .par_iter()
-        .map(|contestant| {
-            let outcome = contestant.run(scenario, &numbered.trace, Some(sample));
+        .map(|entrant| {
+            let outcome = entrant.run(scenario, &numbered.trace, Some(sample));
             let rows = outcome.map(|outcome| outcome.timeline);
-            rows.map_err(|source| EvalError::Simulation {
-                policy: contestant.name().to_string(),
-                trace: numbered.index,
-                source: Box::new(source),
-            })
+            rows.map_err(EvalError::simulation(entrant.name(), numbered))
         })
         .collect();
     let rows = rows?;
@@ -65,10 +61,10 @@ pub fn excerpt_of(
     };
     let ports = longest_ports(&rows[reference], scenario.port_count());
     let first = busiest_window(&rows[reference], &ports, bin);
-    let series = shown.iter().zip(&rows).flat_map(|(contestant, rows)| {
+    let series = shown.iter().zip(&rows).flat_map(|(entrant, rows)| {
         ports
             .iter()
-            .map(|&port| excerpt(contestant.name(), rows, port, first, bin))
+            .map(|&port| series(entrant.name(), rows, port, first, bin))
     });
     Ok(Some(Timeline {
         trace: numbered.index,
@@ -114,10 +110,10 @@ fn sampling(scenario: &Scenario, bin: Time, simulated_s: f64) -> Time {
 }
 
 /// Complete sharing, DT, and up to two learned policies, or the first rules where none is learned.
-fn shown(contestants: &[Contestant]) -> Vec<&Contestant> {
-    let named = |name: &str| contestants.iter().find(|c| c.name() == name);
-    let of_role = |role: Role| contestants.iter().filter(move |c| c.role() == role);
-    let mut shown: Vec<&Contestant> = named("cs").into_iter().chain(named(BASELINE)).collect();
+fn shown(entrants: &[Entrant]) -> Vec<&Entrant> {
+    let named = |name: &str| entrants.iter().find(|c| c.name() == name);
+    let of_role = |role: Role| entrants.iter().filter(move |c| c.role() == role);
+    let mut shown: Vec<&Entrant> = named("cs").into_iter().chain(named(BASELINE)).collect();
     shown.extend(of_role(Role::Learned).take(2));
     let rules = of_role(Role::Heuristic).filter(|c| c.name() != "cs");
     shown.extend(rules.take(3usize.saturating_sub(shown.len())));
@@ -169,7 +165,7 @@ fn busiest_window(rows: &[TimelineRow], ports: &[u32], bin: Time) -> usize {
 }
 
 /// One port from bin `first` on. Between samples the state stays what it was.
-fn excerpt(
+fn series(
     policy: &str,
     rows: &[TimelineRow],
     port: u32,
@@ -226,7 +222,7 @@ mod tests {
     #[test]
     fn a_bin_holds_the_longest_queue_the_mean_and_the_lowest_threshold() {
         let rows = [row(0, 0, 10, 90), row(50, 0, 30, 70), row(120, 0, 0, 100)];
-        let series = excerpt("dt", &rows, 0, 0, BIN);
+        let series = series("dt", &rows, 0, 0, BIN);
         assert_eq!(series.max_queue_bytes[..3], [30, 30, 0]);
         assert_eq!(series.mean_queue_bytes[..3], [20.0, 6.0, 0.0]);
         assert_eq!(series.min_threshold_bytes[1..3], [70, 100]);
@@ -236,7 +232,7 @@ mod tests {
     #[test]
     fn the_state_before_the_window_carries_over() {
         let rows = [row(10, 0, 40, 60)];
-        let series = excerpt("dt", &rows, 0, 3, BIN);
+        let series = series("dt", &rows, 0, 3, BIN);
         assert!(series.max_queue_bytes.iter().all(|q| *q == 40));
         assert!(series.min_threshold_bytes.iter().all(|t| *t == 60));
     }
