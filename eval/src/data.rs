@@ -4,7 +4,7 @@ use bufgym_sim::scenario::{Scenario, Traffic};
 use serde::{Deserialize, Serialize};
 
 use crate::format;
-use crate::metric::{MeasureRatios, Measures};
+use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios};
 use crate::stats::{Interval, Tally};
 
 /// Names the file format in `report.json`.
@@ -41,8 +41,8 @@ pub struct Entry {
     pub origin: String,
 }
 
-/// The numbers of one policy on one trace. Times in milliseconds; `None` where the trace has no
-/// flow of the class, or where the policy failed the trace.
+/// The numbers of one policy on one trace. A metric is `None` where the trace has no flow of its
+/// class, and all of them are where the policy failed the trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceResult {
     /// The policy string.
@@ -55,32 +55,15 @@ pub struct TraceResult {
     pub flows: u64,
     /// Flows that finished.
     pub completed: u64,
-    /// Mean flow completion time.
-    pub mean_fct_ms: Option<f64>,
-    /// Median flow completion time.
-    pub p50_fct_ms: Option<f64>,
-    /// 95th percentile of the flow completion times.
-    pub p95_fct_ms: Option<f64>,
-    /// 99th percentile of the flow completion times.
-    pub p99_fct_ms: Option<f64>,
-    /// Mean of FCT / FCT alone in the network.
-    pub mean_slowdown: Option<f64>,
-    /// Mean FCT of the flows of at most 100 KB.
-    pub short_mean_fct_ms: Option<f64>,
-    /// 99th percentile of the FCTs of the flows of at most 100 KB.
-    pub short_p99_fct_ms: Option<f64>,
-    /// Mean FCT of the flows of at least 1 MB.
-    pub long_mean_fct_ms: Option<f64>,
-    /// Mean FCT of the in-cast flows: those of a group that starts together.
-    #[serde(default)]
-    pub incast_mean_fct_ms: Option<f64>,
-    /// 99th percentile of the FCTs of the in-cast flows.
-    #[serde(default)]
-    pub incast_p99_fct_ms: Option<f64>,
-    /// Mean slowdown of the flows of at most 100 KB.
-    pub short_mean_slowdown: Option<f64>,
-    /// Mean slowdown of the flows of at least 1 MB.
-    pub long_mean_slowdown: Option<f64>,
+    /// Completion times and slowdown of all flows.
+    #[serde(flatten)]
+    pub all_flows: AllFlows,
+    /// Completion times by class of flows.
+    #[serde(flatten)]
+    pub flow_classes: FlowClasses,
+    /// Slowdowns by class of flows.
+    #[serde(flatten)]
+    pub class_slowdowns: ClassSlowdowns,
     /// Packets dropped, push-outs included.
     pub drops: u64,
     /// Data packets dropped.
@@ -101,7 +84,7 @@ pub struct TraceResult {
     pub p99_ratio_to_dt: Option<f64>,
     /// The metrics of the other objectives.
     #[serde(flatten)]
-    pub measures: Measures,
+    pub objectives: ObjectiveMetrics,
     /// Why the trace counts as failed, if it does: flows were left unfinished.
     pub failure: Option<String>,
 }
@@ -117,32 +100,15 @@ pub struct PolicySummary {
     pub entry: Entry,
     /// Traces with a flow that did not finish.
     pub failed: u64,
-    /// Mean over traces of the mean FCT.
-    pub mean_fct_ms: Option<f64>,
-    /// Mean over traces of the median FCT.
-    pub p50_fct_ms: Option<f64>,
-    /// Mean over traces of the 95th percentile.
-    pub p95_fct_ms: Option<f64>,
-    /// Mean over traces of the 99th percentile.
-    pub p99_fct_ms: Option<f64>,
-    /// Mean over traces of the mean slowdown.
-    pub mean_slowdown: Option<f64>,
-    /// The same for flows of at most 100 KB.
-    pub short_mean_slowdown: Option<f64>,
-    /// The same for flows of at least 1 MB.
-    pub long_mean_slowdown: Option<f64>,
-    /// Mean over traces of the mean FCT of flows of at most 100 KB.
-    pub short_mean_fct_ms: Option<f64>,
-    /// Mean over traces of the 99th percentile of the FCTs of flows of at most 100 KB.
-    pub short_p99_fct_ms: Option<f64>,
-    /// Mean over traces of the mean FCT of flows of at least 1 MB.
-    pub long_mean_fct_ms: Option<f64>,
-    /// Mean over traces with in-cast flows of the mean FCT of these.
-    #[serde(default)]
-    pub incast_mean_fct_ms: Option<f64>,
-    /// Mean over traces with in-cast flows of the 99th percentile of the FCTs of these.
-    #[serde(default)]
-    pub incast_p99_fct_ms: Option<f64>,
+    /// Means of the completion times and slowdowns of all flows.
+    #[serde(flatten)]
+    pub all_flows: AllFlows,
+    /// Means of the slowdowns by class of flows.
+    #[serde(flatten)]
+    pub class_slowdowns: ClassSlowdowns,
+    /// Means of the completion times by class of flows, over the traces that have such flows.
+    #[serde(flatten)]
+    pub flow_classes: FlowClasses,
     /// Mean over traces of mean FCT / mean FCT of DT (α = 1).
     pub ratio_to_dt: Option<Interval>,
     /// Mean over traces of p99 FCT / p99 FCT of DT (α = 1).
@@ -171,10 +137,10 @@ pub struct PolicySummary {
     pub decisions: u64,
     /// Means over traces of the metrics of the other objectives.
     #[serde(flatten)]
-    pub measures: Measures,
+    pub objectives: ObjectiveMetrics,
     /// These relative to DT's (α = 1).
     #[serde(flatten)]
-    pub measure_ratios: MeasureRatios,
+    pub objective_ratios: ObjectiveRatios,
 }
 
 /// A learned policy against another one, pairwise over the same traces.

@@ -14,7 +14,7 @@ use crate::data::{
     Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timing, TraceResult, TriggerIntervals, VERSION,
 };
 use crate::entrant::Entrant;
-use crate::metric::{IsolatedPorts, Measures};
+use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, IsolatedPorts, ObjectiveMetrics};
 use crate::stats::RESAMPLES;
 use crate::{stats, summary, timeline};
 
@@ -326,42 +326,37 @@ fn trace_result(
 ) -> TraceResult {
     let s = &outcome.summary;
     let finished = s.completed == s.flows;
-    // The mean over the flows that did finish says nothing about a trace in which some did not.
-    let number = |value: f64| (finished && value.is_finite()).then_some(value);
-    TraceResult {
+    let mut result = TraceResult {
         policy: entrant.name().to_string(),
         trace: numbered.index,
         seed: numbered.seed,
         flows: s.flows,
         completed: s.completed,
-        mean_fct_ms: number(s.mean_fct_ms),
-        p50_fct_ms: number(s.p50_fct_ms),
-        p95_fct_ms: number(s.p95_fct_ms),
-        p99_fct_ms: number(s.p99_fct_ms),
-        mean_slowdown: number(s.mean_slowdown),
-        short_mean_fct_ms: number(s.short_mean_fct_ms),
-        short_p99_fct_ms: number(s.short_p99_fct_ms),
-        long_mean_fct_ms: number(s.long_mean_fct_ms),
-        incast_mean_fct_ms: number(s.incast_mean_fct_ms),
-        incast_p99_fct_ms: number(s.incast_p99_fct_ms),
-        short_mean_slowdown: number(s.short_mean_slowdown),
-        long_mean_slowdown: number(s.long_mean_slowdown),
+        all_flows: AllFlows::default(),
+        flow_classes: FlowClasses::default(),
+        class_slowdowns: ClassSlowdowns::default(),
         drops: s.drops,
         drops_data: s.drops_data,
         timeouts: s.timeouts,
         simulated_s: s.simulated_s,
         max_occupancy_bytes: s.max_occupancy_bytes,
-        p99_occupancy: number(s.p99_occupancy),
+        p99_occupancy: None,
         decisions: s.decisions,
         ratio_to_dt: None,
         p99_ratio_to_dt: None,
-        measures: Measures::of(outcome, ports),
-        failure: (!finished).then(|| {
-            format!(
-                "{} of {} flows did not finish",
-                s.flows - s.completed,
-                s.flows
-            )
-        }),
+        objectives: ObjectiveMetrics::default(),
+        failure: None,
+    };
+    // Means over the flows that did finish say nothing about a trace in which some did not.
+    if finished {
+        result.all_flows = AllFlows::of(outcome, Some(ports));
+        result.flow_classes = FlowClasses::of(outcome, Some(ports));
+        result.class_slowdowns = ClassSlowdowns::of(outcome, Some(ports));
+        result.p99_occupancy = Some(s.p99_occupancy).filter(|share| share.is_finite());
+        result.objectives = ObjectiveMetrics::of(outcome, Some(ports));
+    } else {
+        let unfinished = s.flows - s.completed;
+        result.failure = Some(format!("{unfinished} of {} flows did not finish", s.flows));
     }
+    result
 }

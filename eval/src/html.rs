@@ -1,7 +1,7 @@
 //! The report as one HTML page that needs nothing else: styles and figures are inside, there is no
 //! script, and nothing is fetched.
 
-mod tables;
+pub(crate) mod tables;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

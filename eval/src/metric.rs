@@ -1,16 +1,20 @@
-//! What policies are compared by: one number per policy and trace for every objective, and how the
-//! numbers of many traces become a ratio to DT (α = 1).
+//! What policies are compared by: the metric of every objective, and the comparison of its values
+//! on many traces with those of DT (α = 1).
 
-mod measures;
+mod groups;
 mod ports;
 
 use bufgym_env::control::Objective;
-use bufgym_sim::network::Outcome;
+use bufgym_sim::network::{Outcome, SimError};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::traffic::Trace;
 
 use crate::stats::{self, Interval, Tally};
 
-pub use measures::{MeasureRatios, Measures};
-pub use ports::{IsolatedPorts, PortSlowdowns};
+pub use groups::{
+    AllFlows, ClassSlowdowns, Column, FlowClasses, ObjectiveMetrics, ObjectiveRatios, RatioColumn,
+};
+pub use ports::IsolatedPorts;
 
 /// A policy that pays for its delay with more than this share of mean FCT is not an improvement.
 pub const DELAY_FCT_LIMIT: f64 = 1.05;
@@ -19,7 +23,7 @@ pub const DELAY_FCT_LIMIT: f64 = 1.05;
 /// anything, yet a number, with a finite mean and square.
 const FAILED: f64 = 1e150;
 
-/// A number of a policy on a trace.
+/// What the policies of a comparison are judged by; there is one metric per objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// Mean flow completion time.
@@ -35,7 +39,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// All of them, in the order of the objectives.
+    /// All metrics, in the order of the objectives.
     pub const ALL: [Metric; 5] = [
         Metric::MeanFct,
         Metric::Loss,
@@ -44,8 +48,8 @@ impl Metric {
         Metric::PortSlowdownVariance,
     ];
 
-    /// What counts for an objective: the metric of its own term, the one that the others are added
-    /// to.
+    /// The metric of an objective: that of the first term that weighs at least as much as FCT, or
+    /// mean FCT where there is no such term.
     pub fn of(objective: &Objective) -> Metric {
         let others = [
             (objective.loss, Metric::Loss),
@@ -59,33 +63,12 @@ impl Metric {
             .map_or(Metric::MeanFct, |(_, metric)| metric)
     }
 
-    /// Its name in texts and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Metric::MeanFct => "mean FCT",
-            Metric::Loss => "lost data packets per delivered data packet",
-            Metric::Goodput => "goodput",
-            Metric::QueueingDelay => "p99 queueing delay",
-            Metric::PortSlowdownVariance => "variance of port slowdowns",
-        }
-    }
-
-    /// The unit of [`value`](Metric::value), empty for a pure number.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Metric::MeanFct => "ms",
-            Metric::Goodput => "bit/s",
-            Metric::QueueingDelay => "µs",
-            Metric::Loss | Metric::PortSlowdownVariance => "",
-        }
-    }
-
-    /// Whether more of it is better.
+    /// Whether higher values are better.
     pub fn higher_is_better(self) -> bool {
         self == Metric::Goodput
     }
 
-    /// What [`compare`] yields, in words: the name in manifests.
+    /// What [`compare`] computes, in words, as manifests and messages name it.
     pub fn comparison(self) -> &'static str {
         match self {
             Metric::MeanFct => "mean FCT / DT (alpha = 1)",
@@ -98,18 +81,33 @@ impl Metric {
         }
     }
 
-    /// The number of a run on its trace, in [`unit`](Metric::unit); `None` where it has none.
-    /// `ports` is that of the trace and only needed for port slowdowns.
+    /// Runs what this metric needs besides the run itself: the isolated ports of the trace for port
+    /// slowdowns, nothing for the other metrics.
+    ///
+    /// # Errors
+    /// As [`IsolatedPorts::measure`].
+    pub fn isolated_ports(
+        self,
+        scenario: &Scenario,
+        trace: &Trace,
+    ) -> Result<Option<IsolatedPorts>, SimError> {
+        match self {
+            Metric::PortSlowdownVariance => IsolatedPorts::measure(scenario, trace).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The value of a run; `None` where it has none. `ports` is what
+    /// [`isolated_ports`](Metric::isolated_ports) returned for its trace.
     pub fn value(self, outcome: &Outcome, ports: Option<&IsolatedPorts>) -> Option<f64> {
-        let summary = &outcome.summary;
-        let value = match self {
-            Metric::MeanFct => summary.mean_fct_ms,
-            Metric::Loss => summary.loss_per_delivered,
-            Metric::Goodput => summary.goodput_bps,
-            Metric::QueueingDelay => summary.p99_queueing_delay_us,
-            Metric::PortSlowdownVariance => ports?.slowdowns(&outcome.records)?.variance(),
-        };
-        value.is_finite().then_some(value)
+        let objectives = ObjectiveMetrics::of(outcome, ports);
+        match self {
+            Metric::MeanFct => AllFlows::of(outcome, ports).mean_fct_ms,
+            Metric::Loss => objectives.loss_per_delivered,
+            Metric::Goodput => objectives.goodput_bps,
+            Metric::QueueingDelay => objectives.p99_queueing_delay_us,
+            Metric::PortSlowdownVariance => objectives.port_slowdown_variance,
+        }
     }
 }
 

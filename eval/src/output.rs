@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use crate::data::{Evaluation, TraceResult};
 use crate::figures::{self, FigureError};
 use crate::html;
@@ -169,8 +171,8 @@ fn json(evaluation: &Evaluation) -> Result<Vec<u8>, OutputError> {
     pretty_json("report.json", evaluation)
 }
 
-/// The columns of `per_trace.csv`, in order.
-pub const PER_TRACE_COLUMNS: [&str; 23] = [
+/// The columns of `per_trace.csv`, in order: fields of a result in `report.json`.
+const PER_TRACE_COLUMNS: [&str; 23] = [
     "policy",
     "trace",
     "seed",
@@ -207,40 +209,23 @@ fn csv(results: &[TraceResult]) -> Result<Vec<u8>, OutputError> {
         .write_record(PER_TRACE_COLUMNS)
         .map_err(|e| encode(e.to_string()))?;
     for result in results {
+        let fields = serde_json::to_value(result).map_err(|e| encode(e.to_string()))?;
         writer
-            .write_record(csv_row(result))
+            .write_record(PER_TRACE_COLUMNS.map(|column| cell(&fields[column])))
             .map_err(|e| encode(e.to_string()))?;
     }
     writer.into_inner().map_err(|e| encode(e.to_string()))
 }
 
-fn csv_row(result: &TraceResult) -> [String; PER_TRACE_COLUMNS.len()] {
-    let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
-    [
-        result.policy.clone(),
-        result.trace.to_string(),
-        result.seed.to_string(),
-        result.flows.to_string(),
-        number(result.mean_fct_ms),
-        number(result.p50_fct_ms),
-        number(result.p95_fct_ms),
-        number(result.p99_fct_ms),
-        number(result.mean_slowdown),
-        number(result.short_mean_fct_ms),
-        number(result.short_p99_fct_ms),
-        number(result.long_mean_fct_ms),
-        result.drops.to_string(),
-        result.timeouts.to_string(),
-        number(result.p99_occupancy),
-        result.decisions.to_string(),
-        number(result.ratio_to_dt),
-        number(result.incast_mean_fct_ms),
-        number(result.incast_p99_fct_ms),
-        number(result.measures.loss_per_delivered),
-        number(result.measures.goodput_bps),
-        number(result.measures.p99_queueing_delay_us),
-        number(result.measures.port_slowdown_variance),
-    ]
+/// A value as text, without quotes; empty for no value.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        // JSON writes 5 as 5.0 where it is a floating-point number.
+        _ if value.is_f64() => value.as_f64().unwrap_or_default().to_string(),
+        _ => value.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -290,7 +275,7 @@ mod tests {
         assert_eq!(tallies(&read), tallies(&evaluation));
         assert_eq!(read.policies[0].entry, evaluation.policies[0].entry);
         assert!(
-            read.results[0].long_mean_fct_ms.is_none(),
+            read.results[0].flow_classes.long_mean_fct_ms.is_none(),
             "no number is null"
         );
     }

@@ -34,6 +34,13 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// Population variance; zero for a single value, `None` for an empty slice.
+pub fn variance(values: &[f64]) -> Option<f64> {
+    let centre = mean(values)?;
+    let squares = values.iter().map(|v| (v - centre) * (v - centre));
+    Some(squares.sum::<f64>() / values.len() as f64)
+}
+
 /// The mean of the values that are finite: a trace without a flow of some class has no number for
 /// that class. `None` where no value is left.
 pub fn finite_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
@@ -215,6 +222,13 @@ mod tests {
         assert_eq!(mean(&[]), None);
         assert_eq!(finite_mean([1.0, f64::NAN, 3.0]), Some(2.0));
         assert_eq!(finite_mean([f64::NAN]), None);
+    }
+
+    #[test]
+    fn variance_is_that_of_the_population() {
+        assert_eq!(variance(&[1.0, 2.0, 6.0]), Some(14.0 / 3.0));
+        assert_eq!(variance(&[3.0]), Some(0.0));
+        assert_eq!(variance(&[]), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::data::{Evaluation, PolicySummary};
 use crate::format;
+use crate::metric::ObjectiveRatios;
 
 const HEADER: [&str; 8] = [
     "policy",
@@ -14,14 +15,6 @@ const HEADER: [&str; 8] = [
     "timeouts",
 ];
 
-const OBJECTIVES: [&str; 5] = [
-    "policy",
-    "lost/delivered",
-    "goodput (higher is better)",
-    "p99 queueing delay",
-    "port slowdown variance",
-];
-
 /// The table, one line per policy, columns aligned, ending in a newline.
 ///
 /// Ratios are to DT (α = 1) on the same traces; `headroom` is the share captured between DT and
@@ -32,7 +25,20 @@ pub fn render(policies: &[PolicySummary]) -> String {
 
 /// The table of the other objectives: ratios to DT of the means over traces, with 95 % intervals.
 pub fn render_objectives(policies: &[PolicySummary]) -> String {
-    aligned(&OBJECTIVES, policies.iter().map(objectives_row))
+    let columns = ObjectiveRatios::COLUMNS;
+    let header: Vec<&str> = std::iter::once("policy")
+        .chain(columns.iter().map(|column| column.full_title))
+        .collect();
+    let row = |policy: &PolicySummary| {
+        let ratios = columns
+            .iter()
+            .map(|column| (column.field)(&policy.objective_ratios));
+        let cells = ratios.map(|ratio| format::interval(ratio.as_ref()));
+        std::iter::once(policy.entry.policy.clone())
+            .chain(cells)
+            .collect()
+    };
+    aligned(&header, policies.iter().map(row))
 }
 
 fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
@@ -82,24 +88,13 @@ fn row(policy: &PolicySummary) -> Vec<String> {
     let tally = &policy.tally;
     vec![
         policy.entry.policy.clone(),
-        format::optional(policy.mean_fct_ms),
+        format::optional(policy.all_flows.mean_fct_ms),
         format::interval(policy.ratio_to_dt.as_ref()),
         format!("{}/{}/{}", tally.won, tally.tied, tally.lost),
         format::ratio(policy.p99_ratio_to_dt.map(|ratio| ratio.mean)),
         format::percent(policy.headroom),
         format::count(policy.drops),
         format::count(policy.timeouts),
-    ]
-}
-
-fn objectives_row(policy: &PolicySummary) -> Vec<String> {
-    let ratios = &policy.measure_ratios;
-    vec![
-        policy.entry.policy.clone(),
-        format::interval(ratios.loss_ratio_to_dt.as_ref()),
-        format::interval(ratios.goodput_ratio_to_dt.as_ref()),
-        format::interval(ratios.p99_queueing_delay_ratio_to_dt.as_ref()),
-        format::interval(ratios.port_slowdown_variance_ratio_to_dt.as_ref()),
     ]
 }
 

@@ -155,11 +155,10 @@ impl<'a> Race<'a> {
         metric: Metric,
         traces: &'a [NumberedTrace],
     ) -> Result<Race<'a>, EvalError> {
-        let ports = |numbered: &NumberedTrace| match metric {
-            Metric::PortSlowdownVariance => IsolatedPorts::measure(scenario, &numbered.trace)
-                .map(Some)
-                .map_err(EvalError::simulation("cs", numbered)),
-            _ => Ok(None),
+        let ports = |numbered: &NumberedTrace| {
+            metric
+                .isolated_ports(scenario, &numbered.trace)
+                .map_err(EvalError::simulation("cs", numbered))
         };
         let mut race = Race {
             scenario,

@@ -230,7 +230,10 @@ fn a_checkpoint_folder_is_a_policy() {
         ..EvalConfig::new(scenario(), vec![loaded, entrants().remove(0)], 3)
     };
     let evaluation = run(&config);
-    let means: Vec<_> = evaluation.learned().map(|p| p.mean_fct_ms).collect();
+    let means: Vec<_> = evaluation
+        .learned()
+        .map(|p| p.all_flows.mean_fct_ms)
+        .collect();
     assert_eq!(
         means[0], means[1],
         "the same weights make the same decisions"

@@ -116,10 +116,7 @@ impl Panel {
 impl PanelTrace {
     /// Runs DT on the trace, and the ports one by one where the metric is about them.
     fn new(metric: Metric, scenario: &Scenario, trace: Trace) -> Result<PanelTrace, SimError> {
-        let ports = match metric {
-            Metric::PortSlowdownVariance => Some(IsolatedPorts::measure(scenario, &trace)?),
-            _ => None,
-        };
+        let ports = metric.isolated_ports(scenario, &trace)?;
         let mut simulator = PolicySpec::baseline().simulator(scenario, &trace)?;
         simulator.measure_waits();
         let outcome = simulator.run();

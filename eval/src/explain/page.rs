@@ -6,7 +6,7 @@ use super::{Dependence, DependenceCurve, Explanation, Population, Steps};
 use crate::figures::{Figure, share_of};
 use crate::findings::short_name;
 use crate::format;
-use crate::html::{self, figure_grid};
+use crate::html::{self, figure_grid, tables};
 
 /// The whole page.
 pub fn render(explanation: &Explanation, figures: &[Figure]) -> String {
@@ -224,46 +224,42 @@ fn incast(explanation: &Explanation, figures: &[&Figure]) -> Markup {
 }
 
 fn drops_table(explanation: &Explanation) -> Markup {
-    html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Lost packets" {
-            table {
-                caption {
-                    span {
-                        "Lost packets of all " (explanation.traces) " traces, acknowledgements \
-                         included; the queue of the packet's port and the bytes in the whole buffer, \
-                         as shares of the buffer."
-                    }
+    let caption = html! {
+        "Lost packets of all " (explanation.traces) " traces, acknowledgements \
+         included; the queue of the packet's port and the bytes in the whole buffer, \
+         as shares of the buffer."
+    };
+    let heads = [
+        "policy",
+        "lost",
+        "of them: buffer full",
+        "port, median",
+        "port, 5–95 %",
+        "buffer, median",
+        "buffer, 5–95 %",
+    ];
+    let rows = html! {
+        @for drops in &explanation.drops {
+            tr {
+                th scope="row" { (short_name(&drops.entry.policy)) }
+                td { (format::count(drops.drops)) }
+                td {
+                    (format::percent((drops.drops > 0)
+                        .then(|| drops.buffer_full as f64 / drops.drops as f64)))
                 }
-                thead {
-                    tr {
-                        th scope="col" { "policy" }
-                        th scope="col" { "lost" }
-                        th scope="col" { "of them: buffer full" }
-                        th scope="col" { "port, median" }
-                        th scope="col" { "port, 5–95 %" }
-                        th scope="col" { "buffer, median" }
-                        th scope="col" { "buffer, 5–95 %" }
-                    }
-                }
-                tbody {
-                    @for drops in &explanation.drops {
-                        tr {
-                            th scope="row" { (short_name(&drops.entry.policy)) }
-                            td { (format::count(drops.drops)) }
-                            td {
-                                (format::percent((drops.drops > 0)
-                                    .then(|| drops.buffer_full as f64 / drops.drops as f64)))
-                            }
-                            td { (format::percent(drops.median_port_share())) }
-                            td { (range(&drops.port_share)) }
-                            td { (format::percent(drops.median_buffer_share())) }
-                            td { (range(&drops.buffer_share)) }
-                        }
-                    }
-                }
+                td { (format::percent(drops.median_port_share())) }
+                td { (range(&drops.port_share)) }
+                td { (format::percent(drops.median_buffer_share())) }
+                td { (range(&drops.buffer_share)) }
             }
         }
-    }
+    };
+    tables::scrolling(
+        "Lost packets",
+        &caption,
+        &heads.map(|head| (head, "")),
+        &rows,
+    )
 }
 
 /// The 5th and 95th of percentiles in steps of a half.
@@ -283,45 +279,38 @@ fn range(percentiles: &[f64]) -> String {
 
 fn cost_table(explanation: &Explanation) -> Markup {
     let inference = &explanation.inference;
-    let rows = explanation.intervals.iter();
-    let rows = rows.zip(&inference.shorter_intervals);
-    html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Time between decisions" {
-            table {
-                caption {
-                    span {
-                        "Time between decisions at the line rates, propagation delay and buffer as \
-                         they are, against the median time of a decision: "
-                        (format::significant(inference.median_us)) " µs (99th percentile "
-                        (format::significant(inference.p99_us)) " µs, "
-                        (format::count(inference.passes as u64)) " passes for "
-                        (inference.ports) " ports on one thread of this machine)."
-                    }
+    let caption = html! {
+        "Time between decisions at the line rates, propagation delay and buffer as \
+         they are, against the median time of a decision: "
+        (format::significant(inference.median_us)) " µs (99th percentile "
+        (format::significant(inference.p99_us)) " µs, "
+        (format::count(inference.passes as u64)) " passes for "
+        (inference.ports) " ports on one thread of this machine)."
+    };
+    let heads = [
+        "line rate",
+        "intervals",
+        "5th percentile, µs",
+        "median, µs",
+        "95th percentile, µs",
+        "shorter than a decision",
+    ];
+    let intervals = explanation.intervals.iter();
+    let rows = html! {
+        @for (intervals, share) in intervals.zip(&inference.shorter_intervals) {
+            tr {
+                th scope="row" { (format::rate(intervals.rate_bps)) }
+                td { (format::count(intervals.count)) }
+                @for place in [10, 100, 190] {
+                    td { (format::optional(intervals.percentiles_us.get(place).copied())) }
                 }
-                thead {
-                    tr {
-                        th scope="col" { "line rate" }
-                        th scope="col" { "intervals" }
-                        th scope="col" { "5th percentile, µs" }
-                        th scope="col" { "median, µs" }
-                        th scope="col" { "95th percentile, µs" }
-                        th scope="col" { "shorter than a decision" }
-                    }
-                }
-                tbody {
-                    @for (intervals, share) in rows {
-                        tr {
-                            th scope="row" { (format::rate(intervals.rate_bps)) }
-                            td { (format::count(intervals.count)) }
-                            @for place in [10, 100, 190] {
-                                td { (format::optional(intervals.percentiles_us.get(place).copied())) }
-                            }
-                            td { (share_of(*share)) }
-                        }
-                    }
-                }
+                td { (share_of(*share)) }
             }
         }
+    };
+    let heads = heads.map(|head| (head, ""));
+    html! {
+        (tables::scrolling("Time between decisions", &caption, &heads, &rows))
         p class="note" {
             "The simulation itself waits for no decision: α changes at the instant of the trigger, \
              unless the scenario says otherwise (decision_latency_us)."

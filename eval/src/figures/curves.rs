@@ -78,7 +78,7 @@ pub(super) fn steps(points: &[(f64, f64)], rise: f64) -> Vec<(f64, f64)> {
 pub fn mean_fct_cdf(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
     let mut curves = curves(
         evaluation,
-        |r| r.mean_fct_ms,
+        |r| r.all_flows.mean_fct_ms,
         |rank, value, count| (value, (rank + 1) as f64 / count as f64),
     );
     for curve in &mut curves {
@@ -94,7 +94,7 @@ pub fn mean_fct_cdf(evaluation: &Evaluation) -> Result<Option<Figure>, FigureErr
         "Cumulative distribution of the mean flow completion time over {} traces, one curve per \
          policy; further left is better. Medians: {}.",
         evaluation.traces,
-        listed(evaluation, |r| r.mean_fct_ms, " ms"),
+        listed(evaluation, |r| r.all_flows.mean_fct_ms, " ms"),
     );
     let axes = Axes {
         x: "mean FCT of a trace, ms (log scale)".to_owned(),

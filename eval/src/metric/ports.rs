@@ -37,9 +37,10 @@ impl IsolatedPorts {
         Ok(IsolatedPorts { mean_fct_ms })
     }
 
-    /// The slowdowns of the active ports in a run of the whole trace; `None` where a flow did not
-    /// finish here or there.
-    pub fn slowdowns(&self, records: &[FlowRecord]) -> Option<PortSlowdowns> {
+    /// The port slowdowns in a run of the whole trace, for every active port in order: mean FCT of the
+    /// flows to the port over their mean FCT without the other ports' flows. `None` where a flow did
+    /// not finish in either run.
+    pub fn slowdowns(&self, records: &[FlowRecord]) -> Option<Vec<f64>> {
         let mut slowdowns = Vec::new();
         for (port, isolated) in self.mean_fct_ms.iter().enumerate() {
             let Some(isolated) = isolated else { continue };
@@ -50,10 +51,11 @@ impl IsolatedPorts {
             }
             slowdowns.push(slowdown);
         }
-        (!slowdowns.is_empty()).then_some(PortSlowdowns(slowdowns))
+        Some(slowdowns)
     }
 }
 
+/// The flows of a trace to one port.
 fn only_to(trace: &Trace, port: u32) -> Trace {
     Trace {
         flows: trace
@@ -75,19 +77,4 @@ fn mean_fct_ms<'a>(records: impl Iterator<Item = &'a FlowRecord>) -> f64 {
         flows += 1;
     }
     sum / flows as f64
-}
-
-/// Mean FCT of the flows to a port over their mean FCT without the other ports' flows, for every
-/// active port in order.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PortSlowdowns(pub Vec<f64>);
-
-impl PortSlowdowns {
-    /// Population variance over the active ports; zero for a single one.
-    pub fn variance(&self) -> f64 {
-        let count = self.0.len() as f64;
-        let mean = self.0.iter().sum::<f64>() / count;
-        let squares = self.0.iter().map(|s| (s - mean) * (s - mean));
-        squares.sum::<f64>() / count
-    }
 }

@@ -55,7 +55,7 @@ fn every_policy(text: &mut String, suite: &Suite) {
             text,
             "| `{}`{star}{tuned} | {} | {} | {} / {} / {} | {} | {} | {} | {} | {} | {} |",
             policy.entry.policy,
-            format::optional(policy.mean_fct_ms),
+            format::optional(policy.all_flows.mean_fct_ms),
             format::interval(policy.ratio_to_dt.as_ref()),
             tally.won,
             tally.tied,
