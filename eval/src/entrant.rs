@@ -362,7 +362,7 @@ pub(crate) fn run_options(low_level: BasePolicy, timeline: Option<Time>) -> RunO
 }
 
 /// How a checkpoint was trained, in one line.
-pub fn origin(manifest: &Manifest) -> String {
+fn origin(manifest: &Manifest) -> String {
     format!(
         "trained on {} for {}{}, seed {}, {} decisions, {} updates{}",
         manifest.scenario,

@@ -2,9 +2,9 @@
 //! gives ratios to DT with bootstrap intervals and says which policies lose.
 //!
 //! [`evaluate`](mod@evaluate) runs every [`Entrant`] on every trace and makes a [`TraceResult`] of each
-//! run. [`summary`] reduces the results to one [`PolicySummary`] per policy, with [`stats`] and
-//! [`metric`]. [`findings`](mod@findings) states the result in sentences; [`table`], [`figures`] and
-//! [`html`] show it; [`output`] writes the files. [`explain`](mod@explain) studies a single learned
+//! run. The results become one [`PolicySummary`] per policy, with [`stats`] and [`metric`].
+//! [`findings`](mod@findings) states them in sentences, [`table`] and [`figures`] show them, and
+//! [`output`] writes the files. [`explain`](mod@explain) studies a single learned
 //! policy, [`tune`](mod@tune) searches the parameters of a rule, and [`observations`] collects what a
 //! learned policy observes.
 
@@ -14,14 +14,14 @@ pub mod evaluate;
 pub mod explain;
 pub mod figures;
 pub mod findings;
-pub mod format;
-pub mod html;
+mod format;
+mod html;
 pub mod metric;
 pub mod observations;
 pub mod output;
 pub mod stats;
 pub mod suite;
-pub mod summary;
+mod summary;
 #[cfg(test)]
 mod synthetic;
 pub mod table;

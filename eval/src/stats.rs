@@ -182,7 +182,7 @@ impl Tally {
 }
 
 /// As a share of the baseline, what must be there for shares of it to say anything.
-pub const LEAST_ROOM: f64 = 0.01;
+const LEAST_ROOM: f64 = 0.01;
 
 /// Share of the headroom between a baseline and an unlimited buffer that a policy captures:
 /// 0 is the baseline, 1 the unlimited buffer. It is a scale and not a bound, as shorter queues can

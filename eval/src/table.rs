@@ -19,12 +19,12 @@ const HEADER: [&str; 8] = [
 ///
 /// Ratios are to DT (α = 1) on the same traces; `headroom` is the share captured between DT and
 /// the unlimited buffer.
-pub fn render(policies: &[PolicySummary]) -> String {
+fn render(policies: &[PolicySummary]) -> String {
     aligned(&HEADER, policies.iter().map(row))
 }
 
 /// The table of the other objectives: ratios to DT of the means over traces, with 95 % intervals.
-pub fn render_objectives(policies: &[PolicySummary]) -> String {
+fn render_objectives(policies: &[PolicySummary]) -> String {
     let columns = ObjectiveRatios::COLUMNS;
     let header: Vec<&str> = std::iter::once("policy")
         .chain(columns.iter().map(|column| column.full_title))

@@ -22,8 +22,7 @@ use serde::Serialize;
 use crate::evaluate::{EvalError, NumberedTrace, split_traces};
 use crate::metric::{Comparison, IsolatedPorts, Metric, Sample, compare};
 
-pub use grid::values;
-pub use store::{StoreError, Stored, StoredPolicy};
+pub use store::{StoreError, Stored};
 
 /// Traces of a search unless told otherwise.
 pub const TRACES: u64 = 64;

@@ -212,17 +212,6 @@ pub struct DependenceCurve {
     pub observed: [f64; 3],
 }
 
-impl DependenceCurve {
-    /// From the first value of the grid to the last, in octaves of α.
-    pub fn change(&self) -> f64 {
-        let ends = self
-            .mean_log2_alpha
-            .first()
-            .zip(self.mean_log2_alpha.last());
-        ends.map_or(0.0, |(first, last)| last - first)
-    }
-}
-
 /// What `controller` decides when one factor takes another value, for every factor; `samples`
 /// decisions for each population. The same for any number of threads.
 ///
@@ -401,6 +390,11 @@ mod tests {
         &dependence.curves[0]
     }
 
+    /// From the first value of the grid to the last, in octaves of α.
+    fn change(curve: &DependenceCurve) -> f64 {
+        curve.mean_log2_alpha[GRID - 1] - curve.mean_log2_alpha[0]
+    }
+
     #[test]
     fn alpha_that_grows_with_the_queue_gives_a_rising_curve_and_flat_ones() {
         let found = of(&Known(|own, _| 2.0 * own[0] - 1.0));
@@ -409,7 +403,7 @@ mod tests {
         assert_eq!(queue.mean_log2_alpha[0], -2.0);
         assert_eq!(queue.mean_log2_alpha[GRID - 1], 5.0);
         assert_eq!(queue.mean_log2_alpha[GRID / 2], 2.0, "a half is cell 4");
-        assert_eq!(queue.change(), 7.0);
+        assert_eq!(change(queue), 7.0);
         for factor in [
             Factor::Enqueued,
             Factor::Dropped,
@@ -417,7 +411,7 @@ mod tests {
             Factor::OtherQueues,
         ] {
             let flat = curve(&found, factor);
-            assert_eq!(flat.change(), 0.0, "{factor:?}");
+            assert_eq!(change(flat), 0.0, "{factor:?}");
             assert_eq!(flat.mean_log2_alpha[5], flat.mean_as_observed);
         }
     }
@@ -434,8 +428,8 @@ mod tests {
             let found = of(&Known(rule));
             let falling = curve(&found, factor);
             assert!(falling.mean_log2_alpha.is_sorted_by(|a, b| a >= b));
-            assert_eq!(falling.change(), -7.0, "{factor:?}");
-            assert_eq!(curve(&found, Factor::Queue).change(), 0.0, "{factor:?}");
+            assert_eq!(change(falling), -7.0, "{factor:?}");
+            assert_eq!(change(curve(&found, Factor::Queue)), 0.0, "{factor:?}");
         }
     }
 
@@ -453,9 +447,9 @@ mod tests {
         let found = dependences(&Oldest, &observations(), 200, 1);
         let curves = &found[0].curves;
         assert_eq!(curves[0].steps, Steps::Newest);
-        assert_eq!(curves[0].change(), 0.0);
+        assert_eq!(change(&curves[0]), 0.0);
         assert_eq!(curves[1].steps, Steps::All);
-        assert_eq!(curves[1].change(), 7.0);
+        assert_eq!(change(&curves[1]), 7.0);
     }
 
     #[test]

@@ -43,17 +43,17 @@ pub enum StoreError {
 
 /// One tuned policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StoredPolicy {
+struct StoredPolicy {
     /// The policy string with its best parameters.
-    pub policy: String,
+    policy: String,
     /// Mean over the training traces of its mean FCT over that of DT (α = 1).
-    pub ratio_to_dt: f64,
+    ratio_to_dt: f64,
     /// The same before the search.
-    pub start_ratio_to_dt: f64,
-    /// Training traces.
-    pub traces: usize,
-    /// Their seed.
-    pub seed: u64,
+    start_ratio_to_dt: f64,
+    /// Number of training traces.
+    traces: usize,
+    /// Seed of the training traces.
+    seed: u64,
 }
 
 /// The tuned policies of a scenario.
@@ -141,13 +141,6 @@ impl Stored {
             source,
         })?;
         Ok(Some(spec))
-    }
-
-    /// All of them, by name.
-    pub fn policies(&self) -> impl Iterator<Item = (&str, &StoredPolicy)> {
-        self.policies
-            .iter()
-            .map(|(name, entry)| (name.as_str(), entry))
     }
 }
 
