@@ -187,7 +187,7 @@ const LEAST_ROOM: f64 = 0.01;
 /// Share of the headroom between a baseline and an unlimited buffer that a policy captures:
 /// 0 is the baseline, 1 the unlimited buffer. It is a scale and not a bound, as shorter queues can
 /// beat an unlimited buffer. `None` where the unlimited buffer is not better than the baseline by
-/// more than [`LEAST_ROOM`].
+/// more than 1 % of the baseline.
 pub fn headroom(baseline: f64, policy: f64, unlimited: f64) -> Option<f64> {
     let room = baseline - unlimited;
     (room > LEAST_ROOM * baseline && policy.is_finite()).then(|| (baseline - policy) / room)

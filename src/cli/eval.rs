@@ -99,7 +99,8 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     common.print(&json!(evaluation), text.trim_end())
 }
 
-/// The policies asked for, or the default ones; and what a person should know about them.
+/// The policies asked for, or the default ones; and a remark for the user if the defaults are not
+/// complete.
 fn entrants(
     policies: &[String],
     scenario: &Scenario,
@@ -122,7 +123,9 @@ fn entrants(
     Ok((all?, note))
 }
 
-fn classify(error: EvalError) -> CliError {
+/// Bad input where the scenario, the number of traces or a policy's parameters do not fit; a failure
+/// otherwise.
+pub(super) fn classify(error: EvalError) -> CliError {
     match &error {
         EvalError::Scenario(_) | EvalError::NoTraces => CliError::input(error),
         EvalError::Simulation { source, .. } if matches!(**source, SimError::Policy(_)) => {
@@ -132,7 +135,7 @@ fn classify(error: EvalError) -> CliError {
     }
 }
 
-/// A bar over simulations, hidden with `--quiet`.
+/// A progress bar over simulations, hidden with `--quiet`.
 pub fn progress_bar(common: &Common) -> ProgressBar {
     if common.quiet {
         return ProgressBar::hidden();

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use bufgym::eval::explain::{self, ExplainConfig, ExplainError, TRACES};
-use bufgym::eval::{Entrant, EvalError};
-use bufgym::sim::network::SimError;
+use bufgym::eval::Entrant;
 use clap::Args;
 use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::eval::progress_bar;
+use super::eval;
 use super::output::Output;
 use super::policy;
 use super::scenario::ScenarioArgs;
@@ -54,7 +53,7 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
         traces: args.traces,
         seed: common.seed(),
     };
-    let bar = progress_bar(common);
+    let bar = eval::progress_bar(common);
     let explanation = explain::explain(&config, &|progress| {
         bar.set_length(progress.total as u64);
         bar.inc(1);
@@ -83,17 +82,9 @@ fn entrant(args: &ExplainArgs) -> CliResult<Entrant> {
 }
 
 fn classify(error: ExplainError) -> CliError {
-    match &error {
-        ExplainError::NotLearned(_)
-        | ExplainError::NoDecisions(_)
-        | ExplainError::Eval(EvalError::Scenario(_) | EvalError::NoTraces) => {
-            CliError::input(error)
-        }
-        ExplainError::Eval(EvalError::Simulation { source, .. })
-            if matches!(**source, SimError::Policy(_)) =>
-        {
-            CliError::input(error)
-        }
-        _ => CliError::failure(error),
+    match error {
+        ExplainError::Eval(error) => eval::classify(error),
+        ExplainError::NotLearned(_) | ExplainError::NoDecisions(_) => CliError::input(error),
+        ExplainError::Preset(_) => CliError::failure(error),
     }
 }

@@ -22,10 +22,10 @@ use super::scenario::ScenarioArgs;
 
 include!(concat!(env!("OUT_DIR"), "/tuned.rs"));
 
-/// Where results are kept, a file per scenario.
+/// Folder of the results, one file per scenario.
 const FOLDER: &str = "checkpoints/tuned";
 
-/// What stands for the parameters in a policy string.
+/// Suffix of a policy string that stands for the tuned parameters.
 const TUNED: &str = ":tuned";
 
 /// Search a policy's parameters on training traces
@@ -72,7 +72,7 @@ pub struct TuneArgs {
 
 /// Runs the command.
 pub fn run(args: TuneArgs, common: &Common) -> CliResult {
-    if linear::is_meant(&args.policy) {
+    if linear::is_linear(&args.policy) {
         return linear::run(&args, common);
     }
     args.refuse_linear_options()?;
@@ -109,7 +109,7 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
     common.print(&value, &describe(metric, &tuning, file.as_deref()))
 }
 
-/// The file of a scenario, ready to take another result.
+/// The results file of a scenario, opened to add a result.
 struct Kept {
     output: Output,
     stored: Stored,
@@ -174,7 +174,7 @@ fn file_of(scenario: &Scenario) -> PathBuf {
     Path::new(FOLDER).join(format!("{}.json", file_name(&scenario.name)))
 }
 
-/// What the file holds, if it exists and was made for the scenario.
+/// The results in the file, if it exists and belongs to the scenario.
 fn stored_in(path: &Path, scenario: &Scenario) -> CliResult<Option<Stored>> {
     let origin = path.display().to_string();
     let text = match fs::read_to_string(path) {
@@ -187,7 +187,7 @@ fn stored_in(path: &Path, scenario: &Scenario) -> CliResult<Option<Stored>> {
     Ok(fits.then_some(stored))
 }
 
-/// The tuned policy that a policy string `P:tuned` stands for; none for other strings.
+/// The policy of a policy string `P:tuned`; `None` for other strings.
 ///
 /// # Errors
 /// Bad input: no such policy, or it was not tuned for this scenario.
@@ -208,8 +208,8 @@ pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
     })
 }
 
-/// The policy of that name as it was tuned for the scenario, here or by those who made this
-/// program.
+/// The policy of that name with the parameters tuned for the scenario: those in the results file, or
+/// else those that come with the program.
 ///
 /// # Errors
 /// Bad input: the file of tuned parameters is broken.

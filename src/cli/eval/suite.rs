@@ -15,12 +15,13 @@ use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::output::Output;
 use crate::cli::{policy, tune};
 
-/// The commit that this program was built from.
+/// The commit that this program is built from.
 const REVISION: &str = env!("BUFGYM_REVISION");
 
-/// The rule whose tuned form goes along to the other scenarios.
+/// The rule that is compared, in its tuned form, in the other scenarios too.
 const TUNED_RULE: &str = "dt";
 
+/// Runs the command.
 pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
     let scenario = Scenario::load(MAIN).or_failure()?;
     let learned = learned(args, &scenario)?;
@@ -68,7 +69,8 @@ fn learned(args: &EvalArgs, scenario: &Scenario) -> CliResult<Vec<Entrant>> {
     named.map(|text| policy::parse(text, scenario)).collect()
 }
 
-/// Every rule of the catalogue, with its default parameters and as it was tuned.
+/// Every rule of the catalogue, with its default parameters and, where there are any, with its tuned
+/// ones.
 fn rules(scenario: &Scenario) -> CliResult<Vec<Entrant>> {
     let mut rules = Vec::new();
     for definition in catalogue() {
@@ -92,7 +94,7 @@ fn write(suite: &Suite, page: &str, folder: &std::path::Path) -> CliResult {
     file("suite.json", &(numbers + "\n"))
 }
 
-/// What a reader types for the same page.
+/// The command that writes the same page again.
 fn command(args: &EvalArgs, common: &Common) -> String {
     let mut command = "bufgym eval --suite paper".to_owned();
     for policy in &args.policy {
