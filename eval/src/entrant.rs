@@ -1,4 +1,4 @@
-//! A policy that takes part in a comparison.
+//! The policies that take part in a comparison.
 
 mod error;
 
@@ -25,13 +25,13 @@ pub use error::{ControlRecordError, EntrantError};
 use crate::data::{BASELINE, Entry, Role, UNLIMITED};
 use crate::{format, observations};
 
-/// What a network is called in policy strings.
+/// Name of a network in policy strings.
 const LEARNED: &str = "ndt";
 
-/// What a network in integers is called in policy strings.
+/// Name of an integer network in policy strings.
 pub const INTEGER: &str = "ndt-int8";
 
-/// What a linear rule is called in policy strings.
+/// Name of a linear rule in policy strings.
 pub const LINEAR: &str = "linear";
 
 /// A named policy, ready to run any trace.
@@ -52,7 +52,7 @@ enum Kind {
     },
 }
 
-/// What decides about α.
+/// The controller of a learned policy.
 #[derive(Clone, Debug)]
 enum Decider {
     Network(Box<FastActor>),
@@ -61,7 +61,7 @@ enum Decider {
 }
 
 impl Decider {
-    /// One that may decide, for a run of its own.
+    /// A fresh copy for one run.
     fn controller(&self) -> Box<dyn Controller> {
         match self {
             Decider::Network(actor) => actor.clone(),
@@ -72,23 +72,24 @@ impl Decider {
 }
 
 impl Entrant {
+    fn new(name: &str, kind: Kind) -> Entrant {
+        Entrant {
+            name: name.to_string(),
+            kind,
+        }
+    }
+
     /// A fixed rule.
     pub fn rule(spec: PolicySpec) -> Entrant {
-        Entrant {
-            name: spec.to_string(),
-            kind: Kind::Rule(spec),
-        }
+        Entrant::new(&spec.to_string(), Kind::Rule(spec))
     }
 
     /// A rule with parameters that were tuned on training traces.
     pub fn tuned(spec: PolicySpec) -> Entrant {
-        Entrant {
-            name: spec.to_string(),
-            kind: Kind::Tuned(spec),
-        }
+        Entrant::new(&spec.to_string(), Kind::Tuned(spec))
     }
 
-    /// A network that decides by its mean, over Dynamic Threshold. `name` is its policy string,
+    /// A network that acts on its mean, over Dynamic Threshold. `name` is its policy string,
     /// `origin` says in a few words how it was trained.
     pub fn learned(name: &str, actor: FastActor, origin: &str) -> Entrant {
         let kind = Kind::Learned {
@@ -96,10 +97,7 @@ impl Entrant {
             low_level: BasePolicy::default(),
             origin: origin.to_string(),
         };
-        Entrant {
-            name: name.to_string(),
-            kind,
-        }
+        Entrant::new(name, kind)
     }
 
     /// A linear rule over the heuristic that it was tuned with, under the given policy string.
@@ -109,39 +107,25 @@ impl Entrant {
             low_level: file.low_level.clone(),
             origin: linear_origin(file),
         };
-        Entrant {
-            name: name.to_string(),
-            kind,
-        }
+        Entrant::new(name, kind)
     }
 
-    /// A network in integers over the heuristic that its weights were trained with, under the given
+    /// An integer network over the heuristic that its weights were trained with, under the given
     /// policy string.
     pub fn integer(name: &str, file: &IntegerFile) -> Entrant {
         let kind = Kind::Learned {
             decider: Decider::Integer(Box::new(IntegerActor::new(file.network.clone()))),
             low_level: file.low_level.clone(),
-            origin: format!(
-                "8-bit integers, {}{}; another level than in floating point for {:.1} % of {} \
-                 recorded ports, {} of them more than one away",
-                file.origin,
-                over(&file.low_level),
-                100.0 * file.agreement.share_different(),
-                format::count(file.agreement.levels),
-                file.agreement.levels - file.agreement.equal - file.agreement.neighbouring,
-            ),
+            origin: integer_origin(file),
         };
-        Entrant {
-            name: name.to_string(),
-            kind,
-        }
+        Entrant::new(name, kind)
     }
 
     /// A checkpoint rounded to integers exactly as `bufgym export` rounds it, under the given policy
     /// string.
     ///
     /// # Errors
-    /// When its scenario cannot be run or its network not be rounded.
+    /// When its scenario cannot be run or its network cannot be rounded.
     pub fn rounded(
         name: &str,
         weights: ActorWeights,
@@ -192,12 +176,7 @@ impl Entrant {
 
     /// Loads the checkpoint of a policy string `ndt:DIR`.
     fn load(policy: &str, folder: &str) -> Result<Entrant, EntrantError> {
-        let (weights, manifest) = checkpoint::load_actor(Path::new(folder)).map_err(|source| {
-            EntrantError::Checkpoint {
-                policy: policy.to_string(),
-                source,
-            }
-        })?;
+        let (weights, manifest) = load_checkpoint(policy, folder)?;
         let name = format!("{LEARNED}:{}", folder.trim_end_matches('/'));
         Ok(Entrant::from_checkpoint(&name, &weights, &manifest))
     }
@@ -213,12 +192,7 @@ impl Entrant {
             })?;
             return Ok(Entrant::integer(&name, &file));
         }
-        let (weights, manifest) = checkpoint::load_actor(Path::new(folder)).map_err(|source| {
-            EntrantError::Checkpoint {
-                policy: policy.to_string(),
-                source,
-            }
-        })?;
+        let (weights, manifest) = load_checkpoint(policy, folder)?;
         Entrant::rounded(&name, weights, manifest)
     }
 
@@ -236,7 +210,7 @@ impl Entrant {
         &self.name
     }
 
-    /// What part the policy plays.
+    /// The policy's role in a comparison.
     pub fn role(&self) -> Role {
         match &self.kind {
             Kind::Learned { .. } => Role::Learned,
@@ -246,7 +220,7 @@ impl Entrant {
         }
     }
 
-    /// The network of a learned policy that has one, and the heuristic that it steers.
+    /// The network of a learned policy that has one, and the heuristic whose α it sets.
     pub fn network(&self) -> Option<(&FastActor, BasePolicy)> {
         match &self.kind {
             Kind::Learned {
@@ -258,8 +232,8 @@ impl Entrant {
         }
     }
 
-    /// What decides about α in a learned policy, for a run of its own, and the heuristic that it
-    /// steers.
+    /// The controller of a learned policy, as a fresh copy for one run, and the heuristic whose α it
+    /// sets.
     pub fn controller(&self) -> Option<(Box<dyn Controller>, BasePolicy)> {
         match &self.kind {
             Kind::Learned {
@@ -269,7 +243,7 @@ impl Entrant {
         }
     }
 
-    /// Whether the policy removes packets that were admitted, which today's switches cannot do.
+    /// Whether the policy removes packets that it has admitted. Switches of today cannot do that.
     pub fn pushes_out(&self, scenario: &Scenario) -> bool {
         match &self.kind {
             Kind::Rule(spec) | Kind::Tuned(spec) => {
@@ -279,7 +253,7 @@ impl Entrant {
         }
     }
 
-    /// The policy as tables name it.
+    /// The policy as it appears in tables.
     pub fn entry(&self) -> Entry {
         let origin = match &self.kind {
             Kind::Learned { origin, .. } => origin.clone(),
@@ -293,7 +267,7 @@ impl Entrant {
         }
     }
 
-    /// Runs a trace to its end, recording a timeline at the given interval if there is one.
+    /// Runs a trace to its end. With `timeline`, the outcome has a timeline at that interval.
     ///
     /// # Errors
     /// When the scenario is inconsistent or the trace does not fit it.
@@ -361,6 +335,13 @@ pub(crate) fn run_options(low_level: BasePolicy, timeline: Option<Time>) -> RunO
     }
 }
 
+fn load_checkpoint(policy: &str, folder: &str) -> Result<(ActorWeights, Manifest), EntrantError> {
+    checkpoint::load_actor(Path::new(folder)).map_err(|source| EntrantError::Checkpoint {
+        policy: policy.to_string(),
+        source,
+    })
+}
+
 /// How a checkpoint was trained, in one line.
 fn origin(manifest: &Manifest) -> String {
     format!(
@@ -372,6 +353,20 @@ fn origin(manifest: &Manifest) -> String {
         format::count(manifest.decisions),
         format::count(manifest.updates),
         measured(manifest.validation.as_ref(), "validation"),
+    )
+}
+
+/// Where an integer network comes from and how well it agrees with the network that was rounded.
+fn integer_origin(file: &IntegerFile) -> String {
+    let agreement = &file.agreement;
+    format!(
+        "8-bit integers, {}{}; another level than in floating point for {:.1} % of {} recorded \
+         ports, {} of them more than one away",
+        file.origin,
+        over(&file.low_level),
+        100.0 * agreement.share_different(),
+        format::count(agreement.levels),
+        agreement.levels - agreement.equal - agreement.neighbouring,
     )
 }
 
@@ -388,7 +383,7 @@ fn linear_origin(file: &LinearFile) -> String {
     )
 }
 
-/// The heuristic below, where it is not Dynamic Threshold.
+/// The words ` over HEURISTIC`; empty for Dynamic Threshold.
 fn over(low_level: &BasePolicy) -> String {
     match low_level {
         dt if dt.is_default() => String::new(),
@@ -396,7 +391,7 @@ fn over(low_level: &BasePolicy) -> String {
     }
 }
 
-/// The result that weights were chosen by, on traces of a split.
+/// The result that the weights were chosen by, on traces of a split.
 fn measured(result: Option<&Validation>, split: &str) -> String {
     let result = result.map(|result| {
         let interval = format!("{:.3} [{:.3}–{:.3}]", result.value, result.low, result.high);
@@ -411,8 +406,8 @@ fn measured(result: Option<&Validation>, split: &str) -> String {
 impl FromStr for Entrant {
     type Err = EntrantError;
 
-    /// Reads `dt`, `dt:alpha=8`, …, `ndt:DIR`, whose checkpoint it loads, `ndt-int8:DIR`, which it
-    /// rounds to integers, and `linear:FILE`.
+    /// Reads a rule such as `dt` or `dt:alpha=8`, or loads the files of `ndt:DIR`, `ndt-int8:DIR` or
+    /// `linear:FILE`. A checkpoint in the folder of `ndt-int8` is rounded to integers.
     fn from_str(text: &str) -> Result<Entrant, EntrantError> {
         match text.split_once(':').unwrap_or((text, "")) {
             (LEARNED, "") => Err(EntrantError::NoFolder(text.to_string())),

@@ -1,5 +1,4 @@
-//! Running every policy on every trace, in parallel, with the same result for any number of
-//! threads.
+//! Runs every policy on every trace in parallel. The result does not depend on the number of threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -18,7 +17,7 @@ use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, IsolatedPorts, Object
 use crate::stats::RESAMPLES;
 use crate::{stats, summary, timeline};
 
-/// Traces of an evaluation unless told otherwise: as many as in §VI-B of the NDT paper.
+/// Default number of traces: that of §VI-B of the NDT paper.
 pub const TRACES: u64 = 105;
 
 /// What to compare and on what.
@@ -28,7 +27,7 @@ pub struct EvalConfig {
     pub scenario: Scenario,
     /// The policies; DT (α = 1) and the unlimited buffer are added where missing.
     pub entrants: Vec<Entrant>,
-    /// Unseen traces, at least 1.
+    /// Number of unseen traces, at least 1.
     pub traces: u64,
     /// Seed from which the seeds of the traces follow.
     pub seed: u64,
@@ -49,10 +48,10 @@ impl EvalConfig {
     }
 }
 
-/// Why an evaluation did not take place.
+/// Why an evaluation could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
-    /// The scenario makes no sense.
+    /// The scenario is invalid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// A policy or trace does not fit the scenario.
@@ -65,17 +64,17 @@ pub enum EvalError {
         /// The cause.
         source: Box<SimError>,
     },
-    /// There is no trace to compare on.
+    /// The number of traces is zero.
     #[error("an evaluation needs at least one trace")]
     NoTraces,
-    /// A trace was to be reported that training may have seen.
+    /// A trace is not of the split; training may have seen it.
     #[error("trace {trace} (seed {seed}) does not belong to the {split} split")]
     WrongSplit {
         /// Index of the trace.
         trace: u64,
         /// Its seed.
         seed: u64,
-        /// The split that was asked for.
+        /// The split that all traces must belong to.
         split: Split,
     },
 }
@@ -95,23 +94,23 @@ impl EvalError {
     }
 }
 
-/// How far an evaluation has come.
+/// The progress of an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// Simulations finished.
     pub done: usize,
-    /// Simulations in all.
+    /// Simulations in total.
     pub total: usize,
-    /// The policy of the one that just finished.
+    /// Policy of the simulation that just finished.
     pub policy: &'a str,
-    /// Its trace.
+    /// Trace of that simulation.
     pub trace: u64,
 }
 
 /// Called from any thread after every simulation.
 pub type OnProgress<'a> = &'a (dyn Fn(Progress<'_>) + Sync);
 
-/// A trace with what names it.
+/// A trace with its index and seed.
 #[derive(Clone, Debug)]
 pub struct NumberedTrace {
     /// Index within its split.
@@ -125,7 +124,7 @@ pub struct NumberedTrace {
 /// The first `count` traces of a split, generated in parallel.
 ///
 /// # Errors
-/// When the scenario makes no sense, or a seed does not belong to the split.
+/// When the scenario is invalid, or a seed does not belong to the split.
 pub fn split_traces(
     scenario: &Scenario,
     split: Split,
@@ -154,13 +153,13 @@ pub fn split_traces(
         .collect()
 }
 
-/// Compares the policies on unseen traces: those of the test split and no others.
+/// Compares the policies on traces of the test split, which training never sees.
 ///
 /// The result is the same for the same configuration, whatever the number of threads, except for
 /// [`Evaluation::timing`].
 ///
 /// # Errors
-/// When there is no trace, when the scenario makes no sense, or when a policy does not fit it.
+/// When there is no trace, when the scenario is invalid, or when a policy does not fit it.
 pub fn evaluate(config: &EvalConfig, progress: OnProgress) -> Result<Evaluation, EvalError> {
     let traces = split_traces(&config.scenario, Split::Test, config.seed, config.traces)?;
     evaluate_traces(config, Split::Test, &traces, progress)
@@ -178,7 +177,7 @@ pub fn evaluate_traces(
 ) -> Result<Evaluation, EvalError> {
     let start = Instant::now();
     check(config, split, traces)?;
-    let entrants = line_up(&config.entrants);
+    let entrants = with_references(&config.entrants);
     let entries: Vec<Entry> = entrants.iter().map(Entrant::entry).collect();
     let (mut results, intervals) = run_all(&config.scenario, &entrants, traces, progress)?;
     summary::fill_ratios(&mut results);
@@ -210,10 +209,10 @@ fn check(config: &EvalConfig, split: Split, traces: &[NumberedTrace]) -> Result<
     if traces.is_empty() {
         return Err(EvalError::NoTraces);
     }
-    let stranger = traces
+    let foreign = traces
         .iter()
         .find(|trace| rng::split_of(trace.seed) != Some(split));
-    match stranger {
+    match foreign {
         Some(trace) => Err(EvalError::WrongSplit {
             trace: trace.index,
             seed: trace.seed,
@@ -223,26 +222,28 @@ fn check(config: &EvalConfig, split: Split, traces: &[NumberedTrace]) -> Result<
     }
 }
 
-/// Every policy once, learned ones first, then rules as given, the baseline and the reference.
-fn line_up(entrants: &[Entrant]) -> Vec<Entrant> {
+/// The policies without duplicates, with the baseline and the reference: learned policies first, then
+/// the other rules, the baseline and the reference.
+pub(crate) fn with_references(entrants: &[Entrant]) -> Vec<Entrant> {
     let fixed = [Entrant::baseline(), Entrant::unlimited()];
-    let mut line: Vec<Entrant> = Vec::new();
+    let mut unique: Vec<Entrant> = Vec::new();
     for entrant in entrants.iter().cloned().chain(fixed) {
-        if line.iter().all(|other| other.name() != entrant.name()) {
-            line.push(entrant);
+        if unique.iter().all(|other| other.name() != entrant.name()) {
+            unique.push(entrant);
         }
     }
     // A stable sort keeps the order in which the policies were given.
-    line.sort_by_key(|entrant| match entrant.role() {
+    unique.sort_by_key(|entrant| match entrant.role() {
         Role::Learned => 0,
         Role::Heuristic => 1,
         Role::Baseline => 2,
         Role::Reference => 3,
     });
-    line
+    unique
 }
 
-/// Every policy on every trace; results by policy, then by trace.
+/// Runs every policy on every trace. Results are ordered by policy, then by trace; the intervals
+/// between decisions are pooled over the traces, for each learned policy.
 fn run_all(
     scenario: &Scenario,
     entrants: &[Entrant],
@@ -252,8 +253,8 @@ fn run_all(
     let ports = isolated_ports(scenario, traces)?;
     let done = AtomicUsize::new(0);
     let total = entrants.len() * traces.len();
-    // Trace by trace, so that the simulations under way at any time differ in length.
-    let runs: Result<Vec<(TraceResult, Vec<u64>)>, EvalError> = (0..total)
+    // Runs of one trace follow each other, so that simulations under way at a time differ in length.
+    let runs = (0..total)
         .into_par_iter()
         .map(|run| {
             let entrant = &entrants[run % entrants.len()];
@@ -267,36 +268,24 @@ fn run_all(
                 policy: entrant.name(),
                 trace: numbered.index,
             });
-            Ok((
-                trace_result(entrant, numbered, &outcome, &ports[run / entrants.len()]),
-                outcome.trigger_intervals_ps,
-            ))
+            let ports = &ports[run / entrants.len()];
+            let result = trace_result(entrant, numbered, &outcome, ports);
+            Ok((result, outcome.trigger_intervals_ps))
         })
-        .collect();
-    let mut by_policy: Vec<(Vec<TraceResult>, Vec<u64>)> =
-        entrants.iter().map(|_| Default::default()).collect();
-    for (run, (result, intervals)) in runs?.into_iter().enumerate() {
-        let (results, pooled) = &mut by_policy[run % entrants.len()];
-        results.push(result);
-        pooled.extend(intervals);
+        .collect::<Result<Vec<(TraceResult, Vec<u64>)>, EvalError>>()?;
+    let (mut results, mut intervals) = (Vec::new(), Vec::new());
+    for (first, entrant) in entrants.iter().enumerate() {
+        let own = || runs.iter().skip(first).step_by(entrants.len());
+        results.extend(own().map(|(result, _)| result.clone()));
+        if entrant.role() == Role::Learned {
+            let pooled: Vec<u64> = own().flat_map(|(_, ps)| ps).copied().collect();
+            intervals.push(trigger_intervals(entrant.name(), &pooled));
+        }
     }
-    let learned = entrants
-        .iter()
-        .zip(&by_policy)
-        .filter(|(c, _)| c.role() == Role::Learned);
-    let intervals = learned
-        .map(|(c, (_, pooled))| trigger_intervals(c.name(), pooled))
-        .collect();
-    Ok((
-        by_policy
-            .into_iter()
-            .flat_map(|(results, _)| results)
-            .collect(),
-        intervals,
-    ))
+    Ok((results, intervals))
 }
 
-/// What the port slowdowns of all policies are relative to.
+/// The isolated ports of every trace, which port slowdowns are relative to.
 fn isolated_ports(
     scenario: &Scenario,
     traces: &[NumberedTrace],

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use bufgym::eval::explain::{self, ExplainConfig, ExplainError, TRACES};
 use bufgym::eval::Entrant;
+use bufgym::eval::explain::{self, ExplainConfig, ExplainError, TRACES};
 use clap::Args;
 use serde_json::json;
 

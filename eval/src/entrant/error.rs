@@ -7,10 +7,10 @@ use bufgym_models::LinearFileError;
 use bufgym_models::checkpoint::CheckpointError;
 use bufgym_sim::switch::PolicyParseError;
 
-/// A text that names no policy, or a checkpoint or file that cannot be used.
+/// A policy string that names no policy, or whose checkpoint or file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EntrantError {
-    /// No such rule, or not with these parameters.
+    /// There is no such rule, or it has no such parameters.
     #[error(transparent)]
     Rule(#[from] PolicyParseError),
     /// `ndt` without a folder.
@@ -37,7 +37,7 @@ pub enum EntrantError {
         /// Why.
         source: ExportError,
     },
-    /// The scenario of the training cannot be run, to see what range the activations have.
+    /// The activations cannot be measured, as the scenario of the training cannot be run.
     #[error("policy `{policy}`: {reason}")]
     Calibration {
         /// The policy string.
@@ -71,7 +71,7 @@ pub enum EntrantError {
 /// Why there is no control record of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlRecordError {
-    /// A rule decides packet by packet.
+    /// The policy is a rule, which decides packet by packet.
     #[error(
         "policy `{0}` has no control loop to record; ndt, ndt:DIR, ndt-int8:DIR and linear:FILE have one"
     )]

@@ -7,7 +7,7 @@ use crate::data::{Evaluation, PolicySummary, Role};
 use crate::findings::findings;
 use crate::format;
 
-/// The page. `command` is what a reader types to get it again.
+/// The page. `command` is the command that writes it again.
 pub fn render(suite: &Suite, command: &str) -> String {
     let main = &suite.main;
     let mut text = format!(
@@ -71,7 +71,7 @@ fn every_policy(text: &mut String, suite: &Suite) {
     text.push('\n');
 }
 
-/// The strongest opponent that a switch could run.
+/// The best rule that a switch of today could run, and how the learned policies do against it.
 fn best_rule(text: &mut String, suite: &Suite) {
     let Some(best) = suite.best_drop_tail() else {
         return;
