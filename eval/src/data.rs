@@ -1,4 +1,4 @@
-//! What an evaluation holds: the contents of `report.json`.
+//! The data of an evaluation, which is the content of `report.json`.
 
 use bufgym_sim::scenario::{Scenario, Traffic};
 use serde::{Deserialize, Serialize};
@@ -7,16 +7,16 @@ use crate::format;
 use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios};
 use crate::stats::{Interval, Tally};
 
-/// Names the file format in `report.json`.
+/// Name of the file format in `report.json`.
 pub const FORMAT: &str = "bufgym-eval-report";
-/// Raised when a field changes its meaning; added fields do not raise it.
+/// Version of the file format. It is raised when a field changes its meaning, not when fields are added.
 pub const VERSION: u32 = 1;
 /// The policy that every ratio is relative to: Dynamic Threshold with α = 1.
 pub const BASELINE: &str = "dt";
 /// The reference line: complete sharing with a buffer that never fills.
 pub const UNLIMITED: &str = "unlimited";
 
-/// What part a policy plays in a comparison.
+/// The role of a policy in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -26,7 +26,7 @@ pub enum Role {
     Heuristic,
     /// DT with α = 1, which every ratio is relative to.
     Baseline,
-    /// The unlimited buffer: no switch could be built like it.
+    /// The unlimited buffer, which no switch could have.
     Reference,
 }
 
@@ -35,9 +35,9 @@ pub enum Role {
 pub struct Entry {
     /// The policy string, in its canonical form; unique within an evaluation.
     pub policy: String,
-    /// What part it plays.
+    /// Its role.
     pub role: Role,
-    /// Where a learned policy comes from (scenario and step of its training), empty for rules.
+    /// How a learned or tuned policy was made; empty for other rules.
     pub origin: String,
 }
 
@@ -85,14 +85,14 @@ pub struct TraceResult {
     /// The metrics of the other objectives.
     #[serde(flatten)]
     pub objectives: ObjectiveMetrics,
-    /// Why the trace counts as failed, if it does: flows were left unfinished.
+    /// Why the trace counts as failed, if it does: some flows did not finish.
     pub failure: Option<String>,
 }
 
 /// The numbers of one policy over all traces.
 ///
-/// Means run over the traces that every policy finished and weigh each trace alike; a percentile
-/// is the mean over traces of the percentile within the trace.
+/// Means are over the traces that every policy finished, with equal weights. Percentiles are means over
+/// traces of the percentile within the trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PolicySummary {
     /// The policy.
@@ -138,12 +138,12 @@ pub struct PolicySummary {
     /// Means over traces of the metrics of the other objectives.
     #[serde(flatten)]
     pub objectives: ObjectiveMetrics,
-    /// These relative to DT's (α = 1).
+    /// The same relative to DT's (α = 1).
     #[serde(flatten)]
     pub objective_ratios: ObjectiveRatios,
 }
 
-/// A learned policy against another one, pairwise over the same traces.
+/// A learned policy compared with another one on the same traces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Versus {
     /// The learned policy.
@@ -156,12 +156,12 @@ pub struct Versus {
     pub tally: Tally,
 }
 
-/// The scenario, as far as a reader of the numbers must know it.
+/// The scenario of an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioFacts {
     /// Name of the preset or file.
     pub name: String,
-    /// Settings that matter most, in order, as name and value with its unit.
+    /// The most important settings, each a name and a value with its unit.
     pub facts: Vec<(String, String)>,
     /// All settings, resolved, as TOML.
     pub toml: String,
@@ -293,7 +293,7 @@ pub struct TriggerIntervals {
     pub percentiles_ms: Vec<f64>,
 }
 
-/// What depends on the machine and not on the seed.
+/// Facts that depend on the machine and not on the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// Wall-clock time of the evaluation in seconds.
@@ -302,8 +302,8 @@ pub struct Timing {
     pub threads: usize,
 }
 
-/// A whole evaluation. All but [`Evaluation::timing`] is the same for the same seed, whatever the
-/// number of threads.
+/// A whole evaluation. Everything except [`Evaluation::timing`] is determined by the configuration and
+/// its seed; it does not depend on the number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// [`FORMAT`].
@@ -330,9 +330,9 @@ pub struct Evaluation {
     pub results: Vec<TraceResult>,
     /// Queue length against threshold on one trace.
     pub timeline: Option<Timeline>,
-    /// Time between decisions, one per learned policy.
+    /// Time between decisions, one entry per learned policy.
     pub trigger_intervals: Vec<TriggerIntervals>,
-    /// What depends on the machine.
+    /// Facts that depend on the machine.
     pub timing: Timing,
 }
 

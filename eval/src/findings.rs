@@ -1,20 +1,21 @@
-//! The findings in words, written from the numbers. A policy that loses is said to lose.
+//! The findings of an evaluation in sentences, derived from the numbers. Losses are stated as plainly
+//! as wins.
 
 use crate::data::{BASELINE, Evaluation, PolicySummary, Role, Versus};
 use crate::entrant::LINEAR;
 use crate::format;
 use crate::stats::{Interval, Tally};
 
-/// Whether a finding is good news for the policy that it is about.
+/// What a finding means for its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// Better, beyond chance.
+    /// The policy is better, beyond chance.
     Wins,
     /// The interval includes 1.
     Open,
-    /// Worse, beyond chance.
+    /// The policy is worse, beyond chance.
     Loses,
-    /// A fact that is neither.
+    /// A fact that is neither good nor bad.
     Plain,
     /// Something is wrong with the evaluation itself.
     Warning,
@@ -23,7 +24,7 @@ pub enum Tone {
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How to read it.
+    /// What it means for the policy.
     pub tone: Tone,
     /// One or two sentences.
     pub text: String,
@@ -45,7 +46,8 @@ fn tone_of(ratio: &Interval) -> Tone {
     }
 }
 
-/// A short name: the last component of a learned policy's folder or file.
+/// A short name of a policy: for learned policies, the last component of the folder or file; for
+/// others, the policy string.
 pub fn short_name(policy: &str) -> &str {
     let path = match policy.split_once(':') {
         Some((kind, folder)) if kind.starts_with("ndt") => folder.trim_end_matches('/'),

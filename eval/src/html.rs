@@ -1,5 +1,4 @@
-//! The report as one HTML page that needs nothing else: styles and figures are inside, there is no
-//! script, and nothing is fetched.
+//! The report as a self-contained HTML page: styles and figures are inline, and there are no scripts.
 
 pub(crate) mod tables;
 
@@ -36,7 +35,7 @@ pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
     document(&title, &evaluation.software, &intro, &content)
 }
 
-/// A whole page around its content.
+/// A whole page with the given content.
 pub(crate) fn document(title: &str, software: &str, intro: &str, content: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -96,7 +95,7 @@ fn list_of_findings(evaluation: &Evaluation) -> Markup {
     }
 }
 
-/// A finding, its claim (up to the first colon) in bold.
+/// A finding with its claim, the part before the first colon, in bold.
 fn list_item(finding: &Finding) -> Markup {
     let text = &finding.text;
     let claim = text.find(": ").unwrap_or(0);
@@ -187,7 +186,7 @@ fn method(evaluation: &Evaluation) -> Markup {
     }
 }
 
-/// What is said of every scenario, as entries of a list.
+/// The facts of a scenario as entries of a definition list.
 pub(crate) fn facts(scenario: &ScenarioFacts) -> Markup {
     html! {
         dt { "Scenario" } dd { (scenario.name) }
@@ -197,7 +196,7 @@ pub(crate) fn facts(scenario: &ScenarioFacts) -> Markup {
     }
 }
 
-/// Who computed it and how long that took, as an entry of a list.
+/// Program and wall time as an entry of a definition list.
 pub(crate) fn run_facts(software: &str, timing: &Timing) -> Markup {
     html! {
         dt { "Run" }
@@ -208,7 +207,7 @@ pub(crate) fn run_facts(software: &str, timing: &Timing) -> Markup {
     }
 }
 
-/// The scenario as a file, folded.
+/// All settings of the scenario, folded.
 pub(crate) fn settings(scenario: &ScenarioFacts) -> Markup {
     html! {
         details {
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_can_be_found_ones_way_in() {
+    fn the_page_is_accessible() {
         let page = page(&synthetic::typical(0.8));
         assert!(page.starts_with("<!DOCTYPE html>"));
         for part in [

@@ -1,4 +1,4 @@
-//! The files of an evaluation, written as a whole or not at all.
+//! Writes the files of an evaluation: all of them or none.
 
 use std::fs;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ pub enum OutputError {
     /// The path is a file.
     #[error("output {} exists and is not a folder", .0.display())]
     NotAFolder(PathBuf),
-    /// The file system refused.
+    /// An operation of the file system failed.
     #[error("cannot write {}: {source}", .path.display())]
     Io {
         /// What was being written.
@@ -45,7 +45,7 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> OutputError {
     move |source| OutputError::Io { path, source }
 }
 
-/// Checks that `folder` can take a report, before the work that fills it.
+/// Checks before an evaluation that its report can be written into `folder`.
 ///
 /// # Errors
 /// When it is a file, when it is not empty and `force` is not set, or when its parent cannot be
@@ -86,8 +86,8 @@ fn staging(folder: &Path) -> Result<PathBuf, OutputError> {
 
 /// Writes `report.html`, `report.json`, `per_trace.csv` and the figures into `folder`.
 ///
-/// All files are written into a folder beside it, which then takes its name: a reader sees the old
-/// content or the new, never a part. With `force` an existing folder is replaced.
+/// All files are written into a new folder beside it, which is then renamed. So a reader sees either
+/// the old content or the new content, never a part of it. With `force` an existing folder is replaced.
 ///
 /// # Errors
 /// As [`check_folder`], and when a file cannot be written. Nothing is left behind.
@@ -96,12 +96,12 @@ pub fn write(evaluation: &Evaluation, folder: &Path, force: bool) -> Result<(), 
     write_files(&contents(evaluation)?, folder)
 }
 
-/// Puts the files, a name and its bytes each, into a folder that takes the place of `folder`.
+/// Writes files, each a name and its content, into a new folder that replaces `folder`.
 pub(crate) fn write_files(files: &[(String, Vec<u8>)], folder: &Path) -> Result<(), OutputError> {
     let staging = staging(folder)?;
     let written = fill(&staging, files).and_then(|()| install(&staging, folder));
     if written.is_err() {
-        // The first error is the one to report.
+        // An error of the removal is not reported, as the first error matters more.
         let _ = fs::remove_dir_all(&staging);
     }
     written
@@ -135,8 +135,8 @@ fn fill(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// Gives the finished folder its name; an existing one steps aside first, as a rename replaces only
-/// an empty folder.
+/// Renames the finished folder to `folder`. An existing folder is renamed first, as a rename can only
+/// replace an empty folder.
 fn install(staging: &Path, folder: &Path) -> Result<(), OutputError> {
     if !folder.exists() {
         return fs::rename(staging, folder).map_err(io_error(folder));

@@ -1,4 +1,4 @@
-//! From the numbers of every trace to the numbers of every policy.
+//! Reduces the results of every trace to one summary per policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +6,8 @@ use crate::data::{BASELINE, Entry, PolicySummary, Role, TraceResult, UNLIMITED, 
 use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios};
 use crate::stats::{self, Interval, Tally};
 
-/// Fills the ratios to DT (α = 1) of every result from the result of DT on the same trace.
-///
-/// A ratio stays `None` where either of the two failed the trace.
+/// Fills in the ratio of every result to the result of DT (α = 1) on the same trace. It stays `None` if
+/// the policy or DT failed the trace.
 pub fn fill_ratios(results: &mut [TraceResult]) {
     let baseline: BTreeMap<u64, AllFlows> = results
         .iter()
@@ -27,8 +26,8 @@ fn ratio(value: Option<f64>, of: Option<f64>) -> Option<f64> {
     ratio.is_finite().then_some(ratio)
 }
 
-/// The traces that every policy finished: only these enter means, so that no policy looks better
-/// for having failed a hard trace.
+/// The traces that every policy finished. Means are over these traces only, so that no policy looks
+/// better because it failed a hard trace.
 fn common_traces(results: &[TraceResult]) -> BTreeSet<u64> {
     let failed: BTreeSet<u64> = results
         .iter()
@@ -132,8 +131,8 @@ fn gather<T>(results: &[&TraceResult], field: fn(&TraceResult) -> T) -> Vec<T> {
     results.iter().map(|result| field(result)).collect()
 }
 
-/// Compares every learned policy with every rule (the baseline too, the unlimited buffer not) and
-/// with the learned ones before it.
+/// Compares every learned policy with every rule, including the baseline and excluding the unlimited
+/// buffer, and with the learned policies before it.
 pub fn versus(
     entries: &[Entry],
     results: &[TraceResult],
@@ -180,6 +179,7 @@ pub fn versus(
         .collect()
 }
 
+/// The mean ratio of `ours` to `theirs` over the traces of both, and the traces won, tied and lost.
 fn paired(
     ours: &BTreeMap<u64, f64>,
     theirs: &BTreeMap<u64, f64>,

@@ -1,4 +1,4 @@
-//! Made-up results for the tests of everything that comes after the simulator.
+//! Synthetic results for tests of summaries, findings, tables, figures and pages.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

@@ -1,4 +1,4 @@
-//! The comparison as a table for the terminal.
+//! The comparison as tables for the terminal.
 
 use crate::data::{Evaluation, PolicySummary};
 use crate::format;
@@ -15,10 +15,8 @@ const HEADER: [&str; 8] = [
     "timeouts",
 ];
 
-/// The table, one line per policy, columns aligned, ending in a newline.
-///
-/// Ratios are to DT (α = 1) on the same traces; `headroom` is the share captured between DT and
-/// the unlimited buffer.
+/// The main table, one line per policy. Ratios are to DT (α = 1) on the same traces; `headroom` is the
+/// share captured between DT and the unlimited buffer.
 fn render(policies: &[PolicySummary]) -> String {
     aligned(&HEADER, policies.iter().map(row))
 }
@@ -41,6 +39,7 @@ fn render_objectives(policies: &[PolicySummary]) -> String {
     aligned(&header, policies.iter().map(row))
 }
 
+/// A table with aligned columns, ending in a newline.
 fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let header = header.iter().map(|head| (*head).to_string()).collect();
     let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
@@ -62,7 +61,7 @@ fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     lines.join("\n") + "\n"
 }
 
-/// [`render`] for an evaluation, with a line that says what was compared and one per failure.
+/// All tables of an evaluation, with a line that says what was compared and one per failed trace.
 pub fn render_evaluation(evaluation: &Evaluation) -> String {
     let mut text = format!(
         "{} · {} {} traces, seed {} · ratios to DT (α = 1), lower is better\n\n{}\n\

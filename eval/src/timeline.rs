@@ -11,14 +11,15 @@ use crate::data::{BASELINE, Role, Timeline, TimelineSeries, TraceResult};
 use crate::entrant::Entrant;
 use crate::evaluate::{EvalError, NumberedTrace};
 
+/// Bins of the excerpt.
 const BINS: usize = 60;
-/// Samples of the switch within a bin.
+/// Samples of the switch per bin.
 const SAMPLES: u64 = 32;
-/// The most rows to hold for one policy; longer traces are sampled more coarsely.
+/// Limit of the rows held for one policy. Longer traces are sampled at a longer interval.
 const MAX_ROWS: u64 = 2_000_000;
 
-/// Queues and thresholds of DT, complete sharing and the learned policies at two ports, on the
-/// trace with several destinations where DT drops most. `None` where there is no such trace.
+/// The excerpt of the trace on which DT drops most, among the traces with several destinations.
+/// `None` if there is no such trace.
 ///
 /// # Errors
 /// When a policy does not fit the scenario.
@@ -34,8 +35,9 @@ pub fn of_busiest_trace(
     excerpt(scenario, &shown(entrants), numbered, simulated_s)
 }
 
-/// The excerpt of a trace of `simulated_s` seconds: where two ports are busiest under DT, which
-/// must be one of the policies shown, or there is none.
+/// Queues and thresholds of the policies `shown` at two ports, over the time when these ports are
+/// busiest under DT. `simulated_s` is the length of the trace in seconds. `None` if DT is not among the
+/// policies.
 ///
 /// # Errors
 /// When a policy does not fit the scenario.
@@ -75,7 +77,7 @@ pub fn excerpt(
     }))
 }
 
-/// The trace with at least two destinations where DT drops most, and how long it lasts in seconds.
+/// The trace with at least two destinations on which DT drops most, and its length in seconds.
 fn busiest_trace<'a>(
     traces: &'a [NumberedTrace],
     results: &[TraceResult],
@@ -89,17 +91,18 @@ fn busiest_trace<'a>(
         let several = flows.iter().any(|flow| flow.dst != flows[0].dst);
         several.then_some((r, numbered))
     });
-    // Of equal maxima the first, so that the choice does not depend on how it is searched.
+    // Of equal maxima the first is taken.
     let busiest = dropping.max_by_key(|(r, _)| (r.drops, Reverse(r.trace)));
     busiest.map(|(r, numbered)| (numbered, r.simulated_s))
 }
 
-/// The time in which one port drains a full buffer: the scale on which queues come and go.
+/// The time in which one port drains a full buffer, which is the time scale of queues.
 fn bin_width(scenario: &Scenario) -> Time {
     let seconds = 8.0 * scenario.buffer_bytes as f64 / scenario.rate_bps.max(1) as f64;
     Time::from_secs_f64(seconds).max(Time(SAMPLES))
 }
 
+/// The interval between samples.
 fn sampling(scenario: &Scenario, bin: Time, simulated_s: f64) -> Time {
     let rows_at = |interval: Time| {
         (simulated_s / interval.as_secs_f64()) as u64 * u64::from(scenario.ports.max(1))
@@ -109,7 +112,8 @@ fn sampling(scenario: &Scenario, bin: Time, simulated_s: f64) -> Time {
     Time(finest.0 * coarser)
 }
 
-/// Complete sharing, DT, and up to two learned policies, or the first rules where none is learned.
+/// The policies to show: complete sharing, DT and two learned policies. Other rules fill the places of
+/// missing ones.
 fn shown(entrants: &[Entrant]) -> Vec<&Entrant> {
     let named = |name: &str| entrants.iter().find(|c| c.name() == name);
     let of_role = |role: Role| entrants.iter().filter(move |c| c.role() == role);
@@ -120,7 +124,7 @@ fn shown(entrants: &[Entrant]) -> Vec<&Entrant> {
     shown
 }
 
-/// The two ports with the longest queue at any time, in order of their number.
+/// The two ports with the longest queues at any time, in ascending order.
 fn longest_ports(rows: &[TimelineRow], ports: usize) -> Vec<u32> {
     let mut peaks: Vec<(u64, u32)> = (0..ports as u32).map(|port| (0, port)).collect();
     for row in rows {
@@ -138,8 +142,8 @@ fn bin_of(t: Time, bin: Time) -> usize {
     (t.0 / bin.0) as usize
 }
 
-/// The first bin of the stretch in which the ports are busiest at the same time: where the shorter
-/// of the queues, then the longer, is longest in sum.
+/// The first of the [`BINS`] bins in which the ports are busiest at the same time: the sum over these
+/// bins of the shorter queue is largest, or if equal, that of the longer queue.
 fn busiest_window(rows: &[TimelineRow], ports: &[u32], bin: Time) -> usize {
     let bins = rows.last().map_or(0, |row| bin_of(row.t, bin) + 1);
     let mut peaks = vec![0u64; bins * ports.len()];
@@ -164,7 +168,7 @@ fn busiest_window(rows: &[TimelineRow], ports: &[u32], bin: Time) -> usize {
     best.map_or(0, |(first, _)| first)
 }
 
-/// One port from bin `first` on. Between samples the state stays what it was.
+/// The bins of one port from bin `first` on. The state is constant between samples.
 fn series(
     policy: &str,
     rows: &[TimelineRow],

@@ -6,20 +6,20 @@ use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::Trace;
 use rayon::prelude::*;
 
-/// Mean FCT of the flows to every port of a trace when these flows have the switch to themselves:
-/// the same buffer, complete sharing, no competition between ports.
+/// Mean FCT of the flows to each port of a trace when only the flows to that port are simulated, in
+/// the same buffer with complete sharing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IsolatedPorts {
-    /// Milliseconds by port; none for a port without flows, NaN where a flow did not finish.
+    /// One mean per port, milliseconds: `None` for a port without flows, NaN if a flow did not finish.
     mean_fct_ms: Vec<Option<f64>>,
 }
 
 impl IsolatedPorts {
-    /// One simulation per active port, in parallel on the current pool; the result does not depend
+    /// Runs one simulation per active port, in parallel on the current pool. The result does not depend
     /// on the number of threads.
     ///
     /// # Errors
-    /// When the scenario is inconsistent or the trace does not fit it.
+    /// When the scenario is invalid or the trace does not fit it.
     pub fn measure(scenario: &Scenario, trace: &Trace) -> Result<IsolatedPorts, SimError> {
         trace.validate(scenario.ports)?;
         let sharing: PolicySpec = "cs".parse()?;
@@ -69,7 +69,7 @@ fn only_to(trace: &Trace, port: u32) -> Trace {
     }
 }
 
-/// NaN where a flow did not finish, or where there is none.
+/// The mean FCT; NaN if a flow did not finish or there is no flow.
 fn mean_fct_ms<'a>(records: impl Iterator<Item = &'a FlowRecord>) -> f64 {
     let (mut sum, mut flows) = (0.0, 0_u64);
     for record in records {

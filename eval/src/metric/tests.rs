@@ -29,8 +29,9 @@ fn run(scenario: &Scenario, trace: &Trace) -> Outcome {
     policy.simulator(scenario, trace).unwrap().run()
 }
 
-/// A segment takes 12.144 µs on a line of 1 Gbit/s and 10 µs on each of two links: 44.288 µs. Two
-/// from host 2: the second leaves 12.144 µs later. Two to port 0: the second waits as long.
+/// A segment takes 12.144 µs to send at 1 Gbit/s and 10 µs of propagation on each of two links, so
+/// 44.288 µs in total. Host 2 sends two segments: the second leaves 12.144 µs after the first. Two
+/// segments go to port 0: the second waits 12.144 µs.
 #[test]
 fn port_slowdowns_of_three_flows() {
     let scenario = Scenario::default();
@@ -71,8 +72,8 @@ fn the_number_of_threads_changes_nothing() {
     assert_eq!(measure(1), measure(3));
 }
 
-/// Three segments at once to a port that has room for two: the first goes on at once, the second
-/// waits for it, the third is lost and comes again after the timer's 200 ms.
+/// Three segments arrive at once at a port that has room for two. The first is sent at once, the
+/// second waits for it, and the third is lost and sent again after the timeout of 200 ms.
 #[test]
 fn the_metrics_of_three_segments_and_a_loss() {
     let scenario = Scenario {
