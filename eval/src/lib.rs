@@ -19,6 +19,7 @@ mod html;
 pub mod metric;
 pub mod observations;
 pub mod output;
+mod scenario_facts;
 pub mod stats;
 pub mod suite;
 mod summary;

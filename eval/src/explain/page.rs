@@ -1,4 +1,4 @@
-//! The explanation as one HTML page that needs nothing else.
+//! The explanation as a self-contained HTML page.
 
 use maud::{Markup, html};
 
@@ -45,7 +45,8 @@ fn what_was_watched(explanation: &Explanation) -> String {
     )
 }
 
-/// The findings in words: what α depends on most, where packets are lost, what decisions cost.
+/// The findings in sentences: what α depends on most and least, where packets are lost, and whether
+/// decisions come in time.
 pub fn findings(explanation: &Explanation) -> Vec<String> {
     let mut findings = Vec::new();
     findings.extend(strongest(explanation));
@@ -55,7 +56,8 @@ pub fn findings(explanation: &Explanation) -> Vec<String> {
     findings
 }
 
-/// The curve that findings are about: busy ports where there are any, the newest value.
+/// The curve that findings are about: the newest value, of busy ports if there are any, else of all
+/// ports.
 fn main_curve(dependence: &Dependence) -> Option<&DependenceCurve> {
     let newest = dependence
         .curves
@@ -64,14 +66,14 @@ fn main_curve(dependence: &Dependence) -> Option<&DependenceCurve> {
     newest.max_by_key(|curve| curve.ports == Population::Busy)
 }
 
-/// The change of log2 α between the ends of what was observed.
+/// The mean of log2 α at the 5th and at the 95th percentile of the observed values.
 fn observed_change(dependence: &Dependence, curve: &DependenceCurve) -> (f64, f64) {
     let at = |value: f64| interpolate(&dependence.grid, &curve.mean_log2_alpha, value);
     let [low, _, high] = curve.observed;
     (at(low), at(high))
 }
 
-/// The broken line through the points at `x`; its ends go on level.
+/// Linear interpolation at `x`; constant outside of the grid.
 fn interpolate(grid: &[f64], values: &[f64], x: f64) -> f64 {
     let after = grid.partition_point(|g| *g < x);
     match (after, values.get(after)) {
@@ -88,7 +90,8 @@ fn octaves(value: f64) -> String {
     format!("{value:.2}").replace('-', "−")
 }
 
-/// How a dependence looks where there are observations, and by how much α changes there.
+/// For every dependence, the change of log2 α over the observed range, and a description of it; the
+/// largest change first.
 fn changes(explanation: &Explanation) -> Vec<(f64, String)> {
     let mut changes: Vec<(f64, String)> = explanation
         .dependences
@@ -109,7 +112,7 @@ fn changes(explanation: &Explanation) -> Vec<(f64, String)> {
     changes
 }
 
-/// Changes below this are called weak, in octaves of α.
+/// Changes below this are weak, in octaves of α.
 const WEAK: f64 = 0.25;
 
 fn strongest(explanation: &Explanation) -> Option<String> {
@@ -129,7 +132,7 @@ fn strongest(explanation: &Explanation) -> Option<String> {
     })
 }
 
-/// Whether findings are about busy ports, and not about all for want of them.
+/// Whether the findings are about busy ports; else they are about all ports.
 fn any_busy(explanation: &Explanation) -> bool {
     let mut curves = explanation.dependences.iter().filter_map(main_curve);
     curves.any(|curve| curve.ports == Population::Busy)
@@ -262,7 +265,7 @@ fn drops_table(explanation: &Explanation) -> Markup {
     )
 }
 
-/// The 5th and 95th of percentiles in steps of a half.
+/// The 5th and the 95th percentile of nearest-rank percentiles 0, 0.5, …, 100, as text.
 fn range(percentiles: &[f64]) -> String {
     let ends = percentiles.get(10).zip(percentiles.get(190));
     ends.map_or_else(
