@@ -8,7 +8,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use bufgym::eval::{Contestant, record};
+use bufgym::eval::{Entrant, observations};
 use bufgym::models::checkpoint::load_actor;
 use bufgym::sim::scenario::Scenario;
 
@@ -21,8 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let traces: u64 = arguments.next().unwrap_or("8".to_owned()).parse()?;
     let (weights, manifest) = load_actor(Path::new(CHECKPOINT))?;
     let scenario = Scenario::from_toml_str(&manifest.scenario_toml, CHECKPOINT)?;
-    let policy = Contestant::from_checkpoint("ndt", &weights, &manifest);
-    let recording = record::record(&scenario, &policy, SEED, traces)?;
+    let policy = Entrant::from_checkpoint("ndt", &weights, &manifest);
+    let recording = observations::collect(&scenario, &policy, SEED, traces)?;
     println!(
         "{} decisions of {} ports",
         recording.count(),

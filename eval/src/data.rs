@@ -1,22 +1,21 @@
-//! What an evaluation holds: the contents of `report.json`.
+//! The data of an evaluation, which is the content of `report.json`.
 
-use bufgym_sim::scenario::{Scenario, Traffic};
 use serde::{Deserialize, Serialize};
 
-use crate::format;
-use crate::metric::{MeasureRatios, Measures};
+use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios};
+pub use crate::scenario_facts::ScenarioFacts;
 use crate::stats::{Interval, Tally};
 
-/// Names the file format in `report.json`.
+/// Name of the file format in `report.json`.
 pub const FORMAT: &str = "bufgym-eval-report";
-/// Raised when a field changes its meaning; added fields do not raise it.
+/// Version of the file format. It is raised when a field changes its meaning, not when fields are added.
 pub const VERSION: u32 = 1;
 /// The policy that every ratio is relative to: Dynamic Threshold with α = 1.
 pub const BASELINE: &str = "dt";
 /// The reference line: complete sharing with a buffer that never fills.
 pub const UNLIMITED: &str = "unlimited";
 
-/// What part a policy plays in a comparison.
+/// The role of a policy in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -26,7 +25,7 @@ pub enum Role {
     Heuristic,
     /// DT with α = 1, which every ratio is relative to.
     Baseline,
-    /// The unlimited buffer: no switch could be built like it.
+    /// The unlimited buffer, which no switch could have.
     Reference,
 }
 
@@ -35,14 +34,14 @@ pub enum Role {
 pub struct Entry {
     /// The policy string, in its canonical form; unique within an evaluation.
     pub policy: String,
-    /// What part it plays.
+    /// Its role.
     pub role: Role,
-    /// Where a learned policy comes from (scenario and step of its training), empty for rules.
+    /// How a learned or tuned policy was made; empty for other rules.
     pub origin: String,
 }
 
-/// The numbers of one policy on one trace. Times in milliseconds; `None` where the trace has no
-/// flow of the class, or where the policy failed the trace.
+/// The numbers of one policy on one trace. A metric is `None` where the trace has no flow of its
+/// class, and all of them are where the policy failed the trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceResult {
     /// The policy string.
@@ -55,32 +54,15 @@ pub struct TraceResult {
     pub flows: u64,
     /// Flows that finished.
     pub completed: u64,
-    /// Mean flow completion time.
-    pub mean_fct_ms: Option<f64>,
-    /// Median flow completion time.
-    pub p50_fct_ms: Option<f64>,
-    /// 95th percentile of the flow completion times.
-    pub p95_fct_ms: Option<f64>,
-    /// 99th percentile of the flow completion times.
-    pub p99_fct_ms: Option<f64>,
-    /// Mean of FCT / FCT alone in the network.
-    pub mean_slowdown: Option<f64>,
-    /// Mean FCT of the flows of at most 100 KB.
-    pub short_mean_fct_ms: Option<f64>,
-    /// 99th percentile of the FCTs of the flows of at most 100 KB.
-    pub short_p99_fct_ms: Option<f64>,
-    /// Mean FCT of the flows of at least 1 MB.
-    pub long_mean_fct_ms: Option<f64>,
-    /// Mean FCT of the in-cast flows: those of a group that starts together.
-    #[serde(default)]
-    pub incast_mean_fct_ms: Option<f64>,
-    /// 99th percentile of the FCTs of the in-cast flows.
-    #[serde(default)]
-    pub incast_p99_fct_ms: Option<f64>,
-    /// Mean slowdown of the flows of at most 100 KB.
-    pub short_mean_slowdown: Option<f64>,
-    /// Mean slowdown of the flows of at least 1 MB.
-    pub long_mean_slowdown: Option<f64>,
+    /// Completion times and slowdown of all flows.
+    #[serde(flatten)]
+    pub all_flows: AllFlows,
+    /// Completion times by class of flows.
+    #[serde(flatten)]
+    pub flow_classes: FlowClasses,
+    /// Slowdowns by class of flows.
+    #[serde(flatten)]
+    pub class_slowdowns: ClassSlowdowns,
     /// Packets dropped, push-outs included.
     pub drops: u64,
     /// Data packets dropped.
@@ -101,15 +83,15 @@ pub struct TraceResult {
     pub p99_ratio_to_dt: Option<f64>,
     /// The metrics of the other objectives.
     #[serde(flatten)]
-    pub measures: Measures,
-    /// Why the trace counts as failed, if it does: flows were left unfinished.
+    pub objectives: ObjectiveMetrics,
+    /// Why the trace counts as failed, if it does: some flows did not finish.
     pub failure: Option<String>,
 }
 
 /// The numbers of one policy over all traces.
 ///
-/// Means run over the traces that every policy finished and weigh each trace alike; a percentile
-/// is the mean over traces of the percentile within the trace.
+/// Means are over the traces that every policy finished, with equal weights. Percentiles are means over
+/// traces of the percentile within the trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PolicySummary {
     /// The policy.
@@ -117,32 +99,15 @@ pub struct PolicySummary {
     pub entry: Entry,
     /// Traces with a flow that did not finish.
     pub failed: u64,
-    /// Mean over traces of the mean FCT.
-    pub mean_fct_ms: Option<f64>,
-    /// Mean over traces of the median FCT.
-    pub p50_fct_ms: Option<f64>,
-    /// Mean over traces of the 95th percentile.
-    pub p95_fct_ms: Option<f64>,
-    /// Mean over traces of the 99th percentile.
-    pub p99_fct_ms: Option<f64>,
-    /// Mean over traces of the mean slowdown.
-    pub mean_slowdown: Option<f64>,
-    /// The same for flows of at most 100 KB.
-    pub short_mean_slowdown: Option<f64>,
-    /// The same for flows of at least 1 MB.
-    pub long_mean_slowdown: Option<f64>,
-    /// Mean over traces of the mean FCT of flows of at most 100 KB.
-    pub short_mean_fct_ms: Option<f64>,
-    /// Mean over traces of the 99th percentile of the FCTs of flows of at most 100 KB.
-    pub short_p99_fct_ms: Option<f64>,
-    /// Mean over traces of the mean FCT of flows of at least 1 MB.
-    pub long_mean_fct_ms: Option<f64>,
-    /// Mean over traces with in-cast flows of the mean FCT of these.
-    #[serde(default)]
-    pub incast_mean_fct_ms: Option<f64>,
-    /// Mean over traces with in-cast flows of the 99th percentile of the FCTs of these.
-    #[serde(default)]
-    pub incast_p99_fct_ms: Option<f64>,
+    /// Means of the completion times and slowdowns of all flows.
+    #[serde(flatten)]
+    pub all_flows: AllFlows,
+    /// Means of the slowdowns by class of flows.
+    #[serde(flatten)]
+    pub class_slowdowns: ClassSlowdowns,
+    /// Means of the completion times by class of flows, over the traces that have such flows.
+    #[serde(flatten)]
+    pub flow_classes: FlowClasses,
     /// Mean over traces of mean FCT / mean FCT of DT (α = 1).
     pub ratio_to_dt: Option<Interval>,
     /// Mean over traces of p99 FCT / p99 FCT of DT (α = 1).
@@ -171,13 +136,13 @@ pub struct PolicySummary {
     pub decisions: u64,
     /// Means over traces of the metrics of the other objectives.
     #[serde(flatten)]
-    pub measures: Measures,
-    /// These relative to DT's (α = 1).
+    pub objectives: ObjectiveMetrics,
+    /// The same relative to DT's (α = 1).
     #[serde(flatten)]
-    pub measure_ratios: MeasureRatios,
+    pub objective_ratios: ObjectiveRatios,
 }
 
-/// A learned policy against another one, pairwise over the same traces.
+/// A learned policy compared with another one on the same traces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Versus {
     /// The learned policy.
@@ -188,102 +153,6 @@ pub struct Versus {
     pub ratio: Interval,
     /// Traces won, tied and lost against the other.
     pub tally: Tally,
-}
-
-/// The scenario, as far as a reader of the numbers must know it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ScenarioFacts {
-    /// Name of the preset or file.
-    pub name: String,
-    /// Settings that matter most, in order, as name and value with its unit.
-    pub facts: Vec<(String, String)>,
-    /// All settings, resolved, as TOML.
-    pub toml: String,
-}
-
-impl ScenarioFacts {
-    /// The facts of a scenario.
-    pub fn of(scenario: &Scenario) -> ScenarioFacts {
-        let fact = |name: &str, value: String| (name.to_string(), value);
-        ScenarioFacts {
-            name: scenario.name.clone(),
-            facts: vec![
-                fact("Switch", switch(scenario)),
-                fact("Transport", transport(scenario)),
-                fact("Minimum RTO", format::microseconds(scenario.min_rto_us)),
-                fact("Hosts", hosts(scenario)),
-                fact("Traffic", traffic(scenario)),
-            ],
-            toml: scenario.to_toml(),
-        }
-    }
-}
-
-fn switch(scenario: &Scenario) -> String {
-    format!(
-        "{} ports at {}, {} of shared buffer, {} µs propagation per link",
-        scenario.ports,
-        format::rate(scenario.rate_bps),
-        format::bytes(scenario.buffer_bytes),
-        scenario.propagation_ns as f64 / 1e3,
-    )
-}
-
-fn transport(scenario: &Scenario) -> String {
-    let window = match scenario.max_cwnd_bytes {
-        0 => "not capped".to_string(),
-        cap => format!("capped at {}", format::bytes(cap)),
-    };
-    format!(
-        "{}, {} SACK, {} recovery, initial window {} segments, window {window}",
-        scenario.transport,
-        if scenario.sack { "with" } else { "without" },
-        scenario.recovery,
-        scenario.init_cwnd,
-    )
-}
-
-fn hosts(scenario: &Scenario) -> String {
-    let handshake = if scenario.handshake {
-        "handshake"
-    } else {
-        "no handshake"
-    };
-    format!("{} queues, {handshake}", scenario.host_queue)
-}
-
-fn traffic(scenario: &Scenario) -> String {
-    let load = scenario.load;
-    let load = if load.is_single() {
-        format::percent(Some(load.min))
-    } else {
-        let ends = [load.min, load.max].map(|end| format::percent(Some(end)));
-        ends.join(" to ")
-    };
-    let shape = format!(
-        "{} active ports, in-cast degree {}, {} flows per trace",
-        scenario.active_ports, scenario.incast_degree, scenario.flows,
-    );
-    let queries = format!(
-        "{} bytes from each host every {} µs on average",
-        scenario.response_bytes, scenario.query_gap_us
-    );
-    let elephants = format!(
-        "elephants of {} bytes, load {load} per port with elephants",
-        scenario.elephant_bytes
-    );
-    match scenario.traffic {
-        Traffic::Poisson => format!(
-            "{}, load {load} per active port, {} arrivals, {shape}",
-            scenario.workload, scenario.arrivals,
-        ),
-        Traffic::IncastElephants => {
-            format!("in-cast to one port, {queries}; {elephants}; {shape}")
-        }
-        Traffic::BurstsOverElephants => {
-            format!("bursts to every active port, {queries}; {elephants}; {shape}")
-        }
-    }
 }
 
 /// Queue length against threshold on one trace, binned in time (Fig. 10 of the NDT paper).
@@ -327,7 +196,7 @@ pub struct TriggerIntervals {
     pub percentiles_ms: Vec<f64>,
 }
 
-/// What depends on the machine and not on the seed.
+/// Facts that depend on the machine and not on the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// Wall-clock time of the evaluation in seconds.
@@ -336,8 +205,8 @@ pub struct Timing {
     pub threads: usize,
 }
 
-/// A whole evaluation. All but [`Evaluation::timing`] is the same for the same seed, whatever the
-/// number of threads.
+/// A whole evaluation. Everything except [`Evaluation::timing`] is determined by the configuration and
+/// its seed; it does not depend on the number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// [`FORMAT`].
@@ -364,9 +233,9 @@ pub struct Evaluation {
     pub results: Vec<TraceResult>,
     /// Queue length against threshold on one trace.
     pub timeline: Option<Timeline>,
-    /// Time between decisions, one per learned policy.
+    /// Time between decisions, one entry per learned policy.
     pub trigger_intervals: Vec<TriggerIntervals>,
-    /// What depends on the machine.
+    /// Facts that depend on the machine.
     pub timing: Timing,
 }
 

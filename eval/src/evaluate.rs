@@ -1,5 +1,4 @@
-//! Running every policy on every trace, in parallel, with the same result for any number of
-//! threads.
+//! Runs every policy on every trace in parallel. The result does not depend on the number of threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -10,15 +9,15 @@ use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::traffic::{self, Trace};
 use rayon::prelude::*;
 
-use crate::contestant::Contestant;
 use crate::data::{
     Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timing, TraceResult, TriggerIntervals, VERSION,
 };
-use crate::metric::{IsolatedPorts, Measures};
+use crate::entrant::Entrant;
+use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, IsolatedPorts, ObjectiveMetrics};
 use crate::stats::RESAMPLES;
-use crate::{stats, summary, window};
+use crate::{stats, summary, timeline};
 
-/// Traces of an evaluation unless told otherwise: as many as in §VI-B of the NDT paper.
+/// Default number of traces: that of §VI-B of the NDT paper.
 pub const TRACES: u64 = 105;
 
 /// What to compare and on what.
@@ -27,8 +26,8 @@ pub struct EvalConfig {
     /// Switch, transport and traffic.
     pub scenario: Scenario,
     /// The policies; DT (α = 1) and the unlimited buffer are added where missing.
-    pub contestants: Vec<Contestant>,
-    /// Unseen traces, at least 1.
+    pub entrants: Vec<Entrant>,
+    /// Number of unseen traces, at least 1.
     pub traces: u64,
     /// Seed from which the seeds of the traces follow.
     pub seed: u64,
@@ -38,10 +37,10 @@ pub struct EvalConfig {
 
 impl EvalConfig {
     /// [`TRACES`] traces and [`RESAMPLES`] resamples.
-    pub fn new(scenario: Scenario, contestants: Vec<Contestant>, seed: u64) -> EvalConfig {
+    pub fn new(scenario: Scenario, entrants: Vec<Entrant>, seed: u64) -> EvalConfig {
         EvalConfig {
             scenario,
-            contestants,
+            entrants,
             traces: TRACES,
             seed,
             resamples: RESAMPLES,
@@ -49,10 +48,10 @@ impl EvalConfig {
     }
 }
 
-/// Why an evaluation did not take place.
+/// Why an evaluation could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
-    /// The scenario makes no sense.
+    /// The scenario is invalid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// A policy or trace does not fit the scenario.
@@ -65,38 +64,53 @@ pub enum EvalError {
         /// The cause.
         source: Box<SimError>,
     },
-    /// There is no trace to compare on.
+    /// The number of traces is zero.
     #[error("an evaluation needs at least one trace")]
     NoTraces,
-    /// A trace was to be reported that training may have seen.
+    /// A trace is not of the split; training may have seen it.
     #[error("trace {trace} (seed {seed}) does not belong to the {split} split")]
     WrongSplit {
         /// Index of the trace.
         trace: u64,
         /// Its seed.
         seed: u64,
-        /// The split that was asked for.
+        /// The split that all traces must belong to.
         split: Split,
     },
 }
 
-/// How far an evaluation has come.
+impl EvalError {
+    /// Turns the error of a simulation of `policy` on a trace into an evaluation's error.
+    pub(crate) fn simulation(
+        policy: &str,
+        numbered: &NumberedTrace,
+    ) -> impl FnOnce(SimError) -> EvalError {
+        let (policy, trace) = (policy.to_string(), numbered.index);
+        move |source| EvalError::Simulation {
+            policy,
+            trace,
+            source: Box::new(source),
+        }
+    }
+}
+
+/// The progress of an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// Simulations finished.
     pub done: usize,
-    /// Simulations in all.
+    /// Simulations in total.
     pub total: usize,
-    /// The policy of the one that just finished.
+    /// Policy of the simulation that just finished.
     pub policy: &'a str,
-    /// Its trace.
+    /// Trace of that simulation.
     pub trace: u64,
 }
 
 /// Called from any thread after every simulation.
 pub type OnProgress<'a> = &'a (dyn Fn(Progress<'_>) + Sync);
 
-/// A trace with what names it.
+/// A trace with its index and seed.
 #[derive(Clone, Debug)]
 pub struct NumberedTrace {
     /// Index within its split.
@@ -110,7 +124,7 @@ pub struct NumberedTrace {
 /// The first `count` traces of a split, generated in parallel.
 ///
 /// # Errors
-/// When the scenario makes no sense, or a seed does not belong to the split.
+/// When the scenario is invalid, or a seed does not belong to the split.
 pub fn split_traces(
     scenario: &Scenario,
     split: Split,
@@ -139,13 +153,13 @@ pub fn split_traces(
         .collect()
 }
 
-/// Compares the policies on unseen traces: those of the test split and no others.
+/// Compares the policies on traces of the test split, which training never sees.
 ///
 /// The result is the same for the same configuration, whatever the number of threads, except for
 /// [`Evaluation::timing`].
 ///
 /// # Errors
-/// When there is no trace, when the scenario makes no sense, or when a policy does not fit it.
+/// When there is no trace, when the scenario is invalid, or when a policy does not fit it.
 pub fn evaluate(config: &EvalConfig, progress: OnProgress) -> Result<Evaluation, EvalError> {
     let traces = split_traces(&config.scenario, Split::Test, config.seed, config.traces)?;
     evaluate_traces(config, Split::Test, &traces, progress)
@@ -163,11 +177,11 @@ pub fn evaluate_traces(
 ) -> Result<Evaluation, EvalError> {
     let start = Instant::now();
     check(config, split, traces)?;
-    let contestants = line_up(&config.contestants);
-    let entries: Vec<Entry> = contestants.iter().map(Contestant::entry).collect();
-    let (mut results, intervals) = run_all(&config.scenario, &contestants, traces, progress)?;
+    let entrants = with_references(&config.entrants);
+    let entries: Vec<Entry> = entrants.iter().map(Entrant::entry).collect();
+    let (mut results, intervals) = run_all(&config.scenario, &entrants, traces, progress)?;
     summary::fill_ratios(&mut results);
-    let timeline = window::timeline(&config.scenario, &contestants, traces, &results)?;
+    let timeline = timeline::of_busiest_trace(&config.scenario, &entrants, traces, &results)?;
     let (resamples, seed) = (config.resamples, config.seed);
     Ok(Evaluation {
         format: FORMAT.to_string(),
@@ -195,10 +209,10 @@ fn check(config: &EvalConfig, split: Split, traces: &[NumberedTrace]) -> Result<
     if traces.is_empty() {
         return Err(EvalError::NoTraces);
     }
-    let stranger = traces
+    let foreign = traces
         .iter()
         .find(|trace| rng::split_of(trace.seed) != Some(split));
-    match stranger {
+    match foreign {
         Some(trace) => Err(EvalError::WrongSplit {
             trace: trace.index,
             seed: trace.seed,
@@ -208,109 +222,79 @@ fn check(config: &EvalConfig, split: Split, traces: &[NumberedTrace]) -> Result<
     }
 }
 
-/// Every policy once, learned ones first, then rules as given, the baseline and the reference.
-fn line_up(contestants: &[Contestant]) -> Vec<Contestant> {
-    let fixed = [Contestant::baseline(), Contestant::unlimited()];
-    let mut line: Vec<Contestant> = Vec::new();
-    for contestant in contestants.iter().cloned().chain(fixed) {
-        if line.iter().all(|other| other.name() != contestant.name()) {
-            line.push(contestant);
+/// The policies without duplicates, with the baseline and the reference: learned policies first, then
+/// the other rules, the baseline and the reference.
+pub(crate) fn with_references(entrants: &[Entrant]) -> Vec<Entrant> {
+    let fixed = [Entrant::baseline(), Entrant::unlimited()];
+    let mut unique: Vec<Entrant> = Vec::new();
+    for entrant in entrants.iter().cloned().chain(fixed) {
+        if unique.iter().all(|other| other.name() != entrant.name()) {
+            unique.push(entrant);
         }
     }
     // A stable sort keeps the order in which the policies were given.
-    line.sort_by_key(|contestant| match contestant.role() {
+    unique.sort_by_key(|entrant| match entrant.role() {
         Role::Learned => 0,
         Role::Heuristic => 1,
         Role::Baseline => 2,
         Role::Reference => 3,
     });
-    line
+    unique
 }
 
-/// Every policy on every trace; results by policy, then by trace.
+/// Runs every policy on every trace. Results are ordered by policy, then by trace; the intervals
+/// between decisions are pooled over the traces, for each learned policy.
 fn run_all(
     scenario: &Scenario,
-    contestants: &[Contestant],
+    entrants: &[Entrant],
     traces: &[NumberedTrace],
     progress: OnProgress,
 ) -> Result<(Vec<TraceResult>, Vec<TriggerIntervals>), EvalError> {
     let ports = isolated_ports(scenario, traces)?;
     let done = AtomicUsize::new(0);
-    let total = contestants.len() * traces.len();
-    // Trace by trace, so that the simulations under way at any time differ in length.
-    let runs: Result<Vec<(TraceResult, Vec<u64>)>, EvalError> = (0..total)
+    let total = entrants.len() * traces.len();
+    // Runs of one trace follow each other, so that simulations under way at a time differ in length.
+    let runs = (0..total)
         .into_par_iter()
         .map(|run| {
-            let contestant = &contestants[run % contestants.len()];
-            let numbered = &traces[run / contestants.len()];
-            let outcome = simulate(scenario, contestant, numbered)?;
+            let entrant = &entrants[run % entrants.len()];
+            let numbered = &traces[run / entrants.len()];
+            let outcome = entrant
+                .run(scenario, &numbered.trace, None)
+                .map_err(EvalError::simulation(entrant.name(), numbered))?;
             progress(Progress {
                 done: done.fetch_add(1, Ordering::Relaxed) + 1,
                 total,
-                policy: contestant.name(),
+                policy: entrant.name(),
                 trace: numbered.index,
             });
-            Ok((
-                trace_result(
-                    contestant,
-                    numbered,
-                    &outcome,
-                    &ports[run / contestants.len()],
-                ),
-                outcome.trigger_intervals_ps,
-            ))
+            let ports = &ports[run / entrants.len()];
+            let result = trace_result(entrant, numbered, &outcome, ports);
+            Ok((result, outcome.trigger_intervals_ps))
         })
-        .collect();
-    let mut by_policy: Vec<(Vec<TraceResult>, Vec<u64>)> =
-        contestants.iter().map(|_| Default::default()).collect();
-    for (run, (result, intervals)) in runs?.into_iter().enumerate() {
-        let (results, pooled) = &mut by_policy[run % contestants.len()];
-        results.push(result);
-        pooled.extend(intervals);
+        .collect::<Result<Vec<(TraceResult, Vec<u64>)>, EvalError>>()?;
+    let (mut results, mut intervals) = (Vec::new(), Vec::new());
+    for (first, entrant) in entrants.iter().enumerate() {
+        let own = || runs.iter().skip(first).step_by(entrants.len());
+        results.extend(own().map(|(result, _)| result.clone()));
+        if entrant.role() == Role::Learned {
+            let pooled: Vec<u64> = own().flat_map(|(_, ps)| ps).copied().collect();
+            intervals.push(trigger_intervals(entrant.name(), &pooled));
+        }
     }
-    let learned = contestants
-        .iter()
-        .zip(&by_policy)
-        .filter(|(c, _)| c.role() == Role::Learned);
-    let intervals = learned
-        .map(|(c, (_, pooled))| trigger_intervals(c.name(), pooled))
-        .collect();
-    Ok((
-        by_policy
-            .into_iter()
-            .flat_map(|(results, _)| results)
-            .collect(),
-        intervals,
-    ))
+    Ok((results, intervals))
 }
 
-/// What the port slowdowns of all policies are relative to.
+/// The isolated ports of every trace, which port slowdowns are relative to.
 fn isolated_ports(
     scenario: &Scenario,
     traces: &[NumberedTrace],
 ) -> Result<Vec<IsolatedPorts>, EvalError> {
     let measure = |numbered: &NumberedTrace| {
-        IsolatedPorts::measure(scenario, &numbered.trace).map_err(|source| EvalError::Simulation {
-            policy: "cs".to_string(),
-            trace: numbered.index,
-            source: Box::new(source),
-        })
+        IsolatedPorts::measure(scenario, &numbered.trace)
+            .map_err(EvalError::simulation("cs", numbered))
     };
     traces.par_iter().map(measure).collect()
-}
-
-fn simulate(
-    scenario: &Scenario,
-    contestant: &Contestant,
-    numbered: &NumberedTrace,
-) -> Result<Outcome, EvalError> {
-    contestant
-        .run(scenario, &numbered.trace, None)
-        .map_err(|source| EvalError::Simulation {
-            policy: contestant.name().to_string(),
-            trace: numbered.index,
-            source: Box::new(source),
-        })
 }
 
 fn trigger_intervals(policy: &str, intervals_ps: &[u64]) -> TriggerIntervals {
@@ -324,49 +308,44 @@ fn trigger_intervals(policy: &str, intervals_ps: &[u64]) -> TriggerIntervals {
 }
 
 fn trace_result(
-    contestant: &Contestant,
+    entrant: &Entrant,
     numbered: &NumberedTrace,
     outcome: &Outcome,
     ports: &IsolatedPorts,
 ) -> TraceResult {
     let s = &outcome.summary;
     let finished = s.completed == s.flows;
-    // The mean over the flows that did finish says nothing about a trace in which some did not.
-    let number = |value: f64| (finished && value.is_finite()).then_some(value);
-    TraceResult {
-        policy: contestant.name().to_string(),
+    let mut result = TraceResult {
+        policy: entrant.name().to_string(),
         trace: numbered.index,
         seed: numbered.seed,
         flows: s.flows,
         completed: s.completed,
-        mean_fct_ms: number(s.mean_fct_ms),
-        p50_fct_ms: number(s.p50_fct_ms),
-        p95_fct_ms: number(s.p95_fct_ms),
-        p99_fct_ms: number(s.p99_fct_ms),
-        mean_slowdown: number(s.mean_slowdown),
-        short_mean_fct_ms: number(s.short_mean_fct_ms),
-        short_p99_fct_ms: number(s.short_p99_fct_ms),
-        long_mean_fct_ms: number(s.long_mean_fct_ms),
-        incast_mean_fct_ms: number(s.incast_mean_fct_ms),
-        incast_p99_fct_ms: number(s.incast_p99_fct_ms),
-        short_mean_slowdown: number(s.short_mean_slowdown),
-        long_mean_slowdown: number(s.long_mean_slowdown),
+        all_flows: AllFlows::default(),
+        flow_classes: FlowClasses::default(),
+        class_slowdowns: ClassSlowdowns::default(),
         drops: s.drops,
         drops_data: s.drops_data,
         timeouts: s.timeouts,
         simulated_s: s.simulated_s,
         max_occupancy_bytes: s.max_occupancy_bytes,
-        p99_occupancy: number(s.p99_occupancy),
+        p99_occupancy: None,
         decisions: s.decisions,
         ratio_to_dt: None,
         p99_ratio_to_dt: None,
-        measures: Measures::of(outcome, ports),
-        failure: (!finished).then(|| {
-            format!(
-                "{} of {} flows did not finish",
-                s.flows - s.completed,
-                s.flows
-            )
-        }),
+        objectives: ObjectiveMetrics::default(),
+        failure: None,
+    };
+    // Means over the flows that did finish say nothing about a trace in which some did not.
+    if finished {
+        result.all_flows = AllFlows::of(outcome, Some(ports));
+        result.flow_classes = FlowClasses::of(outcome, Some(ports));
+        result.class_slowdowns = ClassSlowdowns::of(outcome, Some(ports));
+        result.p99_occupancy = Some(s.p99_occupancy).filter(|share| share.is_finite());
+        result.objectives = ObjectiveMetrics::of(outcome, Some(ports));
+    } else {
+        let unfinished = s.flows - s.completed;
+        result.failure = Some(format!("{unfinished} of {} flows did not finish", s.flows));
     }
+    result
 }

@@ -1,8 +1,9 @@
-//! What a learned policy has learned: what its decisions depend on, how queues and thresholds meet
-//! in an in-cast, how full the buffer is when packets are lost, and whether decisions come in time.
+//! Explains a learned policy: what its decisions depend on, queues and thresholds in an in-cast, how
+//! full the buffer is when packets are lost, and the time of a decision against the time between
+//! decisions.
 //!
-//! Everything is measured on validation traces, which training has not learned from; the traces of
-//! the test split stay unseen.
+//! All measurements are made on validation traces, which are not used to update the weights. The traces
+//! of the test split stay unseen.
 
 mod cost;
 mod dependence;
@@ -23,34 +24,33 @@ use std::time::Instant;
 
 use bufgym_env::control::BasePolicy;
 use bufgym_models::FastActor;
-use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::PolicySpec;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::contestant::Contestant;
 use crate::data::{BASELINE, Entry, ScenarioFacts, Timeline, Timing};
+use crate::entrant::Entrant;
 use crate::evaluate::{EvalError, NumberedTrace, OnProgress, Progress, split_traces};
 use crate::figures;
 use crate::output::{self, OutputError};
-use crate::window;
+use crate::timeline;
 
-/// Names the file format in `explain.json`.
+/// Name of the file format in `explain.json`.
 pub const FORMAT: &str = "bufgym-explanation";
-/// Raised when a field changes its meaning; added fields do not raise it.
+/// Version of the file format. It is raised when a field changes its meaning, not when fields are added.
 pub const VERSION: u32 = 1;
-/// Traces unless told otherwise.
+/// Default number of traces.
 pub const TRACES: u64 = 16;
 /// The preset of the in-cast (§VI-D of the NDT paper, Fig. 10).
 pub const INCAST: &str = "ndt-4to2-incast";
-/// The rules whose drops stand beside those of the policy (Fig. 11).
+/// The rules whose drops are compared with those of the policy (Fig. 11).
 pub const RULES: [&str; 4] = ["cs", "st", "dt", "edt"];
 
-/// Observations kept of each trace.
+/// Number of observations kept of each trace.
 const KEPT: usize = 256;
-/// Decisions of one port each that a dependence is averaged over, for each population.
+/// Number of decisions of one port that a dependence is averaged over, for each population.
 const SAMPLES: u64 = 1024;
 
 /// What to explain and on what.
@@ -58,9 +58,9 @@ const SAMPLES: u64 = 1024;
 pub struct ExplainConfig {
     /// Switch, transport and traffic.
     pub scenario: Scenario,
-    /// A network.
-    pub contestant: Contestant,
-    /// Validation traces, at least 1.
+    /// The policy, which must be a network.
+    pub entrant: Entrant,
+    /// Number of validation traces, at least 1.
     pub traces: u64,
     /// Seed from which the seeds of the traces follow.
     pub seed: u64,
@@ -69,24 +69,24 @@ pub struct ExplainConfig {
 /// Why there is no explanation.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
-    /// As in an evaluation.
+    /// A run failed, as in an evaluation.
     #[error(transparent)]
     Eval(#[from] EvalError),
-    /// The in-cast's preset is broken.
+    /// The preset of the in-cast is invalid.
     #[error(transparent)]
     Preset(#[from] ScenarioError),
-    /// Rules have nothing to explain, and linear ones are their own explanation.
+    /// The policy is not a network. Rules and linear rules need no explanation.
     #[error("policy {0} is a rule: only networks can be explained")]
     NotLearned(String),
-    /// No trigger fired.
+    /// The policy made no decision.
     #[error(
         "the policy was never asked for a decision on {0} validation traces: raise `load`, `flows` or the number of traces"
     )]
     NoDecisions(u64),
 }
 
-/// An explanation. All but [`Explanation::timing`] and [`Explanation::inference`] is the same for the
-/// same seed, whatever the number of threads.
+/// An explanation. Everything except [`Explanation::timing`] and [`Explanation::inference`] is
+/// determined by the configuration and its seed; it does not depend on the number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     /// [`FORMAT`].
@@ -98,48 +98,48 @@ pub struct Explanation {
     /// The policy.
     #[serde(flatten)]
     pub entry: Entry,
-    /// Where the traces come from.
+    /// The scenario of the traces.
     pub scenario: ScenarioFacts,
-    /// Bytes of the buffer per port, β, in which volumes are measured.
+    /// β, the bytes of the buffer per port: the unit of volumes.
     pub beta_bytes: u64,
     /// Time to send β at line rate, milliseconds: the unit of the time since the last decision.
     pub drain_ms: f64,
-    /// Of which split the traces are.
+    /// Split of the traces.
     pub split: String,
     /// Seed of the traces.
     pub seed: u64,
     /// Number of traces.
     pub traces: u64,
-    /// Decisions of the policy on them.
+    /// Number of decisions of the policy on the traces.
     pub decisions: u64,
     /// What the decided α depends on.
     pub dependences: Vec<Dependence>,
     /// How often each α was decided.
     pub alphas: AlphaCounts,
-    /// The in-cast's scenario.
+    /// The scenario of the in-cast.
     pub incast: ScenarioFacts,
-    /// Queue and threshold in the in-cast; none when nothing is dropped there.
+    /// Queues and thresholds in the in-cast.
     pub timeline: Option<Timeline>,
-    /// Occupancy at drops, the policy first, then the rules.
+    /// Occupancy at drops: the policy first, then the rules.
     pub drops: Vec<DropOccupancy>,
     /// Time between decisions at several line rates.
     pub intervals: Vec<RateIntervals>,
     /// Time of a decision on this machine.
     pub inference: Inference,
-    /// What else depends on the machine.
+    /// Other facts that depend on the machine.
     pub timing: Timing,
 }
 
-/// Watches the policy on validation traces and measures what it depends on.
+/// Runs the policy on validation traces and measures everything in an explanation.
 ///
 /// # Errors
-/// When the policy has no network or is never asked, when the scenario makes no sense, or when there
+/// When the policy is not a network or makes no decision, when the scenario is invalid, or when there
 /// is no trace.
 pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanation, ExplainError> {
     let start = Instant::now();
-    let contestant = &config.contestant;
-    let Some((actor, low_level)) = contestant.network() else {
-        return Err(ExplainError::NotLearned(contestant.name().to_owned()));
+    let entrant = &config.entrant;
+    let Some((actor, low_level)) = entrant.network() else {
+        return Err(ExplainError::NotLearned(entrant.name().to_owned()));
     };
     let scenario = &config.scenario;
     let traces = split_traces(scenario, Split::Validation, config.seed, config.traces)?;
@@ -149,7 +149,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
     let other_rates = cost::RATES_BPS.iter();
     let other_rates = other_rates.filter(|rate| **rate != scenario.rate_bps);
     let study = Study {
-        name: contestant.name(),
+        name: entrant.name(),
         actor,
         low_level,
         seed: config.seed,
@@ -161,7 +161,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
     if watched.decisions == 0 {
         return Err(ExplainError::NoDecisions(config.traces));
     }
-    let entry = contestant.entry();
+    let entry = entrant.entry();
     let capacity = scenario.buffer_bytes;
     let mut drops = vec![DropOccupancy::of(&entry, &watched.drops, capacity)];
     drops.extend(study.rules(scenario, &traces)?);
@@ -182,7 +182,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
         decisions: watched.decisions,
         dependences: dependences(actor, &watched.observations, SAMPLES, config.seed),
         alphas: watched.alphas,
-        timeline: incast_timeline(contestant, &incast, config.seed)?,
+        timeline: incast_timeline(entrant, &incast, config.seed)?,
         incast: ScenarioFacts::of(&incast),
         drops,
         intervals: intervals.into_iter().map(|(summary, _)| summary).collect(),
@@ -216,7 +216,8 @@ impl Study<'_> {
         });
     }
 
-    /// The policy on every trace, as one; up to `kept` observations of each.
+    /// Runs the policy on every trace and merges what was seen, with up to `kept` observations of each
+    /// trace.
     fn policy(
         &self,
         scenario: &Scenario,
@@ -237,7 +238,7 @@ impl Study<'_> {
                     &mut chance,
                 );
                 self.finished(self.name, numbered.index);
-                run.map_err(|source| simulation(self.name, numbered, source))
+                run.map_err(EvalError::simulation(self.name, numbered))
             })
             .collect();
         let mut all = Watched::new(scenario);
@@ -245,7 +246,7 @@ impl Study<'_> {
         Ok(all)
     }
 
-    /// Where the rules drop, on the same traces.
+    /// The drops of the rules on the same traces.
     fn rules(
         &self,
         scenario: &Scenario,
@@ -258,10 +259,10 @@ impl Study<'_> {
                 .map(|numbered| {
                     let rows = drops::of_rule(&spec, scenario, &numbered.trace);
                     self.finished(name, numbered.index);
-                    rows.map_err(|source| simulation(name, numbered, source))
+                    rows.map_err(EvalError::simulation(name, numbered))
                 })
                 .collect();
-            let entry = Contestant::rule(spec).entry();
+            let entry = Entrant::rule(spec).entry();
             Ok(DropOccupancy::of(
                 &entry,
                 &rows?.concat(),
@@ -271,8 +272,8 @@ impl Study<'_> {
         RULES.into_iter().map(of_rule).collect()
     }
 
-    /// The time between decisions at each line rate, with the sorted intervals in microseconds.
-    /// Those at the scenario's own rate are known.
+    /// The time between decisions at each line rate, with the sorted intervals in microseconds. The
+    /// intervals at the scenario's own rate are taken from `watched`.
     fn intervals(
         &self,
         config: &ExplainConfig,
@@ -294,17 +295,9 @@ impl Study<'_> {
     }
 }
 
-fn simulation(policy: &str, numbered: &NumberedTrace, source: SimError) -> EvalError {
-    EvalError::Simulation {
-        policy: policy.to_owned(),
-        trace: numbered.index,
-        source: Box::new(source),
-    }
-}
-
-/// Complete sharing, DT and the policy on the first validation trace of the in-cast.
+/// The excerpt of the first validation trace of the in-cast, with complete sharing, DT and the policy.
 fn incast_timeline(
-    contestant: &Contestant,
+    entrant: &Entrant,
     incast: &Scenario,
     seed: u64,
 ) -> Result<Option<Timeline>, EvalError> {
@@ -312,23 +305,23 @@ fn incast_timeline(
     let Some(numbered) = traces.first() else {
         return Ok(None);
     };
-    let baseline = Contestant::baseline();
-    let sharing = Contestant::rule(PolicySpec::named("cs"));
+    let baseline = Entrant::baseline();
+    let sharing = Entrant::rule(PolicySpec::named("cs"));
     let outcome = baseline.run(incast, &numbered.trace, None);
-    let outcome = outcome.map_err(|source| simulation(BASELINE, numbered, source))?;
-    window::excerpt_of(
+    let outcome = outcome.map_err(EvalError::simulation(BASELINE, numbered))?;
+    timeline::excerpt(
         incast,
-        &[&sharing, &baseline, contestant],
+        &[&sharing, &baseline, entrant],
         numbered,
         outcome.summary.simulated_s,
     )
 }
 
-/// Writes `explain.html`, `explain.json` and the figures as the content of `folder`.
+/// Writes `explain.html`, `explain.json` and the figures into `folder`: all of them or none.
 ///
 /// # Errors
-/// When the folder is not empty and `force` is not set, when a file cannot be written or a figure
-/// not be drawn. Nothing is left behind.
+/// When the folder is not empty and `force` is not set, when a file cannot be written, or when a figure
+/// cannot be drawn. Nothing is left behind.
 pub fn write(explanation: &Explanation, folder: &Path, force: bool) -> Result<(), OutputError> {
     output::check_folder(folder, force)?;
     let figures = figures::of_explanation(explanation)?;

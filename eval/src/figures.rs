@@ -1,12 +1,14 @@
-//! Figures as SVG: the plots of §VI of the NDT paper, drawn from an [`Evaluation`].
+//! Figures as SVG: those of §VI of the NDT paper for an [`Evaluation`], those of an explanation, and
+//! learning curves.
 //!
-//! A figure has no background, draws its ink in `currentColor` and its series in colours that keep
-//! a contrast of 3 : 1 on white and on near-black, so that one drawing serves light, dark and print.
+//! A figure suits light and dark pages and print: it has no background, its text and axes are in
+//! `currentColor`, and the colours of its curves have a contrast of 3 : 1 on white and on near-black.
 
 mod axis;
-mod curves;
+mod evaluation;
 mod explain;
 mod learning;
+mod plot;
 mod style;
 mod timeline;
 
@@ -31,7 +33,7 @@ pub struct Figure {
     pub name: String,
     /// What it shows.
     pub title: String,
-    /// What is to be seen, for those who cannot see it, and how to read it.
+    /// What the figure shows, for those who cannot see it, and how to read it.
     pub description: String,
     width: u32,
     height: u32,
@@ -39,7 +41,7 @@ pub struct Figure {
     body: String,
 }
 
-/// The colours of a file that is opened by itself.
+/// The colours of a figure that is not part of a page.
 const STANDALONE_STYLE: &str = "<style>svg{color:#1c1e21;background:#fff;font-family:system-ui,sans-serif}\
 @media(prefers-color-scheme:dark){svg{color:#e4e6ea;background:#16181c}}</style>";
 
@@ -79,7 +81,7 @@ fn escape(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// Draws on a fresh canvas and keeps what was drawn.
+/// Draws a figure with `paint`.
 fn draw(
     name: &str,
     (width, height): (u32, u32),
@@ -92,7 +94,8 @@ fn draw(
         name: name.to_string(),
         reason,
     })?;
-    // plotters writes one opening tag, which is replaced by our own, and knows no currentColor.
+    // The opening tag of plotters is replaced by that of `Figure`. As plotters has no currentColor,
+    // black stands for it.
     let body = svg.find('>').map_or("", |end| &svg[end + 1..]);
     let body = body
         .trim()
@@ -114,10 +117,10 @@ fn draw(
 /// When the drawing library refuses a figure.
 pub fn figures(evaluation: &Evaluation) -> Result<Vec<Figure>, FigureError> {
     let mut figures = Vec::new();
-    figures.extend(curves::mean_fct_cdf(evaluation)?);
-    figures.extend(curves::mean_ratio(evaluation)?);
-    figures.extend(curves::tail_ratio(evaluation)?);
-    figures.extend(curves::trigger_intervals(evaluation)?);
+    figures.extend(evaluation::mean_fct_cdf(evaluation)?);
+    figures.extend(evaluation::mean_ratio(evaluation)?);
+    figures.extend(evaluation::tail_ratio(evaluation)?);
+    figures.extend(evaluation::trigger_intervals(evaluation)?);
     if let Some(timeline) = &evaluation.timeline {
         let entries: Vec<&Entry> = evaluation.policies.iter().map(|p| &p.entry).collect();
         figures.extend(timeline::timelines(timeline, &entries)?);

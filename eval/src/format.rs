@@ -1,11 +1,11 @@
-//! Numbers as people read them.
+//! Numbers as text for people.
 
 use crate::stats::Interval;
 
-/// Stands where there is no number.
+/// The text for a missing number.
 pub const NONE: &str = "–";
 
-/// A positive quantity with three significant digits, at least: 0.0123, 1.23, 12.3, 123, 1234.
+/// A quantity with at least three significant digits: 0.0123, 1.23, 12.3, 123, 1234.
 pub fn significant(value: f64) -> String {
     let magnitude = value.abs();
     let decimals = match magnitude {
@@ -42,7 +42,7 @@ pub fn interval(value: Option<&Interval>) -> String {
     )
 }
 
-/// A share as a whole percentage, its space one that does not break.
+/// A share as a whole percentage, with a non-breaking space.
 pub fn percent(share: Option<f64>) -> String {
     share.filter(|s| s.is_finite()).map_or_else(
         || NONE.to_string(),
@@ -57,12 +57,12 @@ pub fn percent(share: Option<f64>) -> String {
     )
 }
 
-/// How far a ratio is from 1, as a percentage without sign: `17.3 %`.
+/// The distance of a ratio from 1 as a percentage without sign: `17.3 %`.
 pub fn change(ratio: f64) -> String {
     format!("{:.1}\u{a0}%", (1.0 - ratio).abs() * 100.0)
 }
 
-/// The label of an axis tick: as short as the value allows.
+/// The label of an axis tick, without trailing zeros.
 pub fn tick(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
     if rounded == 0.0 {
@@ -85,7 +85,7 @@ pub fn count(value: u64) -> String {
     grouped
 }
 
-/// Bytes with the prefix that fits (decimal: 1 KB is 1000 B).
+/// Bytes with a decimal prefix: 1 KB is 1000 B.
 pub fn bytes(value: u64) -> String {
     match value {
         0..1_000 => format!("{value} B"),
@@ -94,7 +94,7 @@ pub fn bytes(value: u64) -> String {
     }
 }
 
-/// A line rate with the prefix that fits.
+/// A line rate with a prefix.
 pub fn rate(bits_per_second: u64) -> String {
     let trimmed = |value: f64, unit: &str| format!("{value} {unit}");
     match bits_per_second {
@@ -104,7 +104,7 @@ pub fn rate(bits_per_second: u64) -> String {
     }
 }
 
-/// Microseconds with the prefix that fits.
+/// A time given in microseconds, in µs, ms or s.
 pub fn microseconds(us: u64) -> String {
     match us {
         0..1_000 => format!("{us} µs"),
@@ -113,7 +113,7 @@ pub fn microseconds(us: u64) -> String {
     }
 }
 
-/// Wall-clock seconds.
+/// A wall-clock time given in seconds, in s or min.
 pub fn seconds(s: f64) -> String {
     if s < 60.0 {
         format!("{} s", significant(s))

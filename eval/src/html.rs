@@ -1,14 +1,13 @@
-//! The report as one HTML page that needs nothing else: styles and figures are inside, there is no
-//! script, and nothing is fetched.
+//! The report as a self-contained HTML page: styles and figures are inline, and there are no scripts.
 
-mod tables;
+pub(crate) mod tables;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::data::{Evaluation, Role, ScenarioFacts, Timing};
 use crate::figures::Figure;
+use crate::findings::{Finding, Tone, findings, short_name};
 use crate::format;
-use crate::verdict::{self, Tone, Verdict};
 
 const STYLE: &str = include_str!("html/report.css");
 
@@ -19,7 +18,7 @@ pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
         .iter()
         .partition(|figure| figure.name.starts_with("timeline"));
     let content = html! {
-        (findings(evaluation))
+        (list_of_findings(evaluation))
         (tables::comparison(evaluation))
         @if !curves.is_empty() { (figure_grid("Trace by trace", &curves)) }
         (tables::versus(evaluation))
@@ -36,7 +35,7 @@ pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
     document(&title, &evaluation.software, &intro, &content)
 }
 
-/// A whole page around its content.
+/// A whole page with the given content.
 pub(crate) fn document(title: &str, software: &str, intro: &str, content: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -85,28 +84,28 @@ fn tone_class(tone: Tone) -> &'static str {
     }
 }
 
-fn findings(evaluation: &Evaluation) -> Markup {
-    let verdicts = verdict::verdicts(evaluation);
+fn list_of_findings(evaluation: &Evaluation) -> Markup {
+    let findings = findings(evaluation);
     html! {
-        @if !verdicts.is_empty() {
+        @if !findings.is_empty() {
             ul class="findings" aria-label="Findings" {
-                @for verdict in &verdicts { (finding(verdict)) }
+                @for finding in &findings { (list_item(finding)) }
             }
         }
     }
 }
 
-/// A finding, its claim (up to the first colon) in bold.
-fn finding(verdict: &Verdict) -> Markup {
-    let text = &verdict.text;
+/// A finding with its claim, the part before the first colon, in bold.
+fn list_item(finding: &Finding) -> Markup {
+    let text = &finding.text;
     let claim = text.find(": ").unwrap_or(0);
-    let (claim, rest) = text.split_at(if verdict.tone == Tone::Plain {
+    let (claim, rest) = text.split_at(if finding.tone == Tone::Plain {
         0
     } else {
         claim
     });
     html! {
-        li class=(tone_class(verdict.tone)) {
+        li class=(tone_class(finding.tone)) {
             @if !claim.is_empty() { b { (claim) } }
             (rest)
         }
@@ -187,7 +186,7 @@ fn method(evaluation: &Evaluation) -> Markup {
     }
 }
 
-/// What is said of every scenario, as entries of a list.
+/// The facts of a scenario as entries of a definition list.
 pub(crate) fn facts(scenario: &ScenarioFacts) -> Markup {
     html! {
         dt { "Scenario" } dd { (scenario.name) }
@@ -197,7 +196,7 @@ pub(crate) fn facts(scenario: &ScenarioFacts) -> Markup {
     }
 }
 
-/// Who computed it and how long that took, as an entry of a list.
+/// Program and wall time as an entry of a definition list.
 pub(crate) fn run_facts(software: &str, timing: &Timing) -> Markup {
     html! {
         dt { "Run" }
@@ -208,7 +207,7 @@ pub(crate) fn run_facts(software: &str, timing: &Timing) -> Markup {
     }
 }
 
-/// The scenario as a file, folded.
+/// All settings of the scenario, folded.
 pub(crate) fn settings(scenario: &ScenarioFacts) -> Markup {
     html! {
         details {
@@ -231,7 +230,7 @@ fn setup(evaluation: &Evaluation) -> Markup {
                 dt { "Traces" }
                 dd { (evaluation.traces) " of the " (evaluation.split) " split, seed " (evaluation.seed) }
                 @for policy in origins {
-                    dt { (verdict::short_name(&policy.entry.policy)) } dd { (policy.entry.origin) }
+                    dt { (short_name(&policy.entry.policy)) } dd { (policy.entry.origin) }
                 }
                 (run_facts(&evaluation.software, &evaluation.timing))
             }
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_can_be_found_ones_way_in() {
+    fn the_page_is_accessible() {
         let page = page(&synthetic::typical(0.8));
         assert!(page.starts_with("<!DOCTYPE html>"));
         for part in [

@@ -1,33 +1,35 @@
-//! Paired evaluation of buffer policies: every policy on the same unseen traces, ratios with
-//! bootstrap intervals, and a report that says plainly who loses.
+//! Paired evaluation of buffer policies: every policy runs the same unseen traces, and the report
+//! gives ratios to DT with bootstrap intervals and says which policies lose.
 //!
-//! The modules follow the way of the numbers: a trace is run and becomes a
-//! [`TraceResult`], [`summary`] turns results into one line per policy with the
-//! help of [`stats`] and [`metric`], [`verdict`] into sentences, and [`table`], [`figures`] and [`html`] show
-//! them. [`output`] writes the files. [`explain`] looks into one learned policy, and
-//! [`record`] keeps what it saw.
+//! [`evaluate`](mod@evaluate) runs every [`Entrant`] on every trace and makes a [`TraceResult`] of each
+//! run. The results become one [`PolicySummary`] per policy, with [`stats`] and [`metric`].
+//! [`findings`](mod@findings) states them in sentences, [`table`] and [`figures`] show them, and
+//! [`output`] writes the files. [`explain`](mod@explain) studies a single learned
+//! policy, [`tune`](mod@tune) searches the parameters of a rule, and [`observations`] collects what a
+//! learned policy observes.
 
-pub mod contestant;
 pub mod data;
+pub mod entrant;
 pub mod evaluate;
 pub mod explain;
 pub mod figures;
-pub mod format;
-pub mod html;
+pub mod findings;
+mod format;
+mod html;
 pub mod metric;
+pub mod observations;
 pub mod output;
-pub mod record;
+mod scenario_facts;
 pub mod stats;
 pub mod suite;
-pub mod summary;
+mod summary;
 #[cfg(test)]
 mod synthetic;
 pub mod table;
+mod timeline;
 pub mod tune;
-pub mod verdict;
-mod window;
 
-pub use contestant::{Contestant, ContestantError};
 pub use data::{Evaluation, PolicySummary, TraceResult};
+pub use entrant::{Entrant, EntrantError};
 pub use evaluate::{EvalConfig, EvalError, Progress, TRACES, evaluate, evaluate_traces};
 pub use output::OutputError;

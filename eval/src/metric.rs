@@ -1,25 +1,29 @@
-//! What policies are compared by: one number per policy and trace for every objective, and how the
-//! numbers of many traces become a ratio to DT (α = 1).
+//! What policies are compared by: the metric of every objective, and the comparison of its values
+//! on many traces with those of DT (α = 1).
 
-mod measures;
+mod groups;
 mod ports;
 
 use bufgym_env::control::Objective;
-use bufgym_sim::network::Outcome;
+use bufgym_sim::network::{Outcome, SimError};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::traffic::Trace;
 
 use crate::stats::{self, Interval, Tally};
 
-pub use measures::{MeasureRatios, Measures};
-pub use ports::{IsolatedPorts, PortSlowdowns};
+pub use groups::{
+    AllFlows, ClassSlowdowns, Column, FlowClasses, ObjectiveMetrics, ObjectiveRatios, RatioColumn,
+};
+pub use ports::IsolatedPorts;
 
-/// A policy that pays for its delay with more than this share of mean FCT is not an improvement.
+/// A policy with less delay is no improvement if its mean FCT exceeds DT's by more than this factor.
 pub const DELAY_FCT_LIMIT: f64 = 1.05;
 
-/// Stands for the ratio of a policy that did not finish a trace that DT finishes: worse than
-/// anything, yet a number, with a finite mean and square.
+/// The ratio of a policy on a trace that it did not finish and DT did. It is worse than any other
+/// ratio, but its mean and its square are finite.
 const FAILED: f64 = 1e150;
 
-/// A number of a policy on a trace.
+/// What the policies of a comparison are judged by; there is one metric per objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// Mean flow completion time.
@@ -35,7 +39,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// All of them, in the order of the objectives.
+    /// All metrics, in the order of the objectives.
     pub const ALL: [Metric; 5] = [
         Metric::MeanFct,
         Metric::Loss,
@@ -44,8 +48,8 @@ impl Metric {
         Metric::PortSlowdownVariance,
     ];
 
-    /// What counts for an objective: the metric of its own term, the one that the others are added
-    /// to.
+    /// The metric of an objective: that of the first term that weighs at least as much as FCT, or
+    /// mean FCT where there is no such term.
     pub fn of(objective: &Objective) -> Metric {
         let others = [
             (objective.loss, Metric::Loss),
@@ -59,33 +63,12 @@ impl Metric {
             .map_or(Metric::MeanFct, |(_, metric)| metric)
     }
 
-    /// Its name in texts and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Metric::MeanFct => "mean FCT",
-            Metric::Loss => "lost data packets per delivered data packet",
-            Metric::Goodput => "goodput",
-            Metric::QueueingDelay => "p99 queueing delay",
-            Metric::PortSlowdownVariance => "variance of port slowdowns",
-        }
-    }
-
-    /// The unit of [`value`](Metric::value), empty for a pure number.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Metric::MeanFct => "ms",
-            Metric::Goodput => "bit/s",
-            Metric::QueueingDelay => "µs",
-            Metric::Loss | Metric::PortSlowdownVariance => "",
-        }
-    }
-
-    /// Whether more of it is better.
+    /// Whether higher values are better.
     pub fn higher_is_better(self) -> bool {
         self == Metric::Goodput
     }
 
-    /// What [`compare`] yields, in words: the name in manifests.
+    /// What [`compare`] computes, in words, as manifests and messages name it.
     pub fn comparison(self) -> &'static str {
         match self {
             Metric::MeanFct => "mean FCT / DT (alpha = 1)",
@@ -98,34 +81,49 @@ impl Metric {
         }
     }
 
-    /// The number of a run on its trace, in [`unit`](Metric::unit); `None` where it has none.
-    /// `ports` is that of the trace and only needed for port slowdowns.
+    /// Runs what this metric needs besides the run itself: the isolated ports of the trace for port
+    /// slowdowns, nothing for the other metrics.
+    ///
+    /// # Errors
+    /// As [`IsolatedPorts::measure`].
+    pub fn isolated_ports(
+        self,
+        scenario: &Scenario,
+        trace: &Trace,
+    ) -> Result<Option<IsolatedPorts>, SimError> {
+        match self {
+            Metric::PortSlowdownVariance => IsolatedPorts::measure(scenario, trace).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The value of a run; `None` where it has none. `ports` is what
+    /// [`isolated_ports`](Metric::isolated_ports) returned for its trace.
     pub fn value(self, outcome: &Outcome, ports: Option<&IsolatedPorts>) -> Option<f64> {
-        let summary = &outcome.summary;
-        let value = match self {
-            Metric::MeanFct => summary.mean_fct_ms,
-            Metric::Loss => summary.loss_per_delivered,
-            Metric::Goodput => summary.goodput_bps,
-            Metric::QueueingDelay => summary.p99_queueing_delay_us,
-            Metric::PortSlowdownVariance => ports?.slowdowns(&outcome.records)?.variance(),
-        };
-        value.is_finite().then_some(value)
+        let objectives = ObjectiveMetrics::of(outcome, ports);
+        match self {
+            Metric::MeanFct => AllFlows::of(outcome, ports).mean_fct_ms,
+            Metric::Loss => objectives.loss_per_delivered,
+            Metric::Goodput => objectives.goodput_bps,
+            Metric::QueueingDelay => objectives.p99_queueing_delay_us,
+            Metric::PortSlowdownVariance => objectives.port_slowdown_variance,
+        }
     }
 }
 
-/// One policy on one trace.
+/// The result of one policy on one trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// The metric's value; NaN where it has none.
     pub value: f64,
     /// Mean FCT, milliseconds.
     pub mean_fct_ms: f64,
-    /// Every flow finished.
+    /// Whether every flow finished.
     pub complete: bool,
 }
 
 impl Sample {
-    /// Of a run; `ports` as for [`Metric::value`].
+    /// The sample of a run; `ports` as for [`Metric::value`].
     pub fn of(metric: Metric, outcome: &Outcome, ports: Option<&IsolatedPorts>) -> Sample {
         let summary = &outcome.summary;
         Sample {
@@ -136,17 +134,18 @@ impl Sample {
     }
 }
 
-/// A policy against DT (α = 1) on the same traces; below 1 is better than DT whatever the metric.
+/// A policy compared with DT (α = 1) on the same traces. For every metric, a ratio below 1 is better
+/// than DT.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// [`ratio`](Comparison::ratio), and more than 1 in addition where the policy is out of the
-    /// question: it finished less than DT, or saves delay at the cost of more than
-    /// [`DELAY_FCT_LIMIT`] times DT's mean FCT. Search and validation go by this.
+    /// What search and validation minimise: [`ratio`](Comparison::ratio) with a penalty of more than
+    /// 1 for a policy that is not acceptable. Such a policy leaves a trace unfinished that DT finishes,
+    /// or lowers the delay at more than [`DELAY_FCT_LIMIT`] times DT's mean FCT.
     pub value: f64,
-    /// Mean FCT: mean over traces of the ratios. Anything else: ratio of the means over traces, of
-    /// DT's to the policy's where more is better.
+    /// For mean FCT, the mean over traces of the policy's value over DT's. For other metrics, the mean
+    /// of the policy's values over the mean of DT's, or the inverse if higher is better.
     pub ratio: Interval,
-    /// Mean over traces of mean FCT over that of DT.
+    /// Mean over traces of the mean FCT over DT's.
     pub fct_ratio: f64,
     /// Traces won, tied and lost by the metric.
     pub tally: Tally,
@@ -154,8 +153,8 @@ pub struct Comparison {
     pub failed: u64,
 }
 
-/// Compares the samples of a policy with DT's on the same traces, in the same order. The interval
-/// is a 95 % bootstrap interval over traces; with no resamples it is the ratio.
+/// Compares the samples of a policy with DT's on the same traces in the same order. The interval is a
+/// 95 % bootstrap interval over traces; without resamples its ends equal the ratio.
 pub fn compare(
     metric: Metric,
     policy: &[Sample],
@@ -163,9 +162,9 @@ pub fn compare(
     resamples: usize,
 ) -> Comparison {
     let pairs = || policy.iter().zip(baseline);
-    let out_of_question = |(own, dt): (&Sample, &Sample)| !own.complete && dt.complete;
+    let unfinished = |(own, dt): (&Sample, &Sample)| !own.complete && dt.complete;
     let fct_ratios: Vec<f64> = pairs()
-        .map(|(own, dt)| match out_of_question((own, dt)) {
+        .map(|(own, dt)| match unfinished((own, dt)) {
             true => FAILED,
             false => own.mean_fct_ms / dt.mean_fct_ms,
         })
@@ -180,7 +179,7 @@ pub fn compare(
         Metric::MeanFct => stats::bootstrap_mean(&fct_ratios, resamples, 0).unwrap_or(EVEN),
         _ => ratio_of_means(metric, policy, baseline, resamples),
     };
-    let excluded = pairs().any(out_of_question) && metric != Metric::MeanFct;
+    let excluded = pairs().any(unfinished) && metric != Metric::MeanFct;
     let too_slow = metric == Metric::QueueingDelay && fct_ratio > DELAY_FCT_LIMIT;
     Comparison {
         value: match (excluded, too_slow) {
@@ -201,7 +200,8 @@ const EVEN: Interval = Interval {
     high: 1.0,
 };
 
-/// Below 1 is better; 1 where both are the same, also both zero.
+/// The ratio on one trace, below 1 if the policy is better; 1 if both values are equal, even if both
+/// are zero.
 fn ratio_on_a_trace(metric: Metric, own: &Sample, dt: &Sample) -> f64 {
     if own.value == dt.value {
         1.0
@@ -212,8 +212,8 @@ fn ratio_on_a_trace(metric: Metric, own: &Sample, dt: &Sample) -> f64 {
     }
 }
 
-/// Many traces have a value of zero, so that a ratio per trace would not exist. Where DT's is zero
-/// on all of them, 1 more than the policy's mean stands for the ratio.
+/// The ratio of the means over traces. Means are compared and not traces, as DT's value is zero on
+/// many traces. If it is zero on all of them, the result is 1 plus the policy's mean.
 fn ratio_of_means(
     metric: Metric,
     policy: &[Sample],

@@ -1,8 +1,10 @@
-//! The files of an evaluation, written as a whole or not at all.
+//! Writes the files of an evaluation: all of them or none.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 use crate::data::{Evaluation, TraceResult};
 use crate::figures::{self, FigureError};
@@ -17,7 +19,7 @@ pub enum OutputError {
     /// The path is a file.
     #[error("output {} exists and is not a folder", .0.display())]
     NotAFolder(PathBuf),
-    /// The file system refused.
+    /// An operation of the file system failed.
     #[error("cannot write {}: {source}", .path.display())]
     Io {
         /// What was being written.
@@ -43,7 +45,7 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> OutputError {
     move |source| OutputError::Io { path, source }
 }
 
-/// Checks that `folder` can take a report, before the work that fills it.
+/// Checks before an evaluation that its report can be written into `folder`.
 ///
 /// # Errors
 /// When it is a file, when it is not empty and `force` is not set, or when its parent cannot be
@@ -84,8 +86,8 @@ fn staging(folder: &Path) -> Result<PathBuf, OutputError> {
 
 /// Writes `report.html`, `report.json`, `per_trace.csv` and the figures into `folder`.
 ///
-/// All files are written into a folder beside it, which then takes its name: a reader sees the old
-/// content or the new, never a part. With `force` an existing folder is replaced.
+/// All files are written into a new folder beside it, which is then renamed. So a reader sees either
+/// the old content or the new content, never a part of it. With `force` an existing folder is replaced.
 ///
 /// # Errors
 /// As [`check_folder`], and when a file cannot be written. Nothing is left behind.
@@ -94,12 +96,12 @@ pub fn write(evaluation: &Evaluation, folder: &Path, force: bool) -> Result<(), 
     write_files(&contents(evaluation)?, folder)
 }
 
-/// Puts the files, a name and its bytes each, into a folder that takes the place of `folder`.
+/// Writes files, each a name and its content, into a new folder that replaces `folder`.
 pub(crate) fn write_files(files: &[(String, Vec<u8>)], folder: &Path) -> Result<(), OutputError> {
     let staging = staging(folder)?;
     let written = fill(&staging, files).and_then(|()| install(&staging, folder));
     if written.is_err() {
-        // The first error is the one to report.
+        // An error of the removal is not reported, as the first error matters more.
         let _ = fs::remove_dir_all(&staging);
     }
     written
@@ -133,8 +135,8 @@ fn fill(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// Gives the finished folder its name; an existing one steps aside first, as a rename replaces only
-/// an empty folder.
+/// Renames the finished folder to `folder`. An existing folder is renamed first, as a rename can only
+/// replace an empty folder.
 fn install(staging: &Path, folder: &Path) -> Result<(), OutputError> {
     if !folder.exists() {
         return fs::rename(staging, folder).map_err(io_error(folder));
@@ -169,8 +171,8 @@ fn json(evaluation: &Evaluation) -> Result<Vec<u8>, OutputError> {
     pretty_json("report.json", evaluation)
 }
 
-/// The columns of `per_trace.csv`, in order.
-pub const PER_TRACE_COLUMNS: [&str; 23] = [
+/// The columns of `per_trace.csv`, in order: fields of a result in `report.json`.
+const PER_TRACE_COLUMNS: [&str; 23] = [
     "policy",
     "trace",
     "seed",
@@ -207,40 +209,23 @@ fn csv(results: &[TraceResult]) -> Result<Vec<u8>, OutputError> {
         .write_record(PER_TRACE_COLUMNS)
         .map_err(|e| encode(e.to_string()))?;
     for result in results {
+        let fields = serde_json::to_value(result).map_err(|e| encode(e.to_string()))?;
         writer
-            .write_record(csv_row(result))
+            .write_record(PER_TRACE_COLUMNS.map(|column| cell(&fields[column])))
             .map_err(|e| encode(e.to_string()))?;
     }
     writer.into_inner().map_err(|e| encode(e.to_string()))
 }
 
-fn csv_row(result: &TraceResult) -> [String; PER_TRACE_COLUMNS.len()] {
-    let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
-    [
-        result.policy.clone(),
-        result.trace.to_string(),
-        result.seed.to_string(),
-        result.flows.to_string(),
-        number(result.mean_fct_ms),
-        number(result.p50_fct_ms),
-        number(result.p95_fct_ms),
-        number(result.p99_fct_ms),
-        number(result.mean_slowdown),
-        number(result.short_mean_fct_ms),
-        number(result.short_p99_fct_ms),
-        number(result.long_mean_fct_ms),
-        result.drops.to_string(),
-        result.timeouts.to_string(),
-        number(result.p99_occupancy),
-        result.decisions.to_string(),
-        number(result.ratio_to_dt),
-        number(result.incast_mean_fct_ms),
-        number(result.incast_p99_fct_ms),
-        number(result.measures.loss_per_delivered),
-        number(result.measures.goodput_bps),
-        number(result.measures.p99_queueing_delay_us),
-        number(result.measures.port_slowdown_variance),
-    ]
+/// A value as text, without quotes; empty for no value.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        // JSON writes 5 as 5.0 where it is a floating-point number.
+        _ if value.is_f64() => value.as_f64().unwrap_or_default().to_string(),
+        _ => value.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -290,7 +275,7 @@ mod tests {
         assert_eq!(tallies(&read), tallies(&evaluation));
         assert_eq!(read.policies[0].entry, evaluation.policies[0].entry);
         assert!(
-            read.results[0].long_mean_fct_ms.is_none(),
+            read.results[0].flow_classes.long_mean_fct_ms.is_none(),
             "no number is null"
         );
     }

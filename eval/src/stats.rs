@@ -1,13 +1,13 @@
-//! The statistics of a paired comparison: every policy sees the same traces, so what is compared
-//! is one ratio per trace, and what is resampled is the trace.
+//! Statistics of paired comparisons: all policies run the same traces, so a comparison has one ratio
+//! per trace, and the bootstrap resamples traces.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-/// A trace is won when the ratio lies below this; most traces that never drop give exactly 1.
+/// A trace is won if its ratio is below this. Most traces without drops have a ratio of exactly 1.
 pub const WON_BELOW: f64 = 0.999;
-/// A trace is lost when the ratio lies above this; between the two it is a tie.
+/// A trace is lost if its ratio is above this. Between the two limits it is a tie.
 pub const LOST_ABOVE: f64 = 1.001;
 /// Bootstrap resamples behind every published interval.
 pub const RESAMPLES: usize = 10_000;
@@ -23,7 +23,7 @@ pub fn nearest_rank(sorted: &[f64], q: f64) -> Option<f64> {
     Some(sorted[rank.saturating_sub(1).min(last)])
 }
 
-/// The nearest-rank percentiles 0, 0.5, …, 100 of ascending values; none of nothing.
+/// The nearest-rank percentiles 0, 0.5, …, 100 of ascending values; empty for an empty slice.
 pub fn half_percentiles(sorted: &[f64]) -> Vec<f64> {
     let percentile = |half: u32| nearest_rank(sorted, f64::from(half) / 200.0);
     (0..=200).filter_map(percentile).collect()
@@ -34,8 +34,15 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The mean of the values that are finite: a trace without a flow of some class has no number for
-/// that class. `None` where no value is left.
+/// Population variance; zero for a single value, `None` for an empty slice.
+pub fn variance(values: &[f64]) -> Option<f64> {
+    let centre = mean(values)?;
+    let squares = values.iter().map(|v| (v - centre) * (v - centre));
+    Some(squares.sum::<f64>() / values.len() as f64)
+}
+
+/// The mean of the finite values; `None` if there is none. A trace without a flow of some class has no
+/// finite value for that class.
 pub fn finite_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let finite: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
     mean(&finite)
@@ -53,12 +60,12 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether the whole interval lies below 1: better than the baseline, beyond chance.
+    /// Whether the whole interval is below 1: better than the baseline, beyond chance.
     pub fn is_below_one(&self) -> bool {
         self.high < 1.0
     }
 
-    /// Whether the whole interval lies above 1: worse than the baseline, beyond chance.
+    /// Whether the whole interval is above 1: worse than the baseline, beyond chance.
     pub fn is_above_one(&self) -> bool {
         self.low > 1.0
     }
@@ -85,11 +92,12 @@ pub fn bootstrap_mean(values: &[f64], resamples: usize, seed: u64) -> Option<Int
 
 fn resampled_mean(values: &[f64], rng: &mut Xoshiro256PlusPlus) -> f64 {
     let count = values.len();
-    let draws = (0..count).map(|_| values[any_of(count, rng)]);
+    let draws = (0..count).map(|_| values[random_index(count, rng)]);
     draws.sum::<f64>() / count as f64
 }
 
-fn any_of(count: usize, rng: &mut Xoshiro256PlusPlus) -> usize {
+/// A random index below `count`.
+fn random_index(count: usize, rng: &mut Xoshiro256PlusPlus) -> usize {
     // Multiply-shift maps 64 random bits onto 0..count; the bias is below count / 2^64.
     ((u128::from(rng.next_u64()) * count as u128) >> 64) as usize
 }
@@ -97,7 +105,7 @@ fn any_of(count: usize, rng: &mut Xoshiro256PlusPlus) -> usize {
 /// Ratio of the means of `values` and `of`, which belong together pair by pair, with a
 /// percentile-bootstrap 95 % interval over the pairs; [`Interval::mean`] holds the ratio.
 ///
-/// Drawn as in [`bootstrap_mean`]; draws in which all of `of` is zero have no ratio and are left
+/// Resampled as in [`bootstrap_mean`]; resamples in which `of` sums to zero have no ratio and are left
 /// out. `None` where the slices are empty or differ in length, where a value is not finite, or
 /// where `of` sums to zero.
 pub fn bootstrap_ratio_of_means(
@@ -117,7 +125,7 @@ pub fn bootstrap_ratio_of_means(
         .filter_map(|_| {
             let (mut over, mut under) = (0.0, 0.0);
             for _ in 0..values.len() {
-                let at = any_of(values.len(), &mut rng);
+                let at = random_index(values.len(), &mut rng);
                 over += values[at];
                 under += of[at];
             }
@@ -132,7 +140,7 @@ pub fn bootstrap_ratio_of_means(
     })
 }
 
-/// How many traces a policy wins, ties and loses against the baseline.
+/// Numbers of traces that a policy wins, ties and loses against another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Traces with a ratio below [`WON_BELOW`].
@@ -162,25 +170,26 @@ impl Tally {
         self
     }
 
-    /// Share won of the traces that are not ties; `None` where all are.
+    /// Share of the traces won among those that are not ties; `None` if all are ties.
     pub fn share_won(&self) -> Option<f64> {
         let decided = self.won + self.lost;
         (decided > 0).then(|| self.won as f64 / decided as f64)
     }
 
-    /// All traces counted.
+    /// Number of all traces.
     pub fn total(&self) -> u64 {
         self.won + self.tied + self.lost
     }
 }
 
-/// As a share of the baseline, what must be there for shares of it to say anything.
-pub const LEAST_ROOM: f64 = 0.01;
+/// The least difference between baseline and unlimited buffer, as a share of the baseline, at which
+/// the headroom is meaningful.
+const LEAST_ROOM: f64 = 0.01;
 
 /// Share of the headroom between a baseline and an unlimited buffer that a policy captures:
 /// 0 is the baseline, 1 the unlimited buffer. It is a scale and not a bound, as shorter queues can
 /// beat an unlimited buffer. `None` where the unlimited buffer is not better than the baseline by
-/// more than [`LEAST_ROOM`].
+/// more than 1 % of the baseline.
 pub fn headroom(baseline: f64, policy: f64, unlimited: f64) -> Option<f64> {
     let room = baseline - unlimited;
     (room > LEAST_ROOM * baseline && policy.is_finite()).then(|| (baseline - policy) / room)
@@ -215,6 +224,13 @@ mod tests {
         assert_eq!(mean(&[]), None);
         assert_eq!(finite_mean([1.0, f64::NAN, 3.0]), Some(2.0));
         assert_eq!(finite_mean([f64::NAN]), None);
+    }
+
+    #[test]
+    fn variance_is_that_of_the_population() {
+        assert_eq!(variance(&[1.0, 2.0, 6.0]), Some(14.0 / 3.0));
+        assert_eq!(variance(&[3.0]), Some(0.0));
+        assert_eq!(variance(&[]), None);
     }
 
     #[test]

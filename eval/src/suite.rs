@@ -1,14 +1,14 @@
-//! A fixed set of comparisons for a page of results: every policy in one scenario, then the learned
-//! policies in scenarios that they were not trained in.
+//! A fixed set of comparisons for a page of results: all policies in the scenario that they were
+//! trained in (the main comparison), then some of them in other scenarios (the cells).
 
 mod page;
 
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use serde::{Deserialize, Serialize};
 
-use crate::contestant::Contestant;
 use crate::data::{Evaluation, PolicySummary, Role, UNLIMITED};
-use crate::evaluate::{EvalConfig, EvalError, OnProgress, evaluate};
+use crate::entrant::Entrant;
+use crate::evaluate::{EvalConfig, EvalError, OnProgress, evaluate, with_references};
 
 pub use page::render;
 
@@ -17,28 +17,28 @@ const FORMAT: &str = "bufgym-eval-suite";
 /// Raised when a field changes its meaning; added fields do not raise it.
 const VERSION: u32 = 1;
 
-/// Traces of a transfer cell unless told otherwise.
+/// Default number of traces of a cell.
 pub const CELL_TRACES: u64 = 60;
 
-/// The scenario of the main comparison, whose settings the cells change.
+/// The preset of the main comparison. Most cells change one of its settings.
 pub const MAIN: &str = "ndt-16x1g";
 
-/// A cell counts as lost where even the lower end of its interval is above this.
+/// A cell is lost if the lower end of its interval is above this.
 pub const LOST_ABOVE: f64 = 1.02;
 
-/// There is something to be won where the unlimited buffer is better than DT by more than this.
+/// A cell has headroom if the unlimited buffer is better than DT by more than this share.
 pub const HEADROOM: f64 = 0.03;
 
-/// A scenario that a policy was not trained in.
+/// A scenario that the policies were not trained in.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// What was changed, as words.
+    /// What differs from the main scenario, in words.
     pub title: &'static str,
     /// The scenario.
     pub scenario: Scenario,
 }
 
-/// What was changed, the preset, and the settings that say so.
+/// Title, preset and settings of every cell.
 const CELLS: [(&str, &str, &[&str]); 14] = [
     ("data mining", MAIN, &["workload=data_mining"]),
     ("load 20 %", MAIN, &["load=0.2"]),
@@ -64,7 +64,7 @@ const CELLS: [(&str, &str, &[&str]); 14] = [
     ("4-to-2 in-cast against elephants", "ndt-4to2-incast", &[]),
 ];
 
-/// The cells of the transfer table.
+/// All cells.
 ///
 /// # Errors
 /// When a setting does not exist.
@@ -84,26 +84,26 @@ pub fn cells() -> Result<Vec<Cell>, ScenarioError> {
 /// What to compare.
 #[derive(Clone, Debug)]
 pub struct SuiteConfig {
-    /// Every policy in the scenario that policies were trained and tuned in.
+    /// The main comparison.
     pub main: EvalConfig,
-    /// The policies that are compared in the cells.
-    pub movers: Vec<Contestant>,
+    /// The policies that are compared in the cells too.
+    pub transferred: Vec<Entrant>,
     /// The cells.
     pub cells: Vec<Cell>,
     /// Traces of every cell.
     pub cell_traces: u64,
-    /// Which state of the program this is.
+    /// Revision of the program.
     pub revision: String,
 }
 
-/// One cell's result.
+/// The result of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
-    /// What was changed.
+    /// What differs from the main scenario, in words.
     pub title: String,
-    /// All settings, as TOML.
+    /// All settings of the scenario, as TOML.
     pub scenario: String,
-    /// Traces.
+    /// Number of traces.
     pub traces: u64,
     /// As in an evaluation.
     pub policies: Vec<PolicySummary>,
@@ -129,18 +129,18 @@ impl CellResult {
     }
 }
 
-/// How a learned policy moves.
+/// How a policy does in the cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transfer {
-    /// Cells in which it is worse than DT by more than 2 %, beyond chance.
+    /// Titles of the cells in which it is worse than DT by more than 2 %, beyond chance.
     pub lost: Vec<String>,
-    /// Cells with headroom.
+    /// Number of cells with headroom.
     pub with_headroom: usize,
-    /// Those of them in which it is better than DT, beyond chance.
+    /// Number of these cells in which it is better than DT, beyond chance.
     pub better: usize,
 }
 
-/// Everything that the page shows.
+/// All results of the suite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Suite {
     format: String,
@@ -149,11 +149,11 @@ pub struct Suite {
     pub software: String,
     /// The main comparison.
     pub main: Evaluation,
-    /// The policies in it that push out.
+    /// The policies of the main comparison that push out.
     pub push_out: Vec<String>,
-    /// The transfer table.
+    /// The results of the cells.
     pub cells: Vec<CellResult>,
-    /// Wall time of everything, seconds.
+    /// Wall time of the whole suite, seconds.
     pub wall_s: f64,
 }
 
@@ -189,11 +189,11 @@ impl Suite {
     }
 }
 
-/// Called when a part begins: its title and how many simulations it has.
+/// Called when a comparison begins, with its title and its number of simulations.
 pub type OnPart<'a> = &'a dyn Fn(&str, usize);
 
-/// Runs everything. The result is the same for the same configuration, whatever the number of
-/// threads, except for wall times.
+/// Runs the main comparison and the cells. Apart from wall times, the result does not depend on the
+/// number of threads.
 ///
 /// # Errors
 /// As [`evaluate`].
@@ -202,26 +202,23 @@ pub fn run(
     part: OnPart<'_>,
     progress: OnProgress<'_>,
 ) -> Result<Suite, EvalError> {
-    let simulations = |contestants: &[Contestant], traces: u64| {
-        let given = contestants.len();
-        let fixed = [Contestant::baseline(), Contestant::unlimited()];
-        let added = fixed
-            .iter()
-            .filter(|one| contestants.iter().all(|other| other.name() != one.name()));
-        (given + added.count()) * traces as usize
-    };
+    let simulations =
+        |entrants: &[Entrant], traces: u64| with_references(entrants).len() * traces as usize;
     let main = &config.main;
     part(
         &main.scenario.name,
-        simulations(&main.contestants, main.traces),
+        simulations(&main.entrants, main.traces),
     );
     let evaluation = evaluate(main, progress)?;
     let mut cells = Vec::new();
     for cell in &config.cells {
-        part(cell.title, simulations(&config.movers, config.cell_traces));
+        part(
+            cell.title,
+            simulations(&config.transferred, config.cell_traces),
+        );
         let cell_config = EvalConfig {
             scenario: cell.scenario.clone(),
-            contestants: config.movers.clone(),
+            entrants: config.transferred.clone(),
             traces: config.cell_traces,
             ..main.clone()
         };
@@ -231,7 +228,7 @@ pub fn run(
         ));
     }
     let wall_s = evaluation.timing.wall_s + cells.iter().map(|cell| cell.wall_s).sum::<f64>();
-    let pushing = main.contestants.iter();
+    let pushing = main.entrants.iter();
     let pushing = pushing.filter(|one| one.pushes_out(&main.scenario));
     Ok(Suite {
         push_out: pushing.map(|one| one.name().to_owned()).collect(),
@@ -244,12 +241,12 @@ pub fn run(
     })
 }
 
-/// What policies are ranked by: their mean ratio to DT, lower first.
+/// The sort key of policies: their mean ratio to DT, lower is better.
 fn key(policy: &PolicySummary) -> f64 {
     policy.ratio_to_dt.map_or(f64::INFINITY, |ratio| ratio.mean)
 }
 
-/// Learned policies of an evaluation, by name.
+/// Names of the learned policies.
 fn learned(policies: &[PolicySummary]) -> Vec<&str> {
     let learned = policies.iter().filter(|p| p.entry.role == Role::Learned);
     learned.map(|p| p.entry.policy.as_str()).collect()

@@ -1,24 +1,23 @@
-//! From the numbers of every trace to the numbers of every policy.
+//! Reduces the results of every trace to one summary per policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::data::{BASELINE, Entry, PolicySummary, Role, TraceResult, UNLIMITED, Versus};
-use crate::metric::{MeasureRatios, Measures};
+use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios};
 use crate::stats::{self, Interval, Tally};
 
-/// Fills the ratios to DT (α = 1) of every result from the result of DT on the same trace.
-///
-/// A ratio stays `None` where either of the two failed the trace.
+/// Fills in the ratio of every result to the result of DT (α = 1) on the same trace. It stays `None` if
+/// the policy or DT failed the trace.
 pub fn fill_ratios(results: &mut [TraceResult]) {
-    let baseline: BTreeMap<u64, (Option<f64>, Option<f64>)> = results
+    let baseline: BTreeMap<u64, AllFlows> = results
         .iter()
         .filter(|result| result.policy == BASELINE && result.failure.is_none())
-        .map(|result| (result.trace, (result.mean_fct_ms, result.p99_fct_ms)))
+        .map(|result| (result.trace, result.all_flows))
         .collect();
     for result in results.iter_mut().filter(|result| result.failure.is_none()) {
-        let (mean, p99) = baseline.get(&result.trace).copied().unwrap_or_default();
-        result.ratio_to_dt = ratio(result.mean_fct_ms, mean);
-        result.p99_ratio_to_dt = ratio(result.p99_fct_ms, p99);
+        let dt = baseline.get(&result.trace).copied().unwrap_or_default();
+        result.ratio_to_dt = ratio(result.all_flows.mean_fct_ms, dt.mean_fct_ms);
+        result.p99_ratio_to_dt = ratio(result.all_flows.p99_fct_ms, dt.p99_fct_ms);
     }
 }
 
@@ -27,8 +26,8 @@ fn ratio(value: Option<f64>, of: Option<f64>) -> Option<f64> {
     ratio.is_finite().then_some(ratio)
 }
 
-/// The traces that every policy finished: only these enter means, so that no policy looks better
-/// for having failed a hard trace.
+/// The traces that every policy finished. Means are over these traces only, so that no policy looks
+/// better because it failed a hard trace.
 fn common_traces(results: &[TraceResult]) -> BTreeSet<u64> {
     let failed: BTreeSet<u64> = results
         .iter()
@@ -42,6 +41,11 @@ fn common_traces(results: &[TraceResult]) -> BTreeSet<u64> {
         .collect()
 }
 
+/// The results of one policy, in the order of the traces.
+fn results_of<'a>(results: &'a [TraceResult], policy: &str) -> Vec<&'a TraceResult> {
+    results.iter().filter(|r| r.policy == policy).collect()
+}
+
 /// Summarises the results of every policy in the order of `entries`.
 ///
 /// `results` must have their ratios filled by [`fill_ratios`]. Intervals come from `resamples`
@@ -53,76 +57,53 @@ pub fn summarise(
     seed: u64,
 ) -> Vec<PolicySummary> {
     let common = common_traces(results);
-    let baseline = measures_of(
-        &results
-            .iter()
-            .filter(|r| r.policy == BASELINE && common.contains(&r.trace))
-            .collect::<Vec<_>>(),
-    );
-    let mut summaries: Vec<PolicySummary> = entries
+    let baseline: Vec<ObjectiveMetrics> = results_of(results, BASELINE)
         .iter()
-        .map(|entry| {
-            let own: Vec<&TraceResult> = results
-                .iter()
-                .filter(|r| r.policy == entry.policy)
-                .collect();
-            let mut summary = summarise_one(entry, &own, &common, resamples, seed);
-            summary.measure_ratios = MeasureRatios::of(
-                &measures_of(&counted(&own, &common)),
-                &baseline,
-                resamples,
-                seed,
-            );
-            summary
-        })
+        .filter(|r| common.contains(&r.trace))
+        .map(|r| r.objectives)
         .collect();
+    let summarise_one = |entry: &Entry| {
+        let own = results_of(results, &entry.policy);
+        summarise_one(entry, &own, &common, &baseline, (resamples, seed))
+    };
+    let mut summaries: Vec<PolicySummary> = entries.iter().map(summarise_one).collect();
     let mean_of = |name: &str| {
-        summaries
-            .iter()
-            .find(|s| s.entry.policy == name)
-            .and_then(|s| s.mean_fct_ms)
+        let summary = summaries.iter().find(|s| s.entry.policy == name)?;
+        summary.all_flows.mean_fct_ms
     };
     if let (Some(baseline), Some(unlimited)) = (mean_of(BASELINE), mean_of(UNLIMITED)) {
         for summary in &mut summaries {
-            summary.headroom = summary
-                .mean_fct_ms
-                .and_then(|mean| stats::headroom(baseline, mean, unlimited));
+            let mean = summary.all_flows.mean_fct_ms;
+            summary.headroom = mean.and_then(|mean| stats::headroom(baseline, mean, unlimited));
         }
     }
     summaries
 }
 
+/// Summarises the results `own` of one policy on all traces; `baseline` are DT's on the common
+/// traces. Headroom is left open.
 fn summarise_one(
     entry: &Entry,
     own: &[&TraceResult],
     common: &BTreeSet<u64>,
-    resamples: usize,
-    seed: u64,
+    baseline: &[ObjectiveMetrics],
+    (resamples, seed): (usize, u64),
 ) -> PolicySummary {
-    let counted = counted(own, common);
-    let mean = |field: fn(&TraceResult) -> Option<f64>| {
-        stats::finite_mean(counted.iter().filter_map(|r| field(r)))
-    };
+    let own_common = own.iter().copied().filter(|r| common.contains(&r.trace));
+    let counted: Vec<&TraceResult> = own_common.collect();
+    let sum = |count: fn(&TraceResult) -> u64| counted.iter().map(|r| count(r)).sum();
     let ratios: Vec<f64> = counted.iter().filter_map(|r| r.ratio_to_dt).collect();
     let tail_ratios: Vec<f64> = counted.iter().filter_map(|r| r.p99_ratio_to_dt).collect();
+    let objectives = gather(&counted, |r| r.objectives);
     let failed = own.iter().filter(|r| r.failure.is_some()).count() as u64;
     let mut tally = Tally::of(&ratios);
     tally.lost += failed;
     PolicySummary {
         entry: entry.clone(),
         failed,
-        mean_fct_ms: mean(|r| r.mean_fct_ms),
-        p50_fct_ms: mean(|r| r.p50_fct_ms),
-        p95_fct_ms: mean(|r| r.p95_fct_ms),
-        p99_fct_ms: mean(|r| r.p99_fct_ms),
-        mean_slowdown: mean(|r| r.mean_slowdown),
-        short_mean_slowdown: mean(|r| r.short_mean_slowdown),
-        long_mean_slowdown: mean(|r| r.long_mean_slowdown),
-        short_mean_fct_ms: mean(|r| r.short_mean_fct_ms),
-        short_p99_fct_ms: mean(|r| r.short_p99_fct_ms),
-        long_mean_fct_ms: mean(|r| r.long_mean_fct_ms),
-        incast_mean_fct_ms: mean(|r| r.incast_mean_fct_ms),
-        incast_p99_fct_ms: mean(|r| r.incast_p99_fct_ms),
+        all_flows: AllFlows::mean(&gather(&counted, |r| r.all_flows)),
+        class_slowdowns: ClassSlowdowns::mean(&gather(&counted, |r| r.class_slowdowns)),
+        flow_classes: FlowClasses::mean(&gather(&counted, |r| r.flow_classes)),
         ratio_to_dt: stats::bootstrap_mean(&ratios, resamples, seed),
         p99_ratio_to_dt: stats::bootstrap_mean(&tail_ratios, resamples, seed),
         best_ratio: ratios.iter().copied().min_by(f64::total_cmp),
@@ -130,34 +111,28 @@ fn summarise_one(
         tally,
         share_won: tally.share_won(),
         headroom: None,
-        drops: counted.iter().map(|r| r.drops).sum(),
-        drops_data: counted.iter().map(|r| r.drops_data).sum(),
-        timeouts: counted.iter().map(|r| r.timeouts).sum(),
-        p99_occupancy: mean(|r| r.p99_occupancy),
+        drops: sum(|r| r.drops),
+        drops_data: sum(|r| r.drops_data),
+        timeouts: sum(|r| r.timeouts),
+        p99_occupancy: stats::finite_mean(counted.iter().filter_map(|r| r.p99_occupancy)),
         max_occupancy_bytes: counted
             .iter()
             .map(|r| r.max_occupancy_bytes)
             .max()
             .unwrap_or(0),
-        decisions: counted.iter().map(|r| r.decisions).sum(),
-        measures: Measures::mean(&measures_of(&counted)),
-        measure_ratios: MeasureRatios::default(),
+        decisions: sum(|r| r.decisions),
+        objectives: ObjectiveMetrics::mean(&objectives),
+        objective_ratios: ObjectiveRatios::of(&objectives, baseline, resamples, seed),
     }
 }
 
-fn counted<'a>(own: &[&'a TraceResult], common: &BTreeSet<u64>) -> Vec<&'a TraceResult> {
-    own.iter()
-        .copied()
-        .filter(|r| common.contains(&r.trace))
-        .collect()
+/// One field of every result.
+fn gather<T>(results: &[&TraceResult], field: fn(&TraceResult) -> T) -> Vec<T> {
+    results.iter().map(|result| field(result)).collect()
 }
 
-fn measures_of(results: &[&TraceResult]) -> Vec<Measures> {
-    results.iter().map(|result| result.measures).collect()
-}
-
-/// Compares every learned policy with every rule (the baseline too, the unlimited buffer not) and
-/// with the learned ones before it.
+/// Compares every learned policy with every rule, including the baseline and excluding the unlimited
+/// buffer, and with the learned policies before it.
 pub fn versus(
     entries: &[Entry],
     results: &[TraceResult],
@@ -170,7 +145,7 @@ pub fn versus(
             .iter()
             .filter(|r| r.policy == policy && common.contains(&r.trace));
         of_policy
-            .filter_map(|r| Some((r.trace, r.mean_fct_ms?)))
+            .filter_map(|r| Some((r.trace, r.all_flows.mean_fct_ms?)))
             .collect()
     };
     let numbered = entries.iter().enumerate();
@@ -204,6 +179,7 @@ pub fn versus(
         .collect()
 }
 
+/// The mean ratio of `ours` to `theirs` over the traces of both, and the traces won, tied and lost.
 fn paired(
     ours: &BTreeMap<u64, f64>,
     theirs: &BTreeMap<u64, f64>,
@@ -236,17 +212,17 @@ mod tests {
         fill_ratios(&mut results);
         let summaries = summarise(&entries, &results, 1000, 1);
         let cs = &summaries[2];
-        assert_eq!(cs.mean_fct_ms, Some(15.0));
+        assert_eq!(cs.all_flows.mean_fct_ms, Some(15.0));
         let ratio = cs.ratio_to_dt.unwrap();
         assert!((ratio.mean - 0.95).abs() < 1e-12, "mean of 0.8 and 1.1");
         assert!((ratio.low - 0.8).abs() < 1e-12 && (ratio.high - 1.1).abs() < 1e-12);
         // Losses are in proportion to FCT here: 30 over 30.
-        let losses = cs.measure_ratios.loss_ratio_to_dt.unwrap();
+        let losses = cs.objective_ratios.loss_ratio_to_dt.unwrap();
         assert!((losses.mean - 1.0).abs() < 1e-12 && losses.low < 0.85 && losses.high > 1.05);
         // (992 + 978) over (990 + 980) Mbit/s.
-        let goodput = cs.measure_ratios.goodput_ratio_to_dt.unwrap();
+        let goodput = cs.objective_ratios.goodput_ratio_to_dt.unwrap();
         assert!((goodput.mean - 1.0).abs() < 1e-12);
-        assert_eq!(cs.measures.p99_queueing_delay_us, Some(300.0));
+        assert_eq!(cs.objectives.p99_queueing_delay_us, Some(300.0));
         assert_eq!(
             cs.tally,
             Tally {
@@ -286,7 +262,7 @@ mod tests {
             }
         );
         assert_eq!(
-            summaries[0].mean_fct_ms,
+            summaries[0].all_flows.mean_fct_ms,
             Some(10.0),
             "the trace is left out for all"
         );

@@ -1,4 +1,4 @@
-//! Made-up results for the tests of everything that comes after the simulator.
+//! Synthetic results for tests of summaries, findings, tables, figures and pages.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -7,7 +7,7 @@ use crate::data::{
     BASELINE, Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timeline, TimelineSeries, Timing,
     TraceResult, TriggerIntervals, UNLIMITED, VERSION,
 };
-use crate::metric::Measures;
+use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics};
 use crate::summary;
 
 fn entry(policy: &str) -> Entry {
@@ -33,18 +33,23 @@ fn result(policy: &str, trace: u64, mean: f64) -> TraceResult {
         seed: 0x9e37_79b9 ^ trace,
         flows: 300,
         completed: if finished { 300 } else { 299 },
-        mean_fct_ms: some(mean),
-        p50_fct_ms: some(mean * 0.2),
-        p95_fct_ms: some(mean * 4.0),
-        p99_fct_ms: some(mean * 9.0),
-        mean_slowdown: some(mean / 5.0),
-        short_mean_fct_ms: some(mean * 0.3),
-        short_p99_fct_ms: some(mean * 3.0),
-        long_mean_fct_ms: None,
-        incast_mean_fct_ms: some(mean * 0.4),
-        incast_p99_fct_ms: None,
-        short_mean_slowdown: some(mean / 4.0),
-        long_mean_slowdown: None,
+        all_flows: AllFlows {
+            mean_fct_ms: some(mean),
+            p50_fct_ms: some(mean * 0.2),
+            p95_fct_ms: some(mean * 4.0),
+            p99_fct_ms: some(mean * 9.0),
+            mean_slowdown: some(mean / 5.0),
+        },
+        flow_classes: FlowClasses {
+            short_mean_fct_ms: some(mean * 0.3),
+            short_p99_fct_ms: some(mean * 3.0),
+            incast_mean_fct_ms: some(mean * 0.4),
+            ..FlowClasses::default()
+        },
+        class_slowdowns: ClassSlowdowns {
+            short_mean_slowdown: some(mean / 4.0),
+            long_mean_slowdown: None,
+        },
         drops: (mean * 10.0) as u64,
         drops_data: (mean * 9.0) as u64,
         timeouts: mean as u64,
@@ -54,7 +59,7 @@ fn result(policy: &str, trace: u64, mean: f64) -> TraceResult {
         decisions: if policy.starts_with("ndt:") { 370 } else { 0 },
         ratio_to_dt: None,
         p99_ratio_to_dt: None,
-        measures: Measures {
+        objectives: ObjectiveMetrics {
             loss_per_delivered: some(mean / 1e4),
             goodput_bps: some(1e9 - mean * 1e6),
             p99_queueing_delay_us: some(mean * 20.0),

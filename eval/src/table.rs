@@ -1,7 +1,8 @@
-//! The comparison as a table for the terminal.
+//! The comparison as tables for the terminal.
 
 use crate::data::{Evaluation, PolicySummary};
 use crate::format;
+use crate::metric::ObjectiveRatios;
 
 const HEADER: [&str; 8] = [
     "policy",
@@ -14,27 +15,31 @@ const HEADER: [&str; 8] = [
     "timeouts",
 ];
 
-const OBJECTIVES: [&str; 5] = [
-    "policy",
-    "lost/delivered",
-    "goodput (higher is better)",
-    "p99 queueing delay",
-    "port slowdown variance",
-];
-
-/// The table, one line per policy, columns aligned, ending in a newline.
-///
-/// Ratios are to DT (α = 1) on the same traces; `headroom` is the share captured between DT and
-/// the unlimited buffer.
-pub fn render(policies: &[PolicySummary]) -> String {
+/// The main table, one line per policy. Ratios are to DT (α = 1) on the same traces; `headroom` is the
+/// share captured between DT and the unlimited buffer.
+fn render(policies: &[PolicySummary]) -> String {
     aligned(&HEADER, policies.iter().map(row))
 }
 
 /// The table of the other objectives: ratios to DT of the means over traces, with 95 % intervals.
-pub fn render_objectives(policies: &[PolicySummary]) -> String {
-    aligned(&OBJECTIVES, policies.iter().map(objectives_row))
+fn render_objectives(policies: &[PolicySummary]) -> String {
+    let columns = ObjectiveRatios::COLUMNS;
+    let header: Vec<&str> = std::iter::once("policy")
+        .chain(columns.iter().map(|column| column.full_title))
+        .collect();
+    let row = |policy: &PolicySummary| {
+        let ratios = columns
+            .iter()
+            .map(|column| (column.field)(&policy.objective_ratios));
+        let cells = ratios.map(|ratio| format::interval(ratio.as_ref()));
+        std::iter::once(policy.entry.policy.clone())
+            .chain(cells)
+            .collect()
+    };
+    aligned(&header, policies.iter().map(row))
 }
 
+/// A table with aligned columns, ending in a newline.
 fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let header = header.iter().map(|head| (*head).to_string()).collect();
     let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
@@ -56,7 +61,7 @@ fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     lines.join("\n") + "\n"
 }
 
-/// [`render`] for an evaluation, with a line that says what was compared and one per failure.
+/// All tables of an evaluation, with a line that says what was compared and one per failed trace.
 pub fn render_evaluation(evaluation: &Evaluation) -> String {
     let mut text = format!(
         "{} · {} {} traces, seed {} · ratios to DT (α = 1), lower is better\n\n{}\n\
@@ -82,24 +87,13 @@ fn row(policy: &PolicySummary) -> Vec<String> {
     let tally = &policy.tally;
     vec![
         policy.entry.policy.clone(),
-        format::optional(policy.mean_fct_ms),
+        format::optional(policy.all_flows.mean_fct_ms),
         format::interval(policy.ratio_to_dt.as_ref()),
         format!("{}/{}/{}", tally.won, tally.tied, tally.lost),
         format::ratio(policy.p99_ratio_to_dt.map(|ratio| ratio.mean)),
         format::percent(policy.headroom),
         format::count(policy.drops),
         format::count(policy.timeouts),
-    ]
-}
-
-fn objectives_row(policy: &PolicySummary) -> Vec<String> {
-    let ratios = &policy.measure_ratios;
-    vec![
-        policy.entry.policy.clone(),
-        format::interval(ratios.loss_ratio_to_dt.as_ref()),
-        format::interval(ratios.goodput_ratio_to_dt.as_ref()),
-        format::interval(ratios.p99_queueing_delay_ratio_to_dt.as_ref()),
-        format::interval(ratios.port_slowdown_variance_ratio_to_dt.as_ref()),
     ]
 }
 

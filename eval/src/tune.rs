@@ -1,11 +1,11 @@
-//! The best parameters of a policy on training traces, so that comparisons can be made against
+//! Search of the best parameters of a policy on training traces, so that comparisons can be made with
 //! tuned baselines.
 //!
-//! A coordinate search: one parameter after the other takes the values of a grid while the rest
-//! stay. The values of a parameter race by successive halving (Jamieson and Talwalkar, AISTATS
-//! 2016): all run the first traces, the better ones more of them. All runs are paired, every
-//! candidate on the same traces, and judged by the objective's [metric](crate::metric) relative to DT
-//! (α = 1) there: for FCT, the mean ratio of mean FCTs.
+//! It is a coordinate search: one parameter at a time takes the values of a grid while the others
+//! stay. The values of a parameter are compared by successive halving (Jamieson and Talwalkar,
+//! AISTATS 2016): all of them run the first traces, and only the better ones run more traces. All
+//! candidates run the same traces and are judged by the objective's [metric](crate::metric) relative
+//! to DT (α = 1).
 
 mod grid;
 mod store;
@@ -13,7 +13,6 @@ mod store;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use bufgym_sim::network::SimError;
 use bufgym_sim::rng::Split;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
@@ -23,13 +22,12 @@ use serde::Serialize;
 use crate::evaluate::{EvalError, NumberedTrace, split_traces};
 use crate::metric::{Comparison, IsolatedPorts, Metric, Sample, compare};
 
-pub use grid::values;
-pub use store::{StoreError, Stored, StoredPolicy};
+pub use store::{StoreError, Stored};
 
-/// Traces of a search unless told otherwise.
+/// Default number of traces.
 pub const TRACES: u64 = 64;
 
-/// Times every parameter has its turn, at most.
+/// How often each parameter is searched, at most.
 const PASSES: usize = 2;
 
 /// What to search and on what.
@@ -37,9 +35,9 @@ const PASSES: usize = 2;
 pub struct TuneConfig {
     /// Switch, transport and traffic.
     pub scenario: Scenario,
-    /// The policy; parameters given in it are where the search starts.
+    /// The policy. The search starts from its parameters.
     pub policy: PolicySpec,
-    /// Training traces, at least 1.
+    /// Number of training traces, at least 1.
     pub traces: u64,
     /// Seed from which the seeds of the traces follow.
     pub seed: u64,
@@ -47,45 +45,45 @@ pub struct TuneConfig {
     pub metric: Metric,
 }
 
-/// One set of parameters that was tried.
+/// The result of one set of parameters.
 #[derive(Clone, Debug, Serialize)]
 pub struct Candidate {
     /// The policy string.
     pub policy: String,
-    /// Traces it ran.
+    /// Number of traces it ran: the first ones.
     pub traces: usize,
-    /// The metric relative to DT's on them, lower is better: [`Comparison::value`].
+    /// [`Comparison::value`] on these traces; lower is better.
     pub ratio_to_dt: f64,
-    /// Mean over them of its mean FCT over DT's.
+    /// Mean over these traces of its mean FCT over DT's.
     pub fct_ratio_to_dt: f64,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tuning {
-    /// The best policy string, on all traces.
+    /// The best candidate, on all traces.
     pub best: Candidate,
-    /// The one that the search started from, on all traces.
+    /// The candidate that the search started from, on all traces.
     pub start: Candidate,
-    /// Everything that was tried, the best of those that ran most traces first.
+    /// All candidates: those that ran more traces first, and among these the better ones first.
     pub tried: Vec<Candidate>,
-    /// Parameters that have no grid: paths, lists, seeds.
+    /// Names of the parameters without a grid: paths, lists and seeds.
     pub not_tuned: Vec<&'static str>,
-    /// Simulations run.
+    /// Number of simulations run.
     pub simulations: usize,
     /// Wall time, seconds.
     pub wall_s: f64,
 }
 
-/// Called after every round with what is best so far.
+/// Called with the best candidate so far after the search of each parameter.
 pub type OnRound<'a> = &'a mut dyn FnMut(&Candidate);
 
 /// Searches the parameters of a policy on training traces, in parallel. The result does not depend
 /// on the number of threads.
 ///
 /// # Errors
-/// When there is no trace, when the scenario makes no sense, or when the policy as it was given
-/// does not fit it. Values of the grid that do not fit are passed over.
+/// When there is no trace, when the scenario is invalid, or when the policy as given does not fit it.
+/// Values of the grid that do not fit are skipped.
 pub fn tune(config: &TuneConfig, on_round: OnRound<'_>) -> Result<Tuning, EvalError> {
     let started = Instant::now();
     if config.traces == 0 {
@@ -107,8 +105,8 @@ pub fn tune(config: &TuneConfig, on_round: OnRound<'_>) -> Result<Tuning, EvalEr
             let others = values
                 .iter()
                 .filter_map(|value| best.clone().with(parameter.name, value).ok());
-            let field: Vec<PolicySpec> = std::iter::once(best.clone()).chain(others).collect();
-            best = race.winner(field)?;
+            let policies: Vec<PolicySpec> = std::iter::once(best.clone()).chain(others).collect();
+            best = race.winner(policies)?;
             on_round(&race.candidate(&best));
         }
         if best == before || parameters.len() < 2 {
@@ -136,16 +134,16 @@ pub fn tune(config: &TuneConfig, on_round: OnRound<'_>) -> Result<Tuning, EvalEr
     })
 }
 
-/// Candidates on the same traces.
+/// The traces of a search and the results of all policies on them.
 struct Race<'a> {
     scenario: &'a Scenario,
     metric: Metric,
     traces: &'a [NumberedTrace],
-    /// By trace, where the metric is about ports.
+    /// The isolated ports of every trace, if the metric needs them.
     ports: Vec<Option<IsolatedPorts>>,
-    /// DT (α = 1) by trace.
+    /// The samples of DT (α = 1), one per trace.
     baseline: Vec<Sample>,
-    /// The first traces by policy string; none where the parameters do not fit.
+    /// By policy string, its samples on the first traces; empty if its parameters do not fit.
     results: HashMap<String, Vec<Sample>>,
     simulations: usize,
 }
@@ -156,11 +154,10 @@ impl<'a> Race<'a> {
         metric: Metric,
         traces: &'a [NumberedTrace],
     ) -> Result<Race<'a>, EvalError> {
-        let ports = |numbered: &NumberedTrace| match metric {
-            Metric::PortSlowdownVariance => IsolatedPorts::measure(scenario, &numbered.trace)
-                .map(Some)
-                .map_err(|source| failure("cs", numbered, source)),
-            _ => Ok(None),
+        let ports = |numbered: &NumberedTrace| {
+            metric
+                .isolated_ports(scenario, &numbered.trace)
+                .map_err(EvalError::simulation("cs", numbered))
         };
         let mut race = Race {
             scenario,
@@ -187,7 +184,7 @@ impl<'a> Race<'a> {
                 simulator.measure_waits();
                 simulator.run()
             })
-            .map_err(|source| failure(&policy.to_string(), numbered, source))?;
+            .map_err(EvalError::simulation(&policy.to_string(), numbered))?;
         let ports = self.ports[trace].as_ref();
         Ok(Sample::of(self.metric, &outcome, ports))
     }
@@ -197,14 +194,15 @@ impl<'a> Race<'a> {
         self.run_all(std::slice::from_ref(policy), count).map(drop)
     }
 
-    /// Runs all on the first `count` traces, except where they did; returns those that fit.
+    /// Runs the policies on those of the first `count` traces that they have not run yet. Returns the
+    /// policies that fit the scenario.
     fn run_all(
         &mut self,
-        field: &[PolicySpec],
+        policies: &[PolicySpec],
         count: usize,
     ) -> Result<Vec<PolicySpec>, EvalError> {
         let done = |policy: &PolicySpec| self.results.get(&policy.to_string()).map_or(0, Vec::len);
-        let jobs: Vec<(&PolicySpec, usize)> = field
+        let jobs: Vec<(&PolicySpec, usize)> = policies
             .iter()
             .flat_map(|policy| (done(policy)..count).map(move |trace| (policy, trace)))
             .collect();
@@ -227,18 +225,19 @@ impl<'a> Race<'a> {
             }
         }
         let fits = |policy: &&PolicySpec| !refused.contains_key(&policy.to_string());
-        let left: Vec<PolicySpec> = field.iter().filter(fits).cloned().collect();
+        let left: Vec<PolicySpec> = policies.iter().filter(fits).cloned().collect();
         match refused.into_values().next() {
             Some(error) if left.is_empty() => Err(error),
             _ => Ok(left),
         }
     }
 
-    /// Successive halving: an eighth of the traces for all, three eighths for the better third, all
-    /// for the best three. The first of the field, which was best before, stays to the end.
-    fn winner(&mut self, field: Vec<PolicySpec>) -> Result<PolicySpec, EvalError> {
+    /// The best policy by successive halving: all run an eighth of the traces, the best third (at
+    /// least three) three eighths, and the best three all traces. The first policy, which was the best
+    /// before, is never dropped.
+    fn winner(&mut self, policies: Vec<PolicySpec>) -> Result<PolicySpec, EvalError> {
         let all = self.traces.len();
-        let mut left = field;
+        let mut left = policies;
         left.dedup();
         let first = left[0].clone();
         for (count, kept) in [
@@ -257,10 +256,10 @@ impl<'a> Race<'a> {
         Ok(left.swap_remove(0))
     }
 
-    /// Best first, by the first `count` traces; a stable sort.
-    fn rank(&self, field: &mut [PolicySpec], count: usize) {
+    /// Sorts policies by their results on the first `count` traces, best first. The sort is stable.
+    fn rank(&self, policies: &mut [PolicySpec], count: usize) {
         let score = |policy: &PolicySpec| self.compared(&policy.to_string(), count).value;
-        field.sort_by(|a, b| score(a).total_cmp(&score(b)));
+        policies.sort_by(|a, b| score(a).total_cmp(&score(b)));
     }
 
     fn candidate(&self, policy: &PolicySpec) -> Candidate {
@@ -278,18 +277,10 @@ impl<'a> Race<'a> {
         }
     }
 
-    /// On the first `count` traces.
+    /// A policy against DT on the first `count` traces.
     fn compared(&self, policy: &str, count: usize) -> Comparison {
         let samples = &self.results[policy][..count];
         compare(self.metric, samples, &self.baseline[..count], 0)
-    }
-}
-
-fn failure(policy: &str, numbered: &NumberedTrace, source: SimError) -> EvalError {
-    EvalError::Simulation {
-        policy: policy.to_owned(),
-        trace: numbered.index,
-        source: Box::new(source),
     }
 }
 

@@ -11,8 +11,9 @@ use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::Output;
 
-/// The columns of `metrics.csv` that make a curve.
+/// Column of `metrics.csv` on the horizontal axis.
 const DECISIONS: &str = "decisions";
+/// Column of `metrics.csv` on the vertical axis.
 const RESULT: &str = "validation";
 
 /// Draw the learning curves of trainings as SVG
@@ -62,7 +63,7 @@ pub fn run(args: CurvesArgs, common: &Common) -> CliResult {
     common.print(&json!({"out": args.out, "trainings": trainings}), &text)
 }
 
-/// The validations of a run, under the folder's name.
+/// The validations of a run as a curve that has the name of the folder.
 fn curve(run: &Path) -> CliResult<LearningCurve> {
     let path = run.join("metrics.csv");
     let text = fs::read_to_string(&path)
@@ -75,7 +76,8 @@ fn curve(run: &Path) -> CliResult<LearningCurve> {
     })
 }
 
-/// The rows that have a result. The last row of a run that goes on may be incomplete.
+/// The points of the rows with a result. The last row is left out if it has no line end: the run is
+/// still writing it.
 fn points(table: &str) -> Result<Vec<(f64, f64)>, String> {
     let mut lines = table
         .split_inclusive('\n')

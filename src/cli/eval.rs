@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bufgym::eval::{self, Contestant, EvalConfig, EvalError};
+use bufgym::eval::{self, Entrant, EvalConfig, EvalError};
 use bufgym::sim::network::SimError;
 use bufgym::sim::scenario::Scenario;
 use clap::Args;
@@ -56,7 +56,7 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
         return suite::run(&args, common);
     }
     let scenario = args.scenario.resolve()?;
-    let (contestants, note) = contestants(&args.policy, &scenario)?;
+    let (entrants, note) = entrants(&args.policy, &scenario)?;
     let output = args
         .out
         .as_deref()
@@ -64,7 +64,7 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
         .transpose()?;
     let config = EvalConfig {
         traces: args.traces,
-        ..EvalConfig::new(scenario, contestants, common.seed())
+        ..EvalConfig::new(scenario, entrants, common.seed())
     };
 
     if let Some(note) = note {
@@ -83,8 +83,8 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
             .write_folder(|folder| eval::output::write(&evaluation, folder, true).or_failure())?;
     }
     let mut text = eval::table::render_evaluation(&evaluation);
-    for verdict in eval::verdict::verdicts(&evaluation) {
-        text.push_str(&format!("\n{}", verdict.text));
+    for finding in eval::findings::findings(&evaluation) {
+        text.push_str(&format!("\n{}", finding.text));
     }
     match &output {
         Some(output) if !common.json => {
@@ -99,11 +99,12 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     common.print(&json!(evaluation), text.trim_end())
 }
 
-/// The policies asked for, or the default ones; and what a person should know about them.
-fn contestants(
+/// The policies asked for, or the default ones; and a remark for the user if the defaults are not
+/// complete.
+fn entrants(
     policies: &[String],
     scenario: &Scenario,
-) -> CliResult<(Vec<Contestant>, Option<&'static str>)> {
+) -> CliResult<(Vec<Entrant>, Option<&'static str>)> {
     if !policies.is_empty() {
         let named: CliResult<_> = policies
             .iter()
@@ -122,7 +123,9 @@ fn contestants(
     Ok((all?, note))
 }
 
-fn classify(error: EvalError) -> CliError {
+/// Bad input where the scenario, the number of traces or a policy's parameters do not fit; a failure
+/// otherwise.
+pub(super) fn classify(error: EvalError) -> CliError {
     match &error {
         EvalError::Scenario(_) | EvalError::NoTraces => CliError::input(error),
         EvalError::Simulation { source, .. } if matches!(**source, SimError::Policy(_)) => {
@@ -132,7 +135,7 @@ fn classify(error: EvalError) -> CliError {
     }
 }
 
-/// A bar over simulations, hidden with `--quiet`.
+/// A progress bar over simulations, hidden with `--quiet`.
 pub fn progress_bar(common: &Common) -> ProgressBar {
     if common.quiet {
         return ProgressBar::hidden();

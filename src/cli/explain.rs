@@ -2,15 +2,14 @@
 
 use std::path::PathBuf;
 
+use bufgym::eval::Entrant;
 use bufgym::eval::explain::{self, ExplainConfig, ExplainError, TRACES};
-use bufgym::eval::{Contestant, EvalError};
-use bufgym::sim::network::SimError;
 use clap::Args;
 use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::eval::progress_bar;
+use super::eval;
 use super::output::Output;
 use super::policy;
 use super::scenario::ScenarioArgs;
@@ -46,15 +45,15 @@ pub struct ExplainArgs {
 /// Runs the command.
 pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
     let scenario = args.scenario.resolve()?;
-    let contestant = contestant(&args)?;
+    let entrant = entrant(&args)?;
     let output = Output::folder(&args.out, args.force)?;
     let config = ExplainConfig {
         scenario,
-        contestant,
+        entrant,
         traces: args.traces,
         seed: common.seed(),
     };
-    let bar = progress_bar(common);
+    let bar = eval::progress_bar(common);
     let explanation = explain::explain(&config, &|progress| {
         bar.set_length(progress.total as u64);
         bar.inc(1);
@@ -69,12 +68,12 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
     common.print(&json!(explanation), &text)
 }
 
-fn contestant(args: &ExplainArgs) -> CliResult<Contestant> {
+fn entrant(args: &ExplainArgs) -> CliResult<Entrant> {
     match &args.checkpoint {
         Some(folder) => {
             let (weights, manifest) = policy::load_checkpoint(folder)?;
             let name = format!("{}:{}", policy::SHIPPED, folder.display());
-            Ok(Contestant::from_checkpoint(&name, &weights, &manifest))
+            Ok(Entrant::from_checkpoint(&name, &weights, &manifest))
         }
         None => policy::shipped()?.ok_or_else(|| {
             CliError::bad("this program was built without weights: give --checkpoint DIR")
@@ -83,17 +82,9 @@ fn contestant(args: &ExplainArgs) -> CliResult<Contestant> {
 }
 
 fn classify(error: ExplainError) -> CliError {
-    match &error {
-        ExplainError::NotLearned(_)
-        | ExplainError::NoDecisions(_)
-        | ExplainError::Eval(EvalError::Scenario(_) | EvalError::NoTraces) => {
-            CliError::input(error)
-        }
-        ExplainError::Eval(EvalError::Simulation { source, .. })
-            if matches!(**source, SimError::Policy(_)) =>
-        {
-            CliError::input(error)
-        }
-        _ => CliError::failure(error),
+    match error {
+        ExplainError::Eval(error) => eval::classify(error),
+        ExplainError::NotLearned(_) | ExplainError::NoDecisions(_) => CliError::input(error),
+        ExplainError::Preset(_) => CliError::failure(error),
     }
 }

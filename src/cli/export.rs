@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use bufgym::eval::record::{self, RecordError};
-use bufgym::eval::{Contestant, EvalError};
+use bufgym::eval::observations::{self, ObservationsError};
+use bufgym::eval::{Entrant, EvalError};
 use bufgym::export::{self, File, Format, Source, UnknownFormat, golden};
 use bufgym::models::checkpoint::{MANIFEST_FILE, Manifest};
 use bufgym::models::files::sha256;
@@ -80,8 +80,8 @@ pub fn run(args: ExportArgs, common: &Common) -> CliResult {
     let output = Output::folder(&args.out, args.force)?;
     let scenario = scenario(&args.checkpoint, &manifest)?;
     let name = format!("{}:{}", policy::SHIPPED, args.checkpoint.display());
-    let contestant = Contestant::from_checkpoint(&name, &weights, &manifest);
-    let recording = record::for_export(&scenario, &contestant).map_err(classify)?;
+    let entrant = Entrant::from_checkpoint(&name, &weights, &manifest);
+    let recording = observations::for_export(&scenario, &entrant).map_err(classify)?;
     let source = Source::new(weights, manifest, recording).or_failure()?;
     let mut files = targets(&source, args.format)?;
     files.extend(golden_files(&source));
@@ -171,14 +171,16 @@ fn report(source: &Source, files: &[File], out: &Path, common: &Common) -> CliRe
     common.print(&value, &lines.join("\n"))
 }
 
-fn classify(error: RecordError) -> CliError {
+fn classify(error: ObservationsError) -> CliError {
     match &error {
-        RecordError::NotLearned(_) | RecordError::NoDecisions(_) => CliError::input(error),
-        RecordError::Eval(EvalError::Simulation { source, .. })
+        ObservationsError::NotLearned(_) | ObservationsError::NoDecisions(_) => {
+            CliError::input(error)
+        }
+        ObservationsError::Eval(EvalError::Simulation { source, .. })
             if !matches!(**source, SimError::Policy(_)) =>
         {
             CliError::failure(error)
         }
-        RecordError::Eval(_) => CliError::input(error),
+        ObservationsError::Eval(_) => CliError::input(error),
     }
 }

@@ -1,6 +1,6 @@
 //! `bufgym policies`: every policy with its rule, parameters, defaults and source.
 
-use bufgym::eval::contestant::{INTEGER, LINEAR};
+use bufgym::eval::entrant::{INTEGER, LINEAR};
 use bufgym::sim::switch::policy::{Deployment, catalogue};
 use bufgym::sim::switch::{PolicyInfo, PolicySpec};
 use clap::Args;

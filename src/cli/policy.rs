@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use bufgym::eval::Contestant;
-use bufgym::eval::contestant::{INTEGER, LINEAR};
+use bufgym::eval::Entrant;
+use bufgym::eval::entrant::{INTEGER, LINEAR};
 use bufgym::models::checkpoint::{self, Manifest};
 use bufgym::models::{ActorWeights, LinearFile};
 use bufgym::sim::scenario::Scenario;
@@ -13,7 +13,7 @@ use super::tune;
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
-/// What messages call the folder of files that are compiled in.
+/// Stands for the path of the compiled-in files in messages.
 const ORIGIN: &str = "compiled into this program";
 
 /// The policy string of the shipped weights.
@@ -24,7 +24,7 @@ pub const SHIPPED: &str = "ndt";
 ///
 /// # Errors
 /// Bad input: no such policy, or a checkpoint or file that cannot be used.
-pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Contestant> {
+pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Entrant> {
     if let Some(tuned) = tune::tuned(text, scenario)? {
         return Ok(tuned);
     }
@@ -46,19 +46,19 @@ pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Contestant> {
 ///
 /// # Errors
 /// Failure: the files compiled in are damaged.
-pub fn shipped() -> CliResult<Option<Contestant>> {
+pub fn shipped() -> CliResult<Option<Entrant>> {
     let actor = shipped_actor()?;
-    Ok(actor.map(|(weights, manifest)| Contestant::from_checkpoint(SHIPPED, &weights, &manifest)))
+    Ok(actor.map(|(weights, manifest)| Entrant::from_checkpoint(SHIPPED, &weights, &manifest)))
 }
 
 /// The shipped weights rounded to integers, where the program has them.
 ///
 /// # Errors
 /// Failure: the files compiled in are damaged.
-fn shipped_integer() -> CliResult<Option<Contestant>> {
+fn shipped_integer() -> CliResult<Option<Entrant>> {
     let actor = shipped_actor()?;
     actor
-        .map(|(weights, manifest)| Contestant::rounded(INTEGER, weights, manifest).or_failure())
+        .map(|(weights, manifest)| Entrant::rounded(INTEGER, weights, manifest).or_failure())
         .transpose()
 }
 
@@ -83,12 +83,12 @@ fn shipped_actor() -> CliResult<Option<(ActorWeights, Manifest)>> {
 ///
 /// # Errors
 /// Failure: the file compiled in is damaged.
-pub fn shipped_linear() -> CliResult<Option<Contestant>> {
+pub fn shipped_linear() -> CliResult<Option<Entrant>> {
     let Some(text) = LINEAR_FILE else {
         return Ok(None);
     };
     let file = LinearFile::parse(text, Path::new(ORIGIN)).or_failure()?;
-    Ok(Some(Contestant::linear(LINEAR, &file)))
+    Ok(Some(Entrant::linear(LINEAR, &file)))
 }
 
 /// Reads a checkpoint folder.

@@ -5,9 +5,9 @@ mod files;
 use std::path::{Path, PathBuf};
 
 use bufgym::env::control::RecordError;
-use bufgym::eval::Contestant;
-use bufgym::eval::contestant::RecordingError;
+use bufgym::eval::Entrant;
 use bufgym::eval::data::Role;
+use bufgym::eval::entrant::ControlRecordError;
 use bufgym::sim::network::{FlowRecord, Outcome, Summary};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic::Trace;
@@ -112,9 +112,9 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
 }
 
 /// Where the record of the policy's control will be.
-fn recording(path: &Path, policy: &Contestant, force: bool) -> CliResult<Output> {
+fn recording(path: &Path, policy: &Entrant, force: bool) -> CliResult<Output> {
     if policy.role() != Role::Learned {
-        return Err(CliError::input(RecordingError::NoControl(
+        return Err(CliError::input(ControlRecordError::NoControl(
             policy.name().to_owned(),
         )));
     }
@@ -124,16 +124,16 @@ fn recording(path: &Path, policy: &Contestant, force: bool) -> CliResult<Output>
 /// Runs the trace and writes the record as it goes.
 fn record_run(
     file: &Output,
-    policy: &Contestant,
+    policy: &Entrant,
     scenario: &Scenario,
     trace: &Trace,
     interval: Option<Time>,
 ) -> CliResult<Outcome> {
     let mut outcome = None;
     file.write_file(|out| {
-        let run = policy.record(scenario, trace, interval, out);
+        let run = policy.run_recorded(scenario, trace, interval, out);
         outcome = Some(run.map_err(|error| match error {
-            RecordingError::Record(RecordError::Write(_)) => CliError::failure(error),
+            ControlRecordError::Record(RecordError::Write(_)) => CliError::failure(error),
             _ => CliError::input(error),
         })?);
         Ok(())
@@ -143,7 +143,7 @@ fn record_run(
 
 /// The summary's fields at the top level, and what was simulated.
 fn result_json(
-    policy: &Contestant,
+    policy: &Entrant,
     scenario: &Scenario,
     trace: &Trace,
     outcome: &Outcome,
@@ -179,7 +179,7 @@ fn in_cast(s: &Summary) -> String {
     )
 }
 
-fn describe(policy: &Contestant, scenario: &Scenario, s: &Summary) -> String {
+fn describe(policy: &Entrant, scenario: &Scenario, s: &Summary) -> String {
     let or_dash = |value: f64| {
         if value.is_finite() {
             format!("{value:.3}")

@@ -6,10 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bufgym::env::control::{BasePolicy, Objective};
-use bufgym::eval::contestant::LINEAR;
+use bufgym::eval::entrant::LINEAR;
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::{self, Candidate, Stored, TuneConfig, Tuning};
-use bufgym::eval::{Contestant, EvalError};
+use bufgym::eval::{Entrant, EvalError};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use clap::Args;
@@ -22,10 +22,10 @@ use super::scenario::ScenarioArgs;
 
 include!(concat!(env!("OUT_DIR"), "/tuned.rs"));
 
-/// Where results are kept, a file per scenario.
+/// Folder of the results, one file per scenario.
 const FOLDER: &str = "checkpoints/tuned";
 
-/// What stands for the parameters in a policy string.
+/// Suffix of a policy string that stands for the tuned parameters.
 const TUNED: &str = ":tuned";
 
 /// Search a policy's parameters on training traces
@@ -72,7 +72,7 @@ pub struct TuneArgs {
 
 /// Runs the command.
 pub fn run(args: TuneArgs, common: &Common) -> CliResult {
-    if linear::is_meant(&args.policy) {
+    if linear::is_linear(&args.policy) {
         return linear::run(&args, common);
     }
     args.refuse_linear_options()?;
@@ -109,7 +109,7 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
     common.print(&value, &describe(metric, &tuning, file.as_deref()))
 }
 
-/// The file of a scenario, ready to take another result.
+/// The results file of a scenario, opened to add a result.
 struct Kept {
     output: Output,
     stored: Stored,
@@ -174,7 +174,7 @@ fn file_of(scenario: &Scenario) -> PathBuf {
     Path::new(FOLDER).join(format!("{}.json", file_name(&scenario.name)))
 }
 
-/// What the file holds, if it exists and was made for the scenario.
+/// The results in the file, if it exists and belongs to the scenario.
 fn stored_in(path: &Path, scenario: &Scenario) -> CliResult<Option<Stored>> {
     let origin = path.display().to_string();
     let text = match fs::read_to_string(path) {
@@ -187,11 +187,11 @@ fn stored_in(path: &Path, scenario: &Scenario) -> CliResult<Option<Stored>> {
     Ok(fits.then_some(stored))
 }
 
-/// The tuned policy that a policy string `P:tuned` stands for; none for other strings.
+/// The policy of a policy string `P:tuned`; `None` for other strings.
 ///
 /// # Errors
 /// Bad input: no such policy, or it was not tuned for this scenario.
-pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Contestant>> {
+pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
     let Some(name) = text.strip_suffix(TUNED) else {
         return Ok(None);
     };
@@ -208,12 +208,12 @@ pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Contestant>> {
     })
 }
 
-/// The policy of that name as it was tuned for the scenario, here or by those who made this
-/// program.
+/// The policy of that name with the parameters tuned for the scenario: those in the results file, or
+/// else those that come with the program.
 ///
 /// # Errors
 /// Bad input: the file of tuned parameters is broken.
-pub fn if_tuned(name: &str, scenario: &Scenario) -> CliResult<Option<Contestant>> {
+pub fn if_tuned(name: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
     let file = file_of(scenario);
     let found = match stored_in(&file, scenario)? {
         Some(stored) => stored.policy(name, &file.display().to_string()),
@@ -223,7 +223,7 @@ pub fn if_tuned(name: &str, scenario: &Scenario) -> CliResult<Option<Contestant>
         Some(spec) => Some(spec),
         None => built_in(name, scenario)?,
     };
-    Ok(spec.map(Contestant::tuned))
+    Ok(spec.map(Entrant::tuned))
 }
 
 /// A tuned policy that comes with the program.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bufgym_agents::{ReplayError, SacError};
 use bufgym_env::gym::EnvError;
-use bufgym_eval::{ContestantError, EvalError};
+use bufgym_eval::{EntrantError, EvalError};
 use bufgym_models::checkpoint::CheckpointError;
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::ScenarioError;
@@ -52,7 +52,7 @@ pub enum TrainError {
     Eval(#[from] EvalError),
     /// The actor just written cannot be used.
     #[error(transparent)]
-    Contestant(#[from] ContestantError),
+    Entrant(#[from] EntrantError),
     /// The output folder cannot be made or written to.
     #[error("cannot write to output folder {}: {source}", .path.display())]
     Folder {
@@ -132,7 +132,7 @@ impl TrainError {
             Self::Env(_)
                 | Self::Simulation(_)
                 | Self::Eval(_)
-                | Self::Contestant(_)
+                | Self::Entrant(_)
                 | Self::Checkpoint(_)
                 | Self::Io { .. }
                 | Self::Threads { .. }

@@ -48,7 +48,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bufgym_env::control::{BasePolicy, Objective};
 use bufgym_eval::evaluate::NumberedTrace;
 use bufgym_eval::metric::Metric;
-use bufgym_eval::{Contestant, EvalConfig, Evaluation, evaluate_traces};
+use bufgym_eval::{Entrant, EvalConfig, Evaluation, evaluate_traces};
 use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
@@ -291,11 +291,11 @@ fn final_table(trainer: &Trainer, output: &Output) -> Result<Option<Evaluation>,
         "comparing the best policy with the rules on {final_traces} further validation traces"
     ));
     let learned = format!("ndt:{}", output.folder.best().display());
-    let contestants = std::iter::once(learned.as_str())
+    let entrants = std::iter::once(learned.as_str())
         .chain(BASELINES)
-        .map(|policy| policy.parse::<Contestant>())
+        .map(|policy| policy.parse::<Entrant>())
         .collect::<Result<Vec<_>, _>>()?;
-    let mut eval = EvalConfig::new(config.scenario.clone(), contestants, seed);
+    let mut eval = EvalConfig::new(config.scenario.clone(), entrants, seed);
     eval.traces = final_traces;
     let evaluation = trainer.pool().install(|| {
         let traces: Vec<NumberedTrace> = (used..used + final_traces)

@@ -168,10 +168,7 @@ impl ValidationSet {
 impl ValidationTrace {
     /// Runs DT on the trace. Where the metric is about ports, also runs each port alone.
     fn new(metric: Metric, scenario: &Scenario, trace: Trace) -> Result<Self, SimError> {
-        let ports = match metric {
-            Metric::PortSlowdownVariance => Some(IsolatedPorts::measure(scenario, &trace)?),
-            _ => None,
-        };
+        let ports = metric.isolated_ports(scenario, &trace)?;
         let mut simulator = PolicySpec::baseline().simulator(scenario, &trace)?;
         simulator.measure_waits();
         let outcome = simulator.run();

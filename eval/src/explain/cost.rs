@@ -1,4 +1,4 @@
-//! Whether a decision is ready before the next one is due (Fig. 12b of the NDT paper).
+//! The time of a decision against the time between decisions (Fig. 12b of the NDT paper).
 
 use std::time::Instant;
 
@@ -12,9 +12,9 @@ use crate::stats;
 /// Line rates at which the time between decisions is measured, bits per second.
 pub(super) const RATES_BPS: [u64; 3] = [1_000_000_000, 10_000_000_000, 100_000_000_000];
 
-/// Forward passes that are timed.
+/// Number of timed forward passes.
 const PASSES: usize = 5_000;
-/// Forward passes before, so that weights and code are in the caches.
+/// Number of forward passes before these, which fill the caches.
 const WARM_UP: usize = 200;
 
 /// The time between decisions at one line rate, over all traces.
@@ -22,7 +22,7 @@ const WARM_UP: usize = 200;
 pub struct RateIntervals {
     /// Line rate of every port, bits per second.
     pub rate_bps: u64,
-    /// Intervals counted.
+    /// Number of intervals.
     pub count: u64,
     /// Nearest-rank percentiles 0, 0.5, …, 100 in microseconds; empty without intervals.
     pub percentiles_us: Vec<f64>,
@@ -49,24 +49,24 @@ impl RateIntervals {
     }
 }
 
-/// The time that one decision takes on this machine, on one thread, for all ports together.
+/// The time of one decision for all ports together, on one thread of this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Inference {
-    /// Ports decided about at once.
+    /// Number of ports.
     pub ports: usize,
-    /// Forward passes timed, over recorded observations in turn.
+    /// Number of timed forward passes; they take the sampled observations in turn.
     pub passes: usize,
     /// Median, microseconds.
     pub median_us: f64,
     /// 99th percentile, microseconds.
     pub p99_us: f64,
-    /// Share of the intervals shorter than the median, one for each line rate; none where there is no
-    /// interval.
+    /// For each line rate, the share of the intervals between decisions that are shorter than the
+    /// median; `None` without intervals.
     pub shorter_intervals: Vec<Option<f64>>,
 }
 
 impl Inference {
-    /// Times the network on recorded observations.
+    /// Times the network on sampled observations. `intervals` are those of each line rate, sorted.
     pub(super) fn measure(
         actor: &FastActor,
         observations: &Observations,

@@ -1,6 +1,6 @@
 //! Partial dependence of the decided α (Friedman, "Greedy Function Approximation", 2001, §8.2): one
-//! feature of one port takes a value while everything else stays as it was observed, and the
-//! decision is averaged over decisions and ports.
+//! feature of one port is replaced by a value, everything else stays as observed, and the decided α of
+//! that port is averaged over decisions and ports.
 
 use bufgym_env::control::{Controller, FEATURES, HISTORY, INITIAL_INDEX, action_index};
 use bufgym_sim::rng;
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::stats;
 
-/// Values that take the feature's place, from 0 to 1 in equal steps.
+/// Number of values that a feature is replaced by, from 0 to 1 in equal steps.
 const GRID: usize = 17;
 
-/// Values in one port's observation.
+/// Number of values in the observation of one port.
 const HISTORY_VALUES: usize = HISTORY * FEATURES;
 
-/// What is varied. All values are on the observation's own scale.
+/// A feature that is replaced. All values are on the scale of the observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Factor {
@@ -26,15 +26,15 @@ pub enum Factor {
     Enqueued,
     /// Bytes dropped at the port since the last decision.
     Dropped,
-    /// Time since the last decision, which is the same at all ports and replaced at all.
+    /// Time since the last decision. It is the same at all ports, so it is replaced at all ports.
     Elapsed,
-    /// Bytes in all other ports' queues, as a share of the buffer: these queues are scaled alike, or
-    /// equal where all are empty.
+    /// Bytes in the queues of all other ports, as a share of the buffer. These queues are scaled by the
+    /// same factor, or made equal if all are empty.
     OtherQueues,
 }
 
 impl Factor {
-    /// All of them.
+    /// All factors.
     pub const ALL: [Factor; 5] = [
         Factor::Queue,
         Factor::Enqueued,
@@ -43,7 +43,7 @@ impl Factor {
         Factor::OtherQueues,
     ];
 
-    /// In a few words.
+    /// Name in texts.
     pub fn label(self) -> &'static str {
         match self {
             Factor::Queue => "the port's queue",
@@ -63,7 +63,7 @@ impl Factor {
         }
     }
 
-    /// What the observation shows of it at `step`.
+    /// Its value in an observation at `step`.
     fn value(self, observation: &[f32], port: usize, step: usize) -> f64 {
         let at = |port: usize| f64::from(observation[place(port, step, self.feature())]);
         match self {
@@ -75,7 +75,7 @@ impl Factor {
         }
     }
 
-    /// Gives it a value at `step`.
+    /// Replaces its value in an observation at `step`.
     fn replace(self, observation: &mut [f32], port: usize, step: usize, value: f64) {
         let ports = observation.len() / HISTORY_VALUES;
         let feature = self.feature();
@@ -101,11 +101,12 @@ impl Factor {
     }
 }
 
+/// Index of a feature in an observation.
 fn place(port: usize, step: usize, feature: usize) -> usize {
     port * HISTORY_VALUES + step * FEATURES + feature
 }
 
-/// Which ports are averaged over.
+/// The ports that are averaged over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Population {
@@ -115,29 +116,29 @@ pub enum Population {
     Busy,
 }
 
-/// How much of the history is replaced.
+/// The steps of the history that are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Steps {
-    /// The newest value.
+    /// The newest step.
     Newest,
-    /// All eight.
+    /// All eight steps.
     All,
 }
 
-/// Recorded observations of a switch.
+/// A sample of the observations of a policy.
 #[derive(Clone, Debug)]
 pub struct Observations {
-    /// Its ports.
+    /// Number of ports.
     pub ports: usize,
-    /// A port is busy from this value of its newest queue on.
+    /// A port is busy if its newest queue is at least this, as a share of the buffer.
     pub busy_from: f32,
     /// `[observations, ports, HISTORY, FEATURES]`.
     pub values: Vec<f32>,
 }
 
 impl Observations {
-    /// How many there are.
+    /// Number of observations.
     pub fn count(&self) -> usize {
         self.values.len() / self.width()
     }
@@ -149,7 +150,7 @@ impl Observations {
     /// Observation `index`, `[ports, HISTORY, FEATURES]`.
     ///
     /// # Panics
-    /// When there is none.
+    /// When there is no such observation.
     pub fn get(&self, index: usize) -> &[f32] {
         &self.values[index * self.width()..(index + 1) * self.width()]
     }
@@ -159,7 +160,7 @@ impl Observations {
         observation[place(port, HISTORY - 1, 0)] >= self.busy_from
     }
 
-    /// Draws decisions of one port each, with replacement; none where the population is empty.
+    /// Draws pairs of an observation and a port with replacement; none if the population is empty.
     fn draw(
         &self,
         population: Population,
@@ -186,45 +187,34 @@ impl Observations {
 /// How the decided α depends on one factor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dependence {
-    /// What is varied.
+    /// The feature that is replaced.
     pub factor: Factor,
-    /// The values put in its place.
+    /// The values that replace it.
     pub grid: Vec<f64>,
-    /// The averages.
+    /// The average decisions, one curve per population and steps.
     pub curves: Vec<DependenceCurve>,
 }
 
-/// One average.
+/// The average decision at every value of the grid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DependenceCurve {
-    /// Over which ports.
+    /// The ports averaged over.
     pub ports: Population,
-    /// Of which steps the value is replaced.
+    /// The steps at which the value is replaced.
     pub steps: Steps,
-    /// Decisions of one port averaged over.
+    /// Number of decisions of one port averaged over.
     pub samples: u64,
     /// Mean of log2 α of that port, one for each value of the grid.
     pub mean_log2_alpha: Vec<f64>,
     /// The same with nothing replaced.
     pub mean_as_observed: f64,
-    /// 5th, 50th and 95th percentile of the newest values that were observed: beyond these the curve
-    /// is an extrapolation.
+    /// 5th, 50th and 95th percentile of the newest values observed. Outside of this range the curve is
+    /// an extrapolation.
     pub observed: [f64; 3],
 }
 
-impl DependenceCurve {
-    /// From the first value of the grid to the last, in octaves of α.
-    pub fn change(&self) -> f64 {
-        let ends = self
-            .mean_log2_alpha
-            .first()
-            .zip(self.mean_log2_alpha.last());
-        ends.map_or(0.0, |(first, last)| last - first)
-    }
-}
-
-/// What `controller` decides when one factor takes another value, for every factor; `samples`
-/// decisions for each population. The same for any number of threads.
+/// The dependence of the decisions of `controller` on every factor, averaged over `samples` decisions
+/// for each population. The result does not depend on the number of threads.
 ///
 /// # Panics
 /// When there is no port.
@@ -269,9 +259,10 @@ pub fn dependences<C: Controller + Clone + Send + Sync>(
         .collect()
 }
 
+/// The settings of one average.
 struct Average<'a> {
     observations: &'a Observations,
-    /// Observation and port.
+    /// Pairs of an observation and a port.
     pairs: &'a [(usize, usize)],
     factor: Factor,
     steps: Steps,
@@ -284,7 +275,7 @@ impl Average<'_> {
         ports: Population,
         grid: &[f64],
     ) -> DependenceCurve {
-        // Sums of whole numbers do not depend on the order in which threads finish.
+        // Sums of integers do not depend on the order in which threads finish.
         let sums = self
             .pairs
             .par_chunks(32)
@@ -315,7 +306,8 @@ impl Average<'_> {
         }
     }
 
-    /// Sums of the indices of α: one for each value of the grid, and one with nothing replaced.
+    /// Sums over the pairs of the index of the decided α: one sum for each value of the grid, then the
+    /// sum with nothing replaced.
     fn sum(
         &self,
         controller: &mut dyn Controller,
@@ -352,7 +344,7 @@ mod tests {
 
     const PORTS: usize = 3;
 
-    /// The action by a port's newest values and the sum of the others' queues.
+    /// The action of a port as a function of its newest values and the sum of the other ports' queues.
     type Rule = fn(own: &[f32], others: f32) -> f32;
 
     #[derive(Clone)]
@@ -401,6 +393,11 @@ mod tests {
         &dependence.curves[0]
     }
 
+    /// From the first value of the grid to the last, in octaves of α.
+    fn change(curve: &DependenceCurve) -> f64 {
+        curve.mean_log2_alpha[GRID - 1] - curve.mean_log2_alpha[0]
+    }
+
     #[test]
     fn alpha_that_grows_with_the_queue_gives_a_rising_curve_and_flat_ones() {
         let found = of(&Known(|own, _| 2.0 * own[0] - 1.0));
@@ -409,7 +406,7 @@ mod tests {
         assert_eq!(queue.mean_log2_alpha[0], -2.0);
         assert_eq!(queue.mean_log2_alpha[GRID - 1], 5.0);
         assert_eq!(queue.mean_log2_alpha[GRID / 2], 2.0, "a half is cell 4");
-        assert_eq!(queue.change(), 7.0);
+        assert_eq!(change(queue), 7.0);
         for factor in [
             Factor::Enqueued,
             Factor::Dropped,
@@ -417,7 +414,7 @@ mod tests {
             Factor::OtherQueues,
         ] {
             let flat = curve(&found, factor);
-            assert_eq!(flat.change(), 0.0, "{factor:?}");
+            assert_eq!(change(flat), 0.0, "{factor:?}");
             assert_eq!(flat.mean_log2_alpha[5], flat.mean_as_observed);
         }
     }
@@ -434,8 +431,8 @@ mod tests {
             let found = of(&Known(rule));
             let falling = curve(&found, factor);
             assert!(falling.mean_log2_alpha.is_sorted_by(|a, b| a >= b));
-            assert_eq!(falling.change(), -7.0, "{factor:?}");
-            assert_eq!(curve(&found, Factor::Queue).change(), 0.0, "{factor:?}");
+            assert_eq!(change(falling), -7.0, "{factor:?}");
+            assert_eq!(change(curve(&found, Factor::Queue)), 0.0, "{factor:?}");
         }
     }
 
@@ -453,9 +450,9 @@ mod tests {
         let found = dependences(&Oldest, &observations(), 200, 1);
         let curves = &found[0].curves;
         assert_eq!(curves[0].steps, Steps::Newest);
-        assert_eq!(curves[0].change(), 0.0);
+        assert_eq!(change(&curves[0]), 0.0);
         assert_eq!(curves[1].steps, Steps::All);
-        assert_eq!(curves[1].change(), 7.0);
+        assert_eq!(change(&curves[1]), 7.0);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How full the port and the buffer are when a packet is lost (Fig. 11 of the NDT paper).
+//! The occupancy of the port and of the buffer when a packet is lost (Fig. 11 of the NDT paper).
 
 use bufgym_sim::network::{DropRow, SimError};
 use bufgym_sim::scenario::Scenario;
@@ -15,9 +15,9 @@ pub struct DropOccupancy {
     /// The policy.
     #[serde(flatten)]
     pub entry: Entry,
-    /// Packets lost, acknowledgements included.
+    /// Number of lost packets, acknowledgements included.
     pub drops: u64,
-    /// Those among them that the buffer had no room for; the others were refused at a threshold.
+    /// Number of packets lost because the buffer was full. The others exceeded a threshold.
     pub buffer_full: u64,
     /// Nearest-rank percentiles 0, 0.5, …, 100 of the queue of the packet's port, as a share of the
     /// buffer; empty without drops.
@@ -44,18 +44,18 @@ impl DropOccupancy {
         }
     }
 
-    /// The median of the port's share.
+    /// The median queue of the port, as a share of the buffer.
     pub fn median_port_share(&self) -> Option<f64> {
         self.port_share.get(self.port_share.len() / 2).copied()
     }
 
-    /// The median of the buffer's share.
+    /// The median occupancy, as a share of the buffer.
     pub fn median_buffer_share(&self) -> Option<f64> {
         self.buffer_share.get(self.buffer_share.len() / 2).copied()
     }
 }
 
-/// The packets that a rule loses on a trace.
+/// The lost packets of a rule on a trace.
 pub(super) fn of_rule(
     rule: &PolicySpec,
     scenario: &Scenario,
@@ -72,7 +72,7 @@ mod tests {
     use bufgym_sim::units::Time;
 
     use super::*;
-    use crate::Contestant;
+    use crate::Entrant;
 
     #[test]
     fn shares_of_the_port_and_of_the_buffer() {
@@ -89,17 +89,17 @@ mod tests {
             row(100, 1000, Loss::Full),
             row(200, 900, Loss::Refused),
         ];
-        let found = DropOccupancy::of(&Contestant::baseline().entry(), &rows, 1000);
+        let found = DropOccupancy::of(&Entrant::baseline().entry(), &rows, 1000);
         assert_eq!((found.drops, found.buffer_full), (3, 1));
         assert_eq!(found.median_port_share(), Some(0.2));
         assert_eq!(found.median_buffer_share(), Some(0.9));
         assert_eq!((found.port_share[0], found.port_share[200]), (0.1, 0.5));
-        let none = DropOccupancy::of(&Contestant::baseline().entry(), &[], 1000);
+        let none = DropOccupancy::of(&Entrant::baseline().entry(), &[], 1000);
         assert_eq!(none.median_port_share(), None);
         assert!(none.port_share.is_empty());
     }
 
-    /// Static thresholds fill at most a port's share of the buffer.
+    /// A static threshold limits a port to its share of the buffer.
     #[test]
     fn a_rule_drops_where_its_threshold_lies() {
         let mut scenario = Scenario::default();

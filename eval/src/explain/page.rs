@@ -1,12 +1,12 @@
-//! The explanation as one HTML page that needs nothing else.
+//! The explanation as a self-contained HTML page.
 
 use maud::{Markup, html};
 
 use super::{Dependence, DependenceCurve, Explanation, Population, Steps};
 use crate::figures::{Figure, share_of};
+use crate::findings::short_name;
 use crate::format;
-use crate::html::{self, figure_grid};
-use crate::verdict::short_name;
+use crate::html::{self, figure_grid, tables};
 
 /// The whole page.
 pub fn render(explanation: &Explanation, figures: &[Figure]) -> String {
@@ -45,7 +45,8 @@ fn what_was_watched(explanation: &Explanation) -> String {
     )
 }
 
-/// The findings in words: what α depends on most, where packets are lost, what decisions cost.
+/// The findings in sentences: what α depends on most and least, where packets are lost, and whether
+/// decisions come in time.
 pub fn findings(explanation: &Explanation) -> Vec<String> {
     let mut findings = Vec::new();
     findings.extend(strongest(explanation));
@@ -55,7 +56,8 @@ pub fn findings(explanation: &Explanation) -> Vec<String> {
     findings
 }
 
-/// The curve that findings are about: busy ports where there are any, the newest value.
+/// The curve that findings are about: the newest value, of busy ports if there are any, else of all
+/// ports.
 fn main_curve(dependence: &Dependence) -> Option<&DependenceCurve> {
     let newest = dependence
         .curves
@@ -64,14 +66,14 @@ fn main_curve(dependence: &Dependence) -> Option<&DependenceCurve> {
     newest.max_by_key(|curve| curve.ports == Population::Busy)
 }
 
-/// The change of log2 α between the ends of what was observed.
+/// The mean of log2 α at the 5th and at the 95th percentile of the observed values.
 fn observed_change(dependence: &Dependence, curve: &DependenceCurve) -> (f64, f64) {
     let at = |value: f64| interpolate(&dependence.grid, &curve.mean_log2_alpha, value);
     let [low, _, high] = curve.observed;
     (at(low), at(high))
 }
 
-/// The broken line through the points at `x`; its ends go on level.
+/// Linear interpolation at `x`; constant outside of the grid.
 fn interpolate(grid: &[f64], values: &[f64], x: f64) -> f64 {
     let after = grid.partition_point(|g| *g < x);
     match (after, values.get(after)) {
@@ -88,7 +90,8 @@ fn octaves(value: f64) -> String {
     format!("{value:.2}").replace('-', "−")
 }
 
-/// How a dependence looks where there are observations, and by how much α changes there.
+/// For every dependence, the change of log2 α over the observed range, and a description of it; the
+/// largest change first.
 fn changes(explanation: &Explanation) -> Vec<(f64, String)> {
     let mut changes: Vec<(f64, String)> = explanation
         .dependences
@@ -109,7 +112,7 @@ fn changes(explanation: &Explanation) -> Vec<(f64, String)> {
     changes
 }
 
-/// Changes below this are called weak, in octaves of α.
+/// Changes below this are weak, in octaves of α.
 const WEAK: f64 = 0.25;
 
 fn strongest(explanation: &Explanation) -> Option<String> {
@@ -129,7 +132,7 @@ fn strongest(explanation: &Explanation) -> Option<String> {
     })
 }
 
-/// Whether findings are about busy ports, and not about all for want of them.
+/// Whether the findings are about busy ports; else they are about all ports.
 fn any_busy(explanation: &Explanation) -> bool {
     let mut curves = explanation.dependences.iter().filter_map(main_curve);
     curves.any(|curve| curve.ports == Population::Busy)
@@ -224,49 +227,45 @@ fn incast(explanation: &Explanation, figures: &[&Figure]) -> Markup {
 }
 
 fn drops_table(explanation: &Explanation) -> Markup {
-    html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Lost packets" {
-            table {
-                caption {
-                    span {
-                        "Lost packets of all " (explanation.traces) " traces, acknowledgements \
-                         included; the queue of the packet's port and the bytes in the whole buffer, \
-                         as shares of the buffer."
-                    }
+    let caption = html! {
+        "Lost packets of all " (explanation.traces) " traces, acknowledgements \
+         included; the queue of the packet's port and the bytes in the whole buffer, \
+         as shares of the buffer."
+    };
+    let heads = [
+        "policy",
+        "lost",
+        "of them: buffer full",
+        "port, median",
+        "port, 5–95 %",
+        "buffer, median",
+        "buffer, 5–95 %",
+    ];
+    let rows = html! {
+        @for drops in &explanation.drops {
+            tr {
+                th scope="row" { (short_name(&drops.entry.policy)) }
+                td { (format::count(drops.drops)) }
+                td {
+                    (format::percent((drops.drops > 0)
+                        .then(|| drops.buffer_full as f64 / drops.drops as f64)))
                 }
-                thead {
-                    tr {
-                        th scope="col" { "policy" }
-                        th scope="col" { "lost" }
-                        th scope="col" { "of them: buffer full" }
-                        th scope="col" { "port, median" }
-                        th scope="col" { "port, 5–95 %" }
-                        th scope="col" { "buffer, median" }
-                        th scope="col" { "buffer, 5–95 %" }
-                    }
-                }
-                tbody {
-                    @for drops in &explanation.drops {
-                        tr {
-                            th scope="row" { (short_name(&drops.entry.policy)) }
-                            td { (format::count(drops.drops)) }
-                            td {
-                                (format::percent((drops.drops > 0)
-                                    .then(|| drops.buffer_full as f64 / drops.drops as f64)))
-                            }
-                            td { (format::percent(drops.median_port_share())) }
-                            td { (range(&drops.port_share)) }
-                            td { (format::percent(drops.median_buffer_share())) }
-                            td { (range(&drops.buffer_share)) }
-                        }
-                    }
-                }
+                td { (format::percent(drops.median_port_share())) }
+                td { (range(&drops.port_share)) }
+                td { (format::percent(drops.median_buffer_share())) }
+                td { (range(&drops.buffer_share)) }
             }
         }
-    }
+    };
+    tables::scrolling(
+        "Lost packets",
+        &caption,
+        &heads.map(|head| (head, "")),
+        &rows,
+    )
 }
 
-/// The 5th and 95th of percentiles in steps of a half.
+/// The 5th and the 95th percentile of nearest-rank percentiles 0, 0.5, …, 100, as text.
 fn range(percentiles: &[f64]) -> String {
     let ends = percentiles.get(10).zip(percentiles.get(190));
     ends.map_or_else(
@@ -283,45 +282,38 @@ fn range(percentiles: &[f64]) -> String {
 
 fn cost_table(explanation: &Explanation) -> Markup {
     let inference = &explanation.inference;
-    let rows = explanation.intervals.iter();
-    let rows = rows.zip(&inference.shorter_intervals);
-    html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Time between decisions" {
-            table {
-                caption {
-                    span {
-                        "Time between decisions at the line rates, propagation delay and buffer as \
-                         they are, against the median time of a decision: "
-                        (format::significant(inference.median_us)) " µs (99th percentile "
-                        (format::significant(inference.p99_us)) " µs, "
-                        (format::count(inference.passes as u64)) " passes for "
-                        (inference.ports) " ports on one thread of this machine)."
-                    }
+    let caption = html! {
+        "Time between decisions at the line rates, propagation delay and buffer as \
+         they are, against the median time of a decision: "
+        (format::significant(inference.median_us)) " µs (99th percentile "
+        (format::significant(inference.p99_us)) " µs, "
+        (format::count(inference.passes as u64)) " passes for "
+        (inference.ports) " ports on one thread of this machine)."
+    };
+    let heads = [
+        "line rate",
+        "intervals",
+        "5th percentile, µs",
+        "median, µs",
+        "95th percentile, µs",
+        "shorter than a decision",
+    ];
+    let intervals = explanation.intervals.iter();
+    let rows = html! {
+        @for (intervals, share) in intervals.zip(&inference.shorter_intervals) {
+            tr {
+                th scope="row" { (format::rate(intervals.rate_bps)) }
+                td { (format::count(intervals.count)) }
+                @for place in [10, 100, 190] {
+                    td { (format::optional(intervals.percentiles_us.get(place).copied())) }
                 }
-                thead {
-                    tr {
-                        th scope="col" { "line rate" }
-                        th scope="col" { "intervals" }
-                        th scope="col" { "5th percentile, µs" }
-                        th scope="col" { "median, µs" }
-                        th scope="col" { "95th percentile, µs" }
-                        th scope="col" { "shorter than a decision" }
-                    }
-                }
-                tbody {
-                    @for (intervals, share) in rows {
-                        tr {
-                            th scope="row" { (format::rate(intervals.rate_bps)) }
-                            td { (format::count(intervals.count)) }
-                            @for place in [10, 100, 190] {
-                                td { (format::optional(intervals.percentiles_us.get(place).copied())) }
-                            }
-                            td { (share_of(*share)) }
-                        }
-                    }
-                }
+                td { (share_of(*share)) }
             }
         }
+    };
+    let heads = heads.map(|head| (head, ""));
+    html! {
+        (tables::scrolling("Time between decisions", &caption, &heads, &rows))
         p class="note" {
             "The simulation itself waits for no decision: α changes at the instant of the trigger, \
              unless the scenario says otherwise (decision_latency_us)."

@@ -1,4 +1,4 @@
-//! An axis whose ticks are chosen by hand: the library's own has no text for them.
+//! An axis with given ticks. The one of the library has no labels for them.
 
 use std::ops::Range;
 

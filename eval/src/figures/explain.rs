@@ -4,18 +4,18 @@ use bufgym_env::control::{ALPHAS, INITIAL_INDEX, LOG_RANGE};
 use plotters::prelude::*;
 
 use super::axis::Ticked;
-use super::curves::{self, Axes, Curve, distribution, logarithmic, plot};
+use super::plot::{self, Curve, Plot, distribution, extent_x, logarithmic};
 use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
 use super::{Figure, FigureError, draw, timeline};
 use crate::data::Entry;
 use crate::explain::{Dependence, DropOccupancy, Explanation, Factor, Population, Steps};
+use crate::findings::short_name;
 use crate::format;
-use crate::verdict::short_name;
 
-/// Volumes and times at which the logarithmic features have ticks, in their units.
+/// Ticks of the logarithmic features, in units of volume or time.
 const TICKS: [f64; 8] = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
-/// All figures that there is data for.
+/// All figures that the explanation has data for.
 ///
 /// # Errors
 /// When the drawing library refuses a figure.
@@ -60,7 +60,7 @@ fn is_share(factor: Factor) -> bool {
     matches!(factor, Factor::Queue | Factor::OtherQueues)
 }
 
-/// A value on the observation's scale in words.
+/// A value on the scale of the observation as text.
 fn in_units(factor: Factor, value: f64) -> String {
     if is_share(factor) {
         return format::percent(Some(value));
@@ -68,7 +68,7 @@ fn in_units(factor: Factor, value: f64) -> String {
     format!("{} β", format::significant(unscaled(value)))
 }
 
-/// A volume or time in its units, of which the observation has the logarithm.
+/// The volume or time, in its unit, of a value on the logarithmic scale of the observation.
 fn unscaled(value: f64) -> f64 {
     (LOG_RANGE.powf(value) - 1.0).max(0.0)
 }
@@ -87,7 +87,7 @@ fn axis_of(explanation: &Explanation, factor: Factor) -> String {
     }
 }
 
-/// The horizontal axis: from nothing to all of the scale.
+/// The horizontal axis: the whole scale of the observation.
 fn range_of(factor: Factor) -> Ticked {
     let ticks: Vec<f64> = if is_share(factor) {
         (0..=5).map(|i| f64::from(i) / 5.0).collect()
@@ -98,7 +98,8 @@ fn range_of(factor: Factor) -> Ticked {
     Ticked::new(0.0..1.0, ticks)
 }
 
-/// Busy ports in the first colour, all ports in the second; all steps dashed.
+/// The stroke of a curve: busy ports have the first colour, all ports the second; dashed for all
+/// steps.
 fn stroke_of(ports: Population, steps: Steps) -> Stroke {
     let colour = match ports {
         Population::Busy => 0,
@@ -128,36 +129,31 @@ fn of_dependence(
             Steps::All => "all 8 steps",
         };
         let points = dependence.grid.iter().zip(&curve.mean_log2_alpha);
-        Curve {
-            key: Key {
-                name: format!("{ports}, {steps}"),
-                stroke: stroke_of(curve.ports, curve.steps),
-            },
-            points: points.map(|(x, y)| (*x, *y)).collect(),
-        }
+        Curve::new(
+            &format!("{ports}, {steps}"),
+            stroke_of(curve.ports, curve.steps),
+            points.map(|(x, y)| (*x, *y)),
+        )
     };
     let lines: Vec<Curve> = dependence.curves.iter().map(curve).collect();
     let title = format!("α by {}", factor.label());
-    let axes = Axes {
-        x: axis_of(explanation, factor),
-        y: "mean of log2 α",
+    let bottom = -(INITIAL_INDEX as f64);
+    let plot = Plot {
+        name: name_of(factor),
+        title: &title,
+        description: describe(dependence),
+        curves: &lines,
+        x: range_of(factor),
+        x_label: axis_of(explanation, factor),
         x_tick: match is_share(factor) {
             true => format::tick,
             false => |value| format::tick(unscaled(value).round()),
         },
+        y: bottom..bottom + (ALPHAS.len() - 1) as f64,
+        y_label: "mean of log2 α",
+        level: None,
     };
-    let bottom = -(INITIAL_INDEX as f64);
-    let top = bottom + (ALPHAS.len() - 1) as f64;
-    plot(
-        name_of(factor),
-        &title,
-        describe(dependence),
-        &lines,
-        range_of(factor),
-        bottom..top,
-        axes,
-        None,
-    )
+    plot.draw()
 }
 
 fn describe(dependence: &Dependence) -> String {
@@ -230,7 +226,7 @@ fn alphas(explanation: &Explanation) -> Result<Figure, FigureError> {
         listed.collect::<Vec<_>>().join("; "),
     );
     let top = style::legend_height(&keys);
-    let size = (WIDTH, curves::PLOT + top);
+    let size = (WIDTH, plot::HEIGHT + top);
     draw(
         "alpha-histogram",
         size,
@@ -287,7 +283,7 @@ fn bars(area: &Canvas, shares: &[[f64; ALPHAS.len()]; 2], keys: &[Key]) -> Drawn
     Ok(())
 }
 
-/// Distributions over the lost packets.
+/// The distribution of a share over the lost packets, one curve per policy.
 fn drops(
     explanation: &Explanation,
     name: &str,
@@ -298,12 +294,9 @@ fn drops(
     let dropping = dropping.filter(|(_, drops)| drops.drops > 0);
     let lines: Vec<Curve> = dropping
         .clone()
-        .map(|(index, drops)| Curve {
-            key: Key {
-                name: drops.entry.policy.clone(),
-                stroke: style::stroke(&drops.entry.policy, drops.entry.role, index),
-            },
-            points: distribution(shares(drops)),
+        .map(|(index, drops)| {
+            let stroke = style::stroke(&drops.entry.policy, drops.entry.role, index);
+            Curve::new(&drops.entry.policy, stroke, distribution(shares(drops)))
         })
         .collect();
     if lines.is_empty() {
@@ -321,22 +314,19 @@ fn drops(
         explanation.traces,
         medians.collect::<Vec<_>>().join(", "),
     );
-    let axes = Axes {
-        x: "share of the buffer".to_owned(),
-        y: "share of lost packets",
-        x_tick: format::tick,
-    };
-    plot(
+    let plot = Plot {
         name,
         title,
         description,
-        &lines,
-        0.0..1.0,
-        0.0..1.0,
-        axes,
-        None,
-    )
-    .map(Some)
+        curves: &lines,
+        x: 0.0..1.0,
+        x_label: "share of the buffer".to_owned(),
+        x_tick: format::tick,
+        y: 0.0..1.0,
+        y_label: "share of lost packets",
+        level: None,
+    };
+    plot.draw().map(Some)
 }
 
 /// The time between decisions at each line rate, and the time of a decision.
@@ -346,33 +336,19 @@ fn intervals(explanation: &Explanation) -> Result<Option<Figure>, FigureError> {
         .enumerate()
         .map(|(index, intervals)| {
             let points = distribution(&intervals.percentiles_us);
-            Curve {
-                key: Key {
-                    name: format::rate(intervals.rate_bps),
-                    stroke: style::series(index + 1),
-                },
-                points: points
-                    .into_iter()
-                    .map(|(us, y)| (us.max(1e-3), y))
-                    .collect(),
-            }
+            let points = points.into_iter().map(|(us, y)| (us.max(1e-3), y));
+            let name = format::rate(intervals.rate_bps);
+            Curve::new(&name, style::series(index + 1), points)
         })
         .collect();
     let decision = explanation.inference.median_us;
-    lines.push(Curve {
-        key: Key {
-            name: "inference".to_owned(),
-            stroke: Stroke {
-                width: 3,
-                ..style::series(0)
-            },
-        },
-        points: vec![(decision, 0.0), (decision, 1.0)],
-    });
-    let values = lines
-        .iter()
-        .flat_map(|line| line.points.iter().map(|p| p.0));
-    let Some((least, most)) = style::extent(values).filter(|_| lines.len() > 1) else {
+    let stroke = Stroke {
+        width: 3,
+        ..style::series(0)
+    };
+    let upright = [(decision, 0.0), (decision, 1.0)];
+    lines.push(Curve::new("inference", stroke, upright));
+    let Some((least, most)) = extent_x(&lines).filter(|_| lines.len() > 1) else {
         return Ok(None);
     };
     let rates = explanation.intervals.iter();
@@ -393,25 +369,22 @@ fn intervals(explanation: &Explanation) -> Result<Option<Figure>, FigureError> {
         format::significant(decision),
         listed.collect::<Vec<_>>().join("; "),
     );
-    let axes = Axes {
-        x: "time between decisions, µs (log scale)".to_owned(),
-        y: "share of decisions",
-        x_tick: format::tick,
-    };
-    plot(
-        "decision-cost",
-        "Time between decisions and time of a decision",
+    let plot = Plot {
+        name: "decision-cost",
+        title: "Time between decisions and time of a decision",
         description,
-        &lines,
-        logarithmic(least * 0.9, most * 1.1),
-        0.0..1.0,
-        axes,
-        None,
-    )
-    .map(Some)
+        curves: &lines,
+        x: logarithmic(least * 0.9, most * 1.1),
+        x_label: "time between decisions, µs (log scale)".to_owned(),
+        x_tick: format::tick,
+        y: 0.0..1.0,
+        y_label: "share of decisions",
+        level: None,
+    };
+    plot.draw().map(Some)
 }
 
-/// A share that may be small, as a percentage.
+/// A share as a percentage with three significant digits.
 pub(crate) fn share_of(share: Option<f64>) -> String {
     share.map_or_else(
         || format::NONE.to_owned(),

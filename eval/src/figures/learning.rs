@@ -1,42 +1,36 @@
-//! How policies became better in training.
+//! Learning curves of trainings.
 
-use super::curves::{Axes, Curve, plot};
-use super::style::{self, Key};
-use super::{Figure, FigureError};
+use super::plot::{Curve, Plot, extent_y};
+use super::{Figure, FigureError, style};
 use crate::format;
 
 /// One training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LearningCurve {
-    /// What the legend calls it.
+    /// Name in the legend.
     pub name: String,
-    /// Decisions, and the result of the validation there relative to DT (α = 1).
+    /// Numbers of decisions with the result of the validation then, relative to DT (α = 1).
     pub points: Vec<(f64, f64)>,
 }
 
-/// Results on the validation traces against decisions, a curve per training; `None` without a
-/// point.
+/// Results on the validation traces against decisions, one curve per training; `None` without points.
 ///
 /// # Errors
 /// When the drawing library refuses the figure.
 pub fn learning(trainings: &[LearningCurve]) -> Result<Option<Figure>, FigureError> {
-    let points = || trainings.iter().flat_map(|training| &training.points);
-    let results = style::extent(points().map(|point| point.1));
-    let last = points().map(|point| point.0).fold(0.0, f64::max);
-    let Some((least, most)) = results else {
-        return Ok(None);
-    };
     let curves: Vec<Curve> = trainings
         .iter()
         .enumerate()
-        .map(|(index, training)| Curve {
-            key: Key {
-                name: training.name.clone(),
-                stroke: style::series(index),
-            },
-            points: training.points.clone(),
+        .map(|(index, training)| {
+            let points = training.points.iter().copied();
+            Curve::new(&training.name, style::series(index), points)
         })
         .collect();
+    let Some((least, most)) = extent_y(&curves) else {
+        return Ok(None);
+    };
+    let decisions = trainings.iter().flat_map(|training| &training.points);
+    let last = decisions.map(|point| point.0).fold(0.0, f64::max);
     let ends = trainings.iter().filter_map(|training| {
         let (_, result) = training.points.last()?;
         Some(format!(
@@ -50,22 +44,19 @@ pub fn learning(trainings: &[LearningCurve]) -> Result<Option<Figure>, FigureErr
          decisions of the training. At the end: {}.",
         ends.collect::<Vec<_>>().join(", "),
     );
-    let axes = Axes {
-        x: "decisions, thousands".to_owned(),
-        y: "result / DT's",
-        x_tick: |decisions| format::tick(decisions / 1000.0),
-    };
-    plot(
-        "learning",
-        "Learning curves",
+    let plot = Plot {
+        name: "learning",
+        title: "Learning curves",
         description,
-        &curves,
-        0.0..last.max(1.0),
-        (least * 0.98).min(0.95)..(most * 1.02).max(1.02),
-        axes,
-        Some(1.0),
-    )
-    .map(Some)
+        curves: &curves,
+        x: 0.0..last.max(1.0),
+        x_label: "decisions, thousands".to_owned(),
+        x_tick: |decisions| format::tick(decisions / 1000.0),
+        y: (least * 0.98).min(0.95)..(most * 1.02).max(1.02),
+        y_label: "result / DT's",
+        level: Some(1.0),
+    };
+    plot.draw().map(Some)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! What all figures share: canvas, type size, colours and the legend.
+//! Canvas, type size, colours and legend of all figures.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::data::Role;
-use crate::verdict::short_name;
+use crate::findings::short_name;
 
 /// The whole drawing.
 pub type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -13,13 +13,13 @@ pub type Drawn = Result<(), String>;
 
 /// Width of a figure; two stand side by side on a desktop, one fills a phone.
 pub const WIDTH: u32 = 480;
-/// Type size of labels, of which the library draws four fifths.
+/// Type size of labels. The library draws text at four fifths of it.
 pub const TYPE: u32 = 16;
 /// Estimated width of a character at [`TYPE`]: SVG cannot measure text before it is drawn.
 const CHARACTER: f64 = 7.3;
 const LEGEND_LINE: i32 = 22;
 
-/// Ink, which becomes `currentColor`.
+/// Colour of text and axes, which becomes `currentColor`.
 pub const INK: RGBColor = BLACK;
 
 const BLUE: RGBColor = RGBColor(0x2f, 0x7d, 0xd1);
@@ -42,8 +42,8 @@ pub struct Stroke {
     pub dash: Option<(i32, i32)>,
 }
 
-/// The stroke of a policy: the same in every figure, learned ones thicker, the baseline in ink and
-/// the reference dashed, so that colour is never the only difference.
+/// The stroke of a policy, the same in every figure. So that colour is not the only difference, learned
+/// policies are thicker, the baseline is in ink and the reference is dashed.
 pub fn stroke(policy: &str, role: Role, index: usize) -> Stroke {
     let solid = |colour, width| Stroke {
         colour,
@@ -96,6 +96,7 @@ pub fn label(size: u32) -> TextStyle<'static> {
 }
 
 /// One entry of a legend.
+#[derive(Clone)]
 pub struct Key {
     /// The name.
     pub name: String,
@@ -103,7 +104,7 @@ pub struct Key {
     pub stroke: Stroke,
 }
 
-/// Rows of legend entries that fit the width, as positions of their left edge.
+/// The rows of the legend: for each entry its index and the position of its left edge.
 fn rows(keys: &[Key]) -> Vec<Vec<(usize, i32)>> {
     let mut rows: Vec<Vec<(usize, i32)>> = vec![Vec::new()];
     let mut left = 8;
@@ -154,7 +155,8 @@ fn sample(canvas: &Canvas, stroke: Stroke, left: i32, middle: i32) -> Drawn {
     Ok(())
 }
 
-/// The least and greatest of the values, moved apart where they coincide; `None` without values.
+/// The least and the greatest of the finite values, moved apart if they are equal; `None` without
+/// values.
 pub fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     let finite = values.into_iter().filter(|v| v.is_finite());
     let (least, most) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), v| {

@@ -8,8 +8,8 @@ use plotters::prelude::*;
 use super::style::{self, Canvas, Drawn, text};
 use super::{Figure, FigureError, draw};
 use crate::data::{Entry, Role, Timeline, TimelineSeries};
+use crate::findings::short_name;
 use crate::format;
-use crate::verdict::short_name;
 
 const PANEL: u32 = 150;
 const FOOT: u32 = 44;

@@ -4,13 +4,49 @@ use maud::{Markup, html};
 
 use crate::data::{Evaluation, PolicySummary, Role};
 use crate::format;
-use crate::stats::Interval;
+use crate::metric::{
+    self, AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios,
+};
+use crate::stats::{Interval, Tally};
 
-/// A column: heading, its unit or explanation, and the cell of a policy.
+/// A column of a table with one row per policy: heading, unit or explanation, and the cell of a
+/// policy.
 struct Column {
     head: &'static str,
     unit: &'static str,
-    cell: fn(&PolicySummary) -> Cell,
+    cell: Box<dyn Fn(&PolicySummary) -> Cell>,
+}
+
+/// A column of cells that may have a detail or a class.
+fn cells(
+    head: &'static str,
+    unit: &'static str,
+    cell: impl Fn(&PolicySummary) -> Cell + 'static,
+) -> Column {
+    let cell = Box::new(cell);
+    Column { head, unit, cell }
+}
+
+/// A column of plain texts.
+fn texts(
+    head: &'static str,
+    unit: &'static str,
+    text: impl Fn(&PolicySummary) -> String + 'static,
+) -> Column {
+    cells(head, unit, move |policy| plain(text(policy)))
+}
+
+/// A column for each metric of a group.
+fn of_group<G: 'static>(
+    columns: &'static [metric::Column<G>],
+    group: fn(&PolicySummary) -> &G,
+) -> impl Iterator<Item = Column> {
+    columns.iter().map(move |column| {
+        texts(column.title, column.unit, move |policy| {
+            let value = (column.field)(group(policy));
+            format::optional(value.map(|value| value * column.scale))
+        })
+    })
 }
 
 /// A cell: the number, a smaller second line, and a class.
@@ -29,7 +65,7 @@ fn plain(value: String) -> Cell {
 }
 
 /// A ratio with its interval, coloured where the interval excludes 1.
-fn ratio_cell(ratio: Option<&Interval>) -> Cell {
+fn ratio_cell(ratio: Option<Interval>) -> Cell {
     let class = match ratio {
         Some(ratio) if ratio.is_below_one() => "wins",
         Some(ratio) if ratio.is_above_one() => "loses",
@@ -37,13 +73,13 @@ fn ratio_cell(ratio: Option<&Interval>) -> Cell {
     };
     Cell {
         value: format::ratio(ratio.map(|r| r.mean)),
-        detail: ratio.map(format::bounds).unwrap_or_default(),
+        detail: ratio.as_ref().map(format::bounds).unwrap_or_default(),
         class,
     }
 }
 
-/// A ratio of a policy; DT against itself has no interval, and the reference no verdict.
-fn policy_ratio(policy: &PolicySummary, ratio: Option<&Interval>) -> Cell {
+/// A ratio of a policy to DT. That of DT itself has no interval, and that of the reference no colour.
+fn policy_ratio(policy: &PolicySummary, ratio: Option<Interval>) -> Cell {
     match policy.entry.role {
         Role::Baseline => plain(format::ratio(ratio.map(|r| r.mean))),
         Role::Reference => Cell {
@@ -52,6 +88,16 @@ fn policy_ratio(policy: &PolicySummary, ratio: Option<&Interval>) -> Cell {
         },
         _ => ratio_cell(ratio),
     }
+}
+
+/// The same cell where higher is better.
+fn higher_is_better(cell: Cell) -> Cell {
+    let class = match cell.class {
+        "wins" => "loses",
+        "loses" => "wins",
+        class => class,
+    };
+    Cell { class, ..cell }
 }
 
 /// A policy string that may break after each part of a path.
@@ -70,38 +116,57 @@ fn role_class(role: Role) -> &'static str {
     }
 }
 
-fn table(evaluation: &Evaluation, title: &str, caption: &str, columns: &[Column]) -> Markup {
+/// A table that scrolls sideways where it does not fit. `heads` are the headings of the columns with
+/// their units.
+pub(crate) fn scrolling(
+    label: &str,
+    caption: &Markup,
+    heads: &[(&str, &str)],
+    rows: &Markup,
+) -> Markup {
     html! {
-        section {
-            h2 { (title) }
-            div class="scroll" tabindex="0" role="region" aria-label=(title) {
-                table {
-                    caption { span { (caption) } }
-                    thead {
-                        tr {
-                            th scope="col" { "Policy" }
-                            @for column in columns { (heading(column.head, column.unit)) }
-                        }
-                    }
-                    tbody {
-                        @for policy in &evaluation.policies {
-                            tr class=(role_class(policy.entry.role)) {
-                                th scope="row" { (name(&policy.entry.policy)) }
-                                @for column in columns { (cell(&(column.cell)(policy))) }
-                            }
+        div class="scroll" tabindex="0" role="region" aria-label=(label) {
+            table {
+                caption { span { (caption) } }
+                thead {
+                    tr {
+                        @for (head, unit) in heads {
+                            th scope="col" { (head) @if !unit.is_empty() { small { (unit) } } }
                         }
                     }
                 }
+                tbody { (rows) }
             }
         }
     }
 }
 
-fn heading(head: &str, unit: &str) -> Markup {
-    html! { th scope="col" { (head) @if !unit.is_empty() { small { (unit) } } } }
+/// A section with one table.
+fn section(title: &str, caption: &str, heads: &[(&str, &str)], rows: &Markup) -> Markup {
+    html! {
+        section {
+            h2 { (title) }
+            (scrolling(title, &html! { (caption) }, heads, rows))
+        }
+    }
 }
 
-fn cell(cell: &Cell) -> Markup {
+/// A section with a table of one row per policy.
+fn by_policy(evaluation: &Evaluation, title: &str, caption: &str, columns: &[Column]) -> Markup {
+    let mut heads = vec![("Policy", "")];
+    heads.extend(columns.iter().map(|column| (column.head, column.unit)));
+    let rows = html! {
+        @for policy in &evaluation.policies {
+            tr class=(role_class(policy.entry.role)) {
+                th scope="row" { (name(&policy.entry.policy)) }
+                @for column in columns { (data_cell(&(column.cell)(policy))) }
+            }
+        }
+    };
+    section(title, caption, &heads, &rows)
+}
+
+fn data_cell(cell: &Cell) -> Markup {
     let class = (!cell.class.is_empty()).then_some(cell.class);
     html! {
         td class=[class] {
@@ -113,132 +178,57 @@ fn cell(cell: &Cell) -> Markup {
 
 /// The main table.
 pub fn comparison(evaluation: &Evaluation) -> Markup {
+    let interval = "95 % interval";
     let columns = [
-        Column {
-            head: "Mean FCT",
-            unit: "ms",
-            cell: |p| plain(format::optional(p.mean_fct_ms)),
-        },
-        Column {
-            head: "Ratio to DT",
-            unit: "95 % interval",
-            cell: |p| policy_ratio(p, p.ratio_to_dt.as_ref()),
-        },
-        Column {
-            head: "Won · tied · lost",
-            unit: "traces",
-            cell: |p| plain(tally(p)),
-        },
-        Column {
-            head: "Share won",
-            unit: "without ties",
-            cell: |p| plain(format::percent(p.share_won)),
-        },
-        Column {
-            head: "p99 ratio",
-            unit: "95 % interval",
-            cell: |p| policy_ratio(p, p.p99_ratio_to_dt.as_ref()),
-        },
-        Column {
-            head: "Best · worst",
-            unit: "ratio on a trace",
-            cell: |p| plain(range(p)),
-        },
-        Column {
-            head: "Headroom",
-            unit: "captured",
-            cell: |p| plain(format::percent(p.headroom)),
-        },
+        texts("Mean FCT", "ms", |p| {
+            format::optional(p.all_flows.mean_fct_ms)
+        }),
+        cells("Ratio to DT", interval, |p| policy_ratio(p, p.ratio_to_dt)),
+        texts("Won · tied · lost", "traces", |p| {
+            not_baseline(p, won_tied_lost(&p.tally))
+        }),
+        texts("Share won", "without ties", |p| {
+            format::percent(p.share_won)
+        }),
+        cells("p99 ratio", interval, |p| {
+            policy_ratio(p, p.p99_ratio_to_dt)
+        }),
+        texts("Best · worst", "ratio on a trace", |p| {
+            not_baseline(p, best_and_worst(p))
+        }),
+        texts("Headroom", "captured", |p| format::percent(p.headroom)),
     ];
     let caption = "Compared with DT (α = 1) on the same traces; lower ratios are better.";
-    table(evaluation, "Comparison", caption, &columns)
+    by_policy(evaluation, "Comparison", caption, &columns)
 }
 
-fn tally(policy: &PolicySummary) -> String {
-    if policy.entry.role == Role::Baseline {
-        return format::NONE.to_string();
+/// The text, except for the baseline, which is not compared with itself.
+fn not_baseline(policy: &PolicySummary, text: String) -> String {
+    match policy.entry.role {
+        Role::Baseline => format::NONE.to_string(),
+        _ => text,
     }
-    let tally = &policy.tally;
+}
+
+fn won_tied_lost(tally: &Tally) -> String {
     format!("{} · {} · {}", tally.won, tally.tied, tally.lost)
 }
 
-fn range(policy: &PolicySummary) -> String {
-    if policy.entry.role == Role::Baseline {
-        return format::NONE.to_string();
-    }
-    format!(
-        "{} · {}",
-        format::optional(policy.best_ratio),
-        format::optional(policy.worst_ratio)
-    )
+fn best_and_worst(policy: &PolicySummary) -> String {
+    let [best, worst] = [policy.best_ratio, policy.worst_ratio].map(format::optional);
+    format!("{best} · {worst}")
 }
 
 /// FCT percentiles and slowdowns by class.
 pub fn completion_times(evaluation: &Evaluation) -> Markup {
-    let columns = [
-        Column {
-            head: "Mean",
-            unit: "ms",
-            cell: |p| plain(format::optional(p.mean_fct_ms)),
-        },
-        Column {
-            head: "p50",
-            unit: "ms",
-            cell: |p| plain(format::optional(p.p50_fct_ms)),
-        },
-        Column {
-            head: "p95",
-            unit: "ms",
-            cell: |p| plain(format::optional(p.p95_fct_ms)),
-        },
-        Column {
-            head: "p99",
-            unit: "ms",
-            cell: |p| plain(format::optional(p.p99_fct_ms)),
-        },
-        Column {
-            head: "Short mean",
-            unit: "ms",
-            cell: |p| plain(format::optional(p.short_mean_fct_ms)),
-        },
-        Column {
-            head: "Short p99",
-            unit: "ms",
-            cell: |p| plain(format::optional(p.short_p99_fct_ms)),
-        },
-        Column {
-            head: "Long mean",
-            unit: "ms",
-            cell: |p| plain(format::optional(p.long_mean_fct_ms)),
-        },
-        Column {
-            head: "In-cast mean",
-            unit: "ms",
-            cell: |p| plain(format::optional(p.incast_mean_fct_ms)),
-        },
-        Column {
-            head: "In-cast p99",
-            unit: "ms",
-            cell: |p| plain(format::optional(p.incast_p99_fct_ms)),
-        },
-        Column {
-            head: "Slowdown",
-            unit: "all flows",
-            cell: |p| plain(format::optional(p.mean_slowdown)),
-        },
-        Column {
-            head: "Slowdown",
-            unit: "short",
-            cell: |p| plain(format::optional(p.short_mean_slowdown)),
-        },
-        Column {
-            head: "Slowdown",
-            unit: "long",
-            cell: |p| plain(format::optional(p.long_mean_slowdown)),
-        },
-    ];
+    let (times, slowdown) = AllFlows::COLUMNS.split_at(4);
+    let columns: Vec<Column> = of_group(times, |p| &p.all_flows)
+        .chain(of_group(FlowClasses::COLUMNS, |p| &p.flow_classes))
+        .chain(of_group(slowdown, |p| &p.all_flows))
+        .chain(of_group(ClassSlowdowns::COLUMNS, |p| &p.class_slowdowns))
+        .collect();
     let caption = "Means over traces. Short: at most 100 KB; long: at least 1 MB; in-cast: flows that start as a group.";
-    table(
+    by_policy(
         evaluation,
         "Completion times and slowdowns",
         caption,
@@ -246,112 +236,45 @@ pub fn completion_times(evaluation: &Evaluation) -> Markup {
     )
 }
 
-/// What the policies do for objectives other than FCT.
+/// What the policies do for objectives other than FCT: the metric of each, and its ratio to DT's.
 pub fn objectives(evaluation: &Evaluation) -> Markup {
-    let columns = [
-        Column {
-            head: "Loss",
-            unit: "lost per delivered",
-            cell: |p| plain(format::optional(p.measures.loss_per_delivered)),
-        },
-        Column {
-            head: "Loss ratio",
-            unit: "95 % interval",
-            cell: |p| policy_ratio(p, p.measure_ratios.loss_ratio_to_dt.as_ref()),
-        },
-        Column {
-            head: "Goodput",
-            unit: "Mbit/s",
-            cell: |p| plain(format::optional(p.measures.goodput_bps.map(|g| g * 1e-6))),
-        },
-        Column {
-            head: "Goodput ratio",
-            unit: "higher is better",
-            cell: |p| {
-                higher_is_better(policy_ratio(
-                    p,
-                    p.measure_ratios.goodput_ratio_to_dt.as_ref(),
-                ))
-            },
-        },
-        Column {
-            head: "Queueing delay p99",
-            unit: "µs",
-            cell: |p| plain(format::optional(p.measures.p99_queueing_delay_us)),
-        },
-        Column {
-            head: "Delay ratio",
-            unit: "95 % interval",
-            cell: |p| policy_ratio(p, p.measure_ratios.p99_queueing_delay_ratio_to_dt.as_ref()),
-        },
-        Column {
-            head: "Port slowdowns",
-            unit: "variance",
-            cell: |p| plain(format::optional(p.measures.port_slowdown_variance)),
-        },
-        Column {
-            head: "Variance ratio",
-            unit: "95 % interval",
-            cell: |p| {
-                policy_ratio(
-                    p,
-                    p.measure_ratios.port_slowdown_variance_ratio_to_dt.as_ref(),
-                )
-            },
-        },
-    ];
+    let ratios = ObjectiveRatios::COLUMNS.into_iter().map(|column| {
+        let higher = column.metric.higher_is_better();
+        let unit = if higher {
+            "higher is better"
+        } else {
+            "95 % interval"
+        };
+        cells(column.title, unit, move |policy| {
+            let cell = policy_ratio(policy, (column.field)(&policy.objective_ratios));
+            if higher { higher_is_better(cell) } else { cell }
+        })
+    });
+    let columns: Vec<Column> = of_group(ObjectiveMetrics::COLUMNS, |p| &p.objectives)
+        .zip(ratios)
+        .flat_map(|(metric, ratio)| [metric, ratio])
+        .collect();
     let caption = "Means over traces, and their ratios to DT’s (α = 1).";
-    table(evaluation, "Other objectives", caption, &columns)
-}
-
-fn higher_is_better(cell: Cell) -> Cell {
-    let class = match cell.class {
-        "wins" => "loses",
-        "loses" => "wins",
-        class => class,
-    };
-    Cell { class, ..cell }
+    by_policy(evaluation, "Other objectives", caption, &columns)
 }
 
 /// What happens in the buffer.
 pub fn buffer(evaluation: &Evaluation) -> Markup {
     let columns = [
-        Column {
-            head: "Drops",
-            unit: "packets",
-            cell: |p| plain(format::count(p.drops)),
-        },
-        Column {
-            head: "Data drops",
-            unit: "packets",
-            cell: |p| plain(format::count(p.drops_data)),
-        },
-        Column {
-            head: "Timeouts",
-            unit: "",
-            cell: |p| plain(format::count(p.timeouts)),
-        },
-        Column {
-            head: "Occupancy p99",
-            unit: "mean, of the buffer",
-            cell: |p| plain(occupancy(p)),
-        },
-        Column {
-            head: "Occupancy max",
-            unit: "",
-            cell: |p| plain(format::bytes(p.max_occupancy_bytes)),
-        },
-        Column {
-            head: "Decisions",
-            unit: "",
-            cell: |p| plain(decisions(p)),
-        },
+        texts("Drops", "packets", |p| format::count(p.drops)),
+        texts("Data drops", "packets", |p| format::count(p.drops_data)),
+        texts("Timeouts", "", |p| format::count(p.timeouts)),
+        texts("Occupancy p99", "mean, of the buffer", occupancy),
+        texts("Occupancy max", "", |p| {
+            format::bytes(p.max_occupancy_bytes)
+        }),
+        texts("Decisions", "", decisions),
     ];
     let caption = "Totals over all traces, except for the occupancy.";
-    table(evaluation, "Buffer and losses", caption, &columns)
+    by_policy(evaluation, "Buffer and losses", caption, &columns)
 }
 
-/// The share of a buffer that never fills says nothing.
+/// The share of the buffer in use; none for the unlimited buffer, which never fills.
 fn occupancy(policy: &PolicySummary) -> String {
     match policy.entry.role {
         Role::Reference => format::NONE.to_string(),
@@ -366,73 +289,49 @@ fn decisions(policy: &PolicySummary) -> String {
     }
 }
 
-/// Learned policies against the rules.
+/// Learned policies against the rules; nothing without learned policies.
 pub fn versus(evaluation: &Evaluation) -> Markup {
-    html! {
-        @if !evaluation.versus.is_empty() {
-            section {
-                h2 { "Learned policies against each rule" }
-                div class="scroll" tabindex="0" role="region" aria-label="Learned policies against each rule" {
-                    table {
-                        caption { span { "Mean FCT of the learned policy divided by that of the rule on the same trace." } }
-                        thead {
-                            tr {
-                                th scope="col" { "Policy" }
-                                (heading("Against", ""))
-                                (heading("Ratio", "95 % interval"))
-                                (heading("Won · tied · lost", "traces"))
-                                (heading("Share won", "without ties"))
-                            }
-                        }
-                        tbody {
-                            @for versus in &evaluation.versus {
-                                tr {
-                                    th scope="row" { (name(&versus.policy)) }
-                                    td { (versus.against) }
-                                    (cell(&ratio_cell(Some(&versus.ratio))))
-                                    td { (versus.tally.won) " · " (versus.tally.tied) " · " (versus.tally.lost) }
-                                    td { (format::percent(versus.tally.share_won())) }
-                                }
-                            }
-                        }
-                    }
-                }
+    if evaluation.versus.is_empty() {
+        return html! {};
+    }
+    let heads = [
+        ("Policy", ""),
+        ("Against", ""),
+        ("Ratio", "95 % interval"),
+        ("Won · tied · lost", "traces"),
+        ("Share won", "without ties"),
+    ];
+    let rows = html! {
+        @for versus in &evaluation.versus {
+            tr {
+                th scope="row" { (name(&versus.policy)) }
+                td { (versus.against) }
+                (data_cell(&ratio_cell(Some(versus.ratio))))
+                td { (won_tied_lost(&versus.tally)) }
+                td { (format::percent(versus.tally.share_won())) }
             }
         }
-    }
+    };
+    let caption = "Mean FCT of the learned policy divided by that of the rule on the same trace.";
+    section("Learned policies against each rule", caption, &heads, &rows)
 }
 
 /// The traces that a policy failed; nothing where there are none.
 pub fn failures(evaluation: &Evaluation) -> Markup {
-    let failures: Vec<_> = evaluation.failures().collect();
-    html! {
-        @if !failures.is_empty() {
-            section {
-                h2 { "Failed traces" }
-                div class="scroll" tabindex="0" role="region" aria-label="Failed traces" {
-                    table {
-                        caption { span { "These traces are left out of the means of every policy." } }
-                        thead {
-                            tr {
-                                th scope="col" { "Policy" }
-                                (heading("Trace", ""))
-                                (heading("Seed", ""))
-                                (heading("Reason", ""))
-                            }
-                        }
-                        tbody {
-                            @for failure in failures {
-                                tr {
-                                    th scope="row" { (name(&failure.policy)) }
-                                    td { (failure.trace) }
-                                    td { (failure.seed) }
-                                    td { (failure.failure.as_deref().unwrap_or_default()) }
-                                }
-                            }
-                        }
-                    }
-                }
+    if evaluation.failures().next().is_none() {
+        return html! {};
+    }
+    let heads = [("Policy", ""), ("Trace", ""), ("Seed", ""), ("Reason", "")];
+    let rows = html! {
+        @for failure in evaluation.failures() {
+            tr {
+                th scope="row" { (name(&failure.policy)) }
+                td { (failure.trace) }
+                td { (failure.seed) }
+                td { (failure.failure.as_deref().unwrap_or_default()) }
             }
         }
-    }
+    };
+    let caption = "These traces are left out of the means of every policy.";
+    section("Failed traces", caption, &heads, &rows)
 }

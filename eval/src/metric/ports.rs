@@ -6,20 +6,20 @@ use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::Trace;
 use rayon::prelude::*;
 
-/// Mean FCT of the flows to every port of a trace when these flows have the switch to themselves:
-/// the same buffer, complete sharing, no competition between ports.
+/// Mean FCT of the flows to each port of a trace when only the flows to that port are simulated, in
+/// the same buffer with complete sharing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IsolatedPorts {
-    /// Milliseconds by port; none for a port without flows, NaN where a flow did not finish.
+    /// One mean per port, milliseconds: `None` for a port without flows, NaN if a flow did not finish.
     mean_fct_ms: Vec<Option<f64>>,
 }
 
 impl IsolatedPorts {
-    /// One simulation per active port, in parallel on the current pool; the result does not depend
+    /// Runs one simulation per active port, in parallel on the current pool. The result does not depend
     /// on the number of threads.
     ///
     /// # Errors
-    /// When the scenario is inconsistent or the trace does not fit it.
+    /// When the scenario is invalid or the trace does not fit it.
     pub fn measure(scenario: &Scenario, trace: &Trace) -> Result<IsolatedPorts, SimError> {
         trace.validate(scenario.ports)?;
         let sharing: PolicySpec = "cs".parse()?;
@@ -37,9 +37,10 @@ impl IsolatedPorts {
         Ok(IsolatedPorts { mean_fct_ms })
     }
 
-    /// The slowdowns of the active ports in a run of the whole trace; `None` where a flow did not
-    /// finish here or there.
-    pub fn slowdowns(&self, records: &[FlowRecord]) -> Option<PortSlowdowns> {
+    /// The port slowdowns in a run of the whole trace, for every active port in order: mean FCT of the
+    /// flows to the port over their mean FCT without the other ports' flows. `None` where a flow did
+    /// not finish in either run.
+    pub fn slowdowns(&self, records: &[FlowRecord]) -> Option<Vec<f64>> {
         let mut slowdowns = Vec::new();
         for (port, isolated) in self.mean_fct_ms.iter().enumerate() {
             let Some(isolated) = isolated else { continue };
@@ -50,10 +51,11 @@ impl IsolatedPorts {
             }
             slowdowns.push(slowdown);
         }
-        (!slowdowns.is_empty()).then_some(PortSlowdowns(slowdowns))
+        Some(slowdowns)
     }
 }
 
+/// The flows of a trace to one port.
 fn only_to(trace: &Trace, port: u32) -> Trace {
     Trace {
         flows: trace
@@ -67,7 +69,7 @@ fn only_to(trace: &Trace, port: u32) -> Trace {
     }
 }
 
-/// NaN where a flow did not finish, or where there is none.
+/// The mean FCT; NaN if a flow did not finish or there is no flow.
 fn mean_fct_ms<'a>(records: impl Iterator<Item = &'a FlowRecord>) -> f64 {
     let (mut sum, mut flows) = (0.0, 0_u64);
     for record in records {
@@ -75,19 +77,4 @@ fn mean_fct_ms<'a>(records: impl Iterator<Item = &'a FlowRecord>) -> f64 {
         flows += 1;
     }
     sum / flows as f64
-}
-
-/// Mean FCT of the flows to a port over their mean FCT without the other ports' flows, for every
-/// active port in order.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PortSlowdowns(pub Vec<f64>);
-
-impl PortSlowdowns {
-    /// Population variance over the active ports; zero for a single one.
-    pub fn variance(&self) -> f64 {
-        let count = self.0.len() as f64;
-        let mean = self.0.iter().sum::<f64>() / count;
-        let squares = self.0.iter().map(|s| (s - mean) * (s - mean));
-        squares.sum::<f64>() / count
-    }
 }

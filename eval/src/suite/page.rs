@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::{CellResult, HEADROOM, LOST_ABOVE, Suite, key, learned};
 use crate::data::{Evaluation, PolicySummary, Role};
+use crate::findings::findings;
 use crate::format;
-use crate::verdict::verdicts;
 
-/// The page. `command` is what a reader types to get it again.
+/// The page. `command` is the command that writes it again.
 pub fn render(suite: &Suite, command: &str) -> String {
     let main = &suite.main;
     let mut text = format!(
@@ -22,7 +22,7 @@ pub fn render(suite: &Suite, command: &str) -> String {
     );
     every_policy(&mut text, suite);
     best_rule(&mut text, suite);
-    findings(&mut text, main);
+    list_findings(&mut text, main);
     transfer(&mut text, suite);
     text
 }
@@ -55,7 +55,7 @@ fn every_policy(text: &mut String, suite: &Suite) {
             text,
             "| `{}`{star}{tuned} | {} | {} | {} / {} / {} | {} | {} | {} | {} | {} | {} |",
             policy.entry.policy,
-            format::optional(policy.mean_fct_ms),
+            format::optional(policy.all_flows.mean_fct_ms),
             format::interval(policy.ratio_to_dt.as_ref()),
             tally.won,
             tally.tied,
@@ -71,7 +71,7 @@ fn every_policy(text: &mut String, suite: &Suite) {
     text.push('\n');
 }
 
-/// The strongest opponent that a switch could run.
+/// The best rule that a switch of today could run, and how the learned policies do against it.
 fn best_rule(text: &mut String, suite: &Suite) {
     let Some(best) = suite.best_drop_tail() else {
         return;
@@ -99,9 +99,9 @@ fn best_rule(text: &mut String, suite: &Suite) {
     }
 }
 
-fn findings(text: &mut String, main: &Evaluation) {
-    for verdict in verdicts(main) {
-        _ = writeln!(text, "- {}", verdict.text);
+fn list_findings(text: &mut String, main: &Evaluation) {
+    for finding in findings(main) {
+        _ = writeln!(text, "- {}", finding.text);
     }
     text.push('\n');
 }

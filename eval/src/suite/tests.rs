@@ -112,9 +112,9 @@ fn a_small_suite_runs() {
     let config = SuiteConfig {
         main: EvalConfig {
             traces: 2,
-            ..EvalConfig::new(scenario, vec![Contestant::baseline()], 1)
+            ..EvalConfig::new(scenario, vec![Entrant::baseline()], 1)
         },
-        movers: vec!["cs".parse().unwrap()],
+        transferred: vec!["cs".parse().unwrap()],
         cells: vec![cell],
         cell_traces: 3,
         revision: "abc".to_owned(),

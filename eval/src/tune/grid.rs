@@ -1,12 +1,13 @@
-//! Which values of a parameter are tried.
+//! The grid of values of a parameter.
 
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::ParameterInfo;
 use bufgym_sim::switch::policy::Kind;
 
-/// The values of a parameter that a search tries: factors of two around the default, or where that
-/// is derived, orders of magnitude that contain it; shares of the buffer for bytes; every word of
-/// a choice. Empty for paths and lists, and for seeds, whose luck does not carry over.
+/// The values of a parameter that a search tries: powers of two times the default, or powers of two
+/// over a wide range if the default is derived from the scenario; shares of the buffer for bytes;
+/// every word of a choice. Empty for paths and lists, and for seeds, as a lucky seed is of no use on
+/// other traces.
 pub fn values(parameter: &ParameterInfo, scenario: &Scenario) -> Vec<String> {
     let default: Option<f64> = parameter.default.parse().ok();
     let powers = |base: f64, from: i32, to: i32| {
@@ -15,7 +16,7 @@ pub fn values(parameter: &ParameterInfo, scenario: &Scenario) -> Vec<String> {
     };
     let numbers = match (parameter.kind, default) {
         (Kind::Positive, Some(default)) => powers(default, -4, 7),
-        // Durations in microseconds and the like: 10 to 80,000.
+        // 10 to 80,000, for durations in microseconds and the like.
         (Kind::Positive, None) => powers(10.0, 0, 13),
         (Kind::Fraction, _) => vec![0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0],
         (Kind::Count, Some(default)) => whole(powers(default, -3, 4)),
@@ -27,6 +28,7 @@ pub fn values(parameter: &ParameterInfo, scenario: &Scenario) -> Vec<String> {
     numbers.iter().map(f64::to_string).collect()
 }
 
+/// Rounds to whole numbers of at least 1, without repetitions.
 fn whole(mut numbers: Vec<f64>) -> Vec<f64> {
     for number in &mut numbers {
         *number = number.round().max(1.0);

@@ -1,4 +1,4 @@
-//! Where the results of searches are kept: a file per scenario, an entry per policy.
+//! Files of tuned parameters: one file per scenario, one entry per policy.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use super::Tuning;
 const FORMAT: &str = "bufgym-tuned";
 const VERSION: u32 = 1;
 
-/// Why a tuned policy cannot be had.
+/// Why a file of tuned parameters cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Not a file of this program, or of another version.
+    /// It is not a file of this format and version.
     #[error("{origin}: {problem}; `bufgym tune` writes such files")]
     File {
         /// Which file.
@@ -23,7 +23,7 @@ pub enum StoreError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The scenario in it is broken.
+    /// Its scenario is invalid.
     #[error("{origin}: {source}")]
     Scenario {
         /// Which file.
@@ -31,7 +31,7 @@ pub enum StoreError {
         /// What is wrong.
         source: ScenarioError,
     },
-    /// The stored parameters do not make a policy.
+    /// The stored policy string is invalid.
     #[error("{origin}: {source}")]
     Policy {
         /// Which file.
@@ -43,17 +43,17 @@ pub enum StoreError {
 
 /// One tuned policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StoredPolicy {
+struct StoredPolicy {
     /// The policy string with its best parameters.
-    pub policy: String,
+    policy: String,
     /// Mean over the training traces of its mean FCT over that of DT (α = 1).
-    pub ratio_to_dt: f64,
-    /// The same before the search.
-    pub start_ratio_to_dt: f64,
-    /// Training traces.
-    pub traces: usize,
-    /// Their seed.
-    pub seed: u64,
+    ratio_to_dt: f64,
+    /// The same for the parameters that the search started from.
+    start_ratio_to_dt: f64,
+    /// Number of training traces.
+    traces: usize,
+    /// Seed of the training traces.
+    seed: u64,
 }
 
 /// The tuned policies of a scenario.
@@ -63,12 +63,12 @@ pub struct Stored {
     version: u32,
     /// The scenario with all its settings, as TOML.
     scenario: String,
-    /// By name of the policy.
+    /// Keyed by the name of the policy.
     policies: BTreeMap<String, StoredPolicy>,
 }
 
 impl Stored {
-    /// No policies yet.
+    /// A file without policies.
     pub fn new(scenario: &Scenario) -> Stored {
         Stored {
             format: FORMAT.to_owned(),
@@ -81,7 +81,7 @@ impl Stored {
     /// Reads a file; `origin` names it in errors.
     ///
     /// # Errors
-    /// When it is not such a file.
+    /// When the text is not such a file.
     pub fn read(text: &str, origin: &str) -> Result<Stored, StoreError> {
         let refuse = |problem: String| StoreError::File {
             origin: origin.to_owned(),
@@ -98,14 +98,14 @@ impl Stored {
 
     /// The file's text.
     pub fn to_json(&self) -> String {
-        // Strings, numbers and maps by string cannot fail.
+        // Serialization of strings, numbers and maps with string keys cannot fail.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// Whether it was made for this scenario, with all its settings.
+    /// Whether all settings are those of `scenario`.
     ///
     /// # Errors
-    /// When the scenario in it is broken.
+    /// When the scenario in the file is invalid.
     pub fn is_for(&self, scenario: &Scenario, origin: &str) -> Result<bool, StoreError> {
         let stored = Scenario::from_toml_str(&self.scenario, origin).map_err(|source| {
             StoreError::Scenario {
@@ -116,7 +116,7 @@ impl Stored {
         Ok(stored == *scenario)
     }
 
-    /// Keeps the result of a search, instead of an earlier one for the same policy.
+    /// Stores the result of a search; it replaces an earlier one for the same policy.
     pub fn keep(&mut self, name: &str, tuning: &Tuning, seed: u64) {
         let entry = StoredPolicy {
             policy: tuning.best.policy.clone(),
@@ -131,7 +131,7 @@ impl Stored {
     /// The tuned policy of this name, if there is one.
     ///
     /// # Errors
-    /// When its parameters do not make a policy.
+    /// When the stored policy string is invalid.
     pub fn policy(&self, name: &str, origin: &str) -> Result<Option<PolicySpec>, StoreError> {
         let Some(entry) = self.policies.get(name) else {
             return Ok(None);
@@ -141,13 +141,6 @@ impl Stored {
             source,
         })?;
         Ok(Some(spec))
-    }
-
-    /// All of them, by name.
-    pub fn policies(&self) -> impl Iterator<Item = (&str, &StoredPolicy)> {
-        self.policies
-            .iter()
-            .map(|(name, entry)| (name.as_str(), entry))
     }
 }
 

@@ -87,9 +87,9 @@ fn a_policy_without_parameters_is_only_measured() {
     assert_eq!((tuning.tried.len(), tuning.best.policy.as_str()), (1, "st"));
 }
 
-/// What was best so far must not fall by the wayside on the first traces.
+/// A policy that is bad on the first traces only must not be dropped if it was the best before.
 #[test]
-fn the_first_of_the_field_runs_to_the_end() {
+fn the_first_policy_runs_to_the_end() {
     let config = config("dt", 8);
     let traces = split_traces(&config.scenario, Split::Train, config.seed, 8).unwrap();
     let mut race = Race::new(&config.scenario, config.metric, &traces).unwrap();
@@ -102,12 +102,12 @@ fn the_first_of_the_field_runs_to_the_end() {
         ratios.map(sample).to_vec()
     };
     race.baseline = samples([1.0; 8]);
-    let mut field: Vec<PolicySpec> = vec![config.policy];
-    field.extend((2..12).map(|alpha| format!("dt:alpha={alpha}").parse().unwrap()));
-    for policy in &field {
+    let mut policies: Vec<PolicySpec> = vec![config.policy];
+    policies.extend((2..12).map(|alpha| format!("dt:alpha={alpha}").parse().unwrap()));
+    for policy in &policies {
         race.results.insert(policy.to_string(), samples([1.0; 8]));
     }
     let late = [2.0, 2.0, 2.0, 0.1, 0.1, 0.1, 0.1, 0.1];
     race.results.insert("dt".to_owned(), samples(late));
-    assert_eq!(race.winner(field).unwrap().to_string(), "dt");
+    assert_eq!(race.winner(policies).unwrap().to_string(), "dt");
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bufgym::env::control::FEATURES;
-use bufgym::eval::{Contestant, record};
+use bufgym::eval::{Entrant, observations};
 use bufgym::export::{OBSERVATION, Recording, Source};
 use bufgym::sim::scenario::Scenario;
 use serde_json::{Value, json};
@@ -97,8 +97,8 @@ fn source(checkpoint: Option<&Path>) -> CliResult<Source> {
     };
     let scenario =
         Scenario::from_toml_str(&manifest.scenario_toml, "scenario_toml").or_bad_input()?;
-    let contestant = Contestant::from_checkpoint(policy::SHIPPED, &weights, &manifest);
-    let recording = record::for_export(&scenario, &contestant).or_bad_input()?;
+    let entrant = Entrant::from_checkpoint(policy::SHIPPED, &weights, &manifest);
+    let recording = observations::for_export(&scenario, &entrant).or_bad_input()?;
     Source::new(weights, manifest, recording).or_failure()
 }
 

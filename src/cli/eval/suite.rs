@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::Context as _;
 use bufgym::eval::suite::{self, CELL_TRACES, MAIN, Suite, SuiteConfig};
-use bufgym::eval::{Contestant, EvalConfig};
+use bufgym::eval::{Entrant, EvalConfig};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::catalogue;
 use serde_json::json;
@@ -15,12 +15,13 @@ use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::output::Output;
 use crate::cli::{policy, tune};
 
-/// The commit that this program was built from.
+/// The commit that this program is built from.
 const REVISION: &str = env!("BUFGYM_REVISION");
 
-/// The rule whose tuned form goes along to the other scenarios.
-const TUNED_MOVER: &str = "dt";
+/// The rule that is compared, in its tuned form, in the other scenarios too.
+const TUNED_RULE: &str = "dt";
 
+/// Runs the command.
 pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
     let scenario = Scenario::load(MAIN).or_failure()?;
     let learned = learned(args, &scenario)?;
@@ -30,14 +31,14 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
     };
     let mut all = learned.clone();
     all.extend(rules(&scenario)?);
-    let mut movers = learned;
-    movers.extend(tune::if_tuned(TUNED_MOVER, &scenario)?);
+    let mut transferred = learned;
+    transferred.extend(tune::if_tuned(TUNED_RULE, &scenario)?);
     let config = SuiteConfig {
         main: EvalConfig {
             traces: args.traces,
             ..EvalConfig::new(scenario, all, common.seed())
         },
-        movers,
+        transferred,
         cells: suite::cells().or_failure()?,
         cell_traces: args.traces.min(CELL_TRACES),
         revision: REVISION.to_owned(),
@@ -59,7 +60,7 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
 }
 
 /// The policies that were asked for, or the shipped weights.
-fn learned(args: &EvalArgs, scenario: &Scenario) -> CliResult<Vec<Contestant>> {
+fn learned(args: &EvalArgs, scenario: &Scenario) -> CliResult<Vec<Entrant>> {
     if args.policy.is_empty() {
         let shipped = [policy::shipped()?, policy::shipped_linear()?];
         return Ok(shipped.into_iter().flatten().collect());
@@ -68,8 +69,9 @@ fn learned(args: &EvalArgs, scenario: &Scenario) -> CliResult<Vec<Contestant>> {
     named.map(|text| policy::parse(text, scenario)).collect()
 }
 
-/// Every rule of the catalogue, with its default parameters and as it was tuned.
-fn rules(scenario: &Scenario) -> CliResult<Vec<Contestant>> {
+/// Every rule of the catalogue, with its default parameters and, where there are any, with its tuned
+/// ones.
+fn rules(scenario: &Scenario) -> CliResult<Vec<Entrant>> {
     let mut rules = Vec::new();
     for definition in catalogue() {
         let name = definition.info.name;
@@ -92,7 +94,7 @@ fn write(suite: &Suite, page: &str, folder: &std::path::Path) -> CliResult {
     file("suite.json", &(numbers + "\n"))
 }
 
-/// What a reader types for the same page.
+/// The command that writes the same page again.
 fn command(args: &EvalArgs, common: &Common) -> String {
     let mut command = "bufgym eval --suite paper".to_owned();
     for policy in &args.policy {

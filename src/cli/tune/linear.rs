@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use bufgym::eval::Contestant;
-use bufgym::eval::contestant::LINEAR;
+use bufgym::eval::Entrant;
+use bufgym::eval::entrant::LINEAR;
 use bufgym::models::LinearFile;
 use bufgym::sim::scenario::Scenario;
 use bufgym::train::TrainError;
@@ -15,14 +15,14 @@ use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::output::{Output, file_name};
 
-/// Where rules are kept unless told otherwise, a file per scenario.
+/// Default folder of the rules, one file per scenario.
 const FOLDER: &str = "checkpoints";
 
-/// The objective whose result `linear:tuned` stands for.
+/// Objective of the rule that `linear:tuned` stands for.
 const KEPT_OBJECTIVE: &str = "fct";
 
-/// Whether the policy is for this search.
-pub fn is_meant(policy: &str) -> bool {
+/// Whether the policy is a linear rule, which is tuned here.
+pub fn is_linear(policy: &str) -> bool {
     policy.split(':').next() == Some(LINEAR)
 }
 
@@ -69,7 +69,7 @@ impl TuneArgs {
         })
     }
 
-    /// Refuses what other policies have no use for.
+    /// Refuses the options of linear rules for other policies.
     pub(super) fn refuse_linear_options(&self) -> CliResult {
         let given = [
             ("--low-level", self.low_level.is_some()),
@@ -127,7 +127,7 @@ fn describe(tuning: &LinearTuning, file: &Path) -> String {
     )
 }
 
-/// `checkpoints/linear-SCENARIO.json`, with the objective where it is another than `fct`.
+/// `checkpoints/linear-SCENARIO.json`; the objective is part of the name unless it is `fct`.
 fn default_file(config: &LinearConfig) -> PathBuf {
     let objective = config.objective.to_string();
     match objective == KEPT_OBJECTIVE {
@@ -144,11 +144,11 @@ fn file(name: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{LINEAR}-{}.json", file_name(name)))
 }
 
-/// The rule that `linear:tuned` stands for: the one in the scenario's file.
+/// The rule of `linear:tuned`: the one in the scenario's file.
 ///
 /// # Errors
 /// Bad input: there is none, it cannot be used, or it was tuned for other settings.
-pub fn tuned(scenario: &Scenario) -> CliResult<Contestant> {
+pub fn tuned(scenario: &Scenario) -> CliResult<Entrant> {
     let path = tuned_file(scenario);
     let untuned = || {
         CliError::bad(format!(
@@ -166,7 +166,7 @@ pub fn tuned(scenario: &Scenario) -> CliResult<Contestant> {
     if settings != *scenario {
         return Err(untuned());
     }
-    Ok(Contestant::linear(&format!("{LINEAR}:{origin}"), &found))
+    Ok(Entrant::linear(&format!("{LINEAR}:{origin}"), &found))
 }
 
 fn classify(error: TrainError) -> CliError {

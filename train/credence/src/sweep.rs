@@ -104,14 +104,14 @@ pub fn over_flips(
     seed: u64,
     traces: u64,
 ) -> Result<Vec<FlipPoint>, SweepError> {
-    let mut contestants = Vec::new();
+    let mut entrants = Vec::new();
     for flip in flips {
         let spec = credence.clone().with("flip", &flip.to_string());
-        contestants.push((Some(*flip), spec.map_err(SimError::Policy)?));
+        entrants.push((Some(*flip), spec.map_err(SimError::Policy)?));
     }
     let dt = PolicySpec::named("dt").with("alpha", "0.5");
-    contestants.push((None, PolicySpec::named("lqd")));
-    contestants.push((None, dt.map_err(SimError::Policy)?));
+    entrants.push((None, PolicySpec::named("lqd")));
+    entrants.push((None, dt.map_err(SimError::Policy)?));
     let point = |(flip, spec): &(Option<f64>, PolicySpec)| {
         let run = |index| {
             let trace = traffic::generate(scenario, trace_seed(Split::Validation, seed, index));
@@ -121,7 +121,7 @@ pub fn over_flips(
             (0..traces).into_par_iter().map(run).collect();
         Ok(averaged(spec, *flip, &summaries?))
     };
-    contestants.iter().map(point).collect()
+    entrants.iter().map(point).collect()
 }
 
 fn averaged(spec: &PolicySpec, flip: Option<f64>, summaries: &[Summary]) -> FlipPoint {

@@ -1,4 +1,4 @@
-//! Why a policy string names nothing that can run, or a run cannot be recorded.
+//! Errors of reading a policy string and of recording a run.
 
 use bufgym_env::control::RecordError;
 use bufgym_export::ExportError;
@@ -7,10 +7,10 @@ use bufgym_models::LinearFileError;
 use bufgym_models::checkpoint::CheckpointError;
 use bufgym_sim::switch::PolicyParseError;
 
-/// A text that names no policy, or a checkpoint or file that cannot be used.
+/// A policy string that names no policy, or whose checkpoint or file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ContestantError {
-    /// No such rule, or not with these parameters.
+pub enum EntrantError {
+    /// There is no such rule, or it has no such parameters.
     #[error(transparent)]
     Rule(#[from] PolicyParseError),
     /// `ndt` without a folder.
@@ -37,7 +37,7 @@ pub enum ContestantError {
         /// Why.
         source: ExportError,
     },
-    /// The scenario of the training cannot be run, to see what range the activations have.
+    /// The activations cannot be measured, as the scenario of the training cannot be run.
     #[error("policy `{policy}`: {reason}")]
     Calibration {
         /// The policy string.
@@ -68,15 +68,15 @@ pub enum ContestantError {
     },
 }
 
-/// Why the control of a policy was not recorded.
+/// Why there is no control record of a run.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordingError {
-    /// A rule decides packet by packet.
+pub enum ControlRecordError {
+    /// The policy is a rule, which decides packet by packet.
     #[error(
         "policy `{0}` has no control loop to record; ndt, ndt:DIR, ndt-int8:DIR and linear:FILE have one"
     )]
     NoControl(String),
-    /// The run or its record failed.
+    /// The run failed, or the record could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
 }

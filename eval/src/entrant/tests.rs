@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn rules_know_their_part() {
-    let role = |text: &str| text.parse::<Contestant>().unwrap().role();
+    let role = |text: &str| text.parse::<Entrant>().unwrap().role();
     assert_eq!(role("dt"), Role::Baseline);
     assert_eq!(role("dt:alpha=1"), Role::Baseline);
     assert_eq!(role("dt:alpha=8"), Role::Heuristic);
@@ -12,7 +12,7 @@ fn rules_know_their_part() {
 
 #[test]
 fn mistakes_are_one_clear_line() {
-    let message = |text: &str| text.parse::<Contestant>().unwrap_err().to_string();
+    let message = |text: &str| text.parse::<Entrant>().unwrap_err().to_string();
     assert!(message("ett").contains("`edt`"), "{}", message("ett"));
     assert!(message("ndt").contains("ndt:checkpoints/ndt-fct"));
     assert!(message("ndt:").contains("needs a checkpoint folder"));
@@ -48,12 +48,12 @@ fn a_linear_rule_is_learned_but_no_network() {
     let path = folder.path().join("rule.json");
     std::fs::write(&path, file.to_json()).unwrap();
     let name = format!("linear:{}", path.display());
-    let contestant: Contestant = name.parse().unwrap();
-    assert_eq!(contestant.name(), name);
-    assert_eq!(contestant.role(), Role::Learned);
-    assert!(contestant.network().is_none());
+    let entrant: Entrant = name.parse().unwrap();
+    assert_eq!(entrant.name(), name);
+    assert_eq!(entrant.role(), Role::Learned);
+    assert!(entrant.network().is_none());
     assert_eq!(
-        contestant.entry().origin,
+        entrant.entry().origin,
         "linear rule tuned on ndt-16x1g for fct over abm, seed 3, 25 generations"
     );
 }

@@ -1,4 +1,4 @@
-//! A policy that takes part in a comparison.
+//! The policies that take part in a comparison.
 
 mod error;
 
@@ -20,23 +20,23 @@ use bufgym_sim::switch::{Policy as _, PolicySpec};
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
-pub use error::{ContestantError, RecordingError};
+pub use error::{ControlRecordError, EntrantError};
 
 use crate::data::{BASELINE, Entry, Role, UNLIMITED};
-use crate::{format, record};
+use crate::{format, observations};
 
-/// What a network is called in policy strings.
+/// Name of a network in policy strings.
 const LEARNED: &str = "ndt";
 
-/// What a network in integers is called in policy strings.
+/// Name of an integer network in policy strings.
 pub const INTEGER: &str = "ndt-int8";
 
-/// What a linear rule is called in policy strings.
+/// Name of a linear rule in policy strings.
 pub const LINEAR: &str = "linear";
 
 /// A named policy, ready to run any trace.
 #[derive(Clone, Debug)]
-pub struct Contestant {
+pub struct Entrant {
     name: String,
     kind: Kind,
 }
@@ -52,7 +52,7 @@ enum Kind {
     },
 }
 
-/// What decides about α.
+/// The controller of a learned policy.
 #[derive(Clone, Debug)]
 enum Decider {
     Network(Box<FastActor>),
@@ -61,7 +61,7 @@ enum Decider {
 }
 
 impl Decider {
-    /// One that may decide, for a run of its own.
+    /// A fresh copy for one run.
     fn controller(&self) -> Box<dyn Controller> {
         match self {
             Decider::Network(actor) => actor.clone(),
@@ -71,103 +71,86 @@ impl Decider {
     }
 }
 
-impl Contestant {
-    /// A fixed rule.
-    pub fn rule(spec: PolicySpec) -> Contestant {
-        Contestant {
-            name: spec.to_string(),
-            kind: Kind::Rule(spec),
+impl Entrant {
+    fn new(name: &str, kind: Kind) -> Entrant {
+        Entrant {
+            name: name.to_string(),
+            kind,
         }
+    }
+
+    /// A fixed rule.
+    pub fn rule(spec: PolicySpec) -> Entrant {
+        Entrant::new(&spec.to_string(), Kind::Rule(spec))
     }
 
     /// A rule with parameters that were tuned on training traces.
-    pub fn tuned(spec: PolicySpec) -> Contestant {
-        Contestant {
-            name: spec.to_string(),
-            kind: Kind::Tuned(spec),
-        }
+    pub fn tuned(spec: PolicySpec) -> Entrant {
+        Entrant::new(&spec.to_string(), Kind::Tuned(spec))
     }
 
-    /// A network that decides by its mean, over Dynamic Threshold. `name` is its policy string,
+    /// A network that acts on its mean, over Dynamic Threshold. `name` is its policy string,
     /// `origin` says in a few words how it was trained.
-    pub fn learned(name: &str, actor: FastActor, origin: &str) -> Contestant {
+    pub fn learned(name: &str, actor: FastActor, origin: &str) -> Entrant {
         let kind = Kind::Learned {
             decider: Decider::Network(Box::new(actor)),
             low_level: BasePolicy::default(),
             origin: origin.to_string(),
         };
-        Contestant {
-            name: name.to_string(),
-            kind,
-        }
+        Entrant::new(name, kind)
     }
 
     /// A linear rule over the heuristic that it was tuned with, under the given policy string.
-    pub fn linear(name: &str, file: &LinearFile) -> Contestant {
+    pub fn linear(name: &str, file: &LinearFile) -> Entrant {
         let kind = Kind::Learned {
             decider: Decider::Linear(file.rule.clone()),
             low_level: file.low_level.clone(),
             origin: linear_origin(file),
         };
-        Contestant {
-            name: name.to_string(),
-            kind,
-        }
+        Entrant::new(name, kind)
     }
 
-    /// A network in integers over the heuristic that its weights were trained with, under the given
+    /// An integer network over the heuristic that its weights were trained with, under the given
     /// policy string.
-    pub fn integer(name: &str, file: &IntegerFile) -> Contestant {
+    pub fn integer(name: &str, file: &IntegerFile) -> Entrant {
         let kind = Kind::Learned {
             decider: Decider::Integer(Box::new(IntegerActor::new(file.network.clone()))),
             low_level: file.low_level.clone(),
-            origin: format!(
-                "8-bit integers, {}{}; another level than in floating point for {:.1} % of {} \
-                 recorded ports, {} of them more than one away",
-                file.origin,
-                over(&file.low_level),
-                100.0 * file.agreement.share_different(),
-                format::count(file.agreement.levels),
-                file.agreement.levels - file.agreement.equal - file.agreement.neighbouring,
-            ),
+            origin: integer_origin(file),
         };
-        Contestant {
-            name: name.to_string(),
-            kind,
-        }
+        Entrant::new(name, kind)
     }
 
     /// A checkpoint rounded to integers exactly as `bufgym export` rounds it, under the given policy
     /// string.
     ///
     /// # Errors
-    /// When its scenario cannot be run or its network not be rounded.
+    /// When its scenario cannot be run or its network cannot be rounded.
     pub fn rounded(
         name: &str,
         weights: ActorWeights,
         manifest: Manifest,
-    ) -> Result<Contestant, ContestantError> {
-        let calibration = |reason: String| ContestantError::Calibration {
+    ) -> Result<Entrant, EntrantError> {
+        let calibration = |reason: String| EntrantError::Calibration {
             policy: name.to_string(),
             reason,
         };
         let scenario = Scenario::from_toml_str(&manifest.scenario_toml, "scenario_toml")
             .map_err(|error| calibration(error.to_string()))?;
-        let float = Contestant::from_checkpoint(name, &weights, &manifest);
-        let recording = record::for_export(&scenario, &float)
+        let float = Entrant::from_checkpoint(name, &weights, &manifest);
+        let recording = observations::for_export(&scenario, &float)
             .map_err(|error| calibration(error.to_string()))?;
-        let source = Source::new(weights, manifest, recording).map_err(|source| {
-            ContestantError::Export {
+        let source =
+            Source::new(weights, manifest, recording).map_err(|source| EntrantError::Export {
                 policy: name.to_string(),
                 source,
-            }
-        })?;
-        Ok(Contestant::integer(name, &source.integer))
+            })?;
+        Ok(Entrant::integer(name, &source.integer))
     }
 
     /// The same learned policy over another heuristic; rules stay what they are.
     #[must_use]
-    pub fn over(mut self, heuristic: BasePolicy) -> Contestant {
+    pub fn over(mut self, heuristic: BasePolicy) -> Entrant {
         if let Kind::Learned { low_level, .. } = &mut self.kind {
             *low_level = heuristic;
         }
@@ -175,62 +158,51 @@ impl Contestant {
     }
 
     /// DT with α = 1, which every ratio is relative to.
-    pub fn baseline() -> Contestant {
-        Contestant::rule(PolicySpec::baseline())
+    pub fn baseline() -> Entrant {
+        Entrant::rule(PolicySpec::baseline())
     }
 
     /// The reference line: complete sharing with a buffer that never fills.
-    pub fn unlimited() -> Contestant {
-        Contestant::rule(PolicySpec::unlimited())
+    pub fn unlimited() -> Entrant {
+        Entrant::rule(PolicySpec::unlimited())
     }
 
     /// The policy of a checkpoint that is already loaded, under the given policy string, over the
     /// heuristic that it was trained with.
-    pub fn from_checkpoint(name: &str, weights: &ActorWeights, manifest: &Manifest) -> Contestant {
+    pub fn from_checkpoint(name: &str, weights: &ActorWeights, manifest: &Manifest) -> Entrant {
         let actor = FastActor::new(weights);
-        Contestant::learned(name, actor, &origin(manifest)).over(manifest.low_level.clone())
+        Entrant::learned(name, actor, &origin(manifest)).over(manifest.low_level.clone())
     }
 
     /// Loads the checkpoint of a policy string `ndt:DIR`.
-    fn load(policy: &str, folder: &str) -> Result<Contestant, ContestantError> {
-        let (weights, manifest) = checkpoint::load_actor(Path::new(folder)).map_err(|source| {
-            ContestantError::Checkpoint {
-                policy: policy.to_string(),
-                source,
-            }
-        })?;
+    fn load(policy: &str, folder: &str) -> Result<Entrant, EntrantError> {
+        let (weights, manifest) = load_checkpoint(policy, folder)?;
         let name = format!("{LEARNED}:{}", folder.trim_end_matches('/'));
-        Ok(Contestant::from_checkpoint(&name, &weights, &manifest))
+        Ok(Entrant::from_checkpoint(&name, &weights, &manifest))
     }
 
     /// Loads the folder of a policy string `ndt-int8:DIR`: an export, or a checkpoint to round.
-    fn load_integer(policy: &str, folder: &str) -> Result<Contestant, ContestantError> {
+    fn load_integer(policy: &str, folder: &str) -> Result<Entrant, EntrantError> {
         let name = format!("{INTEGER}:{}", folder.trim_end_matches('/'));
         let exported = Path::new(folder).join(int8::FILE);
         if exported.exists() {
-            let file = IntegerFile::load(&exported).map_err(|source| ContestantError::Integer {
+            let file = IntegerFile::load(&exported).map_err(|source| EntrantError::Integer {
                 policy: policy.to_string(),
                 source,
             })?;
-            return Ok(Contestant::integer(&name, &file));
+            return Ok(Entrant::integer(&name, &file));
         }
-        let (weights, manifest) = checkpoint::load_actor(Path::new(folder)).map_err(|source| {
-            ContestantError::Checkpoint {
-                policy: policy.to_string(),
-                source,
-            }
-        })?;
-        Contestant::rounded(&name, weights, manifest)
+        let (weights, manifest) = load_checkpoint(policy, folder)?;
+        Entrant::rounded(&name, weights, manifest)
     }
 
     /// Loads the file of a policy string `linear:FILE`.
-    fn load_linear(policy: &str, file: &str) -> Result<Contestant, ContestantError> {
-        let loaded =
-            LinearFile::load(Path::new(file)).map_err(|source| ContestantError::Linear {
-                policy: policy.to_string(),
-                source,
-            })?;
-        Ok(Contestant::linear(policy, &loaded))
+    fn load_linear(policy: &str, file: &str) -> Result<Entrant, EntrantError> {
+        let loaded = LinearFile::load(Path::new(file)).map_err(|source| EntrantError::Linear {
+            policy: policy.to_string(),
+            source,
+        })?;
+        Ok(Entrant::linear(policy, &loaded))
     }
 
     /// The policy string in its canonical form.
@@ -238,7 +210,7 @@ impl Contestant {
         &self.name
     }
 
-    /// What part the policy plays.
+    /// The policy's role in a comparison.
     pub fn role(&self) -> Role {
         match &self.kind {
             Kind::Learned { .. } => Role::Learned,
@@ -248,7 +220,7 @@ impl Contestant {
         }
     }
 
-    /// The network of a learned policy that has one, and the heuristic that it steers.
+    /// The network of a learned policy that has one, and the heuristic whose α it sets.
     pub fn network(&self) -> Option<(&FastActor, BasePolicy)> {
         match &self.kind {
             Kind::Learned {
@@ -260,8 +232,8 @@ impl Contestant {
         }
     }
 
-    /// What decides about α in a learned policy, for a run of its own, and the heuristic that it
-    /// steers.
+    /// The controller of a learned policy, as a fresh copy for one run, and the heuristic whose α it
+    /// sets.
     pub fn controller(&self) -> Option<(Box<dyn Controller>, BasePolicy)> {
         match &self.kind {
             Kind::Learned {
@@ -271,7 +243,7 @@ impl Contestant {
         }
     }
 
-    /// Whether the policy removes packets that were admitted, which today's switches cannot do.
+    /// Whether the policy removes packets that it has admitted. Switches of today cannot do that.
     pub fn pushes_out(&self, scenario: &Scenario) -> bool {
         match &self.kind {
             Kind::Rule(spec) | Kind::Tuned(spec) => {
@@ -281,7 +253,7 @@ impl Contestant {
         }
     }
 
-    /// The policy as tables name it.
+    /// The policy as it appears in tables.
     pub fn entry(&self) -> Entry {
         let origin = match &self.kind {
             Kind::Learned { origin, .. } => origin.clone(),
@@ -295,7 +267,7 @@ impl Contestant {
         }
     }
 
-    /// Runs a trace to its end, recording a timeline at the given interval if there is one.
+    /// Runs a trace to its end. With `timeline`, the outcome has a timeline at that interval.
     ///
     /// # Errors
     /// When the scenario is inconsistent or the trace does not fit it.
@@ -317,32 +289,32 @@ impl Contestant {
             Kind::Learned {
                 decider, low_level, ..
             } => {
-                let options = run_options(low_level, timeline);
+                let options = run_options(low_level.clone(), timeline);
                 run_controlled(scenario, trace, decider.controller().as_mut(), &options)
             }
         }
     }
 
-    /// As [`run`](Contestant::run), with the same outcome, and records every packet event and every
-    /// decision in `out`; see [`run_recorded`].
+    /// Runs a trace to its end as [`run`](Entrant::run) does, and writes every packet event and every
+    /// decision to `out`; see [`run_recorded`].
     ///
     /// # Errors
     /// When the policy has no control loop, when the scenario is inconsistent or the trace does not
     /// fit it, and those of `out`.
-    pub fn record(
+    pub fn run_recorded(
         &self,
         scenario: &Scenario,
         trace: &Trace,
         timeline: Option<Time>,
         out: &mut dyn io::Write,
-    ) -> Result<Outcome, RecordingError> {
+    ) -> Result<Outcome, ControlRecordError> {
         let Kind::Learned {
             decider, low_level, ..
         } = &self.kind
         else {
-            return Err(RecordingError::NoControl(self.name.clone()));
+            return Err(ControlRecordError::NoControl(self.name.clone()));
         };
-        let options = run_options(low_level, timeline);
+        let options = run_options(low_level.clone(), timeline);
         let mut controller = decider.controller();
         let controller = controller.as_mut();
         Ok(run_recorded(
@@ -351,18 +323,27 @@ impl Contestant {
     }
 }
 
-fn run_options(low_level: &BasePolicy, timeline: Option<Time>) -> RunOptions {
+/// Options of a run over the heuristic `low_level`, with a timeline at the given interval if there is
+/// one.
+pub(crate) fn run_options(low_level: BasePolicy, timeline: Option<Time>) -> RunOptions {
     RunOptions {
         timeline,
         control: ControlOptions {
-            low_level: low_level.clone(),
+            low_level,
             ..ControlOptions::default()
         },
     }
 }
 
+fn load_checkpoint(policy: &str, folder: &str) -> Result<(ActorWeights, Manifest), EntrantError> {
+    checkpoint::load_actor(Path::new(folder)).map_err(|source| EntrantError::Checkpoint {
+        policy: policy.to_string(),
+        source,
+    })
+}
+
 /// How a checkpoint was trained, in one line.
-pub fn origin(manifest: &Manifest) -> String {
+fn origin(manifest: &Manifest) -> String {
     format!(
         "trained on {} for {}{}, seed {}, {} decisions, {} updates{}",
         manifest.scenario,
@@ -372,6 +353,20 @@ pub fn origin(manifest: &Manifest) -> String {
         format::count(manifest.decisions),
         format::count(manifest.updates),
         measured(manifest.validation.as_ref(), "validation"),
+    )
+}
+
+/// Where an integer network comes from and how well it agrees with the network that was rounded.
+fn integer_origin(file: &IntegerFile) -> String {
+    let agreement = &file.agreement;
+    format!(
+        "8-bit integers, {}{}; another level than in floating point for {:.1} % of {} recorded \
+         ports, {} of them more than one away",
+        file.origin,
+        over(&file.low_level),
+        100.0 * agreement.share_different(),
+        format::count(agreement.levels),
+        agreement.levels - agreement.equal - agreement.neighbouring,
     )
 }
 
@@ -388,7 +383,7 @@ fn linear_origin(file: &LinearFile) -> String {
     )
 }
 
-/// The heuristic below, where it is not Dynamic Threshold.
+/// The words ` over HEURISTIC`; empty for Dynamic Threshold.
 fn over(low_level: &BasePolicy) -> String {
     match low_level {
         dt if dt.is_default() => String::new(),
@@ -396,7 +391,7 @@ fn over(low_level: &BasePolicy) -> String {
     }
 }
 
-/// The result that weights were chosen by, on traces of a split.
+/// The result that the weights were chosen by, on traces of a split.
 fn measured(result: Option<&Validation>, split: &str) -> String {
     let result = result.map(|result| {
         let interval = format!("{:.3} [{:.3}–{:.3}]", result.value, result.low, result.high);
@@ -408,25 +403,25 @@ fn measured(result: Option<&Validation>, split: &str) -> String {
     result.unwrap_or_default()
 }
 
-impl FromStr for Contestant {
-    type Err = ContestantError;
+impl FromStr for Entrant {
+    type Err = EntrantError;
 
-    /// Reads `dt`, `dt:alpha=8`, …, `ndt:DIR`, whose checkpoint it loads, `ndt-int8:DIR`, which it
-    /// rounds to integers, and `linear:FILE`.
-    fn from_str(text: &str) -> Result<Contestant, ContestantError> {
+    /// Reads a rule such as `dt` or `dt:alpha=8`, or loads the files of `ndt:DIR`, `ndt-int8:DIR` or
+    /// `linear:FILE`. A checkpoint in the folder of `ndt-int8` is rounded to integers.
+    fn from_str(text: &str) -> Result<Entrant, EntrantError> {
         match text.split_once(':').unwrap_or((text, "")) {
-            (LEARNED, "") => Err(ContestantError::NoFolder(text.to_string())),
-            (LEARNED, folder) => Contestant::load(text, folder),
-            (INTEGER, "") => Err(ContestantError::NoIntegerFolder(text.to_string())),
-            (INTEGER, folder) => Contestant::load_integer(text, folder),
-            (LINEAR, "") => Err(ContestantError::NoFile(text.to_string())),
-            (LINEAR, file) => Contestant::load_linear(text, file),
-            _ => Ok(Contestant::rule(text.parse()?)),
+            (LEARNED, "") => Err(EntrantError::NoFolder(text.to_string())),
+            (LEARNED, folder) => Entrant::load(text, folder),
+            (INTEGER, "") => Err(EntrantError::NoIntegerFolder(text.to_string())),
+            (INTEGER, folder) => Entrant::load_integer(text, folder),
+            (LINEAR, "") => Err(EntrantError::NoFile(text.to_string())),
+            (LINEAR, file) => Entrant::load_linear(text, file),
+            _ => Ok(Entrant::rule(text.parse()?)),
         }
     }
 }
 
-impl fmt::Display for Contestant {
+impl fmt::Display for Entrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.name)
     }

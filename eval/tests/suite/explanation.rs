@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use bufgym_eval::Contestant;
+use bufgym_eval::Entrant;
 use bufgym_eval::data::Timing;
 use bufgym_eval::explain::{
     ExplainConfig, ExplainError, Explanation, Factor, Inference, explain, findings, write,
@@ -23,7 +23,7 @@ fn config(traces: u64) -> ExplainConfig {
             incast_degree: RangeU32::new(3, 5),
             ..Scenario::default()
         },
-        contestant: Contestant::learned("ndt:untrained", actor, "random weights"),
+        entrant: Entrant::learned("ndt:untrained", actor, "random weights"),
         traces,
         seed: 3,
     }
@@ -121,7 +121,7 @@ fn everything_is_measured_and_written() {
 #[test]
 fn a_rule_and_a_policy_without_decisions_have_nothing_to_explain() {
     let rule = ExplainConfig {
-        contestant: "dt:alpha=8".parse().unwrap(),
+        entrant: "dt:alpha=8".parse().unwrap(),
         ..config(1)
     };
     let refused = explain(&rule, &|_| {}).unwrap_err();

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use bufgym_eval::data::{Evaluation, Role, Timing};
 use bufgym_eval::evaluate::{self, EvalConfig, EvalError, Progress, evaluate};
-use bufgym_eval::{Contestant, output, table, verdict};
+use bufgym_eval::{Entrant, findings, output, table};
 use bufgym_models::checkpoint::{Manifest, save_actor};
 use bufgym_models::{ActorWeights, FastActor};
 use bufgym_sim::rng::{self, Split};
@@ -24,22 +24,18 @@ fn scenario() -> Scenario {
     }
 }
 
-fn contestants() -> Vec<Contestant> {
+fn entrants() -> Vec<Entrant> {
     let actor = FastActor::new(&ActorWeights::random(&mut rng::stream(1, "test actor", 0)));
-    let mut contestants = vec![Contestant::learned(
-        "ndt:untrained",
-        actor,
-        "random weights",
-    )];
-    contestants.extend(["edt", "st", "cs", "dt:alpha=8"].map(|text| text.parse().unwrap()));
-    contestants
+    let mut entrants = vec![Entrant::learned("ndt:untrained", actor, "random weights")];
+    entrants.extend(["edt", "st", "cs", "dt:alpha=8"].map(|text| text.parse().unwrap()));
+    entrants
 }
 
 fn config(traces: u64) -> EvalConfig {
     EvalConfig {
         traces,
         resamples: 200,
-        ..EvalConfig::new(scenario(), contestants(), 3)
+        ..EvalConfig::new(scenario(), entrants(), 3)
     }
 }
 
@@ -159,8 +155,8 @@ fn flows_that_do_not_finish_fail_their_trace_visibly() {
             .all(|p| p.failed == 2 && p.ratio_to_dt.is_none())
     );
     assert!(table::render_evaluation(&evaluation).contains("FAILED: cs on trace 0"));
-    let first = verdict::verdicts(&evaluation).remove(0);
-    assert_eq!(first.tone, verdict::Tone::Warning);
+    let first = findings::findings(&evaluation).remove(0);
+    assert_eq!(first.tone, findings::Tone::Warning);
 }
 
 #[test]
@@ -224,17 +220,20 @@ fn a_checkpoint_folder_is_a_policy() {
     let mut manifest = Manifest::new("small", "", "fct", 7);
     manifest.decisions = 120_000;
     save_actor(&checkpoint, &weights, &manifest).unwrap();
-    let loaded: Contestant = format!("ndt:{}/", checkpoint.display()).parse().unwrap();
+    let loaded: Entrant = format!("ndt:{}/", checkpoint.display()).parse().unwrap();
     assert_eq!(loaded.name(), format!("ndt:{}", checkpoint.display()));
     assert_eq!(loaded.role(), Role::Learned);
     let expected = "trained on small for fct, seed 7, 120,000 decisions, 0 updates";
     assert_eq!(loaded.entry().origin, expected);
     let config = EvalConfig {
         traces: 1,
-        ..EvalConfig::new(scenario(), vec![loaded, contestants().remove(0)], 3)
+        ..EvalConfig::new(scenario(), vec![loaded, entrants().remove(0)], 3)
     };
     let evaluation = run(&config);
-    let means: Vec<_> = evaluation.learned().map(|p| p.mean_fct_ms).collect();
+    let means: Vec<_> = evaluation
+        .learned()
+        .map(|p| p.all_flows.mean_fct_ms)
+        .collect();
     assert_eq!(
         means[0], means[1],
         "the same weights make the same decisions"

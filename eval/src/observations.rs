@@ -1,118 +1,121 @@
-//! What a learned policy saw on training traces: the inputs that exports of a network are checked
-//! and calibrated with.
+//! The observations of a learned policy on training traces. Exports of a network are calibrated and
+//! checked with them.
 
-use bufgym_env::control::{ControlEnv, ControlOptions, Pause};
+use bufgym_env::control::{Controller, run_controlled};
 use bufgym_export::Recording;
-use bufgym_sim::network::SimError;
 use bufgym_sim::rng::Split;
 use bufgym_sim::scenario::Scenario;
 use rayon::prelude::*;
 
-use crate::contestant::Contestant;
+use crate::entrant::{Entrant, run_options};
 use crate::evaluate::{EvalError, NumberedTrace, split_traces};
 
-/// Why nothing was recorded.
+/// Why no observations were collected.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordError {
+pub enum ObservationsError {
     /// A rule has no observation.
     #[error("{0} is a rule: only a learned policy observes anything")]
     NotLearned(String),
     /// No decision was due on any trace.
     #[error("no decision was due on {0} traces of the scenario: there is nothing to record")]
     NoDecisions(u64),
-    /// The scenario makes no sense, or a trace cannot be run.
+    /// The scenario is invalid, or a trace cannot be run.
     #[error(transparent)]
     Eval(#[from] EvalError),
 }
 
-/// Training traces that exports are calibrated on.
+/// Number of training traces that exports are calibrated on.
 const EXPORT_TRACES: u64 = 4;
-/// Their seed: whoever rounds the same weights to integers gets the same integers.
+/// Seed of these traces. It is fixed, so that the same weights always round to the same integers.
 const EXPORT_SEED: u64 = 1;
 
-/// What exports of a policy are calibrated on: [`record`] on four training traces, always the same.
+/// The observations that exports of a policy are calibrated on: [`collect`] on four fixed training
+/// traces.
 ///
 /// # Errors
-/// As [`record`].
-pub fn for_export(scenario: &Scenario, contestant: &Contestant) -> Result<Recording, RecordError> {
-    record(scenario, contestant, EXPORT_SEED, EXPORT_TRACES)
+/// As [`collect`].
+pub fn for_export(scenario: &Scenario, entrant: &Entrant) -> Result<Recording, ObservationsError> {
+    collect(scenario, entrant, EXPORT_SEED, EXPORT_TRACES)
 }
 
-/// Every observation of `contestant` on the first `traces` training traces of `seed`, in the order
-/// of the traces and of time. The same for any number of threads.
+/// Runs `entrant` on the first `traces` training traces of `seed` and returns all its observations,
+/// ordered by trace, then by time. The result does not depend on the number of threads.
 ///
-/// One decision is `ports * 40` numbers: a trace of `ndt-16x1g` has some hundred to some thousand.
+/// One observation is `ports * 40` numbers. A trace of `ndt-16x1g` has between some hundred and some
+/// thousand observations.
 ///
 /// # Errors
-/// When the contestant is no learned policy, does not fit the scenario, or decides nothing.
+/// When the entrant is not a learned policy, does not fit the scenario, or makes no decision.
 ///
 /// ```
 /// use bufgym_sim::scenario::Scenario;
-/// use bufgym_eval::{Contestant, record::record};
+/// use bufgym_eval::{Entrant, observations};
 /// use bufgym_models::LinearRule;
 /// # use bufgym_models::LinearFile;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut scenario = Scenario::preset("ndt-16x1g")?;
 /// scenario.set("flows=100..100")?;
-/// # let policy = Contestant::linear("linear", &LinearFile {
+/// # let policy = Entrant::linear("linear", &LinearFile {
 /// #     bufgym_version: String::new(), low_level: "dt".parse()?, rule: LinearRule::constant(0.5),
 /// #     scenario: String::new(), scenario_toml: String::new(), objective: String::new(), seed: 1,
 /// #     generations: 0, training: None,
 /// # });
-/// let recording = record(&scenario, &policy, 1, 2)?;
+/// let recording = observations::collect(&scenario, &policy, 1, 2)?;
 /// assert_eq!(recording.observation(0).len(), 16 * 40);
 /// # Ok(())
 /// # }
 /// ```
-pub fn record(
+pub fn collect(
     scenario: &Scenario,
-    contestant: &Contestant,
+    entrant: &Entrant,
     seed: u64,
     traces: u64,
-) -> Result<Recording, RecordError> {
-    let runs: Result<Vec<Vec<f32>>, RecordError> =
-        split_traces(scenario, Split::Train, seed, traces)?
-            .par_iter()
-            .map(|numbered| run(scenario, contestant, numbered))
-            .collect();
+) -> Result<Recording, ObservationsError> {
+    let of_traces = split_traces(scenario, Split::Train, seed, traces)?
+        .par_iter()
+        .map(|numbered| on_trace(scenario, entrant, numbered))
+        .collect::<Result<Vec<Vec<f32>>, ObservationsError>>()?;
     let recording = Recording {
         ports: scenario.port_count(),
-        observations: runs?.concat(),
+        observations: of_traces.concat(),
     };
     match recording.count() {
-        0 => Err(RecordError::NoDecisions(traces)),
+        0 => Err(ObservationsError::NoDecisions(traces)),
         _ => Ok(recording),
     }
 }
 
-fn run(
+/// All observations of one run, `[decisions, ports, HISTORY, FEATURES]`.
+fn on_trace(
     scenario: &Scenario,
-    contestant: &Contestant,
+    entrant: &Entrant,
     numbered: &NumberedTrace,
-) -> Result<Vec<f32>, RecordError> {
-    let (mut controller, low_level) = contestant
+) -> Result<Vec<f32>, ObservationsError> {
+    let (controller, low_level) = entrant
         .controller()
-        .ok_or_else(|| RecordError::NotLearned(contestant.name().to_owned()))?;
-    let options = ControlOptions {
-        low_level,
-        ..ControlOptions::default()
+        .ok_or_else(|| ObservationsError::NotLearned(entrant.name().to_owned()))?;
+    let mut collector = Collector {
+        controller,
+        observations: Vec::new(),
     };
-    let failed = |source: SimError| EvalError::Simulation {
-        policy: contestant.name().to_owned(),
-        trace: numbered.index,
-        source: Box::new(source),
-    };
-    let mut env = ControlEnv::new(scenario, &numbered.trace, &options).map_err(failed)?;
-    let ports = env.ports();
-    let mut action = vec![0.0; ports];
-    let mut observations = Vec::new();
-    while env.advance() == Pause::Decision {
-        observations.extend_from_slice(env.observation());
-        controller.act(env.observation(), ports, &mut action);
-        env.act(&action);
+    let options = run_options(low_level, None);
+    run_controlled(scenario, &numbered.trace, &mut collector, &options)
+        .map_err(EvalError::simulation(entrant.name(), numbered))?;
+    Ok(collector.observations)
+}
+
+/// Passes every observation on to a controller and keeps a copy of it.
+struct Collector {
+    controller: Box<dyn Controller>,
+    observations: Vec<f32>,
+}
+
+impl Controller for Collector {
+    fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
+        self.observations.extend_from_slice(observation);
+        self.controller.act(observation, ports, action);
     }
-    Ok(observations)
 }
 
 #[cfg(test)]
@@ -133,17 +136,17 @@ mod tests {
         scenario
     }
 
-    fn learned() -> (ActorWeights, Contestant) {
+    fn learned() -> (ActorWeights, Entrant) {
         let weights = ActorWeights::random(&mut rng::stream(1, "test", 0));
         let manifest = Manifest::new("ndt-16x1g", "", "fct", 1);
-        let contestant = Contestant::from_checkpoint("ndt:test", &weights, &manifest);
-        (weights, contestant)
+        let entrant = Entrant::from_checkpoint("ndt:test", &weights, &manifest);
+        (weights, entrant)
     }
 
     #[test]
     fn traces_follow_each_other_and_seeds_differ() {
-        let (_, contestant) = learned();
-        let of = |seed, traces| record(&scenario(), &contestant, seed, traces).unwrap();
+        let (_, entrant) = learned();
+        let of = |seed, traces| collect(&scenario(), &entrant, seed, traces).unwrap();
         let (one, two) = (of(1, 1), of(1, 2));
         assert!(two.observations.starts_with(&one.observations));
         assert!(two.count() > one.count());
@@ -153,8 +156,8 @@ mod tests {
 
     #[test]
     fn the_actions_seen_are_those_of_the_policy() {
-        let (weights, contestant) = learned();
-        let recording = record(&scenario(), &contestant, 1, 1).unwrap();
+        let (weights, entrant) = learned();
+        let recording = collect(&scenario(), &entrant, 1, 1).unwrap();
         let mut actor = FastActor::new(&weights);
         let decide = |actor: &mut FastActor, row: &[f32]| -> Vec<f32> {
             let (mean, _) = actor.forward(row, 16);
@@ -171,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_and_a_quiet_scenario_have_nothing_to_record() {
-        let rule = record(&scenario(), &Contestant::baseline(), 1, 1).unwrap_err();
+    fn a_rule_and_a_quiet_scenario_have_nothing_to_collect() {
+        let rule = collect(&scenario(), &Entrant::baseline(), 1, 1).unwrap_err();
         assert!(rule.to_string().contains("dt"), "{rule}");
         let mut quiet = scenario();
         for change in ["flows=1", "buffer_bytes=1000000000"] {
             quiet.set(change).unwrap();
         }
-        let nothing = record(&quiet, &learned().1, 1, 2).unwrap_err();
+        let nothing = collect(&quiet, &learned().1, 1, 2).unwrap_err();
         assert!(nothing.to_string().contains("2 traces"), "{nothing}");
     }
 }

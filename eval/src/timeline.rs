@@ -1,4 +1,4 @@
-//! The excerpt of one trace that the timeline figure shows.
+//! Queues and thresholds of several policies in the busiest part of one trace.
 
 use std::cmp::Reverse;
 
@@ -7,41 +7,43 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::units::Time;
 use rayon::prelude::*;
 
-use crate::contestant::Contestant;
 use crate::data::{BASELINE, Role, Timeline, TimelineSeries, TraceResult};
+use crate::entrant::Entrant;
 use crate::evaluate::{EvalError, NumberedTrace};
 
+/// Bins of the excerpt.
 const BINS: usize = 60;
-/// Samples of the switch within a bin.
+/// Samples of the switch per bin.
 const SAMPLES: u64 = 32;
-/// The most rows to hold for one policy; longer traces are sampled more coarsely.
+/// Limit of the rows held for one policy. Longer traces are sampled at a longer interval.
 const MAX_ROWS: u64 = 2_000_000;
 
-/// Queues and thresholds of DT, complete sharing and the learned policies at two ports, on the
-/// trace with several destinations where DT drops most. `None` where there is no such trace.
+/// The excerpt of the trace on which DT drops most, among the traces with several destinations.
+/// `None` if there is no such trace.
 ///
 /// # Errors
 /// When a policy does not fit the scenario.
-pub fn timeline(
+pub fn of_busiest_trace(
     scenario: &Scenario,
-    contestants: &[Contestant],
+    entrants: &[Entrant],
     traces: &[NumberedTrace],
     results: &[TraceResult],
 ) -> Result<Option<Timeline>, EvalError> {
     let Some((numbered, simulated_s)) = busiest_trace(traces, results) else {
         return Ok(None);
     };
-    excerpt_of(scenario, &shown(contestants), numbered, simulated_s)
+    excerpt(scenario, &shown(entrants), numbered, simulated_s)
 }
 
-/// The excerpt of a trace of `simulated_s` seconds: where two ports are busiest under DT, which
-/// must be one of the policies shown, or there is none.
+/// Queues and thresholds of the policies `shown` at two ports, over the time when these ports are
+/// busiest under DT. `simulated_s` is the length of the trace in seconds. `None` if DT is not among the
+/// policies.
 ///
 /// # Errors
 /// When a policy does not fit the scenario.
-pub fn excerpt_of(
+pub fn excerpt(
     scenario: &Scenario,
-    shown: &[&Contestant],
+    shown: &[&Entrant],
     numbered: &NumberedTrace,
     simulated_s: f64,
 ) -> Result<Option<Timeline>, EvalError> {
@@ -49,14 +51,10 @@ pub fn excerpt_of(
     let sample = sampling(scenario, bin, simulated_s);
     let rows: Result<Vec<Vec<TimelineRow>>, EvalError> = shown
         .par_iter()
-        .map(|contestant| {
-            let outcome = contestant.run(scenario, &numbered.trace, Some(sample));
+        .map(|entrant| {
+            let outcome = entrant.run(scenario, &numbered.trace, Some(sample));
             let rows = outcome.map(|outcome| outcome.timeline);
-            rows.map_err(|source| EvalError::Simulation {
-                policy: contestant.name().to_string(),
-                trace: numbered.index,
-                source: Box::new(source),
-            })
+            rows.map_err(EvalError::simulation(entrant.name(), numbered))
         })
         .collect();
     let rows = rows?;
@@ -65,10 +63,10 @@ pub fn excerpt_of(
     };
     let ports = longest_ports(&rows[reference], scenario.port_count());
     let first = busiest_window(&rows[reference], &ports, bin);
-    let series = shown.iter().zip(&rows).flat_map(|(contestant, rows)| {
+    let series = shown.iter().zip(&rows).flat_map(|(entrant, rows)| {
         ports
             .iter()
-            .map(|&port| excerpt(contestant.name(), rows, port, first, bin))
+            .map(|&port| series(entrant.name(), rows, port, first, bin))
     });
     Ok(Some(Timeline {
         trace: numbered.index,
@@ -79,7 +77,7 @@ pub fn excerpt_of(
     }))
 }
 
-/// The trace with at least two destinations where DT drops most, and how long it lasts in seconds.
+/// The trace with at least two destinations on which DT drops most, and its length in seconds.
 fn busiest_trace<'a>(
     traces: &'a [NumberedTrace],
     results: &[TraceResult],
@@ -93,17 +91,18 @@ fn busiest_trace<'a>(
         let several = flows.iter().any(|flow| flow.dst != flows[0].dst);
         several.then_some((r, numbered))
     });
-    // Of equal maxima the first, so that the choice does not depend on how it is searched.
+    // Of equal maxima the first is taken.
     let busiest = dropping.max_by_key(|(r, _)| (r.drops, Reverse(r.trace)));
     busiest.map(|(r, numbered)| (numbered, r.simulated_s))
 }
 
-/// The time in which one port drains a full buffer: the scale on which queues come and go.
+/// The time in which one port drains a full buffer, which is the time scale of queues.
 fn bin_width(scenario: &Scenario) -> Time {
     let seconds = 8.0 * scenario.buffer_bytes as f64 / scenario.rate_bps.max(1) as f64;
     Time::from_secs_f64(seconds).max(Time(SAMPLES))
 }
 
+/// The interval between samples.
 fn sampling(scenario: &Scenario, bin: Time, simulated_s: f64) -> Time {
     let rows_at = |interval: Time| {
         (simulated_s / interval.as_secs_f64()) as u64 * u64::from(scenario.ports.max(1))
@@ -113,18 +112,19 @@ fn sampling(scenario: &Scenario, bin: Time, simulated_s: f64) -> Time {
     Time(finest.0 * coarser)
 }
 
-/// Complete sharing, DT, and up to two learned policies, or the first rules where none is learned.
-fn shown(contestants: &[Contestant]) -> Vec<&Contestant> {
-    let named = |name: &str| contestants.iter().find(|c| c.name() == name);
-    let of_role = |role: Role| contestants.iter().filter(move |c| c.role() == role);
-    let mut shown: Vec<&Contestant> = named("cs").into_iter().chain(named(BASELINE)).collect();
+/// The policies to show: complete sharing, DT and two learned policies. Other rules fill the places of
+/// missing ones.
+fn shown(entrants: &[Entrant]) -> Vec<&Entrant> {
+    let named = |name: &str| entrants.iter().find(|c| c.name() == name);
+    let of_role = |role: Role| entrants.iter().filter(move |c| c.role() == role);
+    let mut shown: Vec<&Entrant> = named("cs").into_iter().chain(named(BASELINE)).collect();
     shown.extend(of_role(Role::Learned).take(2));
     let rules = of_role(Role::Heuristic).filter(|c| c.name() != "cs");
     shown.extend(rules.take(3usize.saturating_sub(shown.len())));
     shown
 }
 
-/// The two ports with the longest queue at any time, in order of their number.
+/// The two ports with the longest queues at any time, in ascending order.
 fn longest_ports(rows: &[TimelineRow], ports: usize) -> Vec<u32> {
     let mut peaks: Vec<(u64, u32)> = (0..ports as u32).map(|port| (0, port)).collect();
     for row in rows {
@@ -142,8 +142,8 @@ fn bin_of(t: Time, bin: Time) -> usize {
     (t.0 / bin.0) as usize
 }
 
-/// The first bin of the stretch in which the ports are busiest at the same time: where the shorter
-/// of the queues, then the longer, is longest in sum.
+/// The first of the [`BINS`] bins in which the ports are busiest at the same time: the sum over these
+/// bins of the shorter queue is largest, or if equal, that of the longer queue.
 fn busiest_window(rows: &[TimelineRow], ports: &[u32], bin: Time) -> usize {
     let bins = rows.last().map_or(0, |row| bin_of(row.t, bin) + 1);
     let mut peaks = vec![0u64; bins * ports.len()];
@@ -168,8 +168,8 @@ fn busiest_window(rows: &[TimelineRow], ports: &[u32], bin: Time) -> usize {
     best.map_or(0, |(first, _)| first)
 }
 
-/// One port from bin `first` on. Between samples the state stays what it was.
-fn excerpt(
+/// The bins of one port from bin `first` on. The state is constant between samples.
+fn series(
     policy: &str,
     rows: &[TimelineRow],
     port: u32,
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_bin_holds_the_longest_queue_the_mean_and_the_lowest_threshold() {
         let rows = [row(0, 0, 10, 90), row(50, 0, 30, 70), row(120, 0, 0, 100)];
-        let series = excerpt("dt", &rows, 0, 0, BIN);
+        let series = series("dt", &rows, 0, 0, BIN);
         assert_eq!(series.max_queue_bytes[..3], [30, 30, 0]);
         assert_eq!(series.mean_queue_bytes[..3], [20.0, 6.0, 0.0]);
         assert_eq!(series.min_threshold_bytes[1..3], [70, 100]);
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn the_state_before_the_window_carries_over() {
         let rows = [row(10, 0, 40, 60)];
-        let series = excerpt("dt", &rows, 0, 3, BIN);
+        let series = series("dt", &rows, 0, 3, BIN);
         assert!(series.max_queue_bytes.iter().all(|q| *q == 40));
         assert!(series.min_threshold_bytes.iter().all(|t| *t == 60));
     }

@@ -1,20 +1,21 @@
-//! The findings in words, written from the numbers. A policy that loses is said to lose.
+//! The findings of an evaluation in sentences, derived from the numbers. Losses are stated as plainly
+//! as wins.
 
-use crate::contestant::LINEAR;
 use crate::data::{BASELINE, Evaluation, PolicySummary, Role, Versus};
+use crate::entrant::LINEAR;
 use crate::format;
 use crate::stats::{Interval, Tally};
 
-/// Whether a finding is good news for the policy that it is about.
+/// What a finding means for its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// Better, beyond chance.
+    /// The policy is better, beyond chance.
     Wins,
     /// The interval includes 1.
     Open,
-    /// Worse, beyond chance.
+    /// The policy is worse, beyond chance.
     Loses,
-    /// A fact that is neither.
+    /// A fact that is neither good nor bad.
     Plain,
     /// Something is wrong with the evaluation itself.
     Warning,
@@ -22,16 +23,16 @@ pub enum Tone {
 
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// How to read it.
+pub struct Finding {
+    /// What it means for the policy.
     pub tone: Tone,
     /// One or two sentences.
     pub text: String,
 }
 
-impl Verdict {
-    fn new(tone: Tone, text: String) -> Verdict {
-        Verdict { tone, text }
+impl Finding {
+    fn new(tone: Tone, text: String) -> Finding {
+        Finding { tone, text }
     }
 }
 
@@ -45,7 +46,8 @@ fn tone_of(ratio: &Interval) -> Tone {
     }
 }
 
-/// A short name: the last component of a learned policy's folder or file.
+/// A short name of a policy: for learned policies, the last component of the folder or file; for
+/// others, the policy string.
 pub fn short_name(policy: &str) -> &str {
     let path = match policy.split_once(':') {
         Some((kind, folder)) if kind.starts_with("ndt") => folder.trim_end_matches('/'),
@@ -58,31 +60,31 @@ pub fn short_name(policy: &str) -> &str {
 /// All findings, the most important first: failed traces, then the learned policies (or, where
 /// there is none, every rule) against DT (α = 1), then against each other rule and the learned
 /// policies before them.
-pub fn verdicts(evaluation: &Evaluation) -> Vec<Verdict> {
-    let mut verdicts = failures(evaluation);
+pub fn findings(evaluation: &Evaluation) -> Vec<Finding> {
+    let mut findings = failures(evaluation);
     let learned: Vec<&PolicySummary> = evaluation.learned().collect();
     for policy in &learned {
-        verdicts.extend(against_baseline(policy));
-        verdicts.extend(tail(policy));
-        verdicts.extend(headroom(policy));
-        verdicts.extend(rules(policy, &evaluation.versus));
+        findings.extend(against_baseline(policy));
+        findings.extend(tail(policy));
+        findings.extend(headroom(policy));
+        findings.extend(rules(policy, &evaluation.versus));
     }
     if learned.is_empty() {
         let rules = evaluation
             .policies
             .iter()
             .filter(|p| p.entry.role == Role::Heuristic);
-        verdicts.extend(rules.filter_map(against_baseline));
+        findings.extend(rules.filter_map(against_baseline));
     }
-    verdicts
+    findings
 }
 
-fn failures(evaluation: &Evaluation) -> Vec<Verdict> {
+fn failures(evaluation: &Evaluation) -> Vec<Finding> {
     let failing = evaluation
         .policies
         .iter()
         .filter(|policy| policy.failed > 0);
-    let verdict = |policy: &PolicySummary| {
+    let finding = |policy: &PolicySummary| {
         let text = format!(
             "{} failed {} of {} traces: flows were left unfinished. These traces count as lost for \
              it and are left out of the means of every policy.",
@@ -90,12 +92,12 @@ fn failures(evaluation: &Evaluation) -> Vec<Verdict> {
             policy.failed,
             evaluation.traces,
         );
-        Verdict::new(Tone::Warning, text)
+        Finding::new(Tone::Warning, text)
     };
-    failing.map(verdict).collect()
+    failing.map(finding).collect()
 }
 
-fn against_baseline(policy: &PolicySummary) -> Option<Verdict> {
+fn against_baseline(policy: &PolicySummary) -> Option<Finding> {
     let ratio = policy.ratio_to_dt.as_ref()?;
     let name = short_name(&policy.entry.policy);
     let detail = format!(
@@ -115,14 +117,14 @@ fn against_baseline(policy: &PolicySummary) -> Option<Verdict> {
         ),
         _ => format!("{name} cannot be told apart from DT (α = 1): mean FCT {detail}."),
     };
-    Some(Verdict::new(
+    Some(Finding::new(
         tone,
-        format!("{lead} {}", record(&policy.tally)),
+        format!("{lead} {}", tally_sentence(&policy.tally)),
     ))
 }
 
-/// The record of wins and losses in a sentence.
-fn record(tally: &Tally) -> String {
+/// The traces won, tied and lost, as a sentence.
+fn tally_sentence(tally: &Tally) -> String {
     match tally.share_won() {
         None => format!("All {} traces are ties.", tally.total()),
         Some(share) => format!(
@@ -135,7 +137,7 @@ fn record(tally: &Tally) -> String {
     }
 }
 
-fn tail(policy: &PolicySummary) -> Option<Verdict> {
+fn tail(policy: &PolicySummary) -> Option<Finding> {
     let ratio = policy.p99_ratio_to_dt.as_ref()?;
     let name = short_name(&policy.entry.policy);
     let detail = format!(
@@ -155,10 +157,10 @@ fn tail(policy: &PolicySummary) -> Option<Verdict> {
         ),
         _ => format!("In the tail {name} cannot be told apart from DT: p99 FCT {detail}."),
     };
-    Some(Verdict::new(tone, text))
+    Some(Finding::new(tone, text))
 }
 
-fn headroom(policy: &PolicySummary) -> Option<Verdict> {
+fn headroom(policy: &PolicySummary) -> Option<Finding> {
     let share = policy.headroom?;
     let name = short_name(&policy.entry.policy);
     let text = if share > 0.0 {
@@ -173,16 +175,16 @@ fn headroom(policy: &PolicySummary) -> Option<Verdict> {
             format::percent(Some(share))
         )
     };
-    Some(Verdict::new(Tone::Plain, text))
+    Some(Finding::new(Tone::Plain, text))
 }
 
 /// The learned policy against each rule other than the baseline, and each learned one before it.
-fn rules(policy: &PolicySummary, versus: &[Versus]) -> Vec<Verdict> {
+fn rules(policy: &PolicySummary, versus: &[Versus]) -> Vec<Finding> {
     let own = versus
         .iter()
         .filter(|v| v.policy == policy.entry.policy && v.against != BASELINE);
     let name = short_name(&policy.entry.policy);
-    let verdict = |versus: &Versus| {
+    let finding = |versus: &Versus| {
         let against = short_name(&versus.against);
         let change = format::change(versus.ratio.mean);
         let tone = tone_of(&versus.ratio);
@@ -195,9 +197,9 @@ fn rules(policy: &PolicySummary, versus: &[Versus]) -> Vec<Verdict> {
             Tone::Open => format::interval(Some(&versus.ratio)),
             _ => format!("(ratio {})", format::interval(Some(&versus.ratio))),
         };
-        Verdict::new(tone, format!("{claim} {detail}."))
+        Finding::new(tone, format!("{claim} {detail}."))
     };
-    own.map(verdict).collect()
+    own.map(finding).collect()
 }
 
 #[cfg(test)]
@@ -206,7 +208,7 @@ mod tests {
     use crate::synthetic;
 
     fn texts(evaluation: &Evaluation) -> String {
-        verdicts(evaluation)
+        findings(evaluation)
             .into_iter()
             .map(|v| v.text + "\n")
             .collect()
@@ -270,14 +272,14 @@ mod tests {
             ("dt", &[10.0, 20.0]),
             ("unlimited", &[5.0, 10.0]),
         ]);
-        let verdicts = verdicts(&evaluation);
+        let findings = findings(&evaluation);
         assert_eq!(
-            verdicts.len(),
+            findings.len(),
             1,
             "without a learned policy the rules are judged"
         );
-        assert_eq!(verdicts[0].tone, Tone::Open);
-        assert!(verdicts[0].text.contains("cs cannot be told apart from DT"));
+        assert_eq!(findings[0].tone, Tone::Open);
+        assert!(findings[0].text.contains("cs cannot be told apart from DT"));
     }
 
     #[test]
@@ -287,7 +289,7 @@ mod tests {
             ("dt", &[10.0, 20.0]),
             ("unlimited", &[5.0, 10.0]),
         ]);
-        let first = verdicts(&evaluation).remove(0);
+        let first = findings(&evaluation).remove(0);
         assert_eq!(first.tone, Tone::Warning);
         assert!(
             first.text.contains("a failed 1 of 2 traces"),

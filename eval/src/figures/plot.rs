@@ -1,0 +1,158 @@
+//! Plots of curves: legend, axes and lines.
+
+use plotters::coord::combinators::WithKeyPoints;
+use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
+use plotters::prelude::*;
+
+use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
+use super::{Figure, FigureError, draw};
+use crate::format;
+
+/// The height of the plot without its legend.
+pub const HEIGHT: u32 = 300;
+
+/// One line of a plot.
+pub struct Curve {
+    pub key: Key,
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Curve {
+    /// A line with its name in the legend.
+    pub fn new(name: &str, stroke: Stroke, points: impl IntoIterator<Item = (f64, f64)>) -> Curve {
+        Curve {
+            key: Key {
+                name: name.to_owned(),
+                stroke,
+            },
+            points: points.into_iter().collect(),
+        }
+    }
+}
+
+/// The least and the greatest horizontal position of the curves; `None` without points.
+pub fn extent_x(curves: &[Curve]) -> Option<(f64, f64)> {
+    style::extent(curves.iter().flat_map(|curve| &curve.points).map(|p| p.0))
+}
+
+/// The least and the greatest vertical position of the curves; `None` without points.
+pub fn extent_y(curves: &[Curve]) -> Option<(f64, f64)> {
+    style::extent(curves.iter().flat_map(|curve| &curve.points).map(|p| p.1))
+}
+
+/// A logarithmic axis with ticks at 1, 2 and 5 in each decade, or only at the decades if there are
+/// many. The ticks of the library are at the decades, of which there is often just one.
+pub fn logarithmic(least: f64, most: f64) -> WithKeyPoints<LogCoord<f64>> {
+    let least = least.max(1e-6);
+    let decades = (most / least).log10();
+    let steps: &[f64] = if decades > 2.5 {
+        &[1.0]
+    } else {
+        &[1.0, 2.0, 5.0]
+    };
+    let exponents = least.log10().floor() as i32..=most.log10().ceil() as i32;
+    let ticks = exponents.flat_map(|e| steps.iter().map(move |step| step * 10f64.powi(e)));
+    let ticks: Vec<f64> = ticks.filter(|tick| (least..=most).contains(tick)).collect();
+    (least..most).log_scale().with_key_points(ticks)
+}
+
+/// Percentiles in equal steps as the points of a distribution function.
+pub fn distribution(percentiles: &[f64]) -> Vec<(f64, f64)> {
+    let last = percentiles.len().saturating_sub(1).max(1) as f64;
+    let ranked = percentiles.iter().enumerate();
+    ranked.map(|(rank, v)| (*v, rank as f64 / last)).collect()
+}
+
+/// A figure of curves.
+pub struct Plot<'a, X, Y> {
+    /// As [`Figure::name`].
+    pub name: &'a str,
+    /// As [`Figure::title`].
+    pub title: &'a str,
+    /// As [`Figure::description`].
+    pub description: String,
+    /// The curves, the most important first. Earlier curves are drawn over later ones.
+    pub curves: &'a [Curve],
+    /// The horizontal range.
+    pub x: X,
+    pub x_label: String,
+    /// The text of a tick on the horizontal axis.
+    pub x_tick: fn(f64) -> String,
+    /// The vertical range.
+    pub y: Y,
+    pub y_label: &'static str,
+    /// Height of a horizontal line.
+    pub level: Option<f64>,
+}
+
+impl<X, Y> Plot<'_, X, Y>
+where
+    X: AsRangedCoord<Value = f64>,
+    X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y: AsRangedCoord<Value = f64>,
+    Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    /// Draws the legend above the plot.
+    ///
+    /// # Errors
+    /// When the drawing library refuses the figure.
+    pub fn draw(mut self) -> Result<Figure, FigureError> {
+        let keys: Vec<Key> = self.curves.iter().map(|curve| curve.key.clone()).collect();
+        let top = style::legend_height(&keys);
+        let description = std::mem::take(&mut self.description);
+        let (name, title) = (self.name, self.title);
+        draw(name, (WIDTH, HEIGHT + top), title, description, |canvas| {
+            style::legend(canvas, &keys)?;
+            let (_, area) = canvas.split_vertically(top);
+            self.draw_on(&area)
+        })
+    }
+
+    fn draw_on(self, area: &Canvas) -> Drawn {
+        let mut chart = ChartBuilder::on(area)
+            .margin_right(14)
+            .margin_top(6)
+            .x_label_area_size(44)
+            .y_label_area_size(58)
+            .build_cartesian_2d(self.x, self.y)
+            .map_err(text)?;
+        let tick = |value: &f64| format::tick(*value);
+        chart
+            .configure_mesh()
+            .x_desc(self.x_label)
+            .y_desc(self.y_label)
+            .x_labels(6)
+            .y_labels(6)
+            .x_label_formatter(&|value: &f64| (self.x_tick)(*value))
+            .y_label_formatter(&tick)
+            .label_style(style::label(TYPE))
+            .axis_desc_style(style::label(TYPE))
+            .axis_style(style::INK.mix(0.45))
+            .bold_line_style(style::INK.mix(0.12))
+            .light_line_style(TRANSPARENT)
+            .draw()
+            .map_err(text)?;
+        if let Some(level) = self.level {
+            let (left, right) = (chart.x_range().start, chart.x_range().end);
+            let line = PathElement::new(vec![(left, level), (right, level)], style::INK.mix(0.6));
+            chart.draw_series([line]).map_err(text)?;
+        }
+        for curve in self.curves.iter().rev() {
+            let points = curve.points.iter().copied();
+            let Stroke {
+                colour,
+                width,
+                dash,
+            } = curve.key.stroke;
+            let style = colour.stroke_width(width);
+            match dash {
+                None => chart.draw_series(LineSeries::new(points, style)).map(drop),
+                Some((on, off)) => chart
+                    .draw_series(DashedLineSeries::new(points, on, off, style))
+                    .map(drop),
+            }
+            .map_err(text)?;
+        }
+        Ok(())
+    }
+}

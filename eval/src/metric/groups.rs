@@ -1,0 +1,190 @@
+//! The metrics of a run, in groups. This is the only place that lists them: the fields of
+//! `report.json`, the means over traces and the columns of the tables all follow from it.
+
+use bufgym_sim::network::Outcome;
+use serde::{Deserialize, Serialize};
+
+use super::{IsolatedPorts, Metric};
+use crate::stats::{self, Interval};
+
+/// How a table shows one metric of the group `G`.
+#[derive(Clone, Copy, Debug)]
+pub struct Column<G> {
+    /// Heading.
+    pub title: &'static str,
+    /// Unit of the numbers shown, or a remark in its place.
+    pub unit: &'static str,
+    /// What the field is multiplied by to get the number shown.
+    pub scale: f64,
+    /// Reads the field.
+    pub field: fn(&G) -> Option<f64>,
+}
+
+/// Declares a group of metrics: a struct with one field per metric.
+///
+/// An entry is the name of the field, which is also its name in files, the title and the unit in
+/// tables, and the computation of the number from the outcome of a run and its isolated ports. A
+/// number that is not finite counts as missing.
+macro_rules! metrics {
+    ($(#[$about:meta])* $group:ident {
+        $($(#[$doc:meta])* $field:ident: $title:literal, $unit:literal $(* $scale:literal)?, $value:expr;)*
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct $group {
+            $($(#[$doc])* pub $field: Option<f64>,)*
+        }
+
+        impl $group {
+            /// A column for every field, in order.
+            pub const COLUMNS: &[Column<$group>] = &[$(Column {
+                title: $title,
+                unit: $unit,
+                scale: 1.0 $(* $scale)?,
+                field: |group| group.$field,
+            }),*];
+
+            /// The metrics of one run; `None` where there is no number. `ports` belongs to the trace
+            /// of the run; without it there is no port slowdown.
+            pub fn of(outcome: &Outcome, ports: Option<&IsolatedPorts>) -> $group {
+                let number = |value: fn(&Outcome, Option<&IsolatedPorts>) -> f64| {
+                    Some(value(outcome, ports)).filter(|value| value.is_finite())
+                };
+                $group { $($field: number($value),)* }
+            }
+
+            /// Means over traces. Traces without a number are left out of the mean.
+            pub fn mean(of_traces: &[$group]) -> $group {
+                let mean = |field: fn(&$group) -> Option<f64>| {
+                    stats::finite_mean(of_traces.iter().filter_map(field))
+                };
+                $group { $($field: mean(|group| group.$field),)* }
+            }
+        }
+    };
+}
+
+metrics! {
+    /// Completion times and slowdown over all flows of a trace. A slowdown is the FCT of a flow over
+    /// its FCT alone in the network.
+    AllFlows {
+        /// Mean flow completion time, milliseconds.
+        mean_fct_ms: "Mean", "ms", |run, _| run.summary.mean_fct_ms;
+        /// Median flow completion time, milliseconds.
+        p50_fct_ms: "p50", "ms", |run, _| run.summary.p50_fct_ms;
+        /// 95th percentile of the flow completion times, milliseconds.
+        p95_fct_ms: "p95", "ms", |run, _| run.summary.p95_fct_ms;
+        /// 99th percentile of the flow completion times, milliseconds.
+        p99_fct_ms: "p99", "ms", |run, _| run.summary.p99_fct_ms;
+        /// Mean slowdown.
+        mean_slowdown: "Slowdown", "all flows", |run, _| run.summary.mean_slowdown;
+    }
+}
+
+metrics! {
+    /// Completion times by class: short flows have at most 100 KB, long flows at least 1 MB, and
+    /// in-cast flows start together as a group.
+    FlowClasses {
+        /// Mean FCT of the short flows, milliseconds.
+        short_mean_fct_ms: "Short mean", "ms", |run, _| run.summary.short_mean_fct_ms;
+        /// 99th percentile of the FCTs of the short flows, milliseconds.
+        short_p99_fct_ms: "Short p99", "ms", |run, _| run.summary.short_p99_fct_ms;
+        /// Mean FCT of the long flows, milliseconds.
+        long_mean_fct_ms: "Long mean", "ms", |run, _| run.summary.long_mean_fct_ms;
+        /// Mean FCT of the in-cast flows, milliseconds.
+        incast_mean_fct_ms: "In-cast mean", "ms", |run, _| run.summary.incast_mean_fct_ms;
+        /// 99th percentile of the FCTs of the in-cast flows, milliseconds.
+        incast_p99_fct_ms: "In-cast p99", "ms", |run, _| run.summary.incast_p99_fct_ms;
+    }
+}
+
+metrics! {
+    /// Slowdowns by class.
+    ClassSlowdowns {
+        /// Mean slowdown of the short flows.
+        short_mean_slowdown: "Slowdown", "short", |run, _| run.summary.short_mean_slowdown;
+        /// Mean slowdown of the long flows.
+        long_mean_slowdown: "Slowdown", "long", |run, _| run.summary.long_mean_slowdown;
+    }
+}
+
+metrics! {
+    /// The metrics of the objectives other than FCT.
+    ObjectiveMetrics {
+        /// Lost data packets per delivered data packet.
+        loss_per_delivered: "Loss", "lost per delivered", |run, _| run.summary.loss_per_delivered;
+        /// All bytes over the time until the last flow is complete, bits per second.
+        goodput_bps: "Goodput", "Mbit/s" * 1e-6, |run, _| run.summary.goodput_bps;
+        /// 99th percentile over packets of the wait in the switch, microseconds.
+        p99_queueing_delay_us: "Queueing delay p99", "µs", |run, _| run.summary.p99_queueing_delay_us;
+        /// Variance over active ports of the port slowdown (NDT paper, §VI-D).
+        port_slowdown_variance: "Port slowdowns", "variance", |run, ports| {
+            let slowdowns = ports.and_then(|ports| ports.slowdowns(&run.records));
+            slowdowns.and_then(|slowdowns| stats::variance(&slowdowns)).unwrap_or(f64::NAN)
+        };
+    }
+}
+
+/// A policy's means over DT's (α = 1), with 95 % bootstrap intervals over the traces; `None` where
+/// DT's is zero. Lower is better, except for goodput.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObjectiveRatios {
+    /// Of the lost data packets per delivered one.
+    pub loss_ratio_to_dt: Option<Interval>,
+    /// Of the goodput; higher is better.
+    pub goodput_ratio_to_dt: Option<Interval>,
+    /// Of the 99th percentile of the queueing delay.
+    pub p99_queueing_delay_ratio_to_dt: Option<Interval>,
+    /// Of the variance of port slowdowns.
+    pub port_slowdown_variance_ratio_to_dt: Option<Interval>,
+}
+
+/// How tables show one field of [`ObjectiveRatios`].
+#[derive(Clone, Copy, Debug)]
+pub struct RatioColumn {
+    /// Whose ratio it is.
+    pub metric: Metric,
+    /// Heading beside the metric's own column.
+    pub title: &'static str,
+    /// Heading where the ratio stands alone.
+    pub full_title: &'static str,
+    /// Reads the field.
+    pub field: fn(&ObjectiveRatios) -> Option<Interval>,
+}
+
+impl ObjectiveRatios {
+    /// A column for every field, in order, which is that of [`ObjectiveMetrics::COLUMNS`].
+    #[rustfmt::skip]
+    pub const COLUMNS: [RatioColumn; 4] = [
+        RatioColumn { metric: Metric::Loss, title: "Loss ratio", full_title: "lost/delivered",
+            field: |ratios| ratios.loss_ratio_to_dt },
+        RatioColumn { metric: Metric::Goodput, title: "Goodput ratio", full_title: "goodput (higher is better)",
+            field: |ratios| ratios.goodput_ratio_to_dt },
+        RatioColumn { metric: Metric::QueueingDelay, title: "Delay ratio", full_title: "p99 queueing delay",
+            field: |ratios| ratios.p99_queueing_delay_ratio_to_dt },
+        RatioColumn { metric: Metric::PortSlowdownVariance, title: "Variance ratio", full_title: "port slowdown variance",
+            field: |ratios| ratios.port_slowdown_variance_ratio_to_dt },
+    ];
+
+    /// Compares a policy with DT on the same traces, given in the same order.
+    pub fn of(
+        policy: &[ObjectiveMetrics],
+        dt: &[ObjectiveMetrics],
+        resamples: usize,
+        seed: u64,
+    ) -> ObjectiveRatios {
+        let ratio = |field: fn(&ObjectiveMetrics) -> Option<f64>| {
+            let values =
+                |of: &[ObjectiveMetrics]| of.iter().map(field).collect::<Option<Vec<f64>>>();
+            stats::bootstrap_ratio_of_means(&values(policy)?, &values(dt)?, resamples, seed)
+        };
+        ObjectiveRatios {
+            loss_ratio_to_dt: ratio(|metrics| metrics.loss_per_delivered),
+            goodput_ratio_to_dt: ratio(|metrics| metrics.goodput_bps),
+            p99_queueing_delay_ratio_to_dt: ratio(|metrics| metrics.p99_queueing_delay_us),
+            port_slowdown_variance_ratio_to_dt: ratio(|metrics| metrics.port_slowdown_variance),
+        }
+    }
+}
