@@ -2,7 +2,6 @@
 
 mod export;
 mod learn;
-mod policies;
 mod simulate;
 
 use std::io::Write as _;
@@ -73,7 +72,7 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
     let seed = common.seed();
     let budget = Duration::from_secs_f64(args.seconds);
     if args.policies {
-        return policies::run(&scenario, seed, budget, common);
+        return simulate::policies(&scenario, seed, budget, common);
     }
     let threads = rayon::current_num_threads();
     let line = |label: String, figure: String| {

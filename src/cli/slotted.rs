@@ -1,6 +1,5 @@
 //! `bufgym slotted`: the slotted model of the theory, one policy on one list of arrivals.
 
-mod figure;
 mod sweep;
 
 use std::path::PathBuf;

@@ -166,11 +166,6 @@ impl<E: Env> VectorEnv<E> {
         &self.envs
     }
 
-    /// The environments, to be stepped one by one.
-    pub fn envs_mut(&mut self) -> &mut [Autoreset<E>] {
-        &mut self.envs
-    }
-
     /// Runs `work` on every environment in parallel and returns the results in the order of the
     /// environments. `work` is given the index of the environment and the environment itself, and
     /// may step it any number of times.
