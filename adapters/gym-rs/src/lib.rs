@@ -12,7 +12,7 @@
 //! # Ok::<(), bufgym_env::gym::RegistryError>(())
 //! ```
 //!
-//! Where gym-rs is narrower than [`bufgym_env::gym`]:
+//! Differences from [`bufgym_env::gym`]:
 //! * its calls cannot fail, so [`Env::reset`] and [`Env::step`] panic where
 //!   [`GymRsEnv::try_reset`] and [`GymRsEnv::try_step`] return an error;
 //! * `done` means terminated alone, and `truncated` stands beside it: a loop has to look at both;
@@ -38,7 +38,7 @@ use serde::{Serialize, Serializer};
 /// Ports of the default scenario, for samples without bounds.
 const DEFAULT_PORTS: usize = 16;
 
-/// Ways to look at an episode: text, or not at all.
+/// An episode is shown as text or not at all.
 const RENDER_MODES: &[RenderMode] = &[RenderMode::Ansi, RenderMode::None];
 
 /// One value in [-1, 1] per port; eight equal cells mean α = 2^-2, …, 2^5.
@@ -172,7 +172,7 @@ impl GymRsEnv {
         gym::make(id, options).map(GymRsEnv::new)
     }
 
-    /// The environment within.
+    /// The wrapped environment.
     pub fn env(&self) -> &BufferEnv {
         &self.env
     }

@@ -1,6 +1,6 @@
-//! Does an environment keep the contract of [`Env`]?
+//! Tests whether an environment keeps the contract of [`Env`], as Gymnasium's `check_env`.
 //!
-//! Every rule is a function of its own, so that a failure says which rule is broken and how.
+//! Each rule has its own function, so a failure names the broken rule.
 //!
 //! ```
 //! use bufgym_env::gym::checker::{CheckOptions, check_env};
@@ -11,7 +11,7 @@
 //!     settings: settings.map(str::to_owned).to_vec(),
 //!     ..MakeOptions::default()
 //! };
-//! // Ids and settings are right, or the first line of the program would have said so.
+//! // A wrong name or setting fails here, not inside the checker.
 //! make("bufgym/NDT-16x1G-v0", &options)?;
 //! check_env(|| make("bufgym/NDT-16x1G-v0", &options).unwrap(), &CheckOptions::default())?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -27,9 +27,9 @@ use bufgym_sim::rng::stream;
 pub struct CheckOptions {
     /// Seed of the episodes and of the random actions.
     pub seed: u64,
-    /// Steps that the checks of single steps make, across the ends of episodes.
+    /// Steps of the checks that look at single steps. They go on after the end of an episode.
     pub steps: u64,
-    /// Every episode has to end within so many steps.
+    /// Every episode has to end within this number of steps.
     pub max_episode_steps: u64,
     /// Whether different seeds have to lead to different episodes.
     pub stochastic: bool,
@@ -154,7 +154,7 @@ fn space_problem(space: &Space) -> Option<String> {
     }
 }
 
-/// A reset returns an observation of the space, and an info without anything of a step.
+/// A reset returns an observation in its space, and an info without results of a step.
 ///
 /// # Errors
 /// The first rule that is broken.
@@ -195,7 +195,7 @@ pub fn check_reset<E: Env>(env: &mut E, options: &CheckOptions) -> CheckResult {
     Ok(())
 }
 
-/// Every step returns an observation of the space, a finite reward that is the sum of its
+/// Every step returns an observation in its space, a finite reward that is the sum of its
 /// components, and a discount in (0, 1].
 ///
 /// # Errors
@@ -338,7 +338,7 @@ pub fn check_end<E: Env>(env: &mut E, options: &CheckOptions) -> CheckResult {
     Ok(())
 }
 
-/// Actions outside the space are refused and leave no trace.
+/// Actions outside the space are refused and change nothing.
 ///
 /// # Errors
 /// The first action that is accepted or changes what follows.
@@ -397,7 +397,7 @@ fn bad_actions(space: &Space, good: &[f32]) -> [(&'static str, Vec<f32>); 4] {
     ]
 }
 
-/// Everything that one call returned, in a form in which not-a-number equals itself.
+/// Everything that one call returned, as text: there NaN equals NaN.
 #[derive(PartialEq)]
 struct Record(String);
 
@@ -447,8 +447,8 @@ fn first_difference(a: &[Record], b: &[Record]) -> Option<usize> {
         .or((a.len() != b.len()).then_some(a.len().min(b.len())))
 }
 
-/// The same seed and actions give the same bits: twice on one environment, in the middle of
-/// whatever it was doing, and on another one.
+/// The same seed and actions give the same bits: twice on one environment, also in the middle of
+/// an episode, and on a second environment.
 ///
 /// # Errors
 /// The first call whose result differs.
@@ -472,8 +472,7 @@ pub fn check_seed<E: Env>(env: &mut E, other: &mut E, options: &CheckOptions) ->
     Ok(())
 }
 
-/// Resets without a seed continue a sequence that the last seed determines, and that does not
-/// depend on what was done in the episodes.
+/// Resets without a seed continue the sequence of the last seed, whatever the actions were.
 ///
 /// # Errors
 /// The first episode that differs.
@@ -512,8 +511,8 @@ pub fn check_sequence<E: Env>(env: &mut E, other: &mut E, options: &CheckOptions
     Ok(())
 }
 
-/// Different seeds lead to different episodes. Passes without a look when
-/// [`CheckOptions::stochastic`] is off.
+/// Different seeds lead to different episodes. Tests nothing when [`CheckOptions::stochastic`] is
+/// off.
 ///
 /// # Errors
 /// When several seeds give the same.
@@ -535,7 +534,7 @@ pub fn check_seed_matters<E: Env>(env: &mut E, options: &CheckOptions) -> CheckR
     )
 }
 
-/// Two environments used by turns give what each gives alone: there is no shared state.
+/// Two environments used in turns return what each returns alone: they share no state.
 ///
 /// # Errors
 /// The first call whose result differs.

@@ -18,17 +18,17 @@ use super::repeat;
 use crate::cli::Common;
 use crate::cli::error::{CliResult, ResultExt as _};
 
-/// What is measured; `ndt` decides at random, so that its control loop is included but no network.
+/// Policies to measure. `ndt` decides at random: its control loop is included, inference is not.
 pub const POLICIES: [&str; 5] = ["st", "cs", "dt", "edt", "ndt"];
 
-/// Traces of one pass: enough that a long one does not decide the figure.
+/// Traces of one pass, so many that the figure does not depend on a long one.
 const TRACES: u64 = 8;
 
-/// Rounds over which the median is taken; the policies take turns, so that what else the machine
-/// does meets all of them.
+/// Rounds of the measurement; the result is their median. The policies take turns, so that other
+/// load on the machine affects all of them.
 const ROUNDS: u32 = 5;
 
-/// The policy whose decision costs nothing.
+/// The policy that the others are compared with: its decisions cost nothing.
 const FREE: &str = "cs";
 
 /// Flows for which ns-3's results are known: web search at half load and in-cast queries.
@@ -96,7 +96,7 @@ pub fn policies(scenario: &Scenario, seed: u64, budget: Duration, common: &Commo
     let mut costs: Vec<(&str, Vec<f64>)> = Vec::new();
     for definition in catalogue() {
         let name = definition.info.name;
-        // What needs a model has no default.
+        // A policy that needs a model file has no default.
         match PolicySpec::named(name).build(scenario) {
             Ok(_) => costs.push((name, Vec::new())),
             Err(problem) => common.note(format!("{name} is left out: {problem}")),

@@ -14,7 +14,7 @@ use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::output::Output;
 
 const PORTS: u32 = 16;
-/// Ten packets per port: divided by the ports, so that Credence's safeguard costs nothing.
+/// Ten packets per port. A multiple of the ports, so that Credence's safeguard costs nothing.
 const BUFFER: u64 = 160;
 const ROUNDS: u64 = 5_000;
 /// Steps of the flip probability from 0 to 1.
