@@ -2,7 +2,6 @@
 
 mod export;
 mod learn;
-mod policies;
 mod simulate;
 
 use std::io::Write as _;
@@ -54,7 +53,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The scenario that the simulator is measured on besides.
+/// A second scenario for the simulator.
 const LARGE: &str = "ndt-96x10g-incast";
 /// Numbers of environments of the step measurement.
 const ENVIRONMENTS: [usize; 2] = [1, 32];
@@ -73,7 +72,7 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
     let seed = common.seed();
     let budget = Duration::from_secs_f64(args.seconds);
     if args.policies {
-        return policies::run(&scenario, seed, budget, common);
+        return simulate::policies(&scenario, seed, budget, common);
     }
     let threads = rayon::current_num_threads();
     let line = |label: String, figure: String| {
@@ -81,7 +80,7 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
         if common.json {
             common.note(line)
         } else {
-            // A reader that has seen enough closes the pipe; what is measured goes on.
+            // The reader may close the pipe (`bufgym bench | head -3`); the measurement goes on.
             let _ = writeln!(std::io::stdout(), "{line}");
         }
     };
@@ -150,8 +149,8 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
     Ok(())
 }
 
-/// Repeats `work` until the time is over, at least once; returns what it counted and the seconds
-/// that took.
+/// Repeats `work` until the time is over, at least once. Returns the sum of its counts and the
+/// seconds taken.
 fn repeat<E>(budget: Duration, mut work: impl FnMut() -> Result<u64, E>) -> Result<(u64, f64), E> {
     let started = Instant::now();
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! Errors of the command line: one line each, and whose fault it is.
+//! Errors of the command line. Each is one line and has an exit code.
 
 use std::fmt;
 
@@ -31,8 +31,7 @@ impl CliError {
 }
 
 impl fmt::Display for CliError {
-    /// The chain of causes on one line. A cause that its parent's message already ends with is not
-    /// said twice.
+    /// The chain of causes on one line. A cause that the line already contains is not repeated.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (CliError::Input(error) | CliError::Failure(error)) = self;
         let mut line = String::new();

@@ -73,8 +73,8 @@ impl Output {
         Output::writable(path)
     }
 
-    /// Tries the nearest existing folder, so that a place that cannot be written is refused before
-    /// the work and not after it. Leaves nothing behind.
+    /// Creates and removes a folder in the nearest existing folder, so that a path that cannot be
+    /// written is refused before the work starts.
     fn writable(path: &Path) -> CliResult<Output> {
         let mut folder = parent(path);
         while !folder.exists() {
@@ -111,7 +111,7 @@ impl Output {
                 .or_failure()
         });
         if moved.is_err() {
-            // The error that led here says more than one of cleaning up would.
+            // The first error is the one to report.
             let _ = fs::remove_dir_all(&staging);
         }
         moved
@@ -186,7 +186,7 @@ fn parent(path: &Path) -> PathBuf {
     }
 }
 
-/// The name with `_` in the place of characters that are awkward in file names.
+/// The name with `_` for every character that is unusual in file names.
 pub fn file_name(name: &str) -> String {
     let plain = |c: char| match c.is_alphanumeric() || "-_.=".contains(c) {
         true => c,

@@ -20,14 +20,14 @@ pub struct PoliciesArgs {
     name: Option<String>,
 }
 
-/// A learned policy. These are not in the simulator's catalogue, because their rules are files.
+/// A learned policy. The simulator's catalogue does not have these: they are read from files.
 struct Learned {
     name: &'static str,
     summary: &'static str,
     rule: &'static str,
     source: &'static str,
     switch: &'static str,
-    /// Name of what stands behind the colon of its policy string.
+    /// Name of the part after the colon of its policy string.
     parameter: &'static str,
     default: &'static str,
     meaning: &'static str,

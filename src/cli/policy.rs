@@ -13,7 +13,7 @@ use super::tune;
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
-/// Stands for the path of the compiled-in files in messages.
+/// Stands for the folder of compiled-in files in messages.
 const ORIGIN: &str = "compiled into this program";
 
 /// The policy string of the shipped weights.

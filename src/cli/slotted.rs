@@ -1,6 +1,5 @@
 //! `bufgym slotted`: the slotted model of the theory, one policy on one list of arrivals.
 
-mod figure;
 mod sweep;
 
 use std::path::PathBuf;
@@ -85,7 +84,7 @@ pub fn run(args: SlottedArgs, common: &Common) -> CliResult {
     if args.sweep.is_some() {
         return sweep::run(&args, common);
     }
-    // Nothing of it is absent without a sweep, says the declaration of the arguments.
+    // clap requires all three when there is no sweep.
     let missing = || CliError::bad("--policy, --ports and --buffer are needed");
     let policy: PolicySpec = args
         .policy
@@ -177,7 +176,7 @@ fn describe(
     text + &against_the_proof(policy, arrivals, switch, outcome, until_last_round)
 }
 
-/// What the finite-size formula says of this run, where it says something.
+/// What the finite-size formula predicts for this run; empty when it predicts nothing.
 fn against_the_proof(
     policy: &PolicySpec,
     arrivals: &Arrivals,
@@ -188,7 +187,7 @@ fn against_the_proof(
     let Some(prediction) = arrivals.prediction() else {
         return String::new();
     };
-    // With parameters other than the defaults it is another policy.
+    // The theorem holds for the default parameters of the policy.
     let of_theorem = prediction.policies.contains(&policy.to_string().as_str())
         && prediction.order.is_none_or(|order| order == switch.order);
     let expected = match policy {

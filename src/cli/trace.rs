@@ -90,7 +90,7 @@ fn captured(path: &Path, args: &TraceArgs, common: &Common) -> CliResult<(Trace,
             "--seed cannot be used with --from-pcap: nothing is random in a capture",
         ));
     }
-    // Before the work, which may take a while.
+    // A large capture takes time: refuse a bad output path before reading it.
     Output::file(&args.out, args.force)?;
     let options = CaptureOptions {
         idle: Duration::from_millis(args.idle_ms),

@@ -12,14 +12,12 @@
 //! # Ok::<(), bufgym_env::gym::RegistryError>(())
 //! ```
 //!
-//! Where gym-rs is narrower than [`bufgym_env::gym`]:
+//! Differences from [`bufgym_env::gym`]:
 //! * its calls cannot fail, so [`Env::reset`] and [`Env::step`] panic where
 //!   [`GymRsEnv::try_reset`] and [`GymRsEnv::try_step`] return an error;
 //! * `done` means terminated alone, and `truncated` stands beside it: a loop has to look at both;
 //! * the bounds that gym-rs takes as options of a reset are ignored: an episode begins where its
 //!   trace takes it, and no state can be asked for.
-
-mod observation;
 
 use std::fmt;
 
@@ -28,15 +26,19 @@ use bufgym_env::gym::{self, BufferEnv, EnvError, Info, MakeOptions, RegistryErro
 use gym_rs::core::{ActionReward, Env, EnvProperties};
 use gym_rs::spaces::{BoxR, Space};
 use gym_rs::utils::custom::structs::Metadata;
+use gym_rs::utils::custom::traits::Sample;
 use gym_rs::utils::custom::types::O64;
 use gym_rs::utils::renderer::{RenderMode, Renders};
 use gym_rs::utils::seeding::rand_random;
+use rand::Rng;
+use rand::distributions::uniform::{SampleBorrow, SampleUniform, UniformSampler};
 use rand_pcg::Pcg64;
 use serde::{Serialize, Serializer};
 
-pub use observation::{Observation, UniformObservation};
+/// Ports of the default scenario, for samples without bounds.
+const DEFAULT_PORTS: usize = 16;
 
-/// Ways to look at an episode: text, or not at all.
+/// An episode is shown as text or not at all.
 const RENDER_MODES: &[RenderMode] = &[RenderMode::Ansi, RenderMode::None];
 
 /// One value in [-1, 1] per port; eight equal cells mean α = 2^-2, …, 2^5.
@@ -59,6 +61,77 @@ impl Space<Action> for BoxR<Action> {
                 .iter()
                 .zip(bounds)
                 .all(|(v, (low, high))| (low..=high).contains(&v))
+    }
+}
+
+/// `[ports, 8, 5]` in row-major order: the last 8 decisions of every port, newest last, by 5
+/// features in [-1, 1].
+#[derive(Clone, Debug, PartialEq, PartialOrd, Serialize)]
+pub struct Observation(pub Vec<f32>);
+
+impl Observation {
+    /// The same value everywhere.
+    pub fn uniform(ports: usize, value: f32) -> Observation {
+        Observation(vec![value; ports * HISTORY * FEATURES])
+    }
+}
+
+impl From<Observation> for Vec<f64> {
+    fn from(observation: Observation) -> Vec<f64> {
+        observation.0.into_iter().map(f64::from).collect()
+    }
+}
+
+/// Draws every element between its own bounds.
+#[derive(Clone, Debug)]
+pub struct UniformObservation {
+    low: Vec<f32>,
+    high: Vec<f32>,
+}
+
+impl UniformSampler for UniformObservation {
+    type X = Observation;
+
+    fn new<B1, B2>(low: B1, high: B2) -> UniformObservation
+    where
+        B1: SampleBorrow<Observation> + Sized,
+        B2: SampleBorrow<Observation> + Sized,
+    {
+        let (low, high) = (low.borrow().0.clone(), high.borrow().0.clone());
+        UniformObservation { low, high }
+    }
+
+    /// The same as `new`: among real numbers a single end makes no difference.
+    fn new_inclusive<B1, B2>(low: B1, high: B2) -> UniformObservation
+    where
+        B1: SampleBorrow<Observation> + Sized,
+        B2: SampleBorrow<Observation> + Sized,
+    {
+        UniformObservation::new(low, high)
+    }
+
+    fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> Observation {
+        let bounds = self.low.iter().zip(&self.high);
+        Observation(
+            bounds
+                .map(|(low, high)| low + rng.r#gen::<f32>() * (high - low))
+                .collect(),
+        )
+    }
+}
+
+impl SampleUniform for Observation {
+    type Sampler = UniformObservation;
+}
+
+impl Sample for Observation {
+    /// Uniform within `bounds`; without any, an observation of the default scenario.
+    fn sample_between<R: Rng>(rng: &mut R, bounds: Option<BoxR<Observation>>) -> Observation {
+        let BoxR { low, high } = bounds.unwrap_or_else(|| {
+            let of = |value| Observation::uniform(DEFAULT_PORTS, value);
+            BoxR::new(of(-1.0), of(1.0))
+        });
+        UniformObservation::new(low, high).sample(rng)
     }
 }
 
@@ -99,7 +172,7 @@ impl GymRsEnv {
         gym::make(id, options).map(GymRsEnv::new)
     }
 
-    /// The environment within.
+    /// The wrapped environment.
     pub fn env(&self) -> &BufferEnv {
         &self.env
     }

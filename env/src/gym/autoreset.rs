@@ -1,4 +1,4 @@
-//! What happens when an episode ends and the agent steps on.
+//! Automatic resets of an environment whose episode has ended.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub enum AutoresetMode {
 
 /// An environment that is reset by the rule of an [`AutoresetMode`].
 ///
-/// It keeps the current observation and info, so that a loop of any length can be run on it alone:
+/// It keeps a copy of the current observation and info, so a loop needs no other state:
 ///
 /// ```
 /// use bufgym_env::gym::{Autoreset, AutoresetMode, Env, MakeOptions, ResetOptions, make};
@@ -120,12 +120,12 @@ impl<E: Env> Autoreset<E> {
         }
     }
 
-    /// The environment.
+    /// The wrapped environment.
     pub fn env(&self) -> &E {
         &self.env
     }
 
-    /// The environment back.
+    /// Removes the wrapper.
     pub fn into_inner(self) -> E {
         self.env
     }
@@ -150,7 +150,7 @@ impl<E: Env> Autoreset<E> {
         &self.info
     }
 
-    /// Begins an episode at the caller's wish; see [`Env::reset`].
+    /// Begins an episode; see [`Env::reset`].
     ///
     /// # Errors
     /// As [`Env::reset`].
@@ -241,7 +241,7 @@ impl<E: Resumable> Autoreset<E> {
     }
 }
 
-/// Copies what an environment returned, into memory that is there already.
+/// Copies what an environment returned into existing memory.
 fn keep(from: Reset<'_>, observation: &mut Vec<f32>, info: &mut Info) {
     observation.clear();
     observation.extend_from_slice(from.observation);

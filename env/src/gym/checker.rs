@@ -1,6 +1,6 @@
-//! Does an environment keep the contract of [`Env`]?
+//! Tests whether an environment keeps the contract of [`Env`], as Gymnasium's `check_env`.
 //!
-//! Every rule is a function of its own, so that a failure says which rule is broken and how.
+//! Each rule has its own function, so a failure names the broken rule.
 //!
 //! ```
 //! use bufgym_env::gym::checker::{CheckOptions, check_env};
@@ -11,7 +11,7 @@
 //!     settings: settings.map(str::to_owned).to_vec(),
 //!     ..MakeOptions::default()
 //! };
-//! // Ids and settings are right, or the first line of the program would have said so.
+//! // A wrong name or setting fails here, not inside the checker.
 //! make("bufgym/NDT-16x1G-v0", &options)?;
 //! check_env(|| make("bufgym/NDT-16x1G-v0", &options).unwrap(), &CheckOptions::default())?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -19,23 +19,17 @@
 
 use std::fmt;
 
-use super::{Env, EnvError, Info, ResetOptions, Space};
+use super::{Env, EnvError, Info, Reset, ResetOptions, Space, Step};
 use bufgym_sim::rng::stream;
-
-mod determinism;
-mod order;
-
-pub use determinism::{check_independence, check_seed, check_seed_matters, check_sequence};
-pub use order::{check_end, check_invalid_actions, check_step_before_reset};
 
 /// How thoroughly to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckOptions {
     /// Seed of the episodes and of the random actions.
     pub seed: u64,
-    /// Steps that the checks of single steps make, across the ends of episodes.
+    /// Steps of the checks that look at single steps. They go on after the end of an episode.
     pub steps: u64,
-    /// Every episode has to end within so many steps.
+    /// Every episode has to end within this number of steps.
     pub max_episode_steps: u64,
     /// Whether different seeds have to lead to different episodes.
     pub stochastic: bool,
@@ -160,7 +154,7 @@ fn space_problem(space: &Space) -> Option<String> {
     }
 }
 
-/// A reset returns an observation of the space, and an info without anything of a step.
+/// A reset returns an observation in its space, and an info without results of a step.
 ///
 /// # Errors
 /// The first rule that is broken.
@@ -201,7 +195,7 @@ pub fn check_reset<E: Env>(env: &mut E, options: &CheckOptions) -> CheckResult {
     Ok(())
 }
 
-/// Every step returns an observation of the space, a finite reward that is the sum of its
+/// Every step returns an observation in its space, a finite reward that is the sum of its
 /// components, and a discount in (0, 1].
 ///
 /// # Errors
@@ -261,6 +255,331 @@ pub fn check_step<E: Env>(env: &mut E, options: &CheckOptions) -> CheckResult {
         }
     }
     Ok(())
+}
+
+/// A new environment refuses to step.
+///
+/// # Errors
+/// When it does not.
+pub fn check_step_before_reset<E: Env>(env: &mut E) -> CheckResult {
+    let action = env
+        .action_space()
+        .sample(&mut stream(0, "check actions", 0));
+    refused(
+        "check_step_before_reset",
+        "step before the first reset",
+        env,
+        &action,
+    )
+}
+
+fn refused<E: Env>(check: &'static str, call: &str, env: &mut E, action: &[f32]) -> CheckResult {
+    match env.step(action) {
+        Err(EnvError::ResetNeeded(_)) => Ok(()),
+        Err(error) => fail(
+            check,
+            format!("{call} is an error, but the wrong one: {error}"),
+        ),
+        Ok(_) => fail(
+            check,
+            format!("{call} was accepted; it has to be EnvError::ResetNeeded"),
+        ),
+    }
+}
+
+/// Episodes end, their statistics come with the last step and only there, and no step follows
+/// without a reset.
+///
+/// # Errors
+/// The first rule that is broken.
+pub fn check_end<E: Env>(env: &mut E, options: &CheckOptions) -> CheckResult {
+    const NAME: &str = "check_end";
+    let mut rng = stream(options.seed, "check actions", 2);
+    for seed in [Some(options.seed), None] {
+        ok(NAME, "reset", env.reset(seed, &ResetOptions::default()))?;
+        let mut steps = 0;
+        loop {
+            if steps == options.max_episode_steps {
+                return fail(
+                    NAME,
+                    format!("the episode did not end within {steps} steps"),
+                );
+            }
+            let action = env.action_space().sample(&mut rng);
+            let step = ok(NAME, "step", env.step(&action))?;
+            steps += 1;
+            match (step.done(), &step.info.episode) {
+                (false, None) => {}
+                (false, Some(_)) => {
+                    return fail(
+                        NAME,
+                        format!("step {steps} has statistics of an episode that goes on"),
+                    );
+                }
+                (true, None) => {
+                    return fail(
+                        NAME,
+                        "the last step of an episode has no statistics of it".to_owned(),
+                    );
+                }
+                (true, Some(stats)) if stats.decisions != steps => {
+                    return fail(
+                        NAME,
+                        format!("{steps} steps, but {} in the statistics", stats.decisions),
+                    );
+                }
+                (true, Some(_)) => {
+                    refused(NAME, "step after the end of an episode", env, &action)?;
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Actions outside the space are refused and change nothing.
+///
+/// # Errors
+/// The first action that is accepted or changes what follows.
+pub fn check_invalid_actions<E: Env>(
+    env: &mut E,
+    undisturbed: &mut E,
+    options: &CheckOptions,
+) -> CheckResult {
+    const NAME: &str = "check_invalid_actions";
+    let plain = ResetOptions::default();
+    let good = env
+        .action_space()
+        .sample(&mut stream(options.seed, "check actions", 3));
+    ok(NAME, "reset", undisturbed.reset(Some(options.seed), &plain))?;
+    let expected = Record::of_step(&ok(NAME, "step", undisturbed.step(&good))?);
+    for (what, bad) in bad_actions(env.action_space(), &good) {
+        ok(NAME, "reset", env.reset(Some(options.seed), &plain))?;
+        match env.step(&bad) {
+            Err(EnvError::InvalidAction(_)) => {}
+            Err(error) => {
+                return fail(
+                    NAME,
+                    format!("{what} is an error, but the wrong one: {error}"),
+                );
+            }
+            Ok(_) => return fail(NAME, format!("{what} was accepted")),
+        }
+        if Record::of_step(&ok(NAME, "step", env.step(&good))?) != expected {
+            return fail(
+                NAME,
+                format!("{what} was refused, but changed what follows"),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn bad_actions(space: &Space, good: &[f32]) -> [(&'static str, Vec<f32>); 4] {
+    let beyond = match space {
+        Space::Box(space) => space.high[0] + 1.0 + space.high[0].abs(),
+        Space::MultiDiscrete(space) => space.counts[0] as f32,
+    };
+    let with_first = |value: f32| {
+        let mut action = good.to_vec();
+        action[0] = value;
+        action
+    };
+    [
+        ("an action with one value too few", good[1..].to_vec()),
+        (
+            "an action with one value too many",
+            [good, &[good[0]]].concat(),
+        ),
+        ("an action that is not a number", with_first(f32::NAN)),
+        ("an action beyond its bounds", with_first(beyond)),
+    ]
+}
+
+/// Everything that one call returned, as text: there NaN equals NaN.
+#[derive(PartialEq)]
+struct Record(String);
+
+impl Record {
+    fn of_reset(reset: &Reset<'_>) -> Record {
+        Record(format!("{reset:?}"))
+    }
+
+    fn of_step(step: &Step<'_>) -> Record {
+        Record(format!("{step:?}"))
+    }
+}
+
+/// Records of `steps` steps of random actions from `seed` on, with a reset at every end.
+fn play<E: Env>(
+    check: &'static str,
+    env: &mut E,
+    seed: Option<u64>,
+    options: &CheckOptions,
+) -> Result<Vec<Record>, Violation> {
+    let plain = ResetOptions::default();
+    let mut rng = stream(options.seed, "check actions", 0);
+    let mut records = vec![Record::of_reset(&ok(
+        check,
+        "reset",
+        env.reset(seed, &plain),
+    )?)];
+    for _ in 0..options.steps {
+        let action = env.action_space().sample(&mut rng);
+        let step = ok(check, "step", env.step(&action))?;
+        records.push(Record::of_step(&step));
+        if step.done() {
+            records.push(Record::of_reset(&ok(
+                check,
+                "reset",
+                env.reset(None, &plain),
+            )?));
+        }
+    }
+    Ok(records)
+}
+
+fn first_difference(a: &[Record], b: &[Record]) -> Option<usize> {
+    a.iter()
+        .zip(b)
+        .position(|(a, b)| a != b)
+        .or((a.len() != b.len()).then_some(a.len().min(b.len())))
+}
+
+/// The same seed and actions give the same bits: twice on one environment, also in the middle of
+/// an episode, and on a second environment.
+///
+/// # Errors
+/// The first call whose result differs.
+pub fn check_seed<E: Env>(env: &mut E, other: &mut E, options: &CheckOptions) -> CheckResult {
+    const NAME: &str = "check_seed";
+    let first = play(NAME, env, Some(options.seed), options)?;
+    let again = play(NAME, env, Some(options.seed), options)?;
+    if let Some(call) = first_difference(&first, &again) {
+        return fail(
+            NAME,
+            format!("call {call} after the same seed gave another result"),
+        );
+    }
+    let elsewhere = play(NAME, other, Some(options.seed), options)?;
+    if let Some(call) = first_difference(&first, &elsewhere) {
+        return fail(
+            NAME,
+            format!("call {call} after the same seed gave another result on a second environment"),
+        );
+    }
+    Ok(())
+}
+
+/// Resets without a seed continue the sequence of the last seed, whatever the actions were.
+///
+/// # Errors
+/// The first episode that differs.
+pub fn check_sequence<E: Env>(env: &mut E, other: &mut E, options: &CheckOptions) -> CheckResult {
+    const NAME: &str = "check_sequence";
+    const EPISODES: usize = 4;
+    let plain = ResetOptions::default();
+    let mut rng = stream(options.seed, "check actions", 1);
+    let mut records = Vec::with_capacity(EPISODES);
+    for episode in 0..EPISODES {
+        let seed = (episode == 0).then_some(options.seed);
+        records.push(Record::of_reset(&ok(
+            NAME,
+            "reset",
+            env.reset(seed, &plain),
+        )?));
+        let action = env.action_space().sample(&mut rng);
+        ok(NAME, "step", env.step(&action))?;
+    }
+    for (episode, record) in records.iter().enumerate() {
+        let seed = (episode == 0).then_some(options.seed);
+        let reset = ok(NAME, "reset", other.reset(seed, &plain))?;
+        if *record != Record::of_reset(&reset) {
+            return fail(
+                NAME,
+                format!("episode {episode} after the same seed begins differently"),
+            );
+        }
+    }
+    if options.stochastic && records.iter().all(|record| *record == records[0]) {
+        return fail(
+            NAME,
+            format!("{EPISODES} episodes in a row begin in the same state"),
+        );
+    }
+    Ok(())
+}
+
+/// Different seeds lead to different episodes. Tests nothing when [`CheckOptions::stochastic`] is
+/// off.
+///
+/// # Errors
+/// When several seeds give the same.
+pub fn check_seed_matters<E: Env>(env: &mut E, options: &CheckOptions) -> CheckResult {
+    const NAME: &str = "check_seed_matters";
+    if !options.stochastic {
+        return Ok(());
+    }
+    let first = play(NAME, env, Some(options.seed), options)?;
+    for offset in 1..4 {
+        let other = play(NAME, env, Some(options.seed.wrapping_add(offset)), options)?;
+        if first_difference(&first, &other).is_some() {
+            return Ok(());
+        }
+    }
+    fail(
+        NAME,
+        "four seeds give the same episodes; does reset use its seed?".to_owned(),
+    )
+}
+
+/// Two environments used in turns return what each returns alone: they share no state.
+///
+/// # Errors
+/// The first call whose result differs.
+pub fn check_independence<E: Env>(
+    env: &mut E,
+    beside: &mut E,
+    alone: &mut E,
+    options: &CheckOptions,
+) -> CheckResult {
+    const NAME: &str = "check_independence";
+    let plain = ResetOptions::default();
+    let expected = play(NAME, alone, Some(options.seed), options)?;
+    let mut rng = stream(options.seed, "check actions", 0);
+    let reset = ok(NAME, "reset", env.reset(Some(options.seed), &plain))?;
+    let mut records = vec![Record::of_reset(&reset)];
+    ok(
+        NAME,
+        "reset",
+        beside.reset(Some(options.seed.wrapping_add(1)), &plain),
+    )?;
+    for _ in 0..options.steps {
+        let action = env.action_space().sample(&mut rng);
+        let done = {
+            let step = ok(NAME, "step", env.step(&action))?;
+            records.push(Record::of_step(&step));
+            step.done()
+        };
+        if done {
+            records.push(Record::of_reset(&ok(
+                NAME,
+                "reset",
+                env.reset(None, &plain),
+            )?));
+        }
+        if ok(NAME, "step", beside.step(&action))?.done() {
+            ok(NAME, "reset", beside.reset(None, &plain))?;
+        }
+    }
+    match first_difference(&expected, &records) {
+        None => Ok(()),
+        Some(call) => fail(
+            NAME,
+            format!("call {call} gave another result while a second environment was in use"),
+        ),
+    }
 }
 
 fn info_shapes<E: Env>(check: &'static str, what: &str, env: &E, info: &Info) -> CheckResult {

@@ -17,7 +17,7 @@ pub struct EnvSpec {
     pub scenario: Scenario,
 }
 
-/// What to make of a registered environment.
+/// Options of [`make`] and [`make_vec`].
 #[derive(Clone, Debug, Default)]
 pub struct MakeOptions {
     /// Which traces it plays in which order.
@@ -69,7 +69,7 @@ pub enum RegistryError {
     /// The environment refuses its options.
     #[error(transparent)]
     Env(#[from] EnvError),
-    /// The environments cannot be put side by side.
+    /// The environments cannot be combined.
     #[error(transparent)]
     Vector(#[from] VectorError),
 }
@@ -193,8 +193,8 @@ impl Registry {
         })?)
     }
 
-    /// Builds `envs` of them side by side, which share the traces of `options.traces`: environment
-    /// `i` plays its `i`-th trace, its `i + envs`-th, and so on.
+    /// Builds a vector of `envs` environments, which share the traces of `options.traces`:
+    /// environment `i` plays the `i`-th trace, the `i + envs`-th, and so on.
     ///
     /// # Errors
     /// As [`Registry::make`], and [`RegistryError::Vector`] for zero environments.

@@ -1,4 +1,4 @@
-//! Which traces an environment plays, one after the other.
+//! The order in which an environment plays traces.
 
 use super::EnvError;
 use bufgym_sim::rng::{Split, trace_seed};
@@ -15,15 +15,15 @@ use bufgym_sim::rng::{Split, trace_seed};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceSequence {
-    /// Traces for learning, for choosing between checkpoints, or for results.
+    /// Training, validation or test traces.
     pub split: Split,
     /// Seed of the experiment. With the split and the index it determines a trace.
     pub seed: u64,
     /// Index of the first trace.
     pub start: u64,
-    /// From one index to the next; at least 1.
+    /// Difference between an index and the next; at least 1.
     pub stride: u64,
-    /// Take indices modulo this number, so that no other traces are ever played; endless without.
+    /// Indices are taken modulo this number; `None` plays without end.
     pub traces: Option<u64>,
 }
 

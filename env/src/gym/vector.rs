@@ -1,4 +1,4 @@
-//! Many environments stepped side by side.
+//! Several environments of one kind, stepped in parallel.
 
 use rayon::prelude::*;
 
@@ -13,17 +13,17 @@ pub use buffers::{Layout, StepBuffers};
 /// `N` environments of one kind, stepped in parallel on the current rayon pool, with the semantics
 /// of Gymnasium's `VectorEnv` in all three [`AutoresetMode`]s.
 ///
-/// What comes out depends on the seeds and the actions alone: the environments do not know of each
-/// other, so the number of threads changes nothing.
+/// Results depend on the seeds and the actions alone: environments share no state, so the number of
+/// threads changes nothing.
 ///
 /// # Panics
 /// [`reset`](VectorEnv::reset) and [`step`](VectorEnv::step) panic when an environment returns
 /// slices of other lengths than its spaces have; [`check_env`](super::checker::check_env) finds
 /// such environments.
 ///
-/// There are two ways to use it. [`VectorEnv::step`] moves all environments by one step, and the
-/// slowest one is waited for. [`VectorEnv::par_map`] hands each environment to its own closure,
-/// which may step it as often as it likes: that is for agents that act without a common batch.
+/// There are two ways to use it. [`VectorEnv::step`] moves all environments by one step and waits
+/// for the slowest. [`VectorEnv::par_map`] gives each environment to its own closure, which may step
+/// it any number of times: for agents that do not act on a common batch.
 ///
 /// ```
 /// use bufgym_env::gym::{AutoresetMode, MakeOptions, ResetOptions, VectorSeed, make_vec};
@@ -77,7 +77,7 @@ pub enum VectorError {
         /// What went wrong there.
         source: EnvError,
     },
-    /// There is nothing to step.
+    /// No environments were given.
     #[error("a vector environment needs at least one environment")]
     Empty,
     /// The environments differ in their spaces.
@@ -101,7 +101,7 @@ pub enum VectorError {
 }
 
 impl<E: Env> VectorEnv<E> {
-    /// Puts `envs` side by side. They have to be reset before the first step.
+    /// Combines `envs`. They have to be reset before the first step.
     ///
     /// # Errors
     /// [`VectorError::Empty`] without environments, [`VectorError::Mixed`] when their spaces
@@ -164,11 +164,6 @@ impl<E: Env> VectorEnv<E> {
     /// The environments.
     pub fn envs(&self) -> &[Autoreset<E>] {
         &self.envs
-    }
-
-    /// The environments, to be stepped one by one.
-    pub fn envs_mut(&mut self) -> &mut [Autoreset<E>] {
-        &mut self.envs
     }
 
     /// Runs `work` on every environment in parallel and returns the results in the order of the
@@ -262,7 +257,7 @@ impl<E: Env> VectorEnv<E> {
                 Ok(())
             })
             .collect();
-        // The filter shifts positions: find the environments' own indices again.
+        // The results have the positions of the selected environments only.
         let indices = (0..self.envs.len()).filter(|env| mask[*env]);
         for (env, result) in indices.zip(results) {
             result.map_err(|source| VectorError::Env { env, source })?;

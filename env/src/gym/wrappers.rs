@@ -1,128 +1,51 @@
-//! Environments around environments.
+//! Wrappers: environments that change what goes into or comes out of another environment.
 
 use std::collections::VecDeque;
 
 use super::{Env, EnvError, Info, Reset, ResetOptions, Resumable, Space, Step};
 use crate::control::{ALPHAS, cell_centre};
 
-/// One action for all ports: the ablation in which α is shared.
+/// Translates actions into those of the wrapped environment, as Gymnasium's wrapper of this name.
 ///
-/// The action space of the wrapped environment must be a box; here it has a single element, within
-/// all of its bounds.
+/// [`shared_alpha`] and [`discrete_alpha`] make the two that learning needs.
 #[derive(Clone, Debug)]
-pub struct SharedAlpha<E> {
+pub struct TransformAction<E> {
     env: E,
     action_space: Space,
+    transform: fn(&[f32], &mut [f32]),
+    /// The translated action.
     action: Vec<f32>,
 }
 
-impl<E: Env> SharedAlpha<E> {
-    /// Wraps `env`.
-    ///
-    /// # Errors
-    /// [`EnvError::Options`] when the actions of `env` are not real numbers with a common range.
-    pub fn new(env: E) -> Result<SharedAlpha<E>, EnvError> {
-        let refuse = |why: &str| EnvError::Options(format!("actions cannot be shared: {why}"));
-        let Space::Box(space) = env.action_space() else {
-            return Err(refuse("they are not real numbers"));
-        };
-        let low = space.low.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let high = space.high.iter().copied().fold(f32::INFINITY, f32::min);
-        if low > high {
-            return Err(refuse("no value is within the bounds of all of them"));
-        }
+impl<E: Env> TransformAction<E> {
+    /// Wraps `env`. Actions are elements of `action_space`; `transform` translates its first
+    /// argument into an action of `env` and writes it over its second, which has that length.
+    pub fn new(
+        env: E,
+        action_space: Space,
+        transform: fn(&[f32], &mut [f32]),
+    ) -> TransformAction<E> {
         let action = vec![0.0; env.action_space().len()];
-        Ok(SharedAlpha {
-            env,
-            action_space: Space::uniform_box(&[1], low, high),
-            action,
-        })
-    }
-
-    /// The environment within.
-    pub fn env(&self) -> &E {
-        &self.env
-    }
-
-    /// The environment back.
-    pub fn into_inner(self) -> E {
-        self.env
-    }
-}
-
-impl<E: Env> Env for SharedAlpha<E> {
-    fn observation_space(&self) -> &Space {
-        self.env.observation_space()
-    }
-
-    fn action_space(&self) -> &Space {
-        &self.action_space
-    }
-
-    fn privileged_space(&self) -> Option<&Space> {
-        self.env.privileged_space()
-    }
-
-    fn reward_components(&self) -> usize {
-        self.env.reward_components()
-    }
-
-    fn reset(&mut self, seed: Option<u64>, options: &ResetOptions) -> Result<Reset<'_>, EnvError> {
-        self.env.reset(seed, options)
-    }
-
-    fn step(&mut self, action: &[f32]) -> Result<Step<'_>, EnvError> {
-        self.action_space.accept_action(action)?;
-        self.action.fill(action[0]);
-        self.env.step(&self.action)
-    }
-}
-
-impl<E: Resumable> Resumable for SharedAlpha<E> {
-    type Snapshot = E::Snapshot;
-
-    fn snapshot(&self) -> E::Snapshot {
-        self.env.snapshot()
-    }
-
-    fn restore(&mut self, snapshot: &E::Snapshot) -> Result<Option<Reset<'_>>, EnvError> {
-        self.env.restore(snapshot)
-    }
-}
-
-/// Actions as indices of α, `0` for `2^-2` to `7` for `2^5`, for agents that choose from a list.
-#[derive(Clone, Debug)]
-pub struct DiscreteAlpha<E> {
-    env: E,
-    action_space: Space,
-    action: Vec<f32>,
-}
-
-impl<E: Env> DiscreteAlpha<E> {
-    /// Wraps `env`, whose actions must be cells of [-1, 1] as in [`BufferEnv`](super::BufferEnv).
-    pub fn new(env: E) -> DiscreteAlpha<E> {
-        let shape = env.action_space().shape();
-        let action_space = Space::uniform_discrete(shape, ALPHAS.len() as u32);
-        let action = vec![0.0; action_space.len()];
-        DiscreteAlpha {
+        TransformAction {
             env,
             action_space,
+            transform,
             action,
         }
     }
 
-    /// The environment within.
+    /// The wrapped environment.
     pub fn env(&self) -> &E {
         &self.env
     }
 
-    /// The environment back.
+    /// Removes the wrapper.
     pub fn into_inner(self) -> E {
         self.env
     }
 }
 
-impl<E: Env> Env for DiscreteAlpha<E> {
+impl<E: Env> Env for TransformAction<E> {
     fn observation_space(&self) -> &Space {
         self.env.observation_space()
     }
@@ -145,14 +68,12 @@ impl<E: Env> Env for DiscreteAlpha<E> {
 
     fn step(&mut self, action: &[f32]) -> Result<Step<'_>, EnvError> {
         self.action_space.accept_action(action)?;
-        for (centre, index) in self.action.iter_mut().zip(action) {
-            *centre = cell_centre(*index as usize);
-        }
+        (self.transform)(action, &mut self.action);
         self.env.step(&self.action)
     }
 }
 
-impl<E: Resumable> Resumable for DiscreteAlpha<E> {
+impl<E: Resumable> Resumable for TransformAction<E> {
     type Snapshot = E::Snapshot;
 
     fn snapshot(&self) -> E::Snapshot {
@@ -164,8 +85,40 @@ impl<E: Resumable> Resumable for DiscreteAlpha<E> {
     }
 }
 
-/// Keeps return and length of the last episodes, for any environment, and fills in
-/// [`Info::episode`] where the environment itself gives no statistics.
+/// One action for all ports, for the ablation in which the ports share one α. The action space has
+/// a single element, within the bounds of every port.
+///
+/// # Errors
+/// [`EnvError::Options`] when the actions of `env` are not real numbers with a common range.
+pub fn shared_alpha<E: Env>(env: E) -> Result<TransformAction<E>, EnvError> {
+    let refuse = |why: &str| EnvError::Options(format!("actions cannot be shared: {why}"));
+    let Space::Box(space) = env.action_space() else {
+        return Err(refuse("they are not real numbers"));
+    };
+    let low = space.low.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let high = space.high.iter().copied().fold(f32::INFINITY, f32::min);
+    if low > high {
+        return Err(refuse("no value is within the bounds of all of them"));
+    }
+    let shared = Space::uniform_box(&[1], low, high);
+    Ok(TransformAction::new(env, shared, |action, ports| {
+        ports.fill(action[0]);
+    }))
+}
+
+/// Actions as indices of α, from `0` for `2^-2` to `7` for `2^5`, for agents that choose from a
+/// list. The actions of `env` must be cells of [-1, 1] as in [`BufferEnv`](super::BufferEnv).
+pub fn discrete_alpha<E: Env>(env: E) -> TransformAction<E> {
+    let indices = Space::uniform_discrete(env.action_space().shape(), ALPHAS.len() as u32);
+    TransformAction::new(env, indices, |action, centres| {
+        for (centre, index) in centres.iter_mut().zip(action) {
+            *centre = cell_centre(*index as usize);
+        }
+    })
+}
+
+/// Keeps the return and the length of the last episodes of any environment, and writes them into
+/// [`Info::episode`]. As Gymnasium's wrapper of this name.
 #[derive(Clone, Debug)]
 pub struct RecordEpisodeStatistics<E> {
     env: E,
@@ -205,12 +158,12 @@ impl<E: Env> RecordEpisodeStatistics<E> {
         &self.lengths
     }
 
-    /// The environment within.
+    /// The wrapped environment.
     pub fn env(&self) -> &E {
         &self.env
     }
 
-    /// The environment back.
+    /// Removes the wrapper.
     pub fn into_inner(self) -> E {
         self.env
     }
@@ -281,7 +234,7 @@ mod tests {
     fn a_shared_action_reaches_every_port() {
         let mut walk = Walk::new(3);
         walk.action_space = Space::uniform_box(&[4], -1.0, 1.0);
-        let mut env = SharedAlpha::new(walk).unwrap();
+        let mut env = shared_alpha(walk).unwrap();
         assert_eq!(env.action_space(), &Space::uniform_box(&[1], -1.0, 1.0));
         env.reset(Some(0), &PLAIN).unwrap();
         assert!(matches!(
@@ -294,7 +247,7 @@ mod tests {
 
     #[test]
     fn whole_numbers_cannot_be_shared() {
-        let error = SharedAlpha::new(DiscreteAlpha::new(Walk::new(3))).unwrap_err();
+        let error = shared_alpha(discrete_alpha(Walk::new(3))).unwrap_err();
         assert_eq!(
             error.to_string(),
             "actions cannot be shared: they are not real numbers"
@@ -303,7 +256,7 @@ mod tests {
 
     #[test]
     fn an_index_becomes_the_centre_of_its_cell() {
-        let mut env = DiscreteAlpha::new(Walk::new(9));
+        let mut env = discrete_alpha(Walk::new(9));
         env.reset(Some(0), &PLAIN).unwrap();
         for index in 0..8 {
             let reward = env.step(&[index as f32]).unwrap().reward;

@@ -1,4 +1,4 @@
-//! Speed of the simulator and of the environments.
+//! Speed of the simulator, of every policy in it, and of the environments.
 
 use std::time::Duration;
 
@@ -10,16 +10,26 @@ use bufgym::env::gym::{
 use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
+use bufgym::sim::switch::policy::catalogue;
 use bufgym::sim::traffic::{self, Trace};
+use serde_json::{Map, Value, json};
 
 use super::repeat;
+use crate::cli::Common;
 use crate::cli::error::{CliResult, ResultExt as _};
 
-/// What is measured; `ndt` decides at random, so that its control loop is included but no network.
+/// Policies to measure. `ndt` decides at random: its control loop is included, inference is not.
 pub const POLICIES: [&str; 5] = ["st", "cs", "dt", "edt", "ndt"];
 
-/// Traces of one pass: enough that a long one does not decide the figure.
+/// Traces of one pass, so many that the figure does not depend on a long one.
 const TRACES: u64 = 8;
+
+/// Rounds of the measurement; the result is their median. The policies take turns, so that other
+/// load on the machine affects all of them.
+const ROUNDS: u32 = 5;
+
+/// The policy that the others are compared with: its decisions cost nothing.
+const FREE: &str = "cs";
 
 /// Flows for which ns-3's results are known: web search at half load and in-cast queries.
 const MIXED_LIST: &str = include_str!("../../../env/sim/tests/suite/fidelity/data/flows_mixed.csv");
@@ -78,6 +88,53 @@ impl Load {
         .or_failure()?;
         Ok(packets as f64 / seconds)
     }
+}
+
+/// Measures every policy that the scenario allows with its defaults, `budget` each.
+pub fn policies(scenario: &Scenario, seed: u64, budget: Duration, common: &Common) -> CliResult {
+    let load = Load::generated("policies", scenario, seed);
+    let mut costs: Vec<(&str, Vec<f64>)> = Vec::new();
+    for definition in catalogue() {
+        let name = definition.info.name;
+        // A policy that needs a model file has no default.
+        match PolicySpec::named(name).build(scenario) {
+            Ok(_) => costs.push((name, Vec::new())),
+            Err(problem) => common.note(format!("{name} is left out: {problem}")),
+        }
+    }
+    for _ in 0..ROUNDS {
+        for (name, rounds) in &mut costs {
+            let rate = load.packets_per_second(name, seed, budget / ROUNDS)?;
+            rounds.push(1e9 / rate);
+        }
+    }
+    let medians: Vec<(&str, f64)> = costs
+        .into_iter()
+        .map(|(name, rounds)| (name, median(rounds)))
+        .collect();
+    let free = medians.iter().find(|(name, _)| *name == FREE);
+    let free = free.map_or(0.0, |(_, ns)| *ns);
+    let mut text = format!(
+        "scenario {}: wall time per packet that the switch forwards, one thread\n\npolicy        ns/packet   more than {FREE}",
+        scenario.name
+    );
+    let mut values = Map::new();
+    for (name, ns) in medians {
+        text.push_str(&format!("\n{name:<12}{ns:>11.1}{:>+15.1}", ns - free));
+        values.insert(
+            name.to_owned(),
+            json!({ "ns_per_packet": ns, "more_than_cs": ns - free }),
+        );
+    }
+    common.print(
+        &json!({ "scenario": scenario.name, "policies": Value::Object(values) }),
+        &text,
+    )
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// `envs` environments on different training traces, reset.

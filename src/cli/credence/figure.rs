@@ -14,14 +14,14 @@ const GREY: RGBColor = RGBColor(0x80, 0x87, 0x91);
 type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
 type Metric = fn(&FlipPoint) -> f64;
 
-/// One line of a panel, a value for each place on the axis.
+/// One line of a panel: a value for each place on the x axis.
 struct Line<'a> {
     name: &'a str,
     colour: RGBColor,
     values: Vec<f64>,
 }
 
-/// What stands on the axes.
+/// Axes and legend of a panel.
 struct Panel<'a> {
     x: &'a str,
     places: &'a [String],

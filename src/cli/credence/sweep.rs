@@ -52,7 +52,7 @@ enum Over {
     Flips,
 }
 
-/// What a sweep leaves behind.
+/// Results of a sweep.
 struct Sweep {
     name: &'static str,
     points: Value,

@@ -1,4 +1,4 @@
-//! Contiguous memory of the caller that a step writes into.
+//! The contiguous memory that a step of a vector environment writes to.
 
 use super::{Env, EpisodeStats, VectorError, check_len};
 
@@ -50,9 +50,9 @@ impl Layout {
     }
 }
 
-/// Results of one step of all environments, row `i` of every field belonging to environment `i`.
-/// Allocated once, by [`VectorEnv::buffers`](super::VectorEnv::buffers), and written again and
-/// again.
+/// Results of one step of all environments. Row `i` of every field belongs to environment `i`.
+/// [`VectorEnv::buffers`](super::VectorEnv::buffers) allocates them once; every step overwrites
+/// them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepBuffers {
     /// `[envs, observation…]`, such as `[envs, ports, 8, 5]`: what to act on next.
@@ -63,7 +63,7 @@ pub struct StepBuffers {
     pub rewards: Vec<f64>,
     /// `[envs, components]`, such as `[envs, ports]`: the rewards in parts.
     pub port_rewards: Vec<f32>,
-    /// `[envs]`: factor of the next value in the return.
+    /// `[envs]`: factor of the value of the next observation.
     pub discounts: Vec<f32>,
     /// `[envs]`: weight of the entropy bonus.
     pub entropy_weights: Vec<f32>,
@@ -149,7 +149,7 @@ impl StepBuffers {
         row(&self.port_rewards, env, self.layout.components)
     }
 
-    /// Whether the buffers, whose fields anyone can replace, still have the shapes of `layout`.
+    /// Refuses buffers without the shapes of `layout`: callers can replace the fields.
     pub(super) fn check(&self, layout: &Layout) -> Result<(), VectorError> {
         let envs = layout.envs;
         let observations = envs * layout.observation_len();

@@ -1,6 +1,6 @@
 use super::*;
 use crate::gym::testing::Walk;
-use crate::gym::{Space, wrappers::DiscreteAlpha};
+use crate::gym::{Space, wrappers::discrete_alpha};
 
 const PLAIN: ResetOptions = ResetOptions { trace: None };
 
@@ -223,7 +223,7 @@ fn a_snapshot_continues_bit_for_bit() {
 
 #[test]
 fn wrapped_environments_are_stepped_too() {
-    let wrapped = vec![DiscreteAlpha::new(Walk::new(9)); 2];
+    let wrapped = vec![discrete_alpha(Walk::new(9)); 2];
     let mut envs = VectorEnv::new(wrapped, AutoresetMode::NextStep).unwrap();
     let mut buffers = envs.buffers();
     envs.reset(VectorSeed::Keep, &PLAIN, &mut buffers).unwrap();
