@@ -48,7 +48,7 @@ fn the_files_have_the_documented_fields() {
     );
     assert_eq!(
         header("out/timeline.csv"),
-        "t_ns,port,queue_bytes,threshold_bytes,occupancy_bytes,alpha"
+        "t_ns,port,queue_bytes,threshold_bytes,occupancy_bytes,alpha,switch"
     );
     let summary: serde_json::Value =
         serde_json::from_str(&sandbox.read("out/summary.json")).unwrap();

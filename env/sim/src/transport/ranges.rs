@@ -85,6 +85,11 @@ impl RangeSet {
 
     /// The range that holds `index`.
     pub(crate) fn containing(&self, index: u32) -> Option<(u32, u32)> {
+        // What arrived last is mostly asked for.
+        let last = *self.ranges.last()?;
+        if last.0 <= index {
+            return (index < last.1).then_some(last);
+        }
         let at = self.ranges.partition_point(|range| range.1 <= index);
         self.ranges
             .get(at)

@@ -4,3 +4,4 @@ mod behaviour;
 mod fidelity;
 mod policies;
 mod presets;
+mod structure;
