@@ -1,31 +1,27 @@
-//! What happens next: the event queue of the simulator.
+//! The event queue: what happens next.
 //!
-//! Nearly all events are scheduled a constant time ahead: a packet of a given size leaves its
-//! sender after a constant time, and a bit crosses a link in a constant time. Such events fall due
-//! in the order in which they were scheduled, so they need no heap but wait in a line, one for
-//! each delay. Nearly all packets have one of two sizes, a full segment and an acknowledgement;
-//! hosts and ports send at the same rate. That makes six lines: a port becomes free, a packet of a
-//! host that was idle reaches the switch, and a host goes on with its next packet, each for two
-//! sizes. Timers, starts of flows and packets of other sizes wait in a heap.
+//! Nearly all events are scheduled a constant time ahead. A packet of a given size leaves its sender
+//! after a constant time, and a bit crosses a link in a constant time. Events of one delay fall due
+//! in the order in which they were scheduled, so they wait in a FIFO queue and need no heap. Nearly
+//! all packets have one of two sizes, a full segment or an acknowledgement, and hosts and ports send
+//! at the same rate. That makes six FIFO queues: a port becomes free, a packet of an idle host
+//! reaches a switch, and a busy host goes on with its next packet, each for two sizes. Timers,
+//! starts of flows and packets of other sizes wait in a heap.
 //!
-//! **Time** is that of the hosts, and an event at the switch carries the time that the hosts' clock
-//! shows one propagation delay later. No host can notice before what the switch does, so a packet
-//! that leaves the switch is delivered in the same event, and the way from a host to the switch
-//! takes two propagation delays: the order of causes and effects is the same, with an event less
-//! for each packet.
+//! **The clock** is the [event time](super::clock). A packet that leaves a switch towards a host is
+//! delivered in the same event. The way from a host to a switch takes two propagation delays.
 //!
-//! So there are seven candidates for the next event: the heads of six lines and the earliest of the
-//! rest. When each of them is due is kept in adjacent words, written when the head of a line
-//! changes, and the next event is the least of them: a fixed number of comparisons without a
-//! branch, whatever the number of ports, flows and pending events.
+//! **The next event** is the earliest of seven: the heads of the six FIFO queues and of the heap.
+//! Their due times lie in adjacent words, which are written when a head changes. Their minimum needs
+//! a fixed number of comparisons and no branch, whatever the number of pending events.
 //!
-//! **Simultaneous events** run in the order in which they were scheduled. Of two events that are
-//! due at the same time, the one with the longer delay was scheduled earlier; so the order of the
-//! delays, a rank in the lowest bits of the due time, decides, and no sequence number is needed.
-//! The rank also says where the event waits.
+//! **Simultaneous events** run in the order in which they were scheduled. Of two events that are due
+//! at the same time, the one with the longer delay was scheduled earlier. So the rank of the delay
+//! decides, which is kept in the lowest bits of the due time; no sequence number is needed. The rank
+//! also tells in which queue the event waits.
 //!
-//! Events hold no packets but say where a packet lies. Copying packets from queue to queue costs
-//! more than everything else, because a packet is written in small pieces and read in large ones.
+//! Events hold the number of a packet, not the packet: copying packets between queues costs more
+//! than everything else, because a packet is written in small pieces and read in large ones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -36,7 +32,7 @@ use super::packet::{PacketId, SizeClass};
 use super::topology::SwitchId;
 use crate::units::Time;
 
-/// What an event of a line is about: a packet, and the host or port that sends it.
+/// What an event is about: a packet, and the host or switch that sends it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Subject {
     pub(crate) packet: PacketId,
@@ -69,25 +65,24 @@ impl Subject {
     }
 }
 
-/// Rank of an event among simultaneous ones at a host: the longer ago it was scheduled, the
-/// earlier it runs.
+/// Rank of an event among simultaneous events at a host: what was scheduled earlier runs first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(crate) struct TieRank(u16);
 
 impl TieRank {
-    /// Scheduled longer ago than any delivery.
+    /// Before any delivery.
     pub(crate) const FIRST: TieRank = TieRank(0);
-    /// Scheduled more lately than any delivery.
+    /// After any delivery.
     pub(crate) const LAST: TieRank = TieRank(u16::MAX);
 }
 
-/// Ranks events at hosts.
+/// The ranks of events at hosts, by the delay with which they were scheduled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TieRanks {
     delays: [Time; 4],
-    /// A host has sent a packet of a common size.
+    /// Of the end of a transmission, by common size.
     sent: [TieRank; 2],
-    /// A packet of a common size is delivered.
+    /// Of a delivery, by common size.
     delivered: [TieRank; 2],
 }
 
@@ -95,17 +90,17 @@ impl TieRanks {
     /// From the delays with which ends of transmission and deliveries are scheduled, by common
     /// size.
     pub(crate) fn new(sent: [Time; 2], delivered: [Time; 2]) -> TieRanks {
-        let mut causes = TieRanks {
+        let mut ranks = TieRanks {
             delays: [sent[0], sent[1], delivered[0], delivered[1]],
             sent: Default::default(),
             delivered: Default::default(),
         };
-        causes.sent = sent.map(|delay| causes.after(delay));
-        causes.delivered = delivered.map(|delay| causes.after(delay));
-        causes
+        ranks.sent = sent.map(|delay| ranks.after(delay));
+        ranks.delivered = delivered.map(|delay| ranks.after(delay));
+        ranks
     }
 
-    /// Of an event that was scheduled with this delay.
+    /// The rank of an event that was scheduled with this delay.
     fn after(&self, delay: Time) -> TieRank {
         let longer = self.delays.iter().filter(|&&known| known > delay).count();
         TieRank(1 + longer as u16)
@@ -176,15 +171,15 @@ pub(crate) mod source {
     /// fair host is free to choose its next packet.
     pub(crate) const NEXT: u8 = 4;
     pub(crate) const NEXT_OF_ACK: u8 = 5;
-    /// What waits in no line.
+    /// Waits in the heap.
     pub(crate) const IRREGULAR: u8 = 6;
 }
 
 use source::{ARRIVAL, FREE, IRREGULAR, NEXT};
 
-const LINES: usize = 6;
+const QUEUES: usize = 6;
 
-/// Delays of the events in lines.
+/// Delays of the events that wait in FIFO queues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delays {
     /// Transmission time of a full segment and of an acknowledgement.
@@ -193,15 +188,15 @@ pub(crate) struct Delays {
     pub(crate) propagation: Time,
     /// How long before a delivery it is scheduled, by the size of the packet.
     pub(crate) delivery: [Time; 2],
-    /// Hosts choose their next packet when the line is free.
+    /// Hosts choose their next packet when their link is free.
     pub(crate) fair_hosts: bool,
 }
 
 impl Delays {
     /// Ahead of the event that schedules it.
-    fn ahead(&self, line: usize) -> Time {
-        let transmission = self.transmission[line % 2];
-        match (line - line % 2) as u8 {
+    fn ahead(&self, queue: usize) -> Time {
+        let transmission = self.transmission[queue % 2];
+        match (queue - queue % 2) as u8 {
             ARRIVAL => Time(transmission.0 + 2 * self.propagation.0),
             _ => transmission,
         }
@@ -209,9 +204,9 @@ impl Delays {
 
     /// How long before it falls due an event is scheduled in principle: when its sender begins to
     /// send.
-    fn since_cause(&self, line: usize) -> Time {
-        let transmission = self.transmission[line % 2];
-        match (line - line % 2) as u8 {
+    fn since_cause(&self, queue: usize) -> Time {
+        let transmission = self.transmission[queue % 2];
+        match (queue - queue % 2) as u8 {
             NEXT if self.fair_hosts => self.rank_among_deliveries(transmission),
             FREE => transmission,
             _ => transmission + self.propagation,
@@ -290,7 +285,7 @@ impl Ord for Entry {
     }
 }
 
-/// What waits in no line and has fallen due.
+/// An event of the heap, or a start, that has fallen due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Irregular {
     /// The next flow starts.
@@ -303,12 +298,12 @@ pub(crate) enum Irregular {
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
     /// When each candidate is due.
-    heads: [Due; LINES + 1],
-    /// For each line, what is added to the present, its rank included.
-    ahead: [u64; LINES],
+    heads: [Due; QUEUES + 1],
+    /// For each FIFO queue, what is added to the present, its rank included.
+    ahead: [u64; QUEUES],
     /// By rank.
     sources: [u8; 1 << RANK_BITS],
-    lines: [FixedDelayQueue; LINES],
+    queues: [FixedDelayQueue; QUEUES],
     timers: BinaryHeap<Reverse<Entry>>,
     /// Timers ever set.
     sequence: u64,
@@ -318,21 +313,21 @@ pub(crate) struct EventQueue {
 
 impl EventQueue {
     pub(crate) fn new(delays: Delays) -> EventQueue {
-        let mut order: [usize; LINES] = std::array::from_fn(|line| line);
-        order.sort_by_key(|&line| Reverse((delays.since_cause(line), line)));
-        let mut ahead = [0; LINES];
+        let mut order: [usize; QUEUES] = std::array::from_fn(|queue| queue);
+        order.sort_by_key(|&queue| Reverse((delays.since_cause(queue), queue)));
+        let mut ahead = [0; QUEUES];
         let mut sources = [IRREGULAR; 1 << RANK_BITS];
-        for (place, &line) in order.iter().enumerate() {
-            // Even ranks are left to what waits in no line.
+        for (place, &queue) in order.iter().enumerate() {
+            // Even ranks are left to the heap.
             let rank = 2 * place + 1;
-            ahead[line] = Due::new(EventTime(delays.ahead(line).0), rank as u8).0;
-            sources[rank] = line as u8;
+            ahead[queue] = Due::new(EventTime(delays.ahead(queue).0), rank as u8).0;
+            sources[rank] = queue as u8;
         }
         EventQueue {
-            heads: [Due::NEVER; LINES + 1],
+            heads: [Due::NEVER; QUEUES + 1],
             ahead,
             sources,
-            lines: Default::default(),
+            queues: Default::default(),
             timers: BinaryHeap::new(),
             sequence: 0,
             start: Due::NEVER,
@@ -359,29 +354,29 @@ impl EventQueue {
         *head = (*head).min(due);
     }
 
-    /// Schedules an event in a line. Complexity: O(1), amortised.
+    /// Schedules an event in a FIFO queue. Complexity: O(1), amortised.
     #[inline(always)]
-    fn schedule(&mut self, now: EventTime, line: u8, subject: Subject) {
-        let due = Due((now.0 << RANK_BITS) + self.ahead[usize::from(line)]);
-        self.lines[usize::from(line)].push(due, subject);
-        self.offer(line, due);
+    fn schedule(&mut self, now: EventTime, queue: u8, subject: Subject) {
+        let due = Due((now.0 << RANK_BITS) + self.ahead[usize::from(queue)]);
+        self.queues[usize::from(queue)].push(due, subject);
+        self.offer(queue, due);
     }
 
-    /// Takes the event of a line that has fallen due. Complexity: O(1).
+    /// Takes the event of a FIFO queue that has fallen due. Complexity: O(1).
     #[inline(always)]
-    pub(crate) fn take(&mut self, line: u8) -> Subject {
-        let (subject, next) = self.lines[usize::from(line)].pop();
-        self.heads[usize::from(line)] = next;
+    pub(crate) fn take(&mut self, queue: u8) -> Subject {
+        let (subject, next) = self.queues[usize::from(queue)].pop();
+        self.heads[usize::from(queue)] = next;
         subject
     }
 
-    /// Takes the packet that reaches the switch next, of two lines the one of hosts that go on.
+    /// Takes the packet that reaches a switch next; `next` is the queue of hosts that go on.
     /// Where packets reach it simultaneously, their hosts began to send them simultaneously, and
     /// what made them do so decides.
     #[inline(always)]
     pub(crate) fn take_arrival(&mut self, next: u8) -> Subject {
         let idle = next - NEXT + ARRIVAL;
-        let [of_busy, of_idle] = [next, idle].map(|line| self.heads[usize::from(line)].time());
+        let [of_busy, of_idle] = [next, idle].map(|queue| self.heads[usize::from(queue)].time());
         if of_busy == of_idle && self.idle_began_first(next, idle) {
             return self.take(idle);
         }
@@ -391,7 +386,7 @@ impl EventQueue {
     #[cold]
     #[inline(never)]
     fn idle_began_first(&self, next: u8, idle: u8) -> bool {
-        let [of_busy, of_idle] = [next, idle].map(|line| self.lines[usize::from(line)].front());
+        let [of_busy, of_idle] = [next, idle].map(|queue| self.queues[usize::from(queue)].front());
         of_idle.rank < of_busy.rank
     }
 
@@ -476,8 +471,8 @@ impl EventQueue {
     #[cold]
     #[inline(never)]
     fn set(&mut self, now: EventTime, delay: Time, since_cause: Time, timer: Timer) {
-        let earlier = |&line: &usize| self.delays.since_cause(line) > since_cause;
-        let rank = 2 * (0..LINES).filter(earlier).count();
+        let earlier = |&queue: &usize| self.delays.since_cause(queue) > since_cause;
+        let rank = 2 * (0..QUEUES).filter(earlier).count();
         let due = Due::saturating(now.saturating_add(delay), rank as u8);
         self.sequence += 1;
         self.timers.push(Reverse(Entry {
@@ -488,7 +483,7 @@ impl EventQueue {
         self.offer(IRREGULAR, due);
     }
 
-    /// Takes what has fallen due outside the lines; of simultaneous events a start comes first.
+    /// Takes what has fallen due in the heap, or a start; of simultaneous events a start comes first.
     /// Complexity: as [`set_timer`](EventQueue::set_timer).
     pub(crate) fn take_irregular(&mut self) -> Irregular {
         let is_start = self.start == self.heads[usize::from(IRREGULAR)];
@@ -514,11 +509,11 @@ impl EventQueue {
             Timer::Arrival(subject) => Some(subject),
             _ => None,
         });
-        let lines = match self.delays.fair_hosts {
-            true => &self.lines[usize::from(ARRIVAL)..usize::from(NEXT)],
-            false => &self.lines[usize::from(ARRIVAL)..],
+        let queues = match self.delays.fair_hosts {
+            true => &self.queues[usize::from(ARRIVAL)..usize::from(NEXT)],
+            false => &self.queues[usize::from(ARRIVAL)..],
         };
-        lines
+        queues
             .iter()
             .flat_map(FixedDelayQueue::subjects)
             .chain(timers)
@@ -530,8 +525,8 @@ impl EventQueue {
             Timer::Free(subject) => Some(subject),
             _ => None,
         });
-        let lines = &self.lines[usize::from(FREE)..usize::from(ARRIVAL)];
-        lines
+        let queues = &self.queues[usize::from(FREE)..usize::from(ARRIVAL)];
+        queues
             .iter()
             .flat_map(FixedDelayQueue::subjects)
             .chain(timers)

@@ -338,24 +338,24 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 
     #[inline(always)]
-    fn port_is_free(&mut self, line: u8) {
-        let subject = self.engine.events.take(line);
+    fn port_is_free(&mut self, queue: u8) {
+        let subject = self.engine.events.take(queue);
         self.on_sent(subject);
     }
 
     #[inline(always)]
-    fn packet_arrives(&mut self, line: u8) {
-        let subject = self.engine.events.take(line);
+    fn packet_arrives(&mut self, queue: u8) {
+        let subject = self.engine.events.take(queue);
         self.on_arrival(subject);
     }
 
     #[inline(always)]
-    fn host_goes_on(&mut self, line: u8) {
+    fn host_goes_on(&mut self, queue: u8) {
         if self.fair_hosts {
-            let subject = self.engine.events.take(line);
+            let subject = self.engine.events.take(queue);
             self.hosts.line_is_free(subject.sender, &mut self.engine);
         } else {
-            let subject = self.engine.events.take_arrival(line);
+            let subject = self.engine.events.take_arrival(queue);
             self.on_arrival(subject);
         }
     }
