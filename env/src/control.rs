@@ -1,9 +1,9 @@
 //! NDT's two-level control: the trigger, the action set, the observation and the reward
 //! (Wang et al., "Learning Buffer Management Policies for Shared Memory Switches").
 //!
-//! The fast level is [`NeuralDynamicThreshold`](bufgym_sim::switch::policy::NeuralDynamicThreshold), a
-//! policy like any other. The slow level is [`ControlEnv`]: it runs the simulator to the next
-//! trigger, shows what a switch can see, and sets the control factors.
+//! The fast level, [`NeuralDynamicThreshold`](bufgym_sim::switch::policy::NeuralDynamicThreshold), is
+//! a policy like any other. The slow level is [`ControlEnv`]: it runs the simulator to the next
+//! trigger, provides what a switch can measure, and sets the control factors.
 
 mod codes;
 mod driver;
@@ -30,5 +30,5 @@ pub use record::{RECORD_FORMAT, RecordError};
 
 use bufgym_sim::switch::SwitchId;
 
-/// The switch that is controlled: the only one.
+/// The controlled switch, the only one.
 const SWITCH: SwitchId = SwitchId(0);

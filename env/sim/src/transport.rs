@@ -1,9 +1,9 @@
 //! End-host transport: window-based congestion control and loss recovery over real ACK packets.
 //!
-//! One file per congestion control behind the [`CongestionControl`] trait; loss recovery
-//! (`scoreboard`, `prr`, `sender/`) and retransmission timing (`rtt`) are apart from it, so
-//! that every congestion control recovers in the same way. Sequence numbers count segments: every
-//! segment but a flow's last carries one MSS.
+//! Every congestion control is one file and implements [`CongestionControl`]. Loss recovery
+//! (`scoreboard`, `prr`, `sender/`) and retransmission timing (`rtt`) are separate, so that all
+//! congestion controls recover in the same way. Sequence numbers count segments: every segment but
+//! a flow's last carries one MSS.
 
 mod congestion;
 mod cubic;
@@ -57,36 +57,36 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// Grows by `bytes`, up to the cap.
+    /// Adds `bytes`, up to [`Settings::window_cap`].
     #[inline]
     fn grow(&mut self, bytes: u32, settings: &Settings) {
         self.cwnd = self.cwnd.saturating_add(bytes).min(settings.window_cap);
     }
 }
 
-/// An acknowledgement, as congestion control sees it.
+/// What congestion control learns from an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
-    /// Segments that it acknowledged for the first time, cumulatively.
+    /// Segments that it newly acknowledges, cumulatively.
     pub segments: u32,
-    /// First segment not acknowledged.
+    /// First segment not yet acknowledged.
     pub una: u32,
-    /// First segment never sent.
+    /// First segment not yet sent.
     pub next: u32,
     /// When it arrived.
     pub now: Time,
-    /// Round-trip time measured by it.
+    /// Round-trip time that it measures, if any.
     pub rtt: Option<Time>,
     /// Smoothed round-trip time; zero before the first measurement.
     pub smoothed_rtt: Time,
-    /// It echoes a mark of the switch (ECN-Echo, RFC 3168 §6.1).
+    /// It echoes an ECN mark (ECN-Echo, RFC 3168 §6.1).
     pub marked: bool,
 }
 
-/// How a window grows and shrinks. Loss detection and retransmission are not its business.
+/// How a window grows and shrinks. Loss detection and retransmission are the sender's.
 pub trait CongestionControl {
-    /// Takes note of an acknowledgement, before anything else is done with it. It is called in
-    /// every state, also in loss recovery.
+    /// Observes an acknowledgement before the sender reacts to it. The sender calls it in every
+    /// state, loss recovery included.
     fn observe(&mut self, _window: &mut Window, _acked: &Acked, _settings: &Settings) {}
 
     /// New data was acknowledged outside fast recovery: grow the window.
@@ -95,24 +95,23 @@ pub trait CongestionControl {
     /// The slow-start threshold after a loss, bytes; `flight` is the outstanding data, bytes.
     fn ssthresh(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32;
 
-    /// The window after a mark, bytes; asked at most once per window of data. A mark weighs as much
-    /// as a loss unless the congestion control says otherwise (RFC 3168 §5).
+    /// The window after a mark, bytes. The sender asks at most once per window of data. By default
+    /// a mark has the effect of a loss (RFC 3168 §5).
     fn window_after_mark(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32 {
         self.ssthresh(window, flight, settings)
     }
 
-    /// What spaces the flow's segments, where the congestion control sets a rate
-    /// ([`Settings::paced`]).
+    /// The flow's pacer, if the congestion control sets a rate ([`Settings::paced`]).
     fn pacer(&mut self) -> Option<&mut Pacer> {
         None
     }
 
-    /// The retransmission timer expired, after [`ssthresh`](CongestionControl::ssthresh) was asked;
-    /// `now` and the first segment never sent.
+    /// The retransmission timer expired; [`ssthresh`](CongestionControl::ssthresh) was asked first.
+    /// `_next` is the first segment not yet sent.
     fn on_timeout(&mut self, _now: Time, _next: u32) {}
 }
 
-/// What all senders of a simulation share.
+/// Transport settings that all flows of a simulation share.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Maximum segment size, payload bytes.
@@ -121,29 +120,29 @@ pub struct Settings {
     pub initial_window: u32,
     /// Largest congestion window, bytes.
     pub window_cap: u32,
-    /// Least retransmission timeout.
+    /// Minimum retransmission timeout.
     pub min_rto: Time,
-    /// RTT assumed before the first sample.
+    /// Round-trip time assumed before the first measurement.
     pub initial_rtt: Time,
-    /// Which congestion control.
+    /// Congestion control.
     pub transport: TransportKind,
-    /// Whether CUBIC leaves slow start when delay grows.
+    /// Whether CUBIC leaves slow start when delay grows (HyStart++).
     pub hystart: bool,
     /// Whether acknowledgements carry SACK blocks; without them loss recovery is RFC 6582's.
     pub sack: bool,
-    /// Which loss recovery.
+    /// Loss recovery.
     pub recovery: Recovery,
     /// In-order segments that one acknowledgement covers.
     pub delayed_ack: u32,
     /// Longest delay of an acknowledgement.
     pub ack_delay: Time,
-    /// Whether the congestion control sets a rate, so that the sender asks its [`Pacer`] whether the
-    /// next segment may leave. Window-based ones are not asked.
+    /// Whether the congestion control sets a rate. The sender then asks its [`Pacer`] whether the
+    /// next segment may leave.
     pub paced: bool,
 }
 
-/// Longest delay of an acknowledgement: Linux's least one, well within the half second of
-/// RFC 5681 §4.2.
+/// Longest delay of an acknowledgement: Linux's minimum (`TCP_DELACK_MIN`), well below the half
+/// second that RFC 5681 §4.2 allows.
 const ACK_DELAY: Time = Time::from_ms(40);
 
 impl Settings {
@@ -164,13 +163,13 @@ impl Settings {
             sack: scenario.sack,
             recovery: scenario.recovery,
             delayed_ack: scenario.delayed_ack,
-            // A delay as long as the timeout would make every odd segment time out.
+            // With a delay as long as the timeout, every lone segment would time out.
             ack_delay: ACK_DELAY.min(Time(min_rto.0 / 2)),
             paced: false,
         }
     }
 
-    /// Whether the senders are ns-3's.
+    /// Whether hosts behave as ns-3's.
     #[inline]
     pub(crate) fn is_ns3(&self) -> bool {
         self.recovery == Recovery::Ns3

@@ -1,8 +1,8 @@
-//! The observation in eight-bit integers, as a dataplane computes it: no floating point but for the
-//! constants, no division per decision.
+//! The observation in eight-bit integers, as a dataplane computes it: with floating point only for
+//! the constants, and without division per decision.
 //!
-//! A code `c` of queue, enqueued, dropped and elapsed stands for the normalised value `c/255`, one of
-//! the last action for `(c - 128)/128`. `dataplane/ndt_control.h` computes the same codes in C.
+//! A code `c` of the last action stands for the normalised value `(c - 128)/128`, a code of any
+//! other feature for `c/255`. `dataplane/ndt_control.h` computes the same codes in C.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use bufgym_sim::scenario::Scenario;
 /// The largest code, which stands for 1.
 const LARGEST: u8 = 255;
 
-/// Units of [`log_code`] are smaller, so that products with its thresholds fit into 64 bits.
+/// Bound of the units of [`log_code`], so that products with its thresholds fit into 64 bits.
 const UNIT_LIMIT: u64 = 1 << 41;
 
 /// Value `j` is the least `x/unit` that has code `j`, in parts of 65,536: `log(1 + x/unit)/log 65`
@@ -27,7 +27,7 @@ static LOG_THRESHOLDS: LazyLock<[u32; 256]> = LazyLock::new(|| {
     std::array::from_fn(|code| if code == 0 { 0 } else { threshold(code) })
 });
 
-/// Code of `log(1 + x/unit)/log 65`, to the nearest: comparisons, shifts and eight products.
+/// Code of `log(1 + x/unit)/log 65`, to the nearest, by comparisons, shifts and eight products.
 ///
 /// # Panics
 /// In debug builds, when `unit` is 0 or not below 2^41.
@@ -50,8 +50,8 @@ pub fn level_code(level: u8) -> u8 {
     16 * (2 * level + 1)
 }
 
-/// The greatest code from 1 that `holds`, or 0; of two codes that hold the smaller one does if the
-/// greater one does.
+/// The greatest code of at least 1 for which `holds`, or 0, by bisection. If `holds` for a code, it
+/// must hold for all smaller ones.
 fn greatest_code(holds: impl Fn(u8) -> bool) -> u8 {
     let mut found = 0;
     for bit in (0..8).rev() {
@@ -80,20 +80,20 @@ pub fn encode(observation: &[f32]) -> Vec<u8> {
 
 const LAST_ACTION: usize = 3;
 
-/// What a dataplane needs of a switch to observe it; constants of a run.
+/// Constants of a run that a dataplane needs to compute the codes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CodeUnits {
     /// Size of the buffer B, bytes.
     pub buffer_bytes: u64,
-    /// β, bytes: the unit of what was enqueued and dropped.
+    /// β, bytes: the unit of the enqueued and dropped bytes.
     pub beta: u64,
-    /// Time to send β at line rate, 8β/C, nanoseconds: the unit of the time since the last decision.
-    /// At least 1, and at most 2^41 - 1 (36 minutes).
+    /// Time to send β at line rate, 8β/C, nanoseconds: the unit of the time since the last
+    /// decision. At least 1, and at most 2^41 - 1 (36 minutes).
     pub drain_ns: u64,
 }
 
 impl CodeUnits {
-    /// β = B/N (paper, §IV-B), at least 1.
+    /// The units of `scenario`, with β = B/N (paper, §IV-B) but at least 1.
     pub fn new(scenario: &Scenario) -> CodeUnits {
         let beta = (scenario.buffer_bytes / u64::from(scenario.ports.max(1))).max(1);
         let rate = u128::from(scenario.rate_bps.max(1));
@@ -108,7 +108,7 @@ impl CodeUnits {
 
 /// The codes of all ports, `[ports, HISTORY, FEATURES]`, newest step last.
 ///
-/// Zero before the first decision, except the last action, which is that of α = 1.
+/// Steps before the first decision are zero, except their last action, which is that of α = 1.
 #[derive(Clone, Debug)]
 pub struct CodeHistory {
     codes: Vec<u8>,
@@ -124,8 +124,8 @@ impl CodeHistory {
         CodeHistory { codes }
     }
 
-    /// Appends a step for every port and forgets the oldest, from what the switch shows at a pause:
-    /// to be called once per decision, before [`ControlEnv::act`].
+    /// Appends a step for every port from the switch's counters and forgets the oldest. Call it
+    /// once per decision, before [`ControlEnv::act`].
     ///
     /// # Panics
     /// When the control has another number of ports.

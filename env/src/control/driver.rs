@@ -1,4 +1,4 @@
-//! The slow level of the control: from trigger to trigger.
+//! The slow level of the control: runs a simulation from decision to decision.
 
 mod measured;
 mod reward;
@@ -25,48 +25,48 @@ use bufgym_sim::units::Time;
 
 use serde::{Deserialize, Serialize};
 
-/// What the flow time of the objective `fct` is counted from.
+/// The baseline that is subtracted from the flow time of the objective `fct`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RewardBaseline {
-    /// All of it: the reward is minus the flow time.
+    /// None: the reward is minus the flow time.
     #[default]
     Zero,
-    /// The flow time of the same trace with a buffer that never fills, interval by interval.
+    /// The flow time of the same trace with an unlimited buffer, interval by interval.
     ///
-    /// That part depends on the traffic alone, so the best policy stays the same, while most of
-    /// what makes returns differ from each other for reasons beyond the policy's reach is gone.
-    /// (An input-dependent baseline: Mao et al., "Variance Reduction for Reinforcement Learning in
-    /// Input-Driven Environments", ICLR 2019.) Costs one more simulation of every trace.
+    /// It depends on the traffic alone, so the best policy stays the same, and it removes most of
+    /// the returns' variance that the policy cannot influence. (An input-dependent baseline: Mao et
+    /// al., "Variance Reduction for Reinforcement Learning in Input-Driven Environments", ICLR
+    /// 2019.) It costs one more simulation of every trace.
     UnlimitedBuffer,
 }
 
 /// Settings of the control loop and of the reward.
 #[derive(Clone, Debug)]
 pub struct ControlOptions {
-    /// What the agent is paid for.
+    /// Weights of the reward terms.
     pub objective: Objective,
     /// Time constant τ of the discount, seconds. A drop's cost arrives one minimum RTO later, so it
     /// must be well above that.
     pub tau_s: f64,
-    /// What the decisions set the α of.
+    /// The heuristic whose α the decisions set.
     pub low_level: BasePolicy,
     /// When decisions are due.
     pub trigger: TriggerMode,
-    /// What the reward is counted from.
+    /// Baseline of the flow time in the reward.
     pub baseline: RewardBaseline,
-    /// Pays for delays as soon as they are certain, and looks no further ahead than this time
-    /// constant, seconds. Without [`RewardBaseline::UnlimitedBuffer`], or where the objective has no
-    /// `fct`, there is nothing to tell delays from, and this has no effect.
+    /// Charges delays as soon as they are certain, and discounts later rewards with this time
+    /// constant in place of τ, seconds. It needs a baseline: without
+    /// [`RewardBaseline::UnlimitedBuffer`], or without `fct` in the objective, it has no effect.
     ///
-    /// A drop's cost arrives one minimum RTO later, some 75 decisions. But once a flow waits
-    /// for its timer, the wait is certain. With Φ(s) minus the flow time ahead beyond the
-    /// baseline's, as far as it can be told from the state, the reward is `r + γΦ(s') - Φ(s)`,
-    /// which alone would leave the best policy as it is (Ng, Harada and Russell 1999), and what
-    /// follows is discounted by `e^{-Δt/horizon}` in place of γ: only what Φ does not tell has a
-    /// shorter horizon (Cheng, Kolobov and Swaminathan, NeurIPS 2021).
+    /// A drop's cost arrives one minimum RTO later, after some 75 decisions. But once a flow waits
+    /// for its retransmission timer, the delay is certain. Let -Φ(s) be the flow time ahead that
+    /// exceeds the baseline's, as estimated from the state. The reward is `r + γΦ(s') - Φ(s)`,
+    /// which by itself leaves the best policy unchanged (Ng, Harada and Russell 1999). What follows
+    /// is discounted by `e^{-Δt/horizon}` instead of γ, so that the shorter horizon affects only
+    /// what Φ does not predict (Cheng, Kolobov and Swaminathan, NeurIPS 2021).
     pub horizon_s: Option<f64>,
-    /// The interval whose decision earns one unit of entropy bonus, seconds.
+    /// Length of the interval whose decision has an entropy weight of about 1, seconds.
     pub reference_interval_s: f64,
 }
 
@@ -89,14 +89,13 @@ impl Default for ControlOptions {
 pub enum Pause {
     /// A decision is due: read the observation, then [`act`](ControlEnv::act).
     Decision,
-    /// All flows are complete; the last reward runs to that instant.
+    /// All flows are complete; the last reward covers the time until then.
     Finished,
-    /// The limit of decisions or of simulated time was reached; the observation is that of the
-    /// last instant.
+    /// The limit of decisions or of simulated time was reached; the observation is of that instant.
     Truncated,
 }
 
-/// What watches a controlled simulation: what users ask for, the reward, the control record.
+/// Observers of a controlled simulation: the user's recorders, reward meter, control record.
 type Watch = (Recorders, (RewardMeter, ControlRecord));
 
 /// A simulation of one switch under control.
@@ -104,7 +103,7 @@ pub type Controlled = Simulator<NeuralDynamicThreshold, Watch>;
 
 /// One trace under the NDT control.
 ///
-/// Clone it to fork a run: what follows is the same, bit for bit, for the same actions.
+/// Clone it to fork a run: with the same actions, clones continue identically, bit for bit.
 #[derive(Clone, Debug)]
 pub struct ControlEnv {
     simulator: Controlled,
@@ -117,7 +116,7 @@ pub struct ControlEnv {
     units: CodeUnits,
     tau_s: f64,
     lookahead: Option<(Lookahead, f64)>,
-    /// −Φ of the last decision, by port, in units of the reward.
+    /// -Φ at the last decision by port, in units of the reward.
     owed: Vec<f64>,
     reference_interval_s: f64,
     latency: Time,
@@ -127,7 +126,7 @@ pub struct ControlEnv {
     decisions: u64,
     intervals: Vec<u64>,
     pending: Vec<u8>,
-    /// Only the newest alarm of each kind counts.
+    /// Number of the current alarms; others are out of date.
     alarm: u64,
 }
 
@@ -140,12 +139,12 @@ struct FeatureScale {
     privileged: Scale,
 }
 
-/// An alarm's tag: its number, and whether it puts a delayed decision in force.
+/// Bit of an alarm's tag: it puts a delayed decision in force. The other bits are its number.
 const APPLY: u64 = 1 << 63;
 
 impl ControlEnv {
-    /// The trace at time zero with α = 1 on every port. Of a port with several queues the features
-    /// are the sums, and all its queues have its α.
+    /// Prepares the trace at time zero with α = 1 on every port. If a port has several queues, its
+    /// features are sums over them, and all have its α.
     ///
     /// # Errors
     /// When the scenario is inconsistent, or the trace or the heuristic does not fit it.
@@ -248,7 +247,7 @@ impl ControlEnv {
         }
     }
 
-    /// Whether a decision is due because of the alarm.
+    /// Handles an alarm and returns whether a decision is due.
     fn on_alarm(&mut self, tag: u64) -> bool {
         if tag & !APPLY != self.alarm {
             return false;
@@ -262,7 +261,7 @@ impl ControlEnv {
         false
     }
 
-    /// Sets α on all ports: one value of [-1, 1] per port, eight equal cells.
+    /// Decides α on all ports: one value of [-1, 1] per port, by [`action_index`].
     ///
     /// # Panics
     /// When there is not one value per port.
@@ -328,7 +327,7 @@ impl ControlEnv {
         let switch_now = self.simulator.switch_now(SWITCH);
         let mut terms = self.meter_mut().close_interval(now, switch_now);
         if let Some(ideal) = &mut self.ideal {
-            // Where the episode ends, so does the interval, but not what is left of the ideal run.
+            // At the end of the episode the baseline includes the rest of the ideal run.
             let rest = self.simulator.finished().then(|| ideal.end());
             ideal.close_interval(rest.unwrap_or(now).max(now), |port, totals| {
                 terms[port].0.discounted_flow_time -= totals.discounted_flow_time;
@@ -338,7 +337,7 @@ impl ControlEnv {
         self.shape(now);
     }
 
-    /// Charges the delays that have become certain in the interval.
+    /// Charges the delays that became certain in the interval.
     fn shape(&mut self, now: Time) {
         let (Some((lookahead, horizon_s)), Some(ideal)) = (self.lookahead, &self.ideal) else {
             return;
@@ -363,13 +362,13 @@ impl ControlEnv {
         self.owed = owed;
     }
 
-    /// `[ports, HISTORY, FEATURES]`: what a switch can measure, as of the last pause.
+    /// `[ports, HISTORY, FEATURES]`: the observation of the switch at the last pause.
     pub fn observation(&self) -> &[f32] {
         self.observation.as_slice()
     }
 
-    /// Writes `[ports, PRIVILEGED]`: the state of the senders and what is yet to come, for critics
-    /// in training. What compares with an unlimited buffer is zero where the reward does not.
+    /// Writes `[ports, PRIVILEGED]`: the state of the senders and the future traffic, for critics
+    /// in training. The features that refer to an unlimited buffer are zero if the reward does not.
     ///
     /// # Panics
     /// When `out` is shorter than that.
@@ -385,13 +384,13 @@ impl ControlEnv {
         privileged::write(known, self.feature_scale.privileged, out);
     }
 
-    /// Active flows, with those as stalled of which a loss was hopeless.
+    /// Active flows; a flow whose loss only the timer repairs counts as stalled.
     fn active_flows(&self) -> Vec<FlowView> {
         let (_, (meter, _)) = self.simulator.observer();
         let stalled = |flow: FlowView| {
-            let hopeless = meter.is_hopeless(flow.number).then_some(flow.timeout_in);
+            let wait = meter.awaits_timeout(flow.number).then_some(flow.timeout_in);
             FlowView {
-                stalled_for: flow.stalled_for.or(hopeless),
+                stalled_for: flow.stalled_for.or(wait),
                 ..flow
             }
         };
@@ -416,7 +415,7 @@ impl ControlEnv {
         self.simulator.buffer().ports()
     }
 
-    /// Decisions made.
+    /// Number of decisions so far.
     pub fn decisions(&self) -> u64 {
         self.decisions
     }
@@ -436,14 +435,14 @@ impl ControlEnv {
         self.simulator.observer_mut().0.record_drops();
     }
 
-    /// Records the state of every port every `interval` of simulated time from now on.
+    /// From now on, records the state of every port every `interval` of simulated time.
     pub fn record_timeline(&mut self, interval: Time) {
         let now = self.simulator.switch_now(SWITCH);
         let recorders = &mut self.simulator.observer_mut().0;
         recorders.record_timeline(interval, now);
     }
 
-    /// Records and aggregates as of now.
+    /// Flow records and aggregates so far.
     pub fn outcome(&mut self) -> Outcome {
         let mut outcome = self.simulator.outcome();
         outcome.summary.decisions = self.decisions;

@@ -1,4 +1,4 @@
-//! The same trace with a buffer that never fills: what no policy has a hand in.
+//! The ideal run: the same trace with an unlimited buffer, which no policy influences.
 
 use super::SWITCH;
 use super::meter::{FlowMeter, PortTotals};
@@ -8,13 +8,13 @@ use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
-/// Starts and completions of a trace's flows where nothing is ever dropped, followed in step with
-/// the run that is controlled.
+/// Starts and completions of a trace's flows with an unlimited buffer, replayed in step with the
+/// controlled run.
 #[derive(Clone, Debug)]
 pub(super) struct IdealRun {
-    /// Completion of every flow.
+    /// Completion time of every flow.
     finish: Vec<Time>,
-    /// In order of time; at equal times in order of flows.
+    /// Starts and completions in order of time, at equal times in order of flows.
     events: Vec<Event>,
     next: usize,
     active: Vec<Event>,
@@ -30,14 +30,14 @@ struct Event {
     starts: bool,
 }
 
-/// How far the flows to one port are from the ideal, seconds.
+/// How far the flows to one port are behind or ahead of the ideal run.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Lag {
-    /// Active flows that would be complete.
+    /// Number of active flows that are complete in the ideal run.
     pub(super) overdue: f64,
-    /// Time left to the active flows until they would be complete.
+    /// Sum over active flows of the time until they complete in the ideal run, seconds.
     pub(super) slack_s: f64,
-    /// The same for flows that are complete already.
+    /// The same sum over complete flows.
     pub(super) early_s: f64,
 }
 
@@ -83,7 +83,7 @@ impl IdealRun {
         })
     }
 
-    /// Ends the interval at `now` and reports every port's totals.
+    /// Ends the interval at `now` and reports the totals of every port.
     pub(super) fn close_interval(&mut self, now: Time, report: impl FnMut(usize, PortTotals)) {
         while let Some(&event) = self.events.get(self.next).filter(|event| event.at <= now) {
             self.next += 1;
@@ -104,7 +104,7 @@ impl IdealRun {
         self.topology.port_to(SWITCH, host, 0)
     }
 
-    /// Time until a flow would be complete, seconds.
+    /// Time until a flow completes in the ideal run, seconds; zero if it has.
     fn left(&self, flow: u32, now: Time) -> f64 {
         let finish = self.finish[flow as usize];
         finish.saturating_since(now).as_secs_f64()
@@ -115,8 +115,8 @@ impl IdealRun {
         self.events.last().map_or(Time::ZERO, |event| event.at)
     }
 
-    /// Adds the active flows of the controlled run to `lags`, one element per port, as of the end
-    /// of the last interval.
+    /// Compares the controlled run's active `flows` with the ideal run at the end of the last
+    /// interval and adds the result to `lags`, one element per port.
     pub(super) fn compare(&self, now: Time, flows: &[FlowView], lags: &mut [Lag]) {
         let left = |flow: u32| self.left(flow, now);
         for active in &self.active {
@@ -132,7 +132,7 @@ impl IdealRun {
     }
 }
 
-/// How long flows will yet be active, as far as one can tell now.
+/// Estimates how long flows will remain active.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lookahead {
     /// Time constant τ of the discount, seconds.
@@ -142,17 +142,17 @@ pub(super) struct Lookahead {
 }
 
 impl Lookahead {
-    /// `τ(1 - e^{-t/τ})`: what `seconds` of activity weigh from now on.
+    /// `τ(1 - e^{-t/τ})`: the discounted weight of the next `seconds` of activity.
     fn weigh(self, seconds: f64) -> f64 {
         -self.tau_s * libm::expm1(-seconds / self.tau_s)
     }
 
-    /// Adds to `excess`, one element per port, the flow time ahead that is beyond the ideal,
-    /// discounted, in seconds.
+    /// Adds to `excess`, one element per port, by how much the flows' remaining active time exceeds
+    /// that in the ideal run, discounted, in seconds.
     ///
-    /// An active flow needs at least what it would with the ideal buffer. One that waits for its
-    /// timer needs that wait and its bytes at line rate; any other shares the port's line equally
-    /// with those that do not wait. O(n log n) for n active flows.
+    /// A flow that waits for its retransmission timer needs that wait plus its bytes at line rate.
+    /// The other flows share their port's line rate equally. No flow needs less time than in the
+    /// ideal run. Complexity: O(n log n) for n active flows.
     pub(super) fn excess(
         self,
         now: Time,
@@ -185,10 +185,10 @@ impl Lookahead {
     }
 }
 
-/// Starts of a trace's flows by port, for looking ahead.
+/// Future flows of a trace by port.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
-    /// Start and bytes up to and with this flow, in order, by port.
+    /// By port: every flow's start, and the bytes up to and including it, in order of starts.
     ports: Vec<Vec<(Time, u64)>>,
 }
 
@@ -210,7 +210,7 @@ impl Arrivals {
         Arrivals { ports: by_port }
     }
 
-    /// Flows that start at a port within `span` after `now`, and their bytes.
+    /// Number and bytes of the flows to `port` that start within `span` after `now`.
     pub(super) fn within(&self, port: usize, now: Time, span: Time) -> (u64, u64) {
         let flows = &self.ports[port];
         let end = now.saturating_add(span);

@@ -1,4 +1,4 @@
-//! What the reward needs to know about an interval between two decisions, counted as it happens.
+//! Counts what the reward needs from an interval between two decisions.
 
 use bufgym_sim::network::{
     FlowRef, HostObserver, LostSegment, Observer, OneSwitch, SwitchObserver, Topology as _,
@@ -10,6 +10,7 @@ use super::SWITCH;
 
 #[derive(Clone, Copy, Default, Debug)]
 struct PortMeter {
+    /// Number of active flows F_i.
     active: u32,
     changed_at: Time,
     /// ∫ e^{-(t - t_k)/τ} F_i(t) dt since the last decision, seconds.
@@ -20,12 +21,12 @@ struct PortMeter {
     delivered: u64,
 }
 
-/// Active flows, losses and deliveries by destination port.
+/// Counts active flows, losses and deliveries by destination port.
 #[derive(Clone, Debug)]
 pub(super) struct FlowMeter {
     /// Time constant τ of the discount, seconds.
     tau: f64,
-    /// The last decision, t_k.
+    /// Time t_k of the last decision.
     epoch: Time,
     ports: Vec<PortMeter>,
 }
@@ -104,7 +105,7 @@ impl FlowMeter {
     }
 }
 
-/// The area under a queue's length over time.
+/// Integral of a queue's length over time.
 #[derive(Clone, Copy, Default, Debug)]
 struct QueueArea {
     byte_ps: u128,
@@ -121,33 +122,33 @@ impl QueueArea {
     }
 }
 
-/// Watches the controlled switch and its hosts for the reward and for the critics: flow times,
-/// losses and deliveries by port, areas under queue lengths, and losses that only a timer repairs.
+/// Observes the controlled switch and its hosts for reward and critics: flow times, losses and
+/// deliveries by port, integrals of queue lengths, and losses that only a timeout repairs.
 #[derive(Clone, Debug)]
 pub struct RewardMeter {
     topology: OneSwitch,
     flows: FlowMeter,
-    /// By port.
+    /// Integrals of queue lengths by port.
     areas: Vec<QueueArea>,
-    /// By number of the flow. A lost retransmission is not noticed before the timer expires (RFC
-    /// 6675 §5.1), nor is the loss of one of a flow's last segments, behind which too few duplicates
-    /// follow.
-    hopeless: Vec<bool>,
+    /// By number of the flow: a loss that only the retransmission timer can detect. Such are lost
+    /// retransmissions (RFC 6675 §5.1) and losses among a flow's last segments, after which too few
+    /// duplicate acknowledgements follow.
+    awaits_timeout: Vec<bool>,
 }
 
 impl RewardMeter {
-    /// For so many flows; `tau` is the time constant of the discount, seconds.
+    /// A meter for `flows` flows; `tau` is the time constant of the discount, seconds.
     pub(super) fn new(topology: OneSwitch, flows: usize, tau: f64) -> RewardMeter {
         RewardMeter {
             topology,
             flows: FlowMeter::new(topology.ports, tau),
             areas: vec![QueueArea::default(); topology.ports],
-            hopeless: vec![false; flows],
+            awaits_timeout: vec![false; flows],
         }
     }
 
-    /// Ends the interval: per port what was counted, and the area under its queue in byte seconds.
-    /// `now` is the hosts' instant, `switch_now` the switch's.
+    /// Ends the interval. Returns per port the totals and the integral of its queue length in byte
+    /// seconds. `now` is on the hosts' clock, `switch_now` on the switch's.
     pub(super) fn close_interval(&mut self, now: Time, switch_now: Time) -> Vec<(PortTotals, f64)> {
         let mut terms = Vec::with_capacity(self.areas.len());
         let areas = &mut self.areas;
@@ -159,9 +160,9 @@ impl RewardMeter {
         terms
     }
 
-    /// Whether a loss of this flow will be repaired by its timer alone.
-    pub(super) fn is_hopeless(&self, flow: u32) -> bool {
-        self.hopeless[flow as usize]
+    /// Whether a loss of this flow will be repaired only after a timeout.
+    pub(super) fn awaits_timeout(&self, flow: u32) -> bool {
+        self.awaits_timeout[flow as usize]
     }
 
     #[inline]
@@ -195,13 +196,13 @@ impl HostObserver for RewardMeter {
     fn segment_lost(&mut self, segment: LostSegment) {
         self.flows.lost(self.port_of(segment.flow));
         if segment.retransmission || segment.is_near_end && !segment.recovering {
-            self.hopeless[segment.flow.number as usize] = true;
+            self.awaits_timeout[segment.flow.number as usize] = true;
         }
     }
 
     #[inline]
     fn timed_out(&mut self, flow: FlowRef) {
-        self.hopeless[flow.number as usize] = false;
+        self.awaits_timeout[flow.number as usize] = false;
     }
 }
 
@@ -242,10 +243,10 @@ mod tests {
         sum
     }
 
-    /// Cutting an interval in two changes nothing once the second part is discounted to the start
+    /// Splitting an interval does not change the sum, if the second part is discounted to the start
     /// of the first.
     #[test]
-    fn the_return_does_not_depend_on_the_cuts() {
+    fn the_return_does_not_depend_on_how_intervals_are_split() {
         let tau = 0.5;
         let events = |meter: &mut FlowMeter, cut: Option<Time>| {
             let mut total = 0.0;
@@ -276,7 +277,7 @@ mod tests {
         assert!((flow_time(&mut meter, Time::from_ms(10)) - 0.003).abs() < 1e-9);
     }
 
-    /// Byte picoseconds of every port, from the state of the switch before every event.
+    /// Integrals of the ports' queue lengths, sampled before every event.
     #[derive(Clone, Debug)]
     struct Sampled {
         last: Time,
@@ -298,9 +299,9 @@ mod tests {
         }
     }
 
-    /// Also where packets are pushed out, which ends a queue earlier than it would.
+    /// Also for policies that push packets out.
     #[test]
-    fn areas_are_those_under_the_queues() {
+    fn areas_equal_the_integrals_of_queue_lengths() {
         let mut scenario = Scenario::default();
         for change in ["flows=60", "active_ports=4", "buffer_bytes=100000"] {
             scenario.set(change).unwrap();

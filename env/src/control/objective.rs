@@ -1,4 +1,4 @@
-//! What the agent is paid for.
+//! The objective: weights of the reward terms.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,11 +12,11 @@ use bufgym_sim::scenario::suggestion;
 ///
 /// | term | reward of a port and interval, before scaling | source |
 /// |---|---|---|
-/// | `fct` | minus the discounted active time of its flows | paper, §III |
+/// | `fct` | minus the discounted time its flows are active | paper, §III |
 /// | `loss` | minus its lost data packets | paper, §III |
 /// | `throughput` | payload bytes delivered to applications | |
 /// | `delay` | minus ∫ q_i dt | |
-/// | `fairness` | minus the growth of its part in the variance of port slowdowns | paper, §VI-D |
+/// | `fairness` | minus the growth of its share of the variance of port slowdowns | paper, §VI-D |
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Objective {
@@ -26,45 +26,44 @@ pub struct Objective {
     pub loss: f64,
     /// Delivered bytes.
     pub throughput: f64,
-    /// Bytes waiting.
+    /// Queued bytes over time.
     pub delay: f64,
     /// Variance of port slowdowns.
     pub fairness: f64,
 }
 
-/// An objective that cannot be understood.
+/// Why a text is not an objective.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ObjectiveError {
     /// No such term.
     #[error("objective '{name}' is not known{}; use fct, loss, throughput, delay or fairness, or weights such as fct=1,loss=0.1", suggestion(.name, &TERMS))]
     Unknown {
-        /// As it was written.
+        /// The name given.
         name: String,
     },
-    /// A weight is not a number of at least zero.
+    /// A weight is negative or not a finite number.
     #[error("objective '{term}': weight '{weight}' is not a number of at least 0")]
     Weight {
         /// The term.
         term: String,
-        /// As it was written.
+        /// The weight given.
         weight: String,
     },
     /// Every weight is zero.
     #[error("objective '{text}' has no positive weight; use for example fct=1")]
     Empty {
-        /// As it was written.
+        /// The text given.
         text: String,
     },
 }
 
 const TERMS: [&str; 5] = ["fct", "loss", "throughput", "delay", "fairness"];
 
-/// Weight of the active flows beside the queueing delay: an empty buffer is of no use if the flows
-/// do not finish.
+/// Flow time's weight in the objective `delay`: an empty buffer is no use if flows do not finish.
 const DELAY_FLOW_WEIGHT: f64 = 0.2;
 
 impl Objective {
-    /// No term at all; add weights to it.
+    /// All weights zero.
     pub const NONE: Objective = Objective {
         fct: 0.0,
         loss: 0.0,

@@ -1,5 +1,5 @@
-//! What the policy network sees: per port an eight-step history of five features, all of which a
-//! switch can measure (paper, §III and §V-A).
+//! The observation of the policy network: per port an eight-step history of five features, all of
+//! which a switch can measure (paper, §III and §V-A).
 
 use super::{INITIAL_INDEX, cell_centre};
 
@@ -18,9 +18,8 @@ pub const FEATURE_NAMES: [&str; FEATURES] = [
     "elapsed: log(1 + t * C / (8 * beta)) / log(65), t in s, C in bit/s",
 ];
 
-/// Base of the logarithmic scale, which ends one below it, in units of β (paper-free choice: at line
-/// rate an interval of 20 ms is 40 β, so a linear scale would lose the small values or the large
-/// ones).
+/// Base of the logarithmic scale, which reaches 1 at `LOG_RANGE - 1` units. (Not from the paper: at
+/// line rate an interval of 20 ms is 40 β, so a linear scale would lose small or large values.)
 pub const LOG_RANGE: f64 = 65.0;
 
 /// `log(1 + x)/log 65`, clipped to [0, 1]. Deterministic across platforms.
@@ -30,7 +29,7 @@ pub(super) fn log_scaled(x: f64) -> f32 {
 
 /// The history of all ports, `[ports, HISTORY, FEATURES]`, newest step last.
 ///
-/// Zero before the first decision, except the last action, which is that of α = 1.
+/// Steps before the first decision are zero, except their last action, which is that of α = 1.
 #[derive(Clone, Debug)]
 pub struct Observation {
     values: Vec<f32>,

@@ -1,8 +1,8 @@
-//! What a critic may see in training and a switch cannot: the state of the senders, and the traffic
-//! that is yet to come.
+//! Features that a switch cannot measure but a critic may use in training: the state of the senders
+//! and future traffic.
 //!
-//! Future arrivals do not depend on the actions, so a critic that knows them leads the policy,
-//! which does not, to the same optimum, with less noise (Mao et al., ICLR 2019).
+//! Future arrivals do not depend on the actions. A critic that knows them therefore leaves the
+//! policy's optimum unchanged and reduces noise (Mao et al., ICLR 2019).
 
 use super::SWITCH;
 use super::ideal::{Arrivals, IdealRun, Lag};
@@ -11,11 +11,11 @@ use bufgym_sim::network::{FlowView, OneSwitch, Topology as _};
 use bufgym_sim::switch::SharedBuffer;
 use bufgym_sim::units::Time;
 
-/// The first of the privileged features: the state of the senders and the buffer. The rest tell
-/// what is yet to come.
+/// Number of leading privileged features that describe senders and buffer. The others describe the
+/// future.
 pub const SENDER_FEATURES: usize = 12;
 
-/// The feature that is the buffer's occupancy, Q/B, the same for every port.
+/// Index of the feature that is the buffer's occupancy, Q/B; it is the same for every port.
 pub const OCCUPANCY_FEATURE: usize = 10;
 
 /// Privileged features per port.
@@ -78,7 +78,7 @@ impl Sums {
     }
 }
 
-/// Largest port count for which distinct senders are counted exactly.
+/// Largest number of hosts for which distinct senders are counted exactly.
 const MAX_SOURCES: usize = 1024;
 
 /// How far ahead arrivals are counted, in quarters of the buffer's drain time.
@@ -89,13 +89,13 @@ const WINDOWS: [u64; 5] = [1, 4, 16, 64, 256];
 pub(super) struct Known<'a> {
     pub(super) topology: OneSwitch,
     pub(super) buffer: &'a SharedBuffer,
-    /// The hosts' instant.
+    /// Time on the hosts' clock.
     pub(super) now: Time,
     /// Active flows.
     pub(super) flows: &'a [FlowView],
-    /// The same trace without drops, where the reward is counted from it.
+    /// The ideal run, if it is the reward's baseline.
     pub(super) ideal: Option<&'a IdealRun>,
-    /// Future flows.
+    /// Future flows by port.
     pub(super) arrivals: &'a Arrivals,
 }
 
@@ -157,7 +157,7 @@ pub(super) fn write(known: Known<'_>, scale: Scale, out: &mut [f32]) {
     }
 }
 
-/// Units of the features.
+/// Units that features are divided by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     /// B, bytes.
@@ -166,6 +166,6 @@ pub(super) struct Scale {
     pub(super) packet: f64,
     /// Minimum RTO, seconds.
     pub(super) min_rto_s: f64,
-    /// 8 B / C: the time to send a full buffer through one port.
+    /// Drain time of a full buffer through one port, 8 B / C.
     pub(super) drain: Time,
 }

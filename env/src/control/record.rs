@@ -1,5 +1,5 @@
-//! A run as a dataplane would live it: every packet event and every decision, one line each, for a
-//! replay that checks an implementation of the control. `docs/control-loop.md` has the format.
+//! The control record: every packet event and every decision of a run, one line each. A replay
+//! checks an implementation of the control with it. `docs/control-loop.md` has the format.
 
 use std::fmt::Write as _;
 use std::io;
@@ -27,7 +27,7 @@ pub enum RecordError {
     Write(#[from] io::Error),
 }
 
-/// What a dataplane needs to know, a `key,value` line each; `policy` is the policy string.
+/// The record's header: constants of the run as `key,value` lines; `policy` is the policy string.
 ///
 /// # Errors
 /// When the heuristic does not fit the scenario.
@@ -66,20 +66,20 @@ pub(super) fn header(
     Ok(text)
 }
 
-/// The lines of the events since they were last taken.
+/// Lines of the events since the last [`write`](EventLines::write).
 #[derive(Clone, Debug)]
 pub(super) struct EventLines {
     text: String,
-    /// Events in all, with decisions.
+    /// Number of all events, decisions included.
     events: u64,
     decisions: u64,
-    /// The control's clock, the hosts', is ahead of the switch's by the propagation delay.
+    /// The control uses the hosts' clock, ahead of the switch's by the propagation delay.
     clock_ahead: Time,
-    /// Departures take their bytes out of the queue; else that has a line of its own.
+    /// A departure takes its bytes out of the queue length; otherwise a `u` line does so earlier.
     count_in_service: bool,
     queues_per_port: usize,
-    /// Lengths of all queues, bytes, as a reader of the lines knows them.
-    told: Vec<u64>,
+    /// Lengths of all queues that follow from the lines so far, bytes.
+    reported: Vec<u64>,
     last_port: usize,
     last_time: Time,
 }
@@ -94,13 +94,13 @@ impl EventLines {
             clock_ahead: scenario.propagation(),
             count_in_service: scenario.count_in_service,
             queues_per_port,
-            told: vec![0; scenario.port_count() * queues_per_port],
+            reported: vec![0; scenario.port_count() * queues_per_port],
             last_port: 0,
             last_time: Time::ZERO,
         }
     }
 
-    /// `levels` were decided for all ports; `now` is the control's instant.
+    /// Adds the decision of `levels` for all ports; `now` is on the control's clock.
     pub(super) fn decided(
         &mut self,
         buffer: &SharedBuffer,
@@ -118,7 +118,7 @@ impl EventLines {
         self.end_event();
     }
 
-    /// The levels decided last are in force from `now` on, on the control's clock.
+    /// Notes that the last decision is in force from `now` on, on the control's clock.
     pub(super) fn applied(&mut self, buffer: &SharedBuffer, now: Time) {
         self.settle(buffer, None);
         self.last_time = now;
@@ -126,7 +126,7 @@ impl EventLines {
         self.end_event();
     }
 
-    /// The record is complete.
+    /// Adds the record's last line.
     pub(super) fn ended(&mut self, buffer: &SharedBuffer, now: Time, finished: bool) {
         self.settle(buffer, None);
         let reason = if finished { "finished" } else { "limit" };
@@ -137,7 +137,7 @@ impl EventLines {
         ));
     }
 
-    /// Hands over what is new.
+    /// Writes the lines to `out` and forgets them.
     pub(super) fn write(&mut self, out: &mut dyn io::Write) -> io::Result<()> {
         let written = out.write_all(self.text.as_bytes());
         self.text.clear();
@@ -159,8 +159,8 @@ impl EventLines {
         self.end_event();
     }
 
-    /// Tells of packets that no longer count since the last event: only its port can have such.
-    /// `own` is the queue of the event that follows and its length before that.
+    /// Reports bytes that have left a queue's length since the last event, which only its port can
+    /// have. `own` is the queue of the next event and its length before that event.
     fn settle(&mut self, buffer: &SharedBuffer, own: Option<(usize, u64)>) {
         if self.count_in_service {
             return;
@@ -171,12 +171,12 @@ impl EventLines {
                 Some((own, before)) if own == queue => before,
                 _ => buffer.queue(queue),
             };
-            let uncounted = self.told[queue] - length;
+            let uncounted = self.reported[queue] - length;
             if uncounted > 0 {
                 let time = self.last_time.as_ps();
                 self.line(format_args!("u,{time},{queue},{uncounted}"));
                 self.end_event();
-                self.told[queue] = length;
+                self.reported[queue] = length;
             }
         }
     }
@@ -198,7 +198,7 @@ impl SwitchObserver for EventLines {
         let before = view.buffer.queue(packet.queue) - packet.bytes;
         self.settle(view.buffer, Some((packet.queue, before)));
         self.packet('a', view.now, packet);
-        self.told[packet.queue] += packet.bytes;
+        self.reported[packet.queue] += packet.bytes;
     }
 
     #[cold]
@@ -211,7 +211,7 @@ impl SwitchObserver for EventLines {
         let before = view.buffer.queue(packet.queue) + taken;
         self.settle(view.buffer, Some((packet.queue, before)));
         self.packet('d', view.now, packet);
-        self.told[packet.queue] -= taken;
+        self.reported[packet.queue] -= taken;
     }
 
     #[cold]
@@ -225,21 +225,21 @@ impl SwitchObserver for EventLines {
         let before = view.buffer.queue(packet.queue) + taken;
         self.settle(view.buffer, Some((packet.queue, before)));
         self.packet(kind, view.now, packet);
-        self.told[packet.queue] -= taken;
+        self.reported[packet.queue] -= taken;
     }
 }
 
-/// Records every event, where that is asked for.
+/// Records every event once [`begin`](ControlRecord::begin) is called; nothing before.
 #[derive(Clone, Default, Debug)]
 pub struct ControlRecord(Option<Box<EventLines>>);
 
 impl ControlRecord {
-    /// Every event has a line from now on.
+    /// Records every event from now on.
     pub(super) fn begin(&mut self, scenario: &Scenario) {
         self.0 = Some(Box::new(EventLines::new(scenario)));
     }
 
-    /// The lines of the events, where they are recorded.
+    /// The lines of the events, if they are recorded.
     pub(super) fn lines_mut(&mut self) -> Option<&mut EventLines> {
         self.0.as_deref_mut()
     }

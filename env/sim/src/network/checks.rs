@@ -17,33 +17,33 @@ pub enum Violation {
     /// The occupancy is not the sum of the queues, or exceeds the buffer.
     #[error("at {at}: queues hold {queued} B, occupancy is {occupancy} B of {capacity} B")]
     Accounting {
-        /// When.
+        /// Time of the check.
         at: Time,
-        /// Σ q_i.
+        /// Sum of queue lengths, Σ q_i.
         queued: u64,
-        /// Q.
+        /// Occupancy Q.
         occupancy: u64,
-        /// B.
+        /// Size of the buffer B.
         capacity: u64,
     },
     /// A queue's length is not the sum of its packets.
     #[error("at {at}: queue {queue} counts {counted} B but holds {held} B")]
     Queue {
-        /// When.
+        /// Time of the check.
         at: Time,
-        /// Where.
+        /// Index of the queue.
         queue: usize,
-        /// q_i.
+        /// Length q_i in the accounting.
         counted: u64,
-        /// Sum over its packets.
+        /// Sum of its packets' bytes.
         held: u64,
     },
-    /// Packets created are not packets delivered, dropped or on their way.
+    /// Packets created do not equal packets delivered, dropped and in flight.
     #[error(
         "at {at}: {created} packets created, {delivered} delivered, {dropped} dropped, {in_flight} in flight"
     )]
     Conservation {
-        /// When.
+        /// Time of the check.
         at: Time,
         /// Sent by hosts.
         created: u64,
@@ -57,12 +57,12 @@ pub enum Violation {
 }
 
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
-    /// Checks byte accounting and conservation of packets.
+    /// Checks byte accounting and conservation of packets, after every event in debug builds.
     ///
-    /// Complexity: O(packets in flight). Runs after every event in debug builds.
+    /// Complexity: O(packets in flight).
     ///
     /// # Errors
-    /// The first invariant found broken.
+    /// The first broken invariant found.
     pub fn check_invariants(&self) -> Result<(), Violation> {
         for switch in self.switches.as_ref() {
             self.check_accounting(switch)?;
@@ -130,9 +130,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         })
     }
 
-    /// Every packet of the store is in exactly one queue or on its way between two.
+    /// Whether every live packet is in exactly one queue or on exactly one link.
     ///
-    /// Complexity: O(packets in flight), those at the hosts included.
+    /// Complexity: O(n log n) in the packets in flight, those at hosts included.
     pub fn packets_are_placed_once(&self) -> bool {
         let mut places: Vec<PacketId> = self.in_flight().collect();
         places.sort_unstable();
@@ -151,8 +151,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             .chain(self.behind_arriving())
     }
 
-    /// Packets that a sender has begun to send and that have not arrived. One on its way up is known
-    /// to both the port that sends it and the switch that it will reach.
+    /// Packets whose transmission has begun and that have not arrived. A packet going up has an
+    /// event at both ends of its link, of which only the one at the receiving switch counts.
     fn on_links(&self) -> impl Iterator<Item = PacketId> {
         let events = &self.engine.events;
         let goes_up = |subject: &Subject| match subject.from_switch() {
@@ -163,7 +163,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         events.arriving().chain(sent).map(|subject| subject.packet)
     }
 
-    /// Packets that wait at FIFO hosts.
+    /// Packets that wait at FIFO hosts behind one on the link.
     fn behind_arriving(&self) -> impl Iterator<Item = PacketId> {
         let packets = &self.engine.packets;
         let some = |id| (id != NO_PACKET).then_some(id);
@@ -177,7 +177,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         })
     }
 
-    /// Acknowledgements on their way that carry SACK blocks; equal to the entries in use.
+    /// Whether as many SACK entries are in use as acknowledgements with SACK blocks are in flight.
     pub fn sack_entries_are_balanced(&self) -> bool {
         let carrying = self
             .in_flight()

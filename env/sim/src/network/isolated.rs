@@ -1,4 +1,4 @@
-//! The completion time of a flow that has the network to itself.
+//! The completion time of a flow that is alone in the network.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::units::{Rate, Time};
 
 /// Completion times of isolated flows, by size.
 ///
-/// Alone in the network a flow never loses a packet and never queues behind another flow, so it
-/// stays in slow start until its host or its window cap limits it. Its send times follow by
-/// arithmetic and repeat from then on; a test holds them against the simulator. Where slow start
-/// depends on more than that, a flow of the size is simulated.
+/// A flow alone in the network never loses a packet and never queues behind another flow, so it
+/// stays in slow start until its host or its window cap limits it. Its send times are computed, and
+/// become periodic from there; a test compares them with the simulator. If slow start depends on
+/// more than that (delayed acknowledgements, marks, HyStart), the flow is simulated.
 #[derive(Clone, Debug)]
 pub struct IsolatedFlow {
     scenario: Arc<Scenario>,
-    /// Where arithmetic is exact.
+    /// Computes send times; `None` if the flow must be simulated.
     arithmetic: Option<SlowStart>,
 }
 
@@ -32,16 +32,16 @@ struct SlowStart {
     propagation: Time,
     handshake: Time,
     full: Time,
-    /// When segment k starts to leave the host, counted from the establishment.
+    /// When segment k starts to leave the host, counted from the end of the handshake.
     sends: Vec<Time>,
-    /// From then on: every so many segments take so long.
+    /// Beyond `sends`: number of segments in a period, and its length.
     period: (usize, Time),
 }
 
 impl IsolatedFlow {
     /// For flows of `scenario`. Complexity: O(bandwidth-delay product in segments).
     pub fn new(scenario: &Scenario) -> IsolatedFlow {
-        // A congestion control that is not known to double its window like this is simulated.
+        // Other congestion controls are simulated.
         let is_plain_slow_start = match scenario.transport {
             TransportKind::NewReno | TransportKind::Dctcp => true,
             TransportKind::Cubic => !scenario.hystart,
@@ -59,8 +59,8 @@ impl IsolatedFlow {
         }
     }
 
-    /// From the start to the delivery of the last of `bytes` bytes. Complexity: O(1), or a
-    /// simulation of that flow with delayed acknowledgements, marks or HyStart.
+    /// Time from the start of a flow of `bytes` bytes to the delivery of the last one. Complexity:
+    /// O(1), or a simulation of that flow with delayed acknowledgements, marks or HyStart.
     ///
     /// # Panics
     /// When `bytes` is zero.
@@ -71,8 +71,8 @@ impl IsolatedFlow {
         }
     }
 
-    /// As [`completion`](IsolatedFlow::completion) for a flow between hosts of different leaves of a
-    /// [`LeafSpine`] network. Complexity: a simulation of that flow.
+    /// As [`completion`](IsolatedFlow::completion) for a flow between hosts of different leaves of
+    /// a [`LeafSpine`] network. Complexity: a simulation of that flow.
     ///
     /// # Panics
     /// When `bytes` is zero.
@@ -166,7 +166,7 @@ impl SlowStart {
         let wire = payload + self.header_bytes + self.overhead_bytes;
         let transmission = self.rate.transmission_time(wire);
         let at_switch = self.send(last) + transmission + self.propagation;
-        // A short last segment catches up with the full one before it at the switch.
+        // A short last segment waits at the switch for the full one before it.
         let port_free = match last {
             0 => Time::ZERO,
             _ => self.send(last - 1) + self.full + self.propagation + self.full,
@@ -186,7 +186,7 @@ impl SlowStart {
     }
 }
 
-/// Send times up to the steady state, and the period of the steady state.
+/// Send times up to the steady state, and its period: segments and length.
 fn send_times(
     scenario: &Scenario,
     first: Time,
@@ -215,7 +215,7 @@ fn send_times(
         if window >= cap && k >= 2 * cap && allowed > paced {
             return (sends, (cap, round_trip));
         }
-        // Once a window outlasts the round trip the host is the bottleneck for good.
+        // Once sending a window takes a full round trip, the host limits the flow from then on.
         let window_lasts = Time(full.0.saturating_mul(window.min(cap) as u64));
         if acks > 0 && allowed <= paced && window_lasts >= round_trip {
             return (sends, (1, full));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn delayed_acknowledgements_slow_a_flow_s_start_down() {
+    fn delayed_acknowledgements_slow_the_start_of_a_flow() {
         let scenario = Scenario {
             propagation_ns: 200_000,
             ..Scenario::default()

@@ -1,4 +1,4 @@
-//! What a simulation yields: a record per flow, a summary and, on request, a timeline.
+//! The results of a simulation: a record per flow, a summary and, on request, timeline and drops.
 
 use serde::Serialize;
 
@@ -11,22 +11,22 @@ pub const SHORT_BYTES: u64 = 100_000;
 /// Flows of at least this many bytes are long.
 pub const LONG_BYTES: u64 = 1_000_000;
 
-/// What became of one flow.
+/// The result of one flow.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowRecord {
     /// The flow as it was specified.
     pub spec: FlowSpec,
-    /// When the SYN-ACK arrived at the sender; the start where there is no handshake.
+    /// When the SYN-ACK arrived at the sender; the start time without a handshake.
     pub established: Option<Time>,
     /// When the last byte was delivered to the receiving application.
     pub finish: Option<Time>,
     /// Flow completion time: from the start to the finish.
     pub fct: Option<Time>,
-    /// FCT divided by the FCT of this flow alone in the network.
+    /// FCT divided by the FCT of the same flow alone in the network.
     pub slowdown: Option<f64>,
 }
 
-/// One port at one instant.
+/// State of one port at one instant.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct TimelineRow {
     /// The instant.
@@ -36,7 +36,7 @@ pub struct TimelineRow {
     pub port: u32,
     /// Bytes queued.
     pub queue_bytes: u64,
-    /// Queue length at which the port stops accepting.
+    /// Threshold: the queue length at which the port stops accepting.
     pub threshold_bytes: u64,
     /// Bytes in the whole buffer.
     pub occupancy_bytes: u64,
@@ -46,8 +46,7 @@ pub struct TimelineRow {
     pub switch: SwitchId,
 }
 
-/// One lost packet, and the buffer as it was: without a packet that never entered it, and with one
-/// that was pushed out gone.
+/// One lost packet, and the state of the buffer without it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DropRow {
     /// The instant, on the clock of the switch.
@@ -64,16 +63,16 @@ pub struct DropRow {
     pub loss: Loss,
 }
 
-/// Everything a simulation yields.
+/// Results of a simulation.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// In the order of the trace.
+    /// Flow records in the order of the trace.
     pub records: Vec<FlowRecord>,
     /// Aggregates.
     pub summary: Summary,
-    /// Rows in order of time; empty unless asked for.
+    /// Timeline rows in order of time; empty unless requested.
     pub timeline: Vec<TimelineRow>,
-    /// Lost packets in order of time; empty unless asked for.
+    /// Lost packets in order of time; empty unless requested.
     pub drops: Vec<DropRow>,
     /// Time between consecutive decisions, picoseconds; empty without a control loop.
     pub trigger_intervals_ps: Vec<u64>,
@@ -88,40 +87,40 @@ pub struct Summary {
     pub completed: u64,
     /// Mean flow completion time.
     pub mean_fct_ms: f64,
-    /// Median (nearest rank, as the other percentiles).
+    /// Median flow completion time (nearest rank, as all percentiles).
     pub p50_fct_ms: f64,
-    /// 95th percentile.
+    /// 95th percentile of flow completion times.
     pub p95_fct_ms: f64,
-    /// 99th percentile.
+    /// 99th percentile of flow completion times.
     pub p99_fct_ms: f64,
-    /// Mean of FCT over FCT alone in the network.
+    /// Mean of [`FlowRecord::slowdown`].
     pub mean_slowdown: f64,
     /// Mean FCT of flows of at most 100 kB.
     pub short_mean_fct_ms: f64,
-    /// 99th percentile of the same.
+    /// 99th percentile of FCT of flows of at most 100 kB.
     pub short_p99_fct_ms: f64,
     /// Mean FCT of flows of at least 1 MB.
     pub long_mean_fct_ms: f64,
     /// Mean FCT of in-cast flows: those of a group that starts together
     /// ([`FlowSpec::query`] not -1).
     pub incast_mean_fct_ms: f64,
-    /// 99th percentile of the same.
+    /// 99th percentile of FCT of in-cast flows.
     pub incast_p99_fct_ms: f64,
     /// Mean slowdown of flows of at most 100 kB.
     pub short_mean_slowdown: f64,
     /// Mean slowdown of flows of at least 1 MB.
     pub long_mean_slowdown: f64,
-    /// Packets lost at the switch, those pushed out among them.
+    /// Packets lost at the switch, including those pushed out.
     pub drops: u64,
-    /// Data packets among them.
+    /// Data packets among [`drops`](Summary::drops).
     pub drops_data: u64,
-    /// Wire bytes dropped.
+    /// Wire bytes of lost packets.
     pub dropped_bytes: u64,
-    /// Packets among them that were enqueued before.
+    /// Lost packets that had been enqueued before.
     pub pushed_out: u64,
     /// ECN marks.
     pub marks: u64,
-    /// Expiries of retransmission timers, SYN included.
+    /// Expiries of retransmission timers, including those for SYNs.
     pub timeouts: u64,
     /// Packets whose last bit left a switch port.
     pub packets_forwarded: u64,
@@ -135,21 +134,20 @@ pub struct Summary {
     pub max_occupancy_bytes: u64,
     /// 99th percentile of occupancy over time, as a fraction of the buffer.
     pub p99_occupancy: f64,
-    /// 99th percentile over packets, acknowledgements included, of the time from the arrival of the
-    /// last bit at the switch to the departure of the first, microseconds; within 0.4 %. Packets
-    /// that are lost do not count. NaN unless
-    /// [measured](super::Recorders::measure_waits).
+    /// 99th percentile of queueing delay over forwarded packets, acknowledgements included,
+    /// microseconds, within 0.4 %: from the arrival of the last bit at the switch to the departure
+    /// of the first. NaN unless [measured](super::Recorders::measure_waits).
     pub p99_queueing_delay_us: f64,
-    /// Data packets lost at the switch for each one delivered; retransmissions that the receiver
-    /// has already are not delivered.
+    /// Data packets lost at the switch per data packet delivered. Retransmissions of segments that
+    /// the receiver already has do not count as delivered.
     pub loss_per_delivered: f64,
-    /// Payload bits delivered in order to all receivers together for each second from the start of
-    /// the first flow to the completion of the last one, or to the end of the simulation.
+    /// Payload bits per second delivered in order to all receivers, from the start of the first
+    /// flow to the completion of the last one or the end of the simulation.
     pub goodput_bps: f64,
-    /// Bytes stored on average over time, by priority; empty where ports have one queue.
+    /// Time-weighted mean of the bytes stored, by priority; empty if ports have one queue.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mean_bytes_by_priority: Vec<f64>,
-    /// Decisions of the control loop.
+    /// Number of decisions of the control loop.
     pub decisions: u64,
 }
 
@@ -171,7 +169,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 impl Summary {
-    /// Fills in what follows from the flow records.
+    /// Fills in the fields that are computed from flow records.
     pub(crate) fn with_records(mut self, records: &[FlowRecord]) -> Summary {
         let class = |keep: &dyn Fn(&FlowSpec) -> bool| -> (Vec<f64>, Vec<f64>) {
             let mut fcts: Vec<f64> = Vec::new();

@@ -1,4 +1,4 @@
-//! The heuristics whose parameter the decisions set: the paper's two-level mechanism takes "a
+//! The low-level heuristics whose α the control sets. The paper's two-level mechanism takes "a
 //! specified heuristic".
 
 use std::fmt;
@@ -10,15 +10,15 @@ use crate::scenario::suggestion;
 use crate::switch::policy::{Definition, catalogue};
 use crate::switch::{PolicyParseError, PolicySpec};
 
-/// The policy that decides about packets, with the α that the decisions choose for every port: one
-/// of the [catalogue] whose rule has a control factor.
+/// The heuristic that admits packets, with a control factor α per port that the control sets: a
+/// policy of the [catalogue] whose rule has an α.
 ///
-/// What its other parameters derive from α (EDT's C2 and T1) keeps its default: the α of a port is
-/// set in its queues alone. Of a policy with several α it is that of
-/// - [FAB](bufgym_sim::switch::policy::FlowAwareBuffer): long flows,
-/// - [ABM](bufgym_sim::switch::policy::ActiveBufferManagement): all priorities, not unscheduled packets,
-/// - [EDT](bufgym_sim::switch::policy::EnhancedDynamicThreshold): the controlled state,
-/// - [TDT](bufgym_sim::switch::policy::TrafficAwareThreshold): the normal state and evacuations.
+/// Parameters that default to a function of α (EDT's C2 and T1) keep their default. For a policy
+/// with several α, the control sets that of
+/// - [FAB](crate::switch::policy::FlowAwareBuffer): long flows,
+/// - [ABM](crate::switch::policy::ActiveBufferManagement): all priorities, not unscheduled packets,
+/// - [EDT](crate::switch::policy::EnhancedDynamicThreshold): the controlled state,
+/// - [TDT](crate::switch::policy::TrafficAwareThreshold): the normal state and evacuations.
 ///
 /// In text and files it is a policy string without `alpha`, such as `abm` or
 /// `fab:short_bytes=62500`.
@@ -27,31 +27,31 @@ pub struct BasePolicy(PolicySpec);
 
 const DT: &str = "dt";
 
-/// A text that names no low-level heuristic.
+/// A text that is not a low-level heuristic.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum UnknownBasePolicy {
-    /// A policy whose rule has no α.
+    /// The policy has no α.
     #[error(
         "low level '{name}' has no control factor alpha to set; those that have one are {}",
         listed()
     )]
     NoAlpha {
-        /// As it was written.
+        /// The name given.
         name: String,
     },
-    /// The α is for the decisions to set.
+    /// The text gives α, which the control sets.
     #[error("low level '{text}': leave out alpha, which the decisions set")]
     AlphaGiven {
-        /// As it was written.
+        /// The text given.
         text: String,
     },
-    /// A parameter that the policy does not have, or not with this value.
+    /// The policy has no such parameter, or not with this value.
     #[error("low level: {0}")]
     Parameter(PolicyParseError),
-    /// No policy.
+    /// No such policy.
     #[error("low level '{name}' is not known{}; there are {}", suggestion(.name, &names()), listed())]
     NoPolicy {
-        /// As it was written.
+        /// The name given.
         name: String,
     },
 }
@@ -77,19 +77,19 @@ impl BasePolicy {
         BasePolicy(PolicySpec::named(DT))
     }
 
-    /// Every one of them with its defaults, in the order of the catalogue.
+    /// All low-level heuristics with default parameters, in the order of the catalogue.
     pub fn all() -> impl Iterator<Item = BasePolicy> {
         let definitions = catalogue().iter();
         let with_alpha = definitions.filter(|definition| has_alpha(definition));
         with_alpha.map(|definition| BasePolicy(PolicySpec::named(definition.info.name)))
     }
 
-    /// The policy, its α as by default.
+    /// The policy, with its default α.
     pub fn policy(&self) -> &PolicySpec {
         &self.0
     }
 
-    /// Whether it is the paper's own, [`BasePolicy::dt`].
+    /// Whether it is Dynamic Threshold, as in the paper.
     pub fn is_default(&self) -> bool {
         self.0.name() == DT
     }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_alpha_is_refused_with_what_has() {
+    fn a_policy_without_alpha_is_refused_with_a_list_of_those_with_one() {
         let message = |text: &str| text.parse::<BasePolicy>().unwrap_err().to_string();
         let names = "dt, edt, tdt, fab, ib, abm, occamy";
         for name in [
@@ -219,9 +219,9 @@ mod tests {
         assert!(error.to_string().contains(names), "{error}");
     }
 
-    /// Dynamic Threshold aside, which the control itself has.
+    /// Except Dynamic Threshold, which the control implements itself.
     #[test]
-    fn exactly_those_let_their_alpha_be_set() {
+    fn exactly_the_base_policies_let_their_alpha_be_set() {
         let scenario = Scenario::default();
         for definition in catalogue() {
             let name = definition.info.name;

@@ -1,12 +1,12 @@
-//! Exact byte accounting of the shared memory.
+//! Exact byte accounting of the shared buffer.
 
 use crate::units::Time;
 
-/// Occupancy is recorded in this many equal parts of the buffer.
+/// Bins of the occupancy histogram: equal parts of the buffer.
 const OCCUPANCY_BINS: usize = 512;
 
-/// The shared memory: bytes per queue and in all. A port has one queue or several, which lie side by
-/// side: queue `port · queues_per_port + priority`.
+/// The shared buffer: bytes per queue and in total. A port has one or several queues, with
+/// consecutive indices: queue `port · queues_per_port + priority`.
 ///
 /// Always `Σ queue(i) == occupancy() <= capacity()`.
 #[derive(Clone, Debug)]
@@ -19,11 +19,11 @@ pub struct SharedBuffer {
     bin_scale: f64,
     changed_at: Time,
     time_in_bin: Box<[u64; OCCUPANCY_BINS + 1]>,
-    /// Where ports have several queues.
+    /// Empty if ports have one queue.
     by_priority: Vec<PriorityUse>,
 }
 
-/// Bytes of one priority over time.
+/// Bytes of one priority, integrated over time.
 #[derive(Clone, Copy, Default, Debug)]
 struct PriorityUse {
     bytes: u64,
@@ -39,8 +39,8 @@ impl PriorityUse {
 }
 
 impl SharedBuffer {
-    /// An empty buffer of `capacity` bytes shared by `ports` queues. Occupancy statistics are in
-    /// parts of `scale` bytes, which differs from the capacity where that is unlimited.
+    /// An empty buffer of `capacity` bytes for `ports` ports. Occupancy statistics are relative to
+    /// `scale` bytes, which differs from the capacity if that is unlimited.
     pub(crate) fn new(
         capacity: u64,
         scale: u64,
@@ -69,7 +69,7 @@ impl SharedBuffer {
         self.capacity
     }
 
-    /// Bytes now stored, Q.
+    /// Bytes stored, Q.
     #[inline]
     pub fn occupancy(&self) -> u64 {
         self.occupancy
@@ -117,7 +117,7 @@ impl SharedBuffer {
         self.queues.len() / self.queues_per_port
     }
 
-    /// Queues of each port.
+    /// Number of queues per port.
     #[inline]
     pub fn queues_per_port(&self) -> usize {
         self.queues_per_port
@@ -128,7 +128,7 @@ impl SharedBuffer {
         self.max_occupancy
     }
 
-    /// The physical check that no policy can waive: Q + L <= B.
+    /// Whether a packet of L bytes fits, Q + L <= B. No policy can waive this check.
     #[inline]
     pub fn fits(&self, bytes: u64) -> bool {
         self.occupancy + bytes <= self.capacity
@@ -163,8 +163,8 @@ impl SharedBuffer {
         used
     }
 
-    /// Bytes stored on average over the time until the last change, by priority; empty where ports
-    /// have one queue.
+    /// Mean bytes stored by priority, over the time until the last change; empty if ports have one
+    /// queue.
     pub fn mean_by_priority(&self) -> Vec<f64> {
         let span = self.changed_at.0.max(1) as f64;
         let mean = |used: &PriorityUse| {
@@ -177,16 +177,16 @@ impl SharedBuffer {
 
     #[inline]
     fn account_time(&mut self, now: Time) {
-        // Signed to float and float to 32 bits take one instruction each; their unsigned and wider
-        // relatives take ten.
+        // Conversions from signed to float and from float to 32 bits take one instruction each;
+        // unsigned and wider ones take ten.
         let bin =
             ((self.occupancy as i64 as f64 * self.bin_scale) as u32).min(OCCUPANCY_BINS as u32);
         self.time_in_bin[bin as usize] += now.0 - self.changed_at.0;
         self.changed_at = now;
     }
 
-    /// Time-weighted percentile of occupancy as a fraction of the buffer (nearest rank over 512
-    /// equal parts; the upper edge of the part is reported). Zero before any time has passed.
+    /// Time-weighted percentile of occupancy as a fraction of the buffer: the upper edge of a bin,
+    /// by nearest rank over 512 equal bins. Zero before any time has passed.
     pub fn occupancy_percentile(&self, percent: f64) -> f64 {
         let total: u64 = self.time_in_bin.iter().sum();
         let wanted = (percent / 100.0 * total as f64).ceil() as u64;
@@ -194,7 +194,7 @@ impl SharedBuffer {
         for (bin, time) in self.time_in_bin.iter().enumerate() {
             seen += time;
             if seen >= wanted && seen > 0 {
-                // The empty buffer is its own part: occupancy zero is not "up to 1/512".
+                // Occupancies below 1/512 of the buffer count as empty.
                 return if bin == 0 {
                     0.0
                 } else {
@@ -205,7 +205,7 @@ impl SharedBuffer {
         0.0
     }
 
-    /// Σ q_i, recounted; equal to [`SharedBuffer::occupancy`] unless the accounting is broken.
+    /// Recounts Σ q_i; equals [`SharedBuffer::occupancy`] unless the accounting is broken.
     pub fn recount(&self) -> u64 {
         self.queues.iter().sum()
     }

@@ -1,4 +1,4 @@
-//! Buffer-sharing policies behind one small seam, one file each.
+//! Buffer-sharing policies, one file each, behind the trait [`Policy`].
 
 mod definition;
 mod flow_table;
@@ -31,10 +31,10 @@ pub use tdt::{TrafficAwareConfig, TrafficAwareThreshold, TrafficState};
 use super::SharedBuffer;
 use crate::units::{Rate, Time};
 
-/// What a policy may read when it is asked.
+/// Switch state that a policy may read.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// Queue lengths, occupancy and size of the buffer, before the event.
+    /// Queue lengths, occupancy and size of the buffer.
     pub buffer: &'a SharedBuffer,
     /// The current instant.
     pub now: Time,
@@ -47,19 +47,18 @@ pub struct View<'a> {
 pub struct PacketView {
     /// The output port.
     pub port: usize,
-    /// Its queue there, an index into [`SharedBuffer::queues`]; the port itself where ports have
-    /// one queue.
+    /// Its queue, an index into [`SharedBuffer::queues`]; the port itself if ports have one queue.
     pub queue: usize,
     /// Wire bytes L.
     pub bytes: u64,
-    /// Number of the flow and direction: data and acknowledgements of a flow differ.
+    /// Number of the flow and direction: a flow's data and acknowledgements have different ones.
     pub flow: u32,
-    /// Sent before the flow's first acknowledgement of data arrived: its first round trip.
+    /// Sent in the flow's first round trip, before data was acknowledged.
     pub unscheduled: bool,
 }
 
 impl PacketView {
-    /// A packet of flow 0 to a port that has one queue.
+    /// A packet of flow 0 to a port with one queue.
     pub fn of_port(port: usize, bytes: u64) -> PacketView {
         PacketView {
             port,
@@ -71,11 +70,11 @@ impl PacketView {
     }
 }
 
-/// A policy's answer to an arriving packet.
+/// A policy's decision on an arriving packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Enqueue it, provided that it fits into the buffer.
+    /// Enqueue it, if it fits into the buffer.
     Accept,
     /// Drop it.
     Drop,
@@ -86,19 +85,19 @@ pub enum Verdict {
 pub enum Loss {
     /// The policy did not accept it.
     Refused,
-    /// It did not fit into the buffer, and no room was made.
+    /// It did not fit into the buffer, and the policy made no room.
     Full,
-    /// It was enqueued and then removed to make room.
+    /// The policy removed it from its queue.
     PushedOut,
 }
 
-/// Decides which packets enter the shared buffer, and which leave it early.
+/// Decides which packets enter the shared buffer, and which are pushed out of it.
 ///
 /// The switch calls [`on_arrival`](Policy::on_arrival) for every arriving packet that fits
-/// (`Q + L <= B`). For one that does not it asks [`victim`](Policy::victim) whose tail packets
-/// make room; where none does, the packet is lost. After every change
-/// [`expel`](Policy::expel) may remove packets at the head of queues. Then the policy is told what
-/// happened. It never counts bytes itself: lengths come from the [`View`].
+/// (`Q + L <= B`). If one does not fit, [`victim`](Policy::victim) chooses the queues whose tail
+/// packets make room; without a victim, the packet is lost. After every enqueue and departure
+/// [`expel`](Policy::expel) may remove packets at the head of queues. The other calls report what
+/// happened. Policies do not count bytes themselves: queue lengths come from the [`View`].
 pub trait Policy {
     /// Whether a packet may enter its queue. The view shows the state before the arrival.
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict;
@@ -117,16 +116,15 @@ pub trait Policy {
         false
     }
 
-    /// The queue whose tail packet makes room for an arrival that does not fit, or none, and the
-    /// arrival is lost. Asked until it fits; `lengths` are the bytes of every queue without the
-    /// packets chosen so far, zero where no packet can be removed any more. Nothing is removed
-    /// unless the arrival then fits.
+    /// The queue whose tail packet makes room for an arrival that does not fit. The switch asks until
+    /// the arrival fits and then removes the chosen packets; at `None` the arrival is lost. `lengths`
+    /// are the bytes of every queue without the chosen packets, zero if none can be removed.
     fn victim(&mut self, _view: View<'_>, _packet: PacketView, _lengths: &[u64]) -> Option<usize> {
         None
     }
 
-    /// A queue that loses the packet at its head, behind the one in service. Asked after every
-    /// enqueue and departure of a policy that pushes out, until it names none or one that has none.
+    /// A queue whose head packet, behind the one in service, is removed. If the policy pushes out,
+    /// the switch asks after every enqueue and departure until there is no queue or no such packet.
     fn expel(&mut self, _view: View<'_>) -> Option<usize> {
         None
     }
@@ -137,40 +135,37 @@ pub trait Policy {
         false
     }
 
-    /// Length at which `queue` stops accepting, bytes, where the policy has such a threshold.
+    /// Threshold of `queue`, bytes: the length at which it stops accepting. `None` without one.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64>;
 
-    /// The control factor α of `queue`, for policies that have one.
+    /// The control factor α of `queue`, if the policy has one.
     fn alpha(&self, _queue: usize) -> Option<f64> {
         None
     }
 
-    /// Constants that another implementation of the policy needs, by the names that control records
-    /// have for them.
+    /// Constants that another implementation of the policy needs, named as in control records.
     fn constants(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Sets the control factor α of `queue`, above 0, from the next packet on; of a port with
-    /// several queues the caller sets each. Whether the policy can: most have no α, and
-    /// [`DynamicThreshold`] has one for all queues ([`NeuralDynamicThreshold`] is it with one for
-    /// each port). What else the policy derived from the α that it was built with stays.
+    /// Sets the control factor α of `queue`, above 0, from the next packet on. Returns whether the
+    /// policy has an α per queue: most have none, and [`DynamicThreshold`] has one for all queues
+    /// ([`NeuralDynamicThreshold`] has one per port). Parameters derived from the initial α stay.
     ///
     /// # Panics
-    /// When the policy can and there is no such queue.
+    /// When the policy has an α per queue, but no such queue.
     fn set_alpha(&mut self, _queue: usize, _alpha: f64) -> bool {
         false
     }
 }
 
-/// Declares the policies: a module and a type each, in the order of listings. The module has a
+/// Declares the policies, in the order of listings: module and type of each. The module must have a
 /// `DEFINITION`.
 macro_rules! policies {
     ($($(#[$doc:meta])* $module:ident::$policy:ident,)*) => {
         $(mod $module;)*
 
-        /// Any of the policies that need no control loop, without dynamic dispatch on the packet
-        /// path.
+        /// The policies that need no control loop, without dynamic dispatch on the packet path.
         #[derive(Clone, Debug)]
         pub enum AnyPolicy {
             $($(#[$doc])* $policy($module::$policy),)*
@@ -182,7 +177,7 @@ macro_rules! policies {
             }
         })*
 
-        /// Every policy that has a name.
+        /// Every policy that a policy string can name.
         static DEFINITIONS: &[&Definition] = &[$(&$module::DEFINITION,)* &cs::UNLIMITED];
 
         macro_rules! each_policy {

@@ -1,4 +1,4 @@
-//! Any of the congestion controls, without dynamic dispatch on the packet path.
+//! The congestion controls as one enum, without dynamic dispatch on the packet path.
 
 use super::{
     Acked, CongestionControl, Cubic, CubicNs3, Dctcp, DctcpNs3, NewReno, Pacer, Settings,
@@ -6,8 +6,8 @@ use super::{
 };
 use crate::units::Time;
 
-/// The congestion control of one flow. Whatever has a state of its own is boxed, so that NewReno's
-/// flows stay small: eight bytes.
+/// The congestion control of one flow. Those with state are boxed, so that it takes eight bytes in
+/// every flow.
 #[derive(Clone, Debug)]
 pub(crate) enum Congestion {
     NewReno(NewReno),
@@ -39,7 +39,7 @@ impl Congestion {
         }))
     }
 
-    /// Whether it is DCTCP as ns-3 has it.
+    /// Whether it is ns-3's DCTCP.
     pub(super) fn is_dctcp_ns3(&self) -> bool {
         matches!(self, Congestion::Stateful(state) if matches!(**state, Stateful::DctcpNs3(_)))
     }

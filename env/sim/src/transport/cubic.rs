@@ -6,28 +6,28 @@ use crate::units::Time;
 
 /// RFC 9438 §5: segments per cubic second.
 const C: f64 = 0.4;
-/// RFC 9438 §4.6: what is left of the window after a loss.
+/// RFC 9438 §4.6: fraction of the window that remains after a loss.
 const BETA: f64 = 0.7;
-/// RFC 9438 §4.3: with it the Reno-friendly region takes as much as Reno does.
+/// RFC 9438 §4.3: additive increase at which the Reno-friendly region is as fast as Reno.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// Grows as `W(t) = C (t - K)³ + W_max`, t being the time since the last loss; never slower than
-/// Reno would. Windows are in segments, times in seconds.
+/// Grows as `W(t) = C (t - K)³ + W_max`, where t is the time since the last loss, and never slower
+/// than Reno. Windows are in segments, times in seconds.
 #[derive(Clone, Debug)]
 pub struct Cubic {
-    /// Window before the last loss, less under fast convergence.
+    /// Window before the last loss, reduced under fast convergence.
     w_max: f64,
-    /// Window that Reno would have.
+    /// Estimate of Reno's window.
     w_est: f64,
     /// Window just before the last loss.
     prior: f64,
-    /// Seconds until the window is at `w_max` again.
+    /// Seconds from `epoch` until the window reaches `w_max` again.
     k: f64,
-    /// Beginning of the present stage of congestion avoidance.
+    /// When the current stage of congestion avoidance began.
     epoch: Option<Time>,
-    /// Bytes of growth that do not make a whole byte yet.
+    /// Fraction of a byte of growth, carried over to the next acknowledgement.
     fraction: f64,
-    /// The last loss was seen by the timer.
+    /// The last loss was detected by the retransmission timer.
     timed_out: bool,
     hystart: Option<HyStart>,
 }
@@ -46,11 +46,11 @@ impl Cubic {
         }
     }
 
-    /// The time since the beginning of this stage, seconds.
+    /// Seconds since this stage began; begins one if there is none.
     fn elapsed(&mut self, cwnd: f64, now: Time) -> f64 {
         let epoch = *self.epoch.get_or_insert_with(|| {
             self.w_est = cwnd;
-            // §4.8 after a timeout; the same where slow start ended without a loss.
+            // §4.8 after a timeout; likewise if slow start ended without a loss.
             if self.timed_out || self.w_max <= cwnd {
                 self.w_max = cwnd;
                 self.k = 0.0;
@@ -105,7 +105,7 @@ impl CongestionControl for Cubic {
 
     fn ssthresh(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32 {
         let cwnd = f64::from(window.cwnd) / f64::from(settings.mss);
-        // Fast convergence (§4.7): a flow that did not come up to its last window makes room.
+        // Fast convergence (§4.7): a flow that did not regain its last window releases bandwidth.
         self.w_max = if cwnd < self.w_max {
             cwnd * (1.0 + BETA) / 2.0
         } else {
@@ -189,11 +189,11 @@ mod tests {
     #[test]
     fn two_steps_by_hand() {
         let (mut cubic, mut window, settings) = after_a_loss();
-        // W(0) = 700 is below what Reno would have, 700 + 0.53/700: a fraction of a byte.
+        // W(0) = 700 is below Reno's window, 700 + 0.53/700: growth by a fraction of a byte.
         cubic.on_ack(&mut window, &at(5_000, 1), &settings);
         assert_eq!(window.cwnd, 700_000);
         assert_eq!(cubic.epoch, Some(Time::from_ms(5_000)));
-        // t = 0.1 s, and the target is that of the next round trip: 0.4 (0.2 - 9.0856)³ + 1000 =
+        // t = 0.1 s; the target is one round trip ahead: 0.4 (0.2 - 9.0856)³ + 1000 =
         // 719.38 segments, so that 19.38/700 of a segment is added.
         cubic.on_ack(&mut window, &at(5_100, 1), &settings);
         assert_eq!(window.cwnd, 700_028);
@@ -208,8 +208,8 @@ mod tests {
             ssthresh: 1,
         };
         window.cwnd = cubic.ssthresh(&window, 10_000, &settings);
-        // Ten round trips of 100 µs: the cubic curve has not moved. From 7 segments to the former 10
-        // it is α = 0.53 per trip, from there on a whole segment.
+        // In ten round trips of 100 µs the cubic curve hardly moves. From 7 segments to the former
+        // 10 Reno's estimate grows by α = 0.53 per round trip, beyond by a whole segment.
         for round in 0..10 {
             for _ in 0..window.cwnd / 1_000 {
                 let ack = Acked {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_timeout_the_curve_starts_at_the_present_window() {
+    fn after_a_timeout_the_curve_starts_at_the_current_window() {
         let (mut cubic, mut window, settings) = after_a_loss();
         cubic.on_timeout(Time::ZERO, 0);
         window.cwnd = 300_000;

@@ -1,38 +1,38 @@
-//! CUBIC's window as ns-3 3.37's TcpCubic has it, for comparing the simulators: Linux's integer
-//! counting, HyStart by packet trains and by delay, no Reno-friendly region.
+//! CUBIC as in ns-3 3.37's TcpCubic, for comparing the simulators: Linux's integer counting,
+//! HyStart by packet trains and by delay, no Reno-friendly region.
 
 use super::{Acked, CongestionControl, Settings, Window};
 use crate::units::Time;
 
 const C: f64 = 0.4;
 const BETA: f64 = 0.7;
-/// Acknowledgements for which the window must wait at most before the first loss.
+/// Most acknowledgements per segment of growth before the first loss.
 const COUNT_CLAMP: u32 = 20;
-/// Delays are not looked at so long after a stage began.
+/// Delays are ignored for this long after an epoch begins.
 const QUIET: Time = Time::from_ms(10);
-/// Least window at which slow start may be left, segments.
+/// Smallest window at which HyStart may end slow start, segments.
 const LOW_WINDOW: u32 = 16;
-/// Acknowledgements that are no further apart belong to one train.
+/// Longest gap between two acknowledgements of one packet train.
 const TRAIN_GAP: Time = Time::from_ms(2);
-/// Bounds of the growth of the delay that ends slow start.
+/// Bounds of the delay increase that ends slow start.
 const LEAST_GROWTH: Time = Time::from_ms(4);
 const MOST_GROWTH: Time = Time::from_ms(1_000);
 const DELAY_SAMPLES: u32 = 8;
 
-/// Windows in segments, as ns-3's names for them: `W_max` is `last_max`.
+/// Windows are in segments. Fields are named as in ns-3: `last_max` is RFC 9438's `W_max`.
 #[derive(Clone, Default, Debug)]
 pub struct CubicNs3 {
     count: u32,
     last_max: u32,
     origin: u32,
-    /// Seconds until the window is at the origin.
+    /// Seconds from the epoch until the window reaches `origin`.
     k: f64,
     delay_min: Option<Time>,
     epoch: Option<Time>,
     train: Train,
 }
 
-/// State of HyStart in the present round of slow start.
+/// HyStart's state in the current round of slow start.
 #[derive(Clone, Default, Debug)]
 struct Train {
     found: bool,
@@ -55,7 +55,7 @@ impl Train {
         };
     }
 
-    /// Whether the exit of slow start has been found.
+    /// Returns whether slow start is to end.
     fn observe(&mut self, now: Time, delay: Time, delay_min: Time) -> bool {
         if now.saturating_since(self.last_ack) <= TRAIN_GAP {
             self.last_ack = now;
@@ -77,8 +77,7 @@ fn segments(window: &Window, settings: &Settings) -> u32 {
 }
 
 impl CubicNs3 {
-    /// After how many acknowledgements the window grows by a segment. Unsigned arithmetic wraps as
-    /// in the original.
+    /// Acknowledgements that grow the window by one segment. Unsigned arithmetic wraps as in ns-3.
     fn acknowledgements_per_step(&mut self, cwnd: u32, now: Time) -> u32 {
         let epoch = *self.epoch.get_or_insert_with(|| {
             if self.last_max <= cwnd {
@@ -91,7 +90,7 @@ impl CubicNs3 {
             now
         });
         let t = now + self.delay_min.unwrap_or(Time::ZERO) - epoch;
-        // ns-3's time has nanoseconds.
+        // ns-3 counts time in nanoseconds.
         let offset = t.as_ns() as f64 * 1e-9 - self.k;
         let delta = (C * libm::pow(offset.abs(), 3.0)) as u32;
         let target = if offset < 0.0 {
@@ -191,7 +190,7 @@ mod tests {
             now: Time::from_ms(ms),
             ..acked(1)
         };
-        // The first acknowledgement starts a stage; 10 s later the curve is far above the window.
+        // The first acknowledgement begins an epoch; 10 s later the curve is far above the window.
         cubic.on_ack(&mut window, &later(0), &settings);
         assert_eq!(window.cwnd, 60 * settings.mss);
         for _ in 0..10 {

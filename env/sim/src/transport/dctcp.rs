@@ -6,8 +6,8 @@ use super::{Acked, CongestionControl, Settings, Window};
 /// RFC 8257 §4.2: gain of the estimate.
 const GAIN: f64 = 1.0 / 16.0;
 
-/// Cuts the window in proportion to the fraction of marked data, once per window of data; otherwise
-/// as NewReno.
+/// Cuts the window in proportion to the fraction of marked data, once per window of data. Otherwise
+/// it behaves as NewReno.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     /// Estimate of the fraction of marked data.
@@ -22,7 +22,7 @@ pub struct Dctcp {
 impl Default for Dctcp {
     fn default() -> Dctcp {
         Dctcp {
-            // §4.2: as if all had been marked, so that the first cut is no smaller than Reno's.
+            // §4.2: as if all data had been marked, so that the first cut is as large as Reno's.
             alpha: 1.0,
             acknowledged: 0,
             marked: 0,
@@ -54,12 +54,12 @@ impl CongestionControl for Dctcp {
         grow(window, acked, settings);
     }
 
-    /// §3.5: a loss is answered as without ECN.
+    /// §3.5: the reaction to a loss is that of conventional TCP.
     fn ssthresh(&mut self, _window: &Window, flight: u32, settings: &Settings) -> u32 {
         half(flight, settings)
     }
 
-    /// §3.3, step 9: `cwnd (1 - α/2)`; two segments at least, so that acknowledgements keep coming.
+    /// §3.3, step 9: `cwnd (1 - α/2)`; at least two segments, so that acknowledgements keep coming.
     fn window_after_mark(&mut self, window: &Window, _flight: u32, settings: &Settings) -> u32 {
         let left = f64::from(window.cwnd) * (1.0 - self.alpha / 2.0);
         (left as u32).max(2 * settings.mss)
@@ -72,7 +72,7 @@ mod tests {
     use crate::scenario::Scenario;
     use crate::transport::testing::acked;
 
-    /// Windows of ten segments, so many of each marked; α after each.
+    /// Returns α after each window of ten segments, of which `marks` gives the number marked.
     fn alphas(marks: &[u32]) -> Vec<f64> {
         let settings = Settings::from_scenario(&Scenario::default());
         let mut dctcp = Dctcp {

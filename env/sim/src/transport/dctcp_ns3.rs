@@ -1,11 +1,11 @@
-//! DCTCP's window as ns-3 3.37's TcpDctcp has it, for comparing the simulators: it grows as Linux's
-//! Reno does, by counting, and a loss is answered as a mark is.
+//! DCTCP as in ns-3 3.37's TcpDctcp, for comparing the simulators. The window grows by counting
+//! acknowledgements, as Linux's Reno does. A loss cuts it as a mark does.
 
 use super::{Acked, CongestionControl, Settings, Window};
 
 const GAIN: f64 = 1.0 / 16.0;
 
-/// The proportional rate reduction of loss recovery takes the window down after a mark too.
+/// After a mark, too, the sender shrinks the window by proportional rate reduction.
 #[derive(Clone, Debug)]
 pub struct DctcpNs3 {
     alpha: f64,
@@ -13,7 +13,7 @@ pub struct DctcpNs3 {
     marked: u32,
     /// Segment whose acknowledgement ends the observation window.
     window_end: Option<u32>,
-    /// Acknowledgements towards the next segment of growth.
+    /// Acknowledged segments towards the next segment of growth.
     count: u32,
 }
 
@@ -30,7 +30,7 @@ impl Default for DctcpNs3 {
 }
 
 impl DctcpNs3 {
-    /// What was counted before may be enough for a step, even where nothing is acknowledged.
+    /// The earlier count alone can suffice for a step, even if no segment is newly acknowledged.
     fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
         let segments = (window.cwnd / settings.mss).max(1);
         if self.count >= segments {

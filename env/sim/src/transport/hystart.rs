@@ -3,36 +3,36 @@
 use super::Acked;
 use crate::units::Time;
 
-/// Round-trip times that a round needs before it is judged (RFC 9406 §4.3, N_RTT_SAMPLE).
+/// Samples that a round needs before its delay is compared (RFC 9406 §4.3, N_RTT_SAMPLE).
 const SAMPLES: u32 = 8;
-/// Bounds of the growth that counts (MIN_RTT_THRESH, MAX_RTT_THRESH).
+/// Bounds of the delay increase that ends slow start (MIN_RTT_THRESH, MAX_RTT_THRESH).
 const LEAST_GROWTH: Time = Time::from_ms(4);
 const MOST_GROWTH: Time = Time::from_ms(16);
-/// What growth is a fraction of (MIN_RTT_DIVISOR).
+/// The delay increase is the last round's delay divided by this (MIN_RTT_DIVISOR).
 const GROWTH_DIVISOR: u64 = 8;
-/// Rounds of conservative slow start before it is left (CSS_ROUNDS).
+/// Rounds of conservative slow start before congestion avoidance (CSS_ROUNDS).
 const CONSERVATIVE_ROUNDS: u32 = 5;
-/// How much slower the window grows in it (CSS_GROWTH_DIVISOR).
+/// Divisor of the window's growth in conservative slow start (CSS_GROWTH_DIVISOR).
 const CONSERVATIVE_DIVISOR: u32 = 4;
 
-/// How slow start goes on.
+/// Whether slow start goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pace {
-    /// It does.
+    /// Slow start goes on.
     Continued,
     /// Congestion avoidance follows.
     Finished,
 }
 
-/// Slow start of one flow. A round ends with the acknowledgement of what was the newest segment at
-/// its beginning.
+/// State of one flow's slow start. A round ends when the segment that was the newest at its
+/// beginning is acknowledged.
 #[derive(Clone, Debug)]
 pub(super) struct HyStart {
     round_end: u32,
     last_round: Time,
     this_round: Time,
     samples: u32,
-    /// In conservative slow start: the delay that led into it, and its rounds.
+    /// In conservative slow start: the delay at which it began, and its completed rounds.
     conservative: Option<(Time, u32)>,
 }
 
@@ -89,7 +89,7 @@ impl HyStart {
         }
     }
 
-    /// What the growth of slow start is divided by.
+    /// Divisor of the window's growth.
     pub(super) fn growth_divisor(&self) -> u32 {
         match self.conservative {
             Some(_) => CONSERVATIVE_DIVISOR,
@@ -103,8 +103,8 @@ mod tests {
     use super::*;
     use crate::transport::testing::acked;
 
-    /// Rounds of ten acknowledgements, with the round trip of each round in milliseconds; returns
-    /// after how many rounds slow start was left.
+    /// Runs rounds of ten acknowledgements, with a round-trip time in milliseconds for each round,
+    /// and returns the round in which slow start ended.
     fn left_after(rounds: &[u64]) -> Option<usize> {
         let mut hystart = HyStart::default();
         let mut una = 0;
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn steady_delay_does_not_end_slow_start() {
         assert_eq!(left_after(&[40; 20]), None);
-        // An eighth of 40 ms is 5 ms.
+        // The threshold is an eighth of 40 ms: 5 ms.
         assert_eq!(left_after(&[40, 44, 44, 44, 44, 44, 44, 44, 44, 44]), None);
     }
 

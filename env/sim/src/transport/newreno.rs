@@ -2,20 +2,20 @@
 
 use super::{Acked, CongestionControl, Settings, Window};
 
-/// Slow start adds one segment for every acknowledgement, congestion avoidance about one segment
-/// per round trip; a loss halves the outstanding data.
+/// Slow start adds one segment per acknowledgement; congestion avoidance adds about one segment per
+/// round trip. A loss sets the slow-start threshold to half of the outstanding data.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct NewReno;
 
-/// What congestion avoidance adds for an acknowledgement, bytes (RFC 5681 §3.1, equation 3); at
-/// least one, so that a huge window still grows.
+/// Bytes that congestion avoidance adds per acknowledgement (RFC 5681 §3.1, equation 3); at least
+/// one, so that a huge window still grows.
 #[inline]
 fn avoidance_step(window: &Window, settings: &Settings) -> u32 {
     let square = u64::from(settings.mss) * u64::from(settings.mss);
     ((square / u64::from(window.cwnd)) as u32).max(1)
 }
 
-/// Half of what is outstanding, but two segments at least (RFC 5681 §3.1, equation 4).
+/// Half of the outstanding bytes, but at least two segments (RFC 5681 §3.1, equation 4).
 #[inline]
 pub(super) fn half(flight: u32, settings: &Settings) -> u32 {
     (flight / 2).max(2 * settings.mss)
@@ -31,7 +31,7 @@ pub(super) fn grow(window: &mut Window, acked: &Acked, settings: &Settings) {
         return window.grow(avoidance_step(window, settings), settings);
     }
     window.grow(settings.mss, settings);
-    // ns-3 counts what an acknowledgement covers beyond one segment as one of congestion avoidance.
+    // If slow start ends here, ns-3 applies the further segments as one avoidance step.
     if settings.is_ns3() && acked.segments > 1 && !window.in_slow_start() {
         window.grow(avoidance_step(window, settings), settings);
     }

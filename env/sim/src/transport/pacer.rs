@@ -1,19 +1,19 @@
-//! Pacing: segments leave no closer to each other than a rate allows.
+//! Pacing: spaces a flow's segments in time according to a rate.
 
 use crate::units::{Rate, Time};
 
-/// Spaces the segments of a flow. A congestion control that sets a rate has one.
+/// Paces the segments of a flow. A congestion control that sets a rate has one.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
-    /// Payload bits per second.
+    /// Payload bits per second that the congestion control has set.
     pub rate: Rate,
     not_before: Time,
-    /// When the sender will be woken, at the latest.
+    /// When the pending timer expires; in the past if none is pending.
     timer_at: Time,
 }
 
 impl Pacer {
-    /// The first segment may leave at once.
+    /// A pacer whose first segment may leave at once.
     pub fn new(rate: Rate) -> Pacer {
         Pacer {
             rate,
@@ -27,13 +27,12 @@ impl Pacer {
         self.not_before <= now
     }
 
-    /// A segment of `bytes` payload bytes leaves now.
+    /// Notes that a segment of `bytes` payload bytes leaves now.
     pub(super) fn on_send(&mut self, now: Time, bytes: u32) {
         self.not_before = now + self.rate.transmission_time(u64::from(bytes));
     }
 
-    /// How long from now the sender must be woken, unless it may send now or a timer that was asked
-    /// for before wakes it.
+    /// Delay of the timer to set now; `None` if the sender may send or a timer is pending.
     pub(super) fn take_timer(&mut self, now: Time) -> Option<Time> {
         if self.may_send(now) || self.timer_at > now {
             return None;

@@ -1,20 +1,20 @@
-//! States that few flows have at a time, passed on from one flow to the next.
+//! A free list for state that few flows need at a time.
 
-/// What can be given to another flow.
+/// State that another flow can reuse.
 pub(crate) trait Reset: Default {
-    /// Makes it as good as new; its memory is kept.
+    /// Makes it as new, but keeps its allocated memory.
     fn reset(&mut self);
 }
 
-/// States that flows have given back. Together with those in use there are as many as were ever in
-/// use at a time, so that a run in a steady state allocates none.
+/// States that flows have given back. It allocates only when more are in use than ever before, so
+/// that a run in a steady state allocates none.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Pool<T> {
     spare: Vec<Box<T>>,
 }
 
 impl<T: Reset> Pool<T> {
-    /// A state as good as new.
+    /// A spare state, or a new one.
     pub(crate) fn take(&mut self) -> Box<T> {
         self.spare.pop().unwrap_or_default()
     }

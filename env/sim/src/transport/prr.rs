@@ -1,7 +1,7 @@
 //! Proportional rate reduction: how much to send on each acknowledgement during fast recovery
 //! (RFC 6937).
 
-/// One recovery episode; all quantities in bytes.
+/// State of one recovery episode; all quantities are in bytes.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct RateReduction {
     delivered: u64,
@@ -9,21 +9,21 @@ pub(crate) struct RateReduction {
     flight_at_entry: u64,
 }
 
-/// One acknowledgement, as PRR sees it; bytes.
+/// What PRR needs to know at an acknowledgement; bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
-    /// Newly acknowledged or SACKed.
+    /// Newly acknowledged or SACKed (DeliveredData).
     pub(crate) delivered: u32,
     /// Believed to be in the network.
     pub(crate) pipe: u32,
-    /// Target of the reduction.
+    /// Target of the reduction: the slow-start threshold.
     pub(crate) ssthresh: u32,
     /// Maximum segment size.
     pub(crate) mss: u32,
 }
 
 impl RateReduction {
-    /// Starts an episode; `flight` is RecoverFS (RFC 6937 §3): the bytes outstanding.
+    /// Begins an episode; `flight` is the outstanding bytes (RecoverFS, RFC 6937 §3).
     pub(crate) fn begin(flight: u32) -> RateReduction {
         RateReduction {
             flight_at_entry: u64::from(flight).max(1),
@@ -31,7 +31,7 @@ impl RateReduction {
         }
     }
 
-    /// The window after this acknowledgement: pipe plus what may be sent now.
+    /// The window after this acknowledgement: `pipe` plus the bytes that may be sent now.
     pub(crate) fn window(&mut self, progress: Progress) -> u32 {
         self.delivered += u64::from(progress.delivered);
         let allowance = if progress.pipe > progress.ssthresh {
@@ -43,11 +43,11 @@ impl RateReduction {
                 .delivered
                 .saturating_sub(self.out)
                 .max(u64::from(progress.delivered));
-            // The slow-start reduction bound.
+            // The slow-start reduction bound (PRR-SSRB).
             let bounded = conserving + u64::from(progress.mss);
             bounded.min(u64::from(progress.ssthresh - progress.pipe))
         };
-        // The fast retransmit itself is always sent (RFC 6937 §3).
+        // The fast retransmit is always sent (RFC 6937 §3).
         let floor = if self.out == 0 {
             u64::from(progress.mss)
         } else {
@@ -56,7 +56,7 @@ impl RateReduction {
         (u64::from(progress.pipe) + allowance.max(floor)).min(u64::from(u32::MAX / 2)) as u32
     }
 
-    /// Bytes were sent during recovery.
+    /// Counts bytes sent during recovery (prr_out).
     pub(crate) fn sent(&mut self, bytes: u32) {
         self.out += u64::from(bytes);
     }
@@ -66,8 +66,8 @@ impl RateReduction {
 mod tests {
     use super::*;
 
-    /// RFC 6937 §4, the example of a single loss in a window of 20 with a target of 10: one
-    /// segment goes out for every two that are delivered.
+    /// RFC 6937 §4, the example of a single loss in a window of 20 with a target of 10: one segment
+    /// is sent for every two delivered.
     #[test]
     fn sends_in_proportion_to_the_reduction() {
         let mss = 1_000;

@@ -1,5 +1,5 @@
-//! A set of segments as sorted disjoint ranges: what a receiver holds out of order, and what a
-//! sender knows to have arrived.
+//! A set of segments as sorted disjoint ranges: a receiver's reassembly queue, or the segments that
+//! a sender knows to be SACKed.
 
 /// Sorted, disjoint, non-adjacent half-open ranges of segment indices.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ impl RangeSet {
         self.ranges.is_empty()
     }
 
-    /// Removes everything and keeps the memory.
+    /// Removes everything but keeps the allocated memory.
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();
     }
@@ -24,13 +24,13 @@ impl RangeSet {
 
     /// Adds `[start, end)` and calls `added` for every sub-range that was not there before.
     ///
-    /// Complexity: O(1) behind all ranges, else O(log n) to find the place and O(n) to shift the
-    /// ranges behind it.
+    /// Complexity: O(1) above all ranges, else O(log n) to find the place and O(n) to shift the
+    /// ranges above it.
     pub(crate) fn insert(&mut self, start: u32, end: u32, mut added: impl FnMut(u32, u32)) {
         if start >= end {
             return;
         }
-        // Segments mostly arrive behind those that are known.
+        // Most insertions are above all ranges.
         if self.ranges.last().is_none_or(|last| last.1 <= start) {
             added(start, end);
             match self.ranges.last_mut().filter(|last| last.1 == start) {
@@ -65,7 +65,7 @@ impl RangeSet {
         }
     }
 
-    /// Removes everything below `bound` and calls `removed` for every sub-range taken out.
+    /// Removes everything below `bound` and calls `removed` for every range removed.
     pub(crate) fn remove_below(&mut self, bound: u32, mut removed: impl FnMut(u32, u32)) {
         if self.ranges.first().is_none_or(|range| range.0 >= bound) {
             return;
@@ -83,9 +83,9 @@ impl RangeSet {
         }
     }
 
-    /// The range that holds `index`.
+    /// The range that contains `index`.
     pub(crate) fn containing(&self, index: u32) -> Option<(u32, u32)> {
-        // What arrived last is mostly asked for.
+        // Most queries are for the last range.
         let last = *self.ranges.last()?;
         if last.0 <= index {
             return (index < last.1).then_some(last);
@@ -102,7 +102,7 @@ impl RangeSet {
         self.containing(from).map_or(from, |range| range.1)
     }
 
-    /// How many of `[start, end)` are in the set. O(ranges that overlap, from the top).
+    /// How many of `[start, end)` are in the set. Complexity: O(ranges above `start`).
     pub(crate) fn count_within(&self, start: u32, end: u32) -> u32 {
         let mut count = 0;
         for &(s, e) in self.ranges.iter().rev() {
@@ -114,7 +114,7 @@ impl RangeSet {
         count
     }
 
-    /// The index that has exactly `n - 1` members above it, if there are `n` members.
+    /// The `n`-th highest member, if there are `n`.
     pub(crate) fn nth_highest(&self, n: u32) -> Option<u32> {
         let mut missing = n;
         for &(s, e) in self.ranges.iter().rev() {

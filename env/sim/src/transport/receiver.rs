@@ -1,4 +1,4 @@
-//! The receiving end: what has arrived, and what the acknowledgement says about it.
+//! The receiving end: reassembly, SACK blocks and delayed acknowledgements.
 
 mod ns3;
 
@@ -10,51 +10,53 @@ use crate::units::Time;
 
 use ns3::Reports;
 
-/// What an acknowledgement says besides its number.
+/// What an acknowledgement echoes of the segment that it answers.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Answer {
-    /// When the segment that it answers was sent.
+    /// When the segment was sent.
     pub(crate) stamp: Time,
-    /// That segment had been sent before.
+    /// The segment was a retransmission.
     pub(crate) retransmission: bool,
-    /// That segment was marked by the switch.
+    /// A switch marked the segment.
     pub(crate) marked: bool,
 }
 
-/// Receive state of one flow. Most receivers have everything in order and take 24 bytes; the rest is
-/// an [`Reassembly`].
+/// Receive state of one flow. Most receivers have all segments in order and take 24 bytes; the
+/// state for the others is a [`Reassembly`].
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Receiver {
+    /// The next segment expected.
     next: u32,
-    /// The handshake is over.
+    /// The handshake is complete.
     pub(crate) accepted: bool,
     /// SYN-ACKs sent.
     syn_acks: u8,
-    /// The time stamp to echo: of the SYN, of the segment whose acknowledgement waits, or for ns-3.
+    /// Time stamp to echo: of the SYN, of the first segment pending, or by ns-3's rule.
     stamp: Time,
     reassembly: Option<Box<Reassembly>>,
 }
 
-/// What a receiver sets reassembly: segments out of order and acknowledgements that wait.
+/// What a receiver keeps besides its next expected segment: out-of-order segments and delayed ACKs.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Reassembly {
+    /// The reassembly queue.
     held: RangeSet,
-    /// A segment of each recently changed block, the latest first (RFC 2018 §4).
+    /// One segment of each recently changed SACK block, the latest first (RFC 2018 §4).
     recent: [u32; MAX_SACK_BLOCKS],
-    /// In use where the receiver is ns-3's.
+    /// Used if the receiver is ns-3's.
     ns3: Reports,
     delay: Delay,
 }
 
-/// In-order segments that wait for their acknowledgement.
+/// A delayed acknowledgement.
 #[derive(Clone, Copy, Default, Debug)]
 struct Delay {
-    /// How many.
+    /// In-order segments that it will cover.
     pending: u32,
-    /// What the answer to the first of them says besides its time stamp.
+    /// Echoed from the first of them, besides its time stamp.
     retransmission: bool,
     marked: bool,
-    /// When they are acknowledged at the latest; zero while no timer event waits.
+    /// When it is sent at the latest; zero if no timer is set.
     due: Time,
 }
 
@@ -70,8 +72,8 @@ impl Reset for Reassembly {
 }
 
 impl Reassembly {
-    /// Whether nothing in it makes a difference any more.
-    fn is_over(&self) -> bool {
+    /// Whether a new one would behave the same from now on.
+    fn is_as_new(&self) -> bool {
         let waits = self.delay.pending > 0 || self.delay.due > Time::ZERO;
         self.held.is_empty() && !waits && !self.ns3.has_marks()
     }
@@ -102,9 +104,9 @@ impl Reassembly {
     }
 }
 
-/// What has arrived.
+/// Arriving segments.
 impl Receiver {
-    /// Takes segment `index` and returns how many segments became deliverable in order.
+    /// Takes segment `index` and returns how many segments it makes deliverable in order.
     #[inline]
     pub(crate) fn receive(
         &mut self,
@@ -145,7 +147,7 @@ impl Receiver {
             reassembly.held.remove_below(self.next, |_, _| {});
             reassembly.ns3.clear_below(self.next);
         }
-        self.settle(reassembly, pool);
+        self.keep_or_give_back(reassembly, pool);
         self.next - before
     }
 
@@ -153,34 +155,34 @@ impl Receiver {
         self.reassembly.take().unwrap_or_else(|| pool.take())
     }
 
-    fn settle(&mut self, reassembly: Box<Reassembly>, pool: &mut Pool<Reassembly>) {
-        if reassembly.is_over() {
+    fn keep_or_give_back(&mut self, reassembly: Box<Reassembly>, pool: &mut Pool<Reassembly>) {
+        if reassembly.is_as_new() {
             pool.give_back(reassembly);
         } else {
             self.reassembly = Some(reassembly);
         }
     }
 
-    /// Whether every segment received so far has been delivered in order.
+    /// Whether the reassembly queue is empty.
     #[inline]
     pub(crate) fn is_in_order(&self) -> bool {
         let reassembly = self.reassembly.as_deref();
         reassembly.is_none_or(|reassembly| reassembly.held.is_empty())
     }
 
-    /// Whether anything but SYNs has come.
+    /// Whether the handshake is complete or data has arrived.
     pub(crate) fn has_accepted(&self) -> bool {
         self.accepted || self.next > 0 || !self.is_in_order()
     }
 
-    /// Counts a SYN-ACK; returns how many were sent before.
+    /// Counts a SYN-ACK and returns how many were sent before.
     pub(crate) fn count_syn_ack(&mut self) -> u8 {
         let before = self.syn_acks;
         self.syn_acks = before.saturating_add(1);
         before
     }
 
-    /// Whether ns-3 echoes the mark of segment `index`.
+    /// Whether to echo the mark of segment `index`; ns-3 does not echo every one.
     pub(crate) fn takes_mark(
         &mut self,
         index: u32,
@@ -192,12 +194,11 @@ impl Receiver {
         }
         let mut reassembly = self.take_reassembly(pool);
         let takes = reassembly.ns3.takes_mark(index);
-        self.settle(reassembly, pool);
+        self.keep_or_give_back(reassembly, pool);
         takes
     }
 
-    /// The time stamp that ns-3 echoes: that of the last segment that was next in order, or of the
-    /// SYN.
+    /// The time stamp that ns-3 echoes: that of the last in-order segment, or of the SYN.
     pub(crate) fn echo(&mut self, stamp: Time, in_order: bool) -> Time {
         if in_order {
             self.stamp = stamp;
@@ -211,7 +212,7 @@ impl Receiver {
         self.next
     }
 
-    /// Blocks to report, the one that changed last first (RFC 2018 §4), if any.
+    /// SACK blocks to report, if any; the one that changed last comes first (RFC 2018 §4).
     #[inline]
     pub(crate) fn sack_blocks(&self, settings: &Settings) -> Option<SackBlocks> {
         let reassembly = self.reassembly.as_deref()?;
@@ -225,7 +226,7 @@ impl Receiver {
     }
 }
 
-/// Acknowledgements that wait (RFC 5681 §4.2).
+/// Delayed acknowledgements (RFC 5681 §4.2).
 impl Receiver {
     fn delay(&self) -> Delay {
         let reassembly = self.reassembly.as_deref();
@@ -234,24 +235,24 @@ impl Receiver {
             .unwrap_or_default()
     }
 
-    /// Segments that wait for their acknowledgement.
+    /// In-order segments that the delayed acknowledgement will cover.
     pub(crate) fn pending(&self) -> u32 {
         self.delay().pending
     }
 
-    /// When they are acknowledged at the latest; zero while no timer event waits.
+    /// When the delayed acknowledgement is sent at the latest; zero if no timer is set.
     pub(crate) fn due(&self) -> Time {
         self.delay().due
     }
 
-    /// Sets when they are acknowledged at the latest; zero when no timer event waits any more.
+    /// Sets [`due`](Receiver::due).
     pub(crate) fn set_due(&mut self, due: Time, pool: &mut Pool<Reassembly>) {
         let mut reassembly = self.take_reassembly(pool);
         reassembly.delay.due = due;
-        self.settle(reassembly, pool);
+        self.keep_or_give_back(reassembly, pool);
     }
 
-    /// One more segment waits; the first one's time stamp is echoed (RFC 7323 §4.3).
+    /// Delays the acknowledgement of a segment; the first time stamp is echoed (RFC 7323 §4.3).
     pub(crate) fn postpone(&mut self, answer: Answer, pool: &mut Pool<Reassembly>) {
         let reassembly = self.reassembly.get_or_insert_with(|| pool.take());
         if reassembly.delay.pending == 0 {
@@ -262,7 +263,7 @@ impl Receiver {
         reassembly.delay.pending += 1;
     }
 
-    /// What waited is acknowledged now.
+    /// Ends the delay and returns what the acknowledgement echoes.
     pub(crate) fn take_postponed(&mut self, pool: &mut Pool<Reassembly>) -> Answer {
         let mut reassembly = self.take_reassembly(pool);
         reassembly.delay.pending = 0;
@@ -271,11 +272,11 @@ impl Receiver {
             retransmission: reassembly.delay.retransmission,
             marked: reassembly.delay.marked,
         };
-        self.settle(reassembly, pool);
+        self.keep_or_give_back(reassembly, pool);
         answer
     }
 
-    /// Whether a segment that is marked or not differs from those that wait (RFC 8257 §3.2).
+    /// Whether a segment's mark differs from that of the pending segments (RFC 8257 §3.2).
     pub(crate) fn differs_from_pending(&self, marked: bool) -> bool {
         let delay = self.delay();
         delay.pending > 0 && delay.marked != marked
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_block_comes_first_and_a_filled_hole_delivers_all_behind_it() {
+    fn the_latest_block_comes_first_and_a_filled_hole_delivers_the_segments_above() {
         let mut receiver = Receiver::default();
         receive(&mut receiver, 0);
         receive(&mut receiver, 3);
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_gap_needs_is_given_back_when_it_is_filled() {
+    fn reassembly_state_is_given_back_when_the_gap_is_filled() {
         let mut receiver = Receiver::default();
         let mut pool = Pool::default();
         receiver.receive(1, &settings(), &mut pool);

@@ -3,8 +3,8 @@
 use super::Settings;
 use crate::units::Time;
 
-/// Smoothed round-trip time, its variation and the back-off. It is packed so that it leaves no gap
-/// in what it is part of.
+/// Smoothed round-trip time, its variation and the back-off, in picoseconds. Packed, so that it
+/// adds no padding to the sender.
 #[derive(Clone, Copy, Debug)]
 #[repr(Rust, packed(2))]
 pub(crate) struct RttEstimator {
@@ -17,7 +17,7 @@ pub(crate) struct RttEstimator {
 /// RFC 6298 §2: the clock granularity G bounds the variation term from below.
 const GRANULARITY_PS: u64 = 1_000_000;
 
-/// RFC 6298 §5.5 allows an upper bound on the doubling; 2^10 times 200 ms is beyond any run.
+/// Most doublings; RFC 6298 §5.5 allows a bound. 2^10 times 200 ms is longer than any run.
 const MAX_BACKOFF: u8 = 10;
 
 impl RttEstimator {
@@ -30,7 +30,7 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a measurement of a segment that was sent once (RFC 6298 §2.2 and §2.3).
+    /// Takes a measurement (RFC 6298 §2.2 and §2.3); not one of a retransmitted segment (§3).
     #[inline]
     pub(crate) fn sample(&mut self, rtt: Time) {
         if self.sampled {
@@ -44,8 +44,8 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a measurement as ns-3 does: time stamps are whole milliseconds, no time counts as a
-    /// microsecond, and the gains are shifts of whole nanoseconds.
+    /// Takes a measurement as ns-3 does: time stamps are whole milliseconds, a difference of zero
+    /// counts as a microsecond, and the gains are shifts of whole nanoseconds.
     pub(crate) fn sample_in_ms(&mut self, sent: Time, now: Time) {
         let ms = |time: Time| (time.as_ns() / 1_000_000) as i64;
         let rtt = ((ms(now) - ms(sent)) * 1_000_000).max(1_000);
@@ -73,19 +73,19 @@ impl RttEstimator {
         Time(self.smoothed)
     }
 
-    /// The timeout now in force.
+    /// The retransmission timeout, back-off included (RFC 6298 §2).
     #[inline]
     pub(crate) fn timeout(&self, settings: &Settings) -> Time {
         let estimate = self.smoothed + (4 * self.variation).max(GRANULARITY_PS);
         Time(estimate.max(settings.min_rto.0) << self.backoff)
     }
 
-    /// The timer expired (RFC 6298 §5.5).
+    /// Doubles the timeout after an expiry (RFC 6298 §5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
 
-    /// New data was acknowledged.
+    /// Ends the back-off, since new data was acknowledged.
     #[inline]
     pub(crate) fn reset_backoff(&mut self) {
         self.backoff = 0;

@@ -1,4 +1,4 @@
-//! SACK blocks, and where those of the acknowledgements in flight are kept.
+//! SACK blocks, and the store for those of acknowledgements in flight.
 
 use crate::engine::packet::SackHandle;
 
@@ -13,8 +13,8 @@ pub(crate) type SackBlocks = [SackBlock; MAX_SACK_BLOCKS];
 
 /// SACK blocks of the acknowledgements in flight.
 ///
-/// Few acknowledgements carry blocks, so packets hold a handle instead. Whoever consumes or drops
-/// a packet releases its handle.
+/// Few acknowledgements carry blocks, so a packet holds only a handle. Whoever consumes or drops
+/// the packet must release it.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct SackStore {
     blocks: Vec<SackBlocks>,
@@ -35,7 +35,7 @@ impl SackStore {
         }
     }
 
-    /// The blocks behind a handle, which is released.
+    /// Releases a handle and returns its blocks.
     #[inline]
     pub(crate) fn take(&mut self, handle: SackHandle) -> Option<SackBlocks> {
         if handle == SackHandle::NONE {

@@ -1,6 +1,6 @@
-//! What the sender knows of its outstanding segments (RFC 6675).
+//! The sender's scoreboard of outstanding segments (RFC 6675).
 //!
-//! Every count is kept up to date in O(change), so that `pipe` costs nothing per acknowledgement.
+//! All counts are updated incrementally, so that `pipe` is O(1).
 
 use super::ranges::RangeSet;
 use crate::transport::sack::SackBlocks;
@@ -13,26 +13,26 @@ const DUP_THRESH: u32 = 3;
 pub(crate) struct Outstanding {
     /// Oldest unacknowledged segment (HighACK).
     pub(crate) una: u32,
-    /// First segment never sent (HighData).
+    /// First segment not yet sent (HighData).
     pub(crate) next: u32,
 }
 
 impl Outstanding {
-    /// How many segments are sent and not cumulatively acknowledged (FlightSize, RFC 5681 §2).
+    /// Segments sent and not cumulatively acknowledged (FlightSize, RFC 5681 §2).
     #[inline]
     pub(crate) fn count(self) -> u32 {
         self.next - self.una
     }
 
-    /// How many segments an acknowledgement covers for the first time.
+    /// Segments that cumulative acknowledgement `ack` newly covers.
     #[inline]
     pub(crate) fn advance_by(self, ack: u32) -> u32 {
         ack.min(self.next).saturating_sub(self.una)
     }
 }
 
-/// What is known of outstanding segments besides which they are. A board of which
-/// [`is_undisturbed`](Scoreboard::is_undisturbed) holds is worth as much as a new one.
+/// Which outstanding segments are SACKed, lost or retransmitted. If
+/// [`is_undisturbed`](Scoreboard::is_undisturbed), it behaves as a new scoreboard.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Scoreboard {
     /// First segment not retransmitted in this recovery (HighRxt).
@@ -56,18 +56,18 @@ impl Scoreboard {
         sent.count() - self.sacked_count - self.lost_count + self.retransmitted_count
     }
 
-    /// Whether some segment is known to be lost and not yet retransmitted or acknowledged.
+    /// Whether some segment counts as lost and is not yet acknowledged.
     pub(crate) fn has_loss(&self) -> bool {
         self.lost_count > 0
     }
 
-    /// Lost segments that were not sent again yet.
+    /// Lost segments that are not yet retransmitted.
     pub(crate) fn lost_unsent(&self) -> u32 {
         self.lost_count.saturating_sub(self.retransmitted_count)
     }
 
-    /// Takes an acknowledgement; returns (segments cumulatively acknowledged, segments delivered),
-    /// the latter being the change of `una` and of the SACKed segments together (RFC 6937 §3).
+    /// Takes an acknowledgement and returns how many segments it newly acknowledges cumulatively,
+    /// and how many it delivers: the change of `una` plus that of the SACKed count (RFC 6937 §3).
     pub(crate) fn acknowledge(
         &mut self,
         sent: &mut Outstanding,
@@ -82,7 +82,7 @@ impl Scoreboard {
         (advanced, delivered)
     }
 
-    /// Whether nothing is known to be lost, to have arrived out of order or to be sent again.
+    /// Whether no outstanding segment is SACKed, lost or retransmitted.
     #[inline]
     pub(super) fn is_undisturbed(&self, sent: Outstanding) -> bool {
         let undisturbed =
@@ -91,7 +91,7 @@ impl Scoreboard {
         undisturbed
     }
 
-    /// As new, except for the memory of the ranges, which is kept.
+    /// Makes it as new, but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         let mut sacked = std::mem::take(&mut self.sacked);
         sacked.clear();
@@ -119,8 +119,8 @@ impl Scoreboard {
         una - old - sacked
     }
 
-    /// Takes SACK blocks; returns how many segments are new in them, and calls `resent` for those
-    /// sub-ranges that had been retransmitted.
+    /// Takes SACK blocks and returns how many segments they newly report. Calls `resent` for the
+    /// newly reported ranges that had been retransmitted.
     pub(super) fn mark_sacked(
         &mut self,
         sent: Outstanding,
@@ -150,7 +150,7 @@ impl Scoreboard {
         added
     }
 
-    /// IsLost (RFC 6675 §4): an unsacked segment with DupThresh SACKed segments above it.
+    /// IsLost (RFC 6675 §4): an unsacked segment is lost if DupThresh segments above it are SACKed.
     fn update_loss_bound(&mut self, sent: Outstanding) {
         if let Some(bound) = self.sacked.nth_highest(DUP_THRESH)
             && bound > self.lost_end
@@ -161,13 +161,13 @@ impl Scoreboard {
         }
     }
 
-    /// Starts a recovery episode: nothing has been retransmitted in it yet.
+    /// Begins a recovery episode, in which no segment is retransmitted yet.
     pub(crate) fn begin_recovery(&mut self, sent: Outstanding) {
         self.next_rtx = sent.una;
         self.retransmitted_count = 0;
     }
 
-    /// The first segment counts as lost, whatever is known of it.
+    /// Counts the oldest outstanding segment as lost.
     pub(super) fn mark_head_lost(&mut self, sent: Outstanding) {
         if self.lost_end <= sent.una {
             self.lost_end = sent.una + 1;
@@ -180,22 +180,22 @@ impl Scoreboard {
         index < self.lost_end && self.sacked.containing(index).is_none()
     }
 
-    /// Whether segment `index` was sent again and has not arrived.
+    /// Whether segment `index` was retransmitted and is not SACKed.
     pub(super) fn is_retransmitted(&self, index: u32) -> bool {
         index < self.next_rtx && self.sacked.containing(index).is_none()
     }
 
-    /// Segments sent again that have not arrived.
+    /// Retransmitted segments that are not yet acknowledged or SACKed.
     pub(super) fn retransmitted_out(&self) -> u32 {
         self.retransmitted_count
     }
 
-    /// The first segment that neither arrived nor was sent again.
+    /// The first outstanding segment that is neither SACKed nor retransmitted.
     pub(super) fn next_pending(&self, sent: Outstanding) -> Option<u32> {
         self.first_hole_below(sent, sent.next)
     }
 
-    /// Whether segment `index` is known to have arrived.
+    /// Whether segment `index` is acknowledged or SACKed.
     pub(super) fn has_delivered(&self, sent: Outstanding, index: u32) -> bool {
         index < sent.una || self.sacked.containing(index).is_some()
     }
@@ -207,7 +207,7 @@ impl Scoreboard {
             && (index >= self.lost_end || index < self.next_rtx)
     }
 
-    /// After a timeout every unsacked segment counts as lost (RFC 6675 §5.1).
+    /// Counts every unsacked segment as lost, after a timeout (RFC 6675 §5.1).
     pub(crate) fn mark_all_lost(&mut self, sent: Outstanding) {
         self.lost_end = sent.next;
         self.lost_count = sent.count() - self.sacked_count;
@@ -242,7 +242,7 @@ impl Scoreboard {
         (hole < bound).then_some(hole)
     }
 
-    /// Segment `index`, the next hole, was retransmitted.
+    /// Notes that segment `index`, the next hole, was retransmitted.
     pub(crate) fn retransmitted(&mut self, sent: Outstanding, index: u32) {
         let from = self.next_rtx.max(sent.una);
         debug_assert_eq!(self.sacked.next_hole(from), index);
@@ -277,7 +277,7 @@ mod tests {
         board.acknowledge(&mut sent, 1, Some(&block(3, 6)));
         assert!(board.has_loss());
         assert_eq!(board.next_lost(sent), Some(1));
-        // Ten sent, one acknowledged, three sacked, two lost (1 and 2).
+        // Ten sent, one acknowledged, three SACKed, two lost (1 and 2).
         assert_eq!(board.pipe(sent), 4);
         board.begin_recovery(sent);
         board.retransmitted(sent, 1);
@@ -297,7 +297,7 @@ mod tests {
                         board.acknowledge(&mut sent, ack, None);
                     }
                     1 | 2 => {
-                        // A receiver never reports what the cumulative acknowledgement covers next.
+                        // A receiver never SACKs the next segment that it expects.
                         let start = at.max(sent.una + 1);
                         let una = sent.una;
                         board.acknowledge(&mut sent, una, Some(&block(start, start + length)));

@@ -1,8 +1,8 @@
 //! The sending end: window, loss detection, retransmission and its timer.
 //!
-//! Most senders have nothing lost, marked or out of order, and take 64 bytes. Everything else is a
-//! [`LossRecovery`], which a sender takes from those that others have given back and gives back as soon as
-//! a new one would do as well.
+//! Most senders see no loss, mark or reordering, and take 64 bytes. The state for these is a
+//! [`LossRecovery`]: a sender takes one from a [`Pool`] when it needs one, and gives it back as
+//! soon as a new one would behave the same.
 
 mod loss_recovery;
 mod ns3;
@@ -28,24 +28,24 @@ pub(crate) struct Segment {
 /// An acknowledgement that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ack<'a> {
-    /// The next segment that the receiver expects.
+    /// The next segment that the receiver expects: the cumulative acknowledgement.
     pub(crate) next_expected: u32,
-    /// What it holds beyond.
+    /// Out-of-order segments that the receiver holds.
     pub(crate) blocks: Option<&'a SackBlocks>,
-    /// When the segment that it echoes was sent.
+    /// Echoed time stamp: when the acknowledged segment was sent.
     pub(crate) stamp: Time,
-    /// That segment had been sent before.
+    /// That segment was a retransmission.
     pub(crate) retransmission: bool,
-    /// It echoes a mark (RFC 3168 §6.1).
+    /// It echoes an ECN mark (RFC 3168 §6.1).
     pub(crate) marked: bool,
-    /// It was marked itself, which only ns-3 allows.
+    /// The acknowledgement itself was marked; only ns-3 marks acknowledgements.
     pub(crate) congested: bool,
-    /// Now.
+    /// When it arrived.
     pub(crate) now: Time,
 }
 
 impl Ack<'_> {
-    /// Whether it says nothing but what has arrived in order.
+    /// Whether it has neither SACK blocks nor marks.
     #[inline]
     fn is_plain(&self) -> bool {
         self.blocks.is_none() && !self.marked && !self.congested
@@ -73,7 +73,7 @@ fn initial_window(settings: &Settings) -> Window {
 }
 
 impl Sender {
-    /// A sender of `bytes` bytes with its initial window.
+    /// A sender of `bytes` payload bytes, with the initial window.
     pub(crate) fn new(bytes: u64, settings: &Settings) -> Sender {
         let mss = u64::from(settings.mss);
         let segments = bytes.div_ceil(mss);
@@ -95,7 +95,7 @@ impl Sender {
         self.deadline
     }
 
-    /// The segment to send now, if the window allows one, and the pace where there is one.
+    /// The segment to send now, if the window and the pacer allow one.
     #[inline]
     pub(crate) fn emit(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
         if settings.paced {
@@ -126,7 +126,7 @@ impl Sender {
         Some(segment)
     }
 
-    /// How long from now a paced sender must be woken; `None` where something else wakes it.
+    /// Delay of the pacing timer to set now; `None` if the sender needs none.
     pub(crate) fn take_pacing_timer(&mut self, now: Time) -> Option<Time> {
         self.congestion.pacer()?.take_timer(now)
     }
@@ -158,7 +158,7 @@ impl Sender {
         }
     }
 
-    /// Takes a SYN-ACK: the first one measures the round-trip time.
+    /// Takes a SYN-ACK; the first one measures the round-trip time. `again` tells a repeated one.
     pub(crate) fn on_handshake(&mut self, ack: &Ack<'_>, again: bool, settings: &Settings) {
         if settings.is_ns3() {
             self.on_handshake_as_ns3(ack, again, settings);
@@ -188,7 +188,7 @@ impl Sender {
         }
     }
 
-    /// The short way of nearly all acknowledgements.
+    /// Fast path: most acknowledgements come without SACK blocks and marks, outside recovery.
     #[inline]
     fn take_plain_ack(&mut self, ack: &Ack<'_>, advanced: u32, settings: &Settings) {
         self.sent.una += advanced;
@@ -198,7 +198,7 @@ impl Sender {
         }
     }
 
-    /// What every acknowledgement does, after what it says has been taken in.
+    /// Updates round-trip time, timer and congestion control, after `una` and the scoreboard.
     #[inline]
     fn note(
         &mut self,
@@ -207,7 +207,7 @@ impl Sender {
         keeps_timer: bool,
         settings: &Settings,
     ) -> Acked {
-        // Karn's rule (RFC 6298 §3): the echo of a retransmission is ambiguous.
+        // Karn's rule (RFC 6298 §3): the acknowledgement of a retransmission is ambiguous.
         let rtt = (!ack.retransmission).then(|| ack.now - ack.stamp);
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt);
@@ -233,7 +233,7 @@ impl Sender {
         acked
     }
 
-    /// Grows the window, except by an acknowledgement that echoes a mark (RFC 3168 §6.1.2).
+    /// Grows the window, unless the acknowledgement echoes a mark (RFC 3168 §6.1.2).
     #[inline]
     fn grow(&mut self, acked: &Acked, settings: &Settings) {
         if !acked.marked {
@@ -241,7 +241,7 @@ impl Sender {
         }
     }
 
-    /// Outstanding bytes.
+    /// Outstanding payload bytes (FlightSize, RFC 5681 §2).
     fn flight(&self, settings: &Settings) -> u32 {
         let full = self.sent.count() * settings.mss;
         let ends_short = self.sent.next == self.segments && self.sent.count() > 0;
@@ -261,13 +261,13 @@ impl Sender {
         }
     }
 
-    /// What the last segment lacks to a full one, bytes.
+    /// By how many bytes the last segment is shorter than a full one.
     fn missing(&self, settings: &Settings) -> u32 {
         settings.mss - u32::from(self.last_payload)
     }
 }
 
-/// What the simulator and its users may ask of a sender.
+/// State that hosts and observers read.
 impl Sender {
     /// Whether no data has been acknowledged yet.
     pub(crate) fn is_unheard(&self) -> bool {
@@ -296,13 +296,13 @@ impl Sender {
         self.window.cwnd
     }
 
-    /// Segments known to be lost that still wait to be sent again.
+    /// Lost segments that wait to be retransmitted.
     pub(crate) fn lost_unsent(&self) -> u32 {
         let recovery = self.recovery.as_deref();
         recovery.map_or(0, LossRecovery::lost_unsent)
     }
 
-    /// Whether losses are being repaired.
+    /// Whether the sender is in loss recovery.
     pub(crate) fn is_recovering(&self) -> bool {
         let recovery = self.recovery.as_deref();
         recovery.is_some_and(LossRecovery::is_recovering)
@@ -313,7 +313,7 @@ impl Sender {
         self.window.in_slow_start()
     }
 
-    /// Everything has been acknowledged.
+    /// Whether all data has been acknowledged.
     #[cfg(test)]
     pub(crate) fn is_done(&self) -> bool {
         self.sent.una == self.segments

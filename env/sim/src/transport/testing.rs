@@ -3,7 +3,7 @@
 use super::{Acked, CongestionControl, Pacer, Settings, Window};
 use crate::units::{Rate, Time};
 
-/// A tenth of 1 Gbit/s, whatever happens; the window never limits.
+/// Paces at 100 Mbit/s whatever happens; its window never limits.
 #[derive(Clone, Debug)]
 pub(crate) struct ConstantRate(Pacer);
 
@@ -31,7 +31,7 @@ impl CongestionControl for ConstantRate {
     }
 }
 
-/// Of so many segments, at time zero, without a mark.
+/// Newly acknowledges the first `segments` segments, at time zero, without a mark.
 pub(super) fn acked(segments: u32) -> Acked {
     Acked {
         segments,

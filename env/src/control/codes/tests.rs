@@ -30,7 +30,7 @@ fn every_threshold_is_where_its_code_begins() {
     assert!(LOG_THRESHOLDS.windows(2).all(|pair| pair[0] < pair[1]));
     for code in 1..=255u8 {
         let threshold = u64::from(LOG_THRESHOLDS[usize::from(code)]);
-        // With a unit of 2^16 the thresholds are values.
+        // With a unit of 2^16 the thresholds are values of x.
         assert_eq!(log_code(threshold, 65_536), code);
         assert_eq!(log_code(threshold - 1, 65_536), code - 1);
     }
@@ -76,8 +76,8 @@ fn encoding_rounds_halves_up_and_clamps() {
     assert_eq!(encode(&steps), expected);
 }
 
-/// What the switch computes from its counters is what comes out of the observation in floating
-/// point, but for values on the edge between two codes.
+/// The codes computed from the switch's counters equal those of the floating-point observation,
+/// except for values on the edge between two codes.
 #[test]
 fn the_history_follows_the_observation() {
     let mut scenario = Scenario::default();

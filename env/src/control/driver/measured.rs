@@ -1,4 +1,4 @@
-//! What a switch can measure, in integers, and the record of what it went through.
+//! The switch's counters in integers, and the control record.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use bufgym_sim::switch::policy::{PortVolumes, TriggerCause};
 use bufgym_sim::units::Time;
 
 impl ControlEnv {
-    /// Volumes of a port since the last decision.
+    /// Byte counters of a port since the last decision.
     ///
     /// # Panics
     /// When there is no such port.
@@ -32,26 +32,26 @@ impl ControlEnv {
         self.simulator.policy().indices()
     }
 
-    /// Time since the last decision, or since time zero, as a clock of whole nanoseconds shows it.
+    /// Time since the last decision, or since time zero, by a clock of whole nanoseconds.
     pub fn elapsed_ns(&self) -> u64 {
         self.simulator.now().as_ns() - self.last_decision.as_ns()
     }
 
-    /// The constants of the observation in integers; β is also that of the trigger.
+    /// The constants of the integer observation; its β is also the trigger's.
     pub fn units(&self) -> CodeUnits {
         self.units
     }
 
-    /// Records every event from now on; to be called before the run, with its scenario. What is
-    /// recorded is held until [`write_record`](ControlEnv::write_record).
+    /// Records every event. Call it before the run, with the run's scenario. Lines are kept in
+    /// memory until [`write_record`](ControlEnv::write_record).
     pub fn record_events(&mut self, scenario: &Scenario) {
         self.record_mut().begin(scenario);
     }
 
-    /// Writes the lines of the events since the last call. Nothing where none are recorded.
+    /// Writes the lines of the events since the last call; none if events are not recorded.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// When `out` fails.
     pub fn write_record(&mut self, out: &mut dyn io::Write) -> io::Result<()> {
         match self.record_mut().lines_mut() {
             Some(lines) => lines.write(out),
@@ -59,16 +59,16 @@ impl ControlEnv {
         }
     }
 
-    /// Adds the last line of a record: the run ended with `pause`.
+    /// Adds the last line of the record, for a run that ended with `pause`.
     pub(super) fn end_record(&mut self, pause: Pause) {
         let finished = pause == Pause::Finished;
         self.record(|lines, buffer, now| lines.ended(buffer, now, finished));
     }
 
-    /// Notes the decision that is [pending](ControlEnv::act).
+    /// Records the [pending](ControlEnv::act) decision.
     pub(super) fn record_decision(&mut self) {
         let levels = std::mem::take(&mut self.pending);
-        // Without a trigger it was the caller's own idea, as at the longest interval.
+        // A decision that the caller makes without a trigger is recorded as one by interval.
         let fired = self.simulator.policy().fired();
         let cause = fired.unwrap_or(TriggerCause::Interval);
         self.record(|lines, buffer, now| lines.decided(buffer, now, cause, &levels));

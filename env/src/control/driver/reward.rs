@@ -1,4 +1,4 @@
-//! From what was counted to what is paid.
+//! The reward of an interval, from what the meter counted.
 
 use super::ControlOptions;
 use crate::control::Objective;
@@ -12,15 +12,15 @@ use bufgym_sim::units::Time;
 /// Reward of one interval between two decisions.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalReward {
-    /// By destination port; they add up to `total`.
+    /// Rewards by destination port; their sum is `total`.
     pub port_rewards: Vec<f32>,
     /// Sum over ports.
     pub total: f64,
-    /// What the value of the state at the end is worth at the start: `e^{-Δt/τ}`, or with
-    /// [`horizon_s`](ControlOptions::horizon_s) `e^{-Δt/horizon}`.
+    /// Discount from the end of the interval to its start: `e^{-Δt/τ}`, or `e^{-Δt/horizon}` with
+    /// [`horizon_s`](ControlOptions::horizon_s).
     pub discount: f32,
-    /// Weight of the entropy of the decision at the start, `τ(1 - e^{-Δt/τ})/Δt_ref`: entropy is
-    /// paid by time, because the agent influences how often decisions come.
+    /// Weight of the entropy of the decision at the start, `τ(1 - e^{-Δt/τ})/Δt_ref`. It grows with
+    /// the interval, because the agent influences how often decisions are due.
     pub entropy_weight: f32,
     /// Length Δt of the interval.
     pub elapsed: Time,
@@ -35,8 +35,8 @@ impl IntervalReward {
     }
 }
 
-/// Constants of a scenario that bring every term to order one; never of a trace or a step, which
-/// would make the values of states drift.
+/// Constants of the scenario that scale every term to order one. If they depended on trace or step,
+/// the values of states would drift.
 #[derive(Clone, Debug)]
 pub(super) struct RewardScale {
     objective: Objective,
@@ -51,10 +51,12 @@ pub(super) struct RewardScale {
     fairness: Option<Fairness>,
 }
 
-/// Running port slowdowns: flow time so far over the flow time of the port's flows on their own.
+/// Running port slowdowns: flow time so far divided by that of the port's flows on their own.
 #[derive(Clone, Debug)]
 struct Fairness {
+    /// By port: flow time of its flows on their own, seconds.
     isolated_s: Vec<f64>,
+    /// By port: its share of the variance so far.
     deviations: Vec<f64>,
 }
 
@@ -87,20 +89,20 @@ impl RewardScale {
         })
     }
 
-    /// What an active flow second is divided by.
+    /// Divisor of flow times, seconds.
     #[cfg(test)]
     pub(super) fn flow_time_seconds(&self) -> f64 {
         self.flow_time_s
     }
 
-    /// Flow times in seconds become costs in units of the reward.
+    /// Converts flow times in seconds to costs in units of the reward.
     pub(super) fn value_flow_time(&self, seconds: &mut [f64]) {
         let price = self.objective.fct / self.flow_time_s;
         seconds.iter_mut().for_each(|value| *value *= price);
     }
 
-    /// Pays for an interval: `terms` has per port what the meter counted and the area under its
-    /// queue in byte seconds.
+    /// Computes an interval's rewards. `terms` has per port the totals of the meter and the
+    /// integral of the queue length in byte seconds.
     pub(super) fn weigh(&mut self, terms: &[(PortTotals, f64)], reward: &mut IntervalReward) {
         let objective = self.objective;
         for ((totals, area), paid) in terms.iter().zip(&mut reward.port_rewards) {
@@ -118,8 +120,8 @@ impl RewardScale {
 }
 
 impl Fairness {
-    /// Charges each port the growth of its part in the variance, so that the charges of an episode
-    /// add up to the variance at its end.
+    /// Charges each port the growth of its share of the variance, so that an episode's charges add
+    /// up to the variance at its end.
     fn charge(&mut self, terms: &[(PortTotals, f64)], weight: f64, rewards: &mut [f32]) {
         let slowdown = |port: usize| terms[port].0.flow_time / self.isolated_s[port];
         let busy: Vec<usize> = (0..terms.len())
@@ -138,7 +140,7 @@ impl Fairness {
     }
 }
 
-/// Flow time of every port's flows, seconds, when only they are simulated: the same buffer,
+/// By port: flow time in seconds if only the port's flows are simulated, with the same buffer and
 /// complete sharing (paper, §VI-D). Zero for ports without flows.
 fn isolated_flow_times(scenario: &Scenario, trace: &Trace) -> Result<Vec<f64>, SimError> {
     let mut times = Vec::with_capacity(scenario.port_count());

@@ -1,4 +1,4 @@
-//! A whole trace under a controller.
+//! Runs a whole trace under a controller.
 
 use std::io;
 
@@ -10,16 +10,15 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
-/// Decides α from what the switch can see.
+/// Decides α from what the switch can measure.
 pub trait Controller {
     /// Fills `action`, `[ports]`, each in [-1, 1], from `observation`,
     /// `[ports, HISTORY, FEATURES]`.
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]);
 
-    /// Fills `action`, `[ports]`, each in [-1, 1], at a decision of `env`. What decides from
-    /// something else than the observation, such as the counters in integers
-    /// ([`CodeHistory`](crate::control::CodeHistory)), reads it here: the loops over a run call
-    /// this, once per decision.
+    /// Fills `action`, `[ports]`, each in [-1, 1], at a decision of `env`. Runs call this once per
+    /// decision. A controller that decides from more than the observation, such as from the integer
+    /// codes ([`CodeHistory`](crate::control::CodeHistory)), overrides it.
     fn decide(&mut self, env: &ControlEnv, action: &mut [f32]) {
         self.act(env.observation(), env.ports(), action);
     }
@@ -55,11 +54,11 @@ impl Controller for FixedAlpha {
 pub struct RunOptions {
     /// Trigger and reward.
     pub control: ControlOptions,
-    /// Records a timeline at this interval.
+    /// Interval of the timeline, if one is to be recorded.
     pub timeline: Option<Time>,
 }
 
-/// Runs `trace` to its end with `controller` deciding.
+/// Runs `trace` to its end or a limit with the decisions of `controller`.
 ///
 /// # Errors
 /// When the scenario is inconsistent or the trace does not fit it.
@@ -78,11 +77,11 @@ pub fn run_controlled(
     Ok(env.outcome())
 }
 
-/// As [`run_controlled`], with the same outcome, and writes every packet event and every decision to
-/// `out`, decision by decision. `policy` is what the record calls the controller.
+/// As [`run_controlled`], with the same outcome, but also writes every packet event and every
+/// decision to `out`, after each decision. `policy` is the controller's name in the record.
 ///
 /// # Errors
-/// As [`run_controlled`], and those of `out`; then what was written is no whole record.
+/// As [`run_controlled`], and when `out` fails; then the record is incomplete.
 pub fn run_recorded(
     scenario: &Scenario,
     trace: &Trace,

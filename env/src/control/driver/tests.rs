@@ -22,7 +22,7 @@ fn a_fixed_alpha_under_the_control_is_dynamic_threshold() {
         let trace = generate(&scenario, seed);
         let mut controlled =
             ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
-        // The control begins with α = 1 until its first decision: start it there.
+        // Until the first decision the control has α = 1; replace it.
         controlled.simulator.policy_mut().apply(&[index as u8; 16]);
         let mut action = FixedAlpha::new(index);
         let mut values = vec![0.0; 16];
@@ -65,8 +65,8 @@ fn run(scenario: &Scenario, options: &ControlOptions, seed: u64) -> (ControlEnv,
     (env, total, first.unwrap_or(Time::ZERO))
 }
 
-/// With a discount that never bites, the rewards of an episode are minus the active time of all
-/// flows after the first decision: what the mean FCT is made of.
+/// Almost undiscounted, the rewards of an episode add up to minus the active time of all flows
+/// after the first decision, and so to the mean FCT.
 #[test]
 fn undiscounted_rewards_add_up_to_the_active_time() {
     let scenario = small();
@@ -107,7 +107,7 @@ fn shapes_and_ranges() {
     env.privileged(&mut privileged);
     assert!(privileged.iter().all(|v| (0.0..=4.0).contains(v)));
     assert!(privileged.chunks(PRIVILEGED).any(|port| port[0] > 0.0));
-    // The trigger: some port received at least β more than it sent.
+    // The decision was triggered by a port that received at least β more than it sent.
     let beta_enqueued = env
         .observation()
         .chunks(HISTORY * FEATURES)
@@ -168,7 +168,7 @@ fn a_limit_of_decisions_truncates() {
 }
 
 #[test]
-fn the_other_objectives_pay_for_what_they_say() {
+fn the_other_objectives_reward_their_terms() {
     let scenario = small();
     let with = |name: &str| ControlOptions {
         objective: name.parse().unwrap(),
@@ -190,8 +190,7 @@ fn the_other_objectives_pay_for_what_they_say() {
     let (_, total, _) = run(&scenario, &with("delay=1"), 5);
     assert!(total < 0.0);
     let (_, total, _) = run(&scenario, &with("fairness=1"), 5);
-    // The charges add up to minus the variance at the end, less what came before the first
-    // decision.
+    // The charges add up to minus the variance at the end, less that before the first decision.
     assert!(total.is_finite() && total <= 1e-6);
 }
 
@@ -221,7 +220,7 @@ fn discounted_return(
     sum
 }
 
-/// Without the baseline, with it, and with delays paid when they are certain.
+/// Without the baseline, with it, and with delays charged when they are certain.
 fn reward_options() -> [ControlOptions; 3] {
     let plain = ControlOptions {
         tau_s: 0.4,
@@ -238,8 +237,8 @@ fn reward_options() -> [ControlOptions; 3] {
     [plain, relative, shaped]
 }
 
-/// Neither the baseline nor the potential prefers one policy to another: up to the first decision
-/// nothing differs, and both only move the return by what is known there.
+/// Neither the baseline nor the potential favours a policy: runs do not differ up to the first
+/// decision, and both shift the return by an amount that is known there.
 #[test]
 fn baseline_and_potential_shift_every_policy_s_return_alike() {
     let run = longer_trace();
@@ -258,7 +257,7 @@ fn baseline_and_potential_shift_every_policy_s_return_alike() {
 fn the_order_of_the_file_does_not_change_the_rewards() {
     let (scenario, sorted) = longer_trace();
     let mut by_port = sorted.clone();
-    // Stable: flows that start together keep their order.
+    // The sort is stable: flows that start together keep their order.
     by_port.flows.sort_by_key(|flow| flow.dst);
     assert_ne!(by_port.flows, sorted.flows);
     let (sorted, by_port) = ((scenario.clone(), sorted), (scenario, by_port));
@@ -269,7 +268,7 @@ fn the_order_of_the_file_does_not_change_the_rewards() {
     }
 }
 
-/// Of a port with several queues the features are the sums.
+/// The features of a port with several queues are sums over them.
 #[test]
 fn several_queues_of_a_port_are_observed_together() {
     let scenario = Scenario {

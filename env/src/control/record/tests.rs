@@ -3,7 +3,7 @@ use crate::control::{Controller, RunOptions, run_controlled, run_recorded};
 use bufgym_sim::network::Outcome;
 use bufgym_sim::traffic::{Trace, generate};
 
-/// Decides by a linear congruential generator (Knuth's MMIX).
+/// Decides at random, by a linear congruential generator (Knuth's MMIX).
 struct Drawn(u64);
 
 impl Controller for Drawn {
@@ -44,7 +44,7 @@ fn record((scenario, trace): &(Scenario, Trace), options: &RunOptions) -> (Strin
     (String::from_utf8(out).unwrap(), outcome)
 }
 
-/// Settings that change what is recorded.
+/// Heuristics and settings with different kinds of lines.
 const CASES: [(&str, &[&str]); 6] = [
     ("dt", &[]),
     ("fab", &["decision_latency_us=400"]),
@@ -74,8 +74,8 @@ fn recording_repeats_and_changes_nothing() {
     }
 }
 
-/// What a reader knows after every line: no queue goes below zero, no instant back, and everything
-/// adds up to the summary.
+/// Replays the lines: no queue becomes negative, time never goes back, and all counts add up to the
+/// summary.
 #[test]
 fn the_lines_add_up_to_the_summary() {
     for (low_level, changes) in CASES {
@@ -172,7 +172,7 @@ fn a_run_that_is_cut_short_says_so() {
     assert!(last.contains(",limit,"), "{last}");
 }
 
-/// A writer that fails.
+/// A writer that fails after this many bytes.
 struct Full(usize);
 
 impl io::Write for Full {

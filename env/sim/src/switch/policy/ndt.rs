@@ -1,5 +1,5 @@
-//! Neural Dynamic Threshold's fast path: Dynamic Threshold with its own α on every port, the
-//! counters that decide when α are set anew, and the volumes that the decision is based on.
+//! Neural Dynamic Threshold's fast path: Dynamic Threshold with one α per port, and the counters
+//! that trigger decisions and that decisions are based on.
 
 mod action;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AnyPolicy, Loss, PacketView, Policy, Verdict, View};
 
-/// When the control loop is asked for a decision.
+/// When a decision of the control loop is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TriggerMode {
@@ -18,12 +18,12 @@ pub enum TriggerMode {
     CumulativeEvent,
     /// At every packet event (paper, Fig. 12b).
     PerPacket,
-    /// Only by `max_interval_us` of the scenario.
+    /// Only after `max_interval_us` of the scenario.
     FixedInterval,
 }
 
 impl TriggerMode {
-    /// As files have it.
+    /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
             TriggerMode::CumulativeEvent => "cumulative-event",
@@ -42,12 +42,12 @@ pub enum TriggerCause {
     Safeguard,
     /// A packet event, under the per-packet trigger (paper, Fig. 12b).
     Packet,
-    /// The longest allowed interval has passed.
+    /// The longest interval between decisions has passed.
     Interval,
 }
 
 impl TriggerCause {
-    /// As records have it.
+    /// Its name in control records.
     pub fn name(self) -> &'static str {
         match self {
             TriggerCause::Excess => "excess",
@@ -63,21 +63,20 @@ impl TriggerCause {
 pub struct PortVolumes {
     /// Enqueued.
     pub enqueued: u64,
-    /// Dropped on arrival, or pushed out.
+    /// Lost: dropped on arrival or pushed out.
     pub dropped: u64,
-    /// Arrived minus dequeued, never below zero: clamped after every event, so that draining an old
-    /// queue earns no credit. That is what the queue grew by and what was dropped: a packet that is
-    /// pushed out goes from one to the other, having arrived before.
+    /// Arrived minus departed, never below zero: clamped after every event, so that draining an old
+    /// queue earns no credit. A packet that is pushed out does not change it.
     pub excess: u64,
-    /// Dropped or pushed out, for the safeguard's own count.
+    /// The safeguard's count of lost bytes.
     pub guarded_drops: u64,
 }
 
-/// Dynamic Threshold with a power-of-two α per port: accepts iff `q_i < α_i (B - Q)`. Or
-/// [over](NeuralDynamicThreshold::over) another heuristic, whose α it then is.
+/// Dynamic Threshold with a power-of-two α per port: accepts iff `q_i < α_i (B - Q)`. It can also
+/// set the α of [another heuristic](NeuralDynamicThreshold::over).
 ///
-/// Triggers are tested after the counters of an event are updated, so the packet that triggers
-/// keeps its verdict. The simulation then waits for the control loop.
+/// Triggers are tested after an event has updated the counters, so the packet that triggers keeps
+/// its verdict. The simulation then waits for the control loop.
 #[derive(Clone, Debug)]
 pub struct NeuralDynamicThreshold {
     mode: TriggerMode,
@@ -89,7 +88,7 @@ pub struct NeuralDynamicThreshold {
     suspended: bool,
     fired: Option<TriggerCause>,
     queues_per_port: usize,
-    /// Decides about packets in place of Dynamic Threshold.
+    /// Admits packets in place of Dynamic Threshold.
     heuristic: Option<Box<AnyPolicy>>,
 }
 
@@ -110,8 +109,8 @@ impl NeuralDynamicThreshold {
         }
     }
 
-    /// For a switch whose ports have several queues. All queues of a port have its α, and it is the
-    /// port's packets together that count.
+    /// For a switch whose ports have several queues. All queues of a port have its α, and its
+    /// counters are sums over them.
     #[must_use]
     pub fn with_queues_per_port(self, queues_per_port: usize) -> Self {
         NeuralDynamicThreshold {
@@ -120,36 +119,36 @@ impl NeuralDynamicThreshold {
         }
     }
 
-    /// Sets the α of `heuristic`, which decides about the packets of all
-    /// [queues](NeuralDynamicThreshold::with_queues_per_port).
+    /// Admits packets by `heuristic` and sets its α; call it after
+    /// [`with_queues_per_port`](NeuralDynamicThreshold::with_queues_per_port).
     ///
     /// # Panics
-    /// When it has no α for every queue.
+    /// When the heuristic does not have an α for every queue.
     #[must_use]
     pub fn over(self, heuristic: AnyPolicy) -> Self {
         let mut policy = NeuralDynamicThreshold {
             heuristic: Some(Box::new(heuristic)),
             ..self
         };
-        policy.hand_down();
+        policy.set_heuristic_alphas();
         policy
     }
 
-    /// The heuristic's α become those of the ports.
-    fn hand_down(&mut self) {
+    /// Sets the α of every queue of the heuristic to that of its port.
+    fn set_heuristic_alphas(&mut self) {
         let Some(heuristic) = &mut self.heuristic else {
             return;
         };
         for (port, &index) in self.indices.iter().enumerate() {
             let first = port * self.queues_per_port;
             for queue in first..first + self.queues_per_port {
-                let has_one = heuristic.set_alpha(queue, ALPHAS[usize::from(index)]);
-                assert!(has_one, "the heuristic has no α to set");
+                let has_alpha = heuristic.set_alpha(queue, ALPHAS[usize::from(index)]);
+                assert!(has_alpha, "the heuristic has no α to set");
             }
         }
     }
 
-    /// The trigger that waits for a decision.
+    /// The trigger that has fired and waits for a decision, if any.
     #[inline]
     pub fn fired(&self) -> Option<TriggerCause> {
         self.fired
@@ -163,36 +162,36 @@ impl NeuralDynamicThreshold {
         self.volumes[port]
     }
 
-    /// Index into [`ALPHAS`] of every port.
+    /// Every port's index into [`ALPHAS`].
     pub fn indices(&self) -> &[u8] {
         &self.indices
     }
 
-    /// Fires from outside the packet path.
+    /// Fires a trigger from outside the packet path.
     pub fn fire(&mut self, cause: TriggerCause) {
         self.fired = Some(cause);
     }
 
-    /// Takes note of a decision: zeroes the counters of all ports and, after a safeguard, disarms
-    /// it until a normal trigger comes.
+    /// Notes that a decision was made. It zeroes the counters of all ports. After a safeguard
+    /// trigger it disarms the safeguard until the decision for another trigger.
     pub fn acknowledge(&mut self) {
         let cause = self.fired.take();
         self.guard_armed = cause != Some(TriggerCause::Safeguard);
         self.volumes.fill(PortVolumes::default());
     }
 
-    /// Puts new α in force on all ports; lets triggers fire again.
+    /// Puts new α in force on all ports and lets triggers fire again.
     ///
     /// # Panics
     /// When there is not one index per port.
     pub fn apply(&mut self, indices: &[u8]) {
         self.indices.copy_from_slice(indices);
-        self.hand_down();
+        self.set_heuristic_alphas();
         self.suspended = false;
     }
 
-    /// No trigger fires until the next [`apply`](NeuralDynamicThreshold::apply): a decision is
-    /// under way.
+    /// Keeps triggers from firing until the next [`apply`](NeuralDynamicThreshold::apply), while a
+    /// decision is delayed.
     pub fn suspend(&mut self) {
         self.suspended = true;
     }
@@ -200,7 +199,7 @@ impl NeuralDynamicThreshold {
     #[inline]
     fn admits(&self, view: View<'_>, packet: PacketView) -> bool {
         let (queue, free) = (view.buffer.queue(packet.queue), view.buffer.free());
-        // α = 2^(index - INITIAL_INDEX), as a shift of whichever side keeps all bits.
+        // α = 2^(index - INITIAL_INDEX); shifting left on either side loses no bits.
         match i32::from(self.indices[packet.port]) - INITIAL_INDEX as i32 {
             left if left >= 0 => queue < free << left,
             right => (queue << -right) < free,
@@ -218,7 +217,7 @@ impl NeuralDynamicThreshold {
                 if volumes.excess >= self.sensitivity {
                     self.fired = Some(TriggerCause::Excess);
                 } else if self.guard_armed && volumes.guarded_drops >= self.safe_line {
-                    // One event can touch several ports; both at once count as normal.
+                    // One event can change several ports; excess has precedence over safeguard.
                     self.fired = self.fired.or(Some(TriggerCause::Safeguard));
                 }
             }
@@ -308,7 +307,7 @@ impl Policy for NeuralDynamicThreshold {
             .map(|alpha| (alpha * view.buffer.free() as f64) as u64)
     }
 
-    /// That of the queue's port, as decided.
+    /// The decided α of the queue's port.
     fn alpha(&self, queue: usize) -> Option<f64> {
         let port = queue / self.queues_per_port;
         Some(ALPHAS[usize::from(self.indices[port])])

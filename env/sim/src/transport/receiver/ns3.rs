@@ -1,27 +1,27 @@
-//! What ns-3 3.37's receiver reports, for comparing the simulators. Of SACK blocks beyond the fourth
-//! it forgets that they arrived, and what arrives next to them later is reported without them
-//! (TcpRxBuffer). A mark counts only on a segment behind all that were marked (TcpSocketBase).
+//! SACK blocks and marks as ns-3 3.37's receiver reports them, for comparing the simulators. It
+//! keeps four blocks and forgets older ones; a segment that arrives next to a forgotten block is
+//! reported alone (TcpRxBuffer). A mark counts only beyond the last marked segment (TcpSocketBase).
 
 use crate::transport::sack::{MAX_SACK_BLOCKS, SackBlock, SackBlocks};
 
 const KEPT: usize = 4;
 
-/// Blocks, the most recent first, and marks.
+/// SACK blocks, the most recent first, and marks.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Reports {
     blocks: [SackBlock; KEPT + 1],
     length: usize,
-    /// One behind the last segment whose mark counted.
+    /// One past the last segment whose mark counted.
     mark_end: u32,
 }
 
 impl Reports {
-    /// Whether a mark has counted; which ones count from then on is remembered to the end.
+    /// Whether a mark has counted, so that `mark_end` must be kept until the flow ends.
     pub(super) fn has_marks(&self) -> bool {
         self.mark_end > 0
     }
 
-    /// Segment `index` has arrived out of order.
+    /// Adds segment `index`, which has arrived out of order.
     pub(super) fn push(&mut self, index: u32) {
         let mut newest = (index, index + 1);
         let mut kept = 0;
@@ -41,7 +41,7 @@ impl Reports {
         self.blocks[0] = newest;
     }
 
-    /// Everything below `next` has been delivered.
+    /// Forgets blocks below `next`, which are delivered.
     pub(super) fn clear_below(&mut self, next: u32) {
         let mut kept = 0;
         for at in 0..self.length {
@@ -53,7 +53,7 @@ impl Reports {
         self.length = kept;
     }
 
-    /// Whether the mark of segment `index` is echoed.
+    /// Whether to echo the mark of segment `index`.
     pub(super) fn takes_mark(&mut self, index: u32) -> bool {
         let takes = index >= self.mark_end;
         if takes {
@@ -62,7 +62,7 @@ impl Reports {
         takes
     }
 
-    /// What an acknowledgement reports, if anything.
+    /// Blocks to report in an acknowledgement, if any.
     pub(super) fn report(&self) -> Option<SackBlocks> {
         let filled = self.length.min(MAX_SACK_BLOCKS);
         let mut blocks = SackBlocks::default();
@@ -94,7 +94,7 @@ mod tests {
         for index in [10, 20, 30, 40, 50] {
             reports.push(index);
         }
-        // 10 is gone: its neighbour is reported alone.
+        // 10 is forgotten, so its neighbour is reported alone.
         reports.push(11);
         assert_eq!(reports.report(), Some([(11, 12), (50, 51), (40, 41)]));
     }

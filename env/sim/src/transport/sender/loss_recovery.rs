@@ -1,4 +1,4 @@
-//! Losses and marks, and loss recovery with SACK (RFC 6675).
+//! Reaction to marks, and loss recovery with SACK (RFC 6675).
 
 use super::ns3::Ns3;
 use super::plain::Duplicates;
@@ -11,27 +11,28 @@ use crate::units::Time;
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Phase {
-    /// No loss pending.
+    /// Outside loss recovery.
     #[default]
     Open,
-    /// Fast recovery until everything below `until` is acknowledged (RFC 6675 §5).
+    /// Fast recovery until all segments below `until` are acknowledged (RFC 6675 §5).
     Recovery { until: u32 },
-    /// Slow start after a timeout until everything below `until` is acknowledged.
+    /// Slow start after a timeout until all segments below `until` are acknowledged.
     Loss { until: u32 },
 }
 
-/// What a sender knows of losses and marks.
+/// State that a sender needs only after losses, marks or reordering.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct LossRecovery {
     pub(super) board: Scoreboard,
     pub(super) phase: Phase,
     prr: RateReduction,
+    /// The rescue retransmission of this recovery has been sent.
     rescued: bool,
-    /// Marks of segments below this one have been answered.
+    /// The window was last cut for a mark when this segment was the next to send.
     mark_end: u32,
-    /// In use where there is no SACK.
+    /// Used without SACK.
     pub(super) duplicates: Duplicates,
-    /// In use where loss recovery is ns-3's.
+    /// Used if loss recovery is ns-3's.
     pub(super) ns3: Ns3,
 }
 
@@ -52,14 +53,14 @@ impl Reset for LossRecovery {
 }
 
 impl LossRecovery {
-    /// Whether nothing in it makes a difference any more.
-    fn is_over(&self, sent: Outstanding, settings: &Settings) -> bool {
+    /// Whether a new one would behave the same from now on.
+    fn is_as_new(&self, sent: Outstanding, settings: &Settings) -> bool {
         self.phase == Phase::Open
             && self.board.is_undisturbed(sent)
             && if settings.is_ns3() {
-                self.ns3.is_over(sent)
+                self.ns3.is_as_new(sent)
             } else {
-                self.has_answered_marks(sent) && self.duplicates.are_over(sent)
+                self.has_answered_marks(sent) && self.duplicates.are_as_new(sent)
             }
     }
 
@@ -78,12 +79,15 @@ impl LossRecovery {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
+    /// New data.
     New,
+    /// The first hole that is not yet retransmitted.
     Hole,
+    /// A retransmission outside the order of holes (NextSeg rule 4, RFC 6675 §4).
     Rescue,
 }
 
-/// Taking on recovery, and giving it back.
+/// Taking recovery state from the pool, and giving it back.
 impl Sender {
     pub(super) fn take_recovery(&mut self, pool: &mut Pool<LossRecovery>) -> Box<LossRecovery> {
         self.recovery.take().unwrap_or_else(|| {
@@ -93,14 +97,14 @@ impl Sender {
         })
     }
 
-    /// After the last acknowledgement nothing makes a difference.
-    pub(super) fn settle(
+    /// Keeps the state, or gives it back if all data is acknowledged or a new one would do.
+    pub(super) fn keep_or_give_back(
         &mut self,
         recovery: Box<LossRecovery>,
         settings: &Settings,
         pool: &mut Pool<LossRecovery>,
     ) {
-        if self.sent.una == self.segments || recovery.is_over(self.sent, settings) {
+        if self.sent.una == self.segments || recovery.is_as_new(self.sent, settings) {
             pool.give_back(recovery);
         } else {
             self.recovery = Some(recovery);
@@ -130,11 +134,11 @@ impl Sender {
         } else {
             self.adapt_to_plain_ack(&mut recovery, &acked, settings);
         }
-        self.settle(recovery, settings, pool);
+        self.keep_or_give_back(recovery, settings, pool);
     }
 
-    /// Cuts the window for a mark, once per window of data, unless a loss has cut it (RFC 3168
-    /// §6.1.2).
+    /// Cuts the window for a mark, at most once per window of data and not in loss recovery (RFC
+    /// 3168 §6.1.2).
     fn answer_mark(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
         if recovery.phase != Phase::Open || self.sent.una <= recovery.mark_end {
             return;
@@ -142,7 +146,7 @@ impl Sender {
         let flight = self.flight(settings);
         let window = &self.window;
         let cwnd = self.congestion.window_after_mark(window, flight, settings);
-        // Duplicates had let out more than the cap.
+        // Limited transmit and inflation can have raised the flight above the cap.
         let cwnd = cwnd.min(settings.window_cap);
         self.window = Window {
             cwnd,
@@ -175,7 +179,7 @@ impl Sender {
 
     fn leave(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
         if let Phase::Recovery { .. } = recovery.phase {
-            // What was outstanding, with what had arrived beyond the gap, can exceed the cap.
+            // The threshold follows from the flight, which can exceed the cap.
             self.window.cwnd = self.window.ssthresh.min(settings.window_cap);
         }
         recovery.phase = Phase::Open;
@@ -223,8 +227,8 @@ impl Sender {
     }
 
     fn time_out(&mut self, recovery: &mut LossRecovery, now: Time, settings: &Settings) {
-        // A timeout that follows another one is no news of congestion (RFC 5681 §3.1, note on
-        // equation 4): the threshold stays.
+        // A repeated timeout of the same segment leaves the threshold (RFC 5681 §3.1, note on
+        // equation 4).
         if !self.rtt.is_backed_off() {
             let flight = self.flight(settings);
             self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
@@ -248,7 +252,7 @@ impl Sender {
         let candidate = if settings.is_ns3() {
             self.next_as_ns3(&mut recovery, settings)
         } else {
-            self.next_in_trouble(&mut recovery, settings)
+            self.next_by_rfc(&mut recovery, settings)
         };
         self.recovery = Some(recovery);
         let (index, origin) = candidate?;
@@ -260,7 +264,7 @@ impl Sender {
         })
     }
 
-    fn next_in_trouble(
+    fn next_by_rfc(
         &mut self,
         recovery: &mut LossRecovery,
         settings: &Settings,
@@ -290,7 +294,7 @@ impl Sender {
         (wanted <= u64::from(self.window.cwnd)).then_some((index, origin))
     }
 
-    /// NextSeg (RFC 6675 §4).
+    /// NextSeg (RFC 6675 §4), whatever the window.
     fn next_segment(&self, recovery: &LossRecovery) -> Option<(u32, Origin)> {
         let new = (self.sent.next < self.segments).then_some((self.sent.next, Origin::New));
         if recovery.phase == Phase::Open {

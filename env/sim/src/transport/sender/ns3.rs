@@ -1,13 +1,13 @@
-//! Loss recovery as ns-3 3.37's TcpSocketBase has it, for comparing the simulators.
+//! Loss recovery as in ns-3 3.37's TcpSocketBase, for comparing the simulators.
 //!
-//! It differs from RFC 6675 and RFC 6937 in ways that show in completion times. The threshold at
-//! entry follows from what is in the network, not from what is outstanding. A segment is sent
-//! outside the window on entry and on every partial acknowledgement whose next segment was not sent
-//! again yet. Only the first partial acknowledgement of a recovery restarts the timer. An
-//! acknowledgement that is both partial and a duplicate counts twice in the rate reduction, whose
-//! products wrap at 2^32. A retransmission that was selectively acknowledged counts as in the
-//! network until the cumulative acknowledgement passes it. A mark is answered by rate reduction too, during which losses start no
-//! recovery. Every timeout lowers the threshold.
+//! It differs from RFC 6675 and RFC 6937 in ways that change completion times:
+//! - The threshold at entry follows from the pipe, not from the outstanding data.
+//! - A segment is sent regardless of the window on entry, and on every partial acknowledgement
+//!   whose next segment is not yet retransmitted. Only a recovery's first one restarts the timer.
+//! - An acknowledgement that is both partial and a duplicate counts twice in the rate reduction,
+//!   whose products wrap at 2^32. A SACKed retransmission stays in the pipe until `una` passes it.
+//! - A mark starts a rate reduction too, during which losses start no recovery.
+//! - Every timeout lowers the threshold.
 
 mod sending;
 
@@ -19,7 +19,7 @@ use crate::transport::scoreboard::Outstanding;
 use crate::transport::{CongestionControl, Settings};
 use crate::units::Time;
 
-/// Duplicates that show a loss.
+/// Duplicate acknowledgements that indicate a loss.
 const DUP_THRESH: u32 = 3;
 
 /// ns-3's congestion states.
@@ -28,51 +28,50 @@ enum State {
     #[default]
     Open,
     Disorder,
-    /// `CA_CWR`: the window shrinks after a mark.
+    /// `CA_CWR`: rate reduction after a mark.
     Reduction,
     Recovery,
     Loss,
 }
 
-/// What ns-3's sender keeps besides scoreboard and window. Indices are segments.
+/// State of ns-3's sender besides scoreboard and window. Indices are segments.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Ns3 {
     state: State,
     duplicates: u32,
-    /// First segment not sent when the last congestion event was noticed.
+    /// First segment not yet sent at the last congestion event.
     recover: u32,
     recover_active: bool,
-    /// A partial acknowledgement has been taken in this recovery.
+    /// This recovery has had a partial acknowledgement.
     partial: bool,
-    /// One segment is to be sent whatever the window.
+    /// The next segment is sent regardless of the window.
     forced: bool,
-    /// The last echo has not been answered by new data yet.
+    /// A mark was echoed, and no new data has been sent since to answer it.
     echoed: bool,
-    /// An acknowledgement came marked.
+    /// An acknowledgement itself came marked.
     congested: bool,
-    /// Acknowledgement of the last valid echo.
+    /// Cumulative acknowledgement that came with the last valid echo.
     echo_seen: u32,
-    /// Segment that told the receiver so.
+    /// Segment that answered the last echo (CWR).
     echo_answered: u32,
-    /// Segments before are no measure of the round-trip time.
+    /// Acknowledgements of segments below this one do not measure the round-trip time.
     measured_from: u32,
-    /// One behind the segment sent last.
+    /// One past the segment sent last.
     next_sent: u32,
     reduction: Reduction,
-    /// Retransmissions that were selectively acknowledged.
+    /// Retransmitted segments that have been SACKed.
     resent: RangeSet,
     resent_count: u32,
 }
 
 impl Ns3 {
-    /// Nothing but new data has been sent so far, all of it in order.
+    /// Begins use by a flow that has sent only new data so far.
     pub(super) fn begin(&mut self, sent: Outstanding) {
         self.next_sent = sent.next;
     }
 
-    /// Whether nothing in it makes a difference any more. That an acknowledgement came marked does
-    /// until the end.
-    pub(super) fn is_over(&self, sent: Outstanding) -> bool {
+    /// Whether a new one would behave the same from now on; never after a marked acknowledgement.
+    pub(super) fn is_as_new(&self, sent: Outstanding) -> bool {
         let Ns3 {
             state: State::Open,
             duplicates: 0,
@@ -90,7 +89,7 @@ impl Ns3 {
         passed.iter().all(|&index| index <= sent.una) && self.next_sent == sent.next
     }
 
-    /// As new, except for the memory of the ranges, which is kept.
+    /// Makes it as new, but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         let mut resent = std::mem::take(&mut self.resent);
         resent.clear();
@@ -101,7 +100,7 @@ impl Ns3 {
     }
 }
 
-/// ns-3's proportional rate reduction, bytes. Unsigned 32-bit arithmetic wraps, as there.
+/// ns-3's proportional rate reduction, bytes. Unsigned 32-bit arithmetic wraps as in ns-3.
 #[derive(Clone, Copy, Default, Debug)]
 struct Reduction {
     delivered: u32,
@@ -137,13 +136,13 @@ impl Reduction {
     }
 }
 
-/// One acknowledgement on its way through the state machine; counts in segments.
+/// What one acknowledgement changed; counts are in segments.
 #[derive(Clone, Copy, Default)]
 struct Progress {
     advanced: u32,
     sacked: u32,
     delivered_bytes: u32,
-    /// A retransmission was acknowledged.
+    /// A partial acknowledgement has covered a retransmission.
     repaired: bool,
     smoothed: Time,
     now: Time,
@@ -171,7 +170,7 @@ impl Sender {
         let mut recovery = self.take_recovery(pool);
         self.measure(&recovery, ack);
         let ns3 = &mut recovery.ns3;
-        // All have one sequence number, so that only the first counts, as if data had come marked.
+        // Acknowledgements share one sequence number, so that ns-3 counts only their first mark.
         if ack.congested && !ns3.congested {
             ns3.congested = true;
             ns3.echoed = false;
@@ -180,10 +179,10 @@ impl Sender {
             self.take_ack(&mut recovery, ack, settings);
         }
         recovery.show_phase();
-        self.settle(recovery, settings, pool);
+        self.keep_or_give_back(recovery, settings, pool);
     }
 
-    /// The short way of nearly all acknowledgements: nothing lost, nothing marked.
+    /// Fast path: most acknowledgements come without losses and marks.
     #[inline]
     pub(super) fn take_plain_ack_as_ns3(
         &mut self,
@@ -213,7 +212,7 @@ impl Sender {
         }
     }
 
-    /// A SYN-ACK that comes again opens the window anew.
+    /// Takes a SYN-ACK; a repeated one resets the window.
     pub(super) fn on_handshake_as_ns3(&mut self, ack: &Ack<'_>, again: bool, settings: &Settings) {
         if again {
             self.window = initial_window(settings);
@@ -222,7 +221,7 @@ impl Sender {
         }
     }
 
-    /// `EstimateRtt`: only the oldest segment that is waited for is a measure, unless sent again.
+    /// `EstimateRtt`: measures when the oldest segment is acknowledged, if it was sent once.
     fn measure(&mut self, recovery: &LossRecovery, ack: &Ack<'_>) {
         let front = self.sent.una.max(recovery.ns3.measured_from);
         if ack.next_expected > front && !recovery.board.is_retransmitted(front) {
@@ -375,7 +374,7 @@ impl Sender {
         if self.whole_segments(progress, settings) > 0 {
             self.reduce_as_ns3(recovery, progress, settings);
         }
-        // A short segment is looked for at the wrong place, and always sent again.
+        // ns-3 fails to find a short segment in its buffer, and so always retransmits it.
         let head = self.sent.una;
         let is_short = self.payload(head, settings) < settings.mss;
         recovery.ns3.forced |= is_short || !recovery.board.is_retransmitted(head);
@@ -391,7 +390,7 @@ impl Sender {
         recovery.ns3.partial = true;
     }
 
-    /// An acknowledgement of new data that ends a state, or comes in none.
+    /// Takes an acknowledgement of new data that ends loss recovery or comes outside of it.
     fn take_new_data(
         &mut self,
         recovery: &mut LossRecovery,
@@ -446,13 +445,13 @@ mod tests {
             out: 30_000,
             flight: 130_320,
         };
-        // 66,608 B × 65,160 B exceeds 2^32: what is left of the product allows nothing.
+        // 66,608 B × 65,160 B exceeds 2^32; the wrapped product allows no segment.
         let window = reduction.window(1_448, 90_000, 65_160, 1_448, false);
         assert_eq!(window, 90_000);
     }
 
     #[test]
-    fn half_of_what_is_delivered_goes_out() {
+    fn half_of_the_delivered_segments_are_sent() {
         let mut reduction = Reduction {
             flight: 20_000,
             out: 1_000,
@@ -469,7 +468,7 @@ mod tests {
             }
             pipe -= 1_000;
         }
-        // Four of eight, less the retransmission counted before.
+        // Four of eight, less the retransmission already in `out`.
         assert_eq!(sent, 3);
     }
 }

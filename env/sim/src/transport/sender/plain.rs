@@ -5,25 +5,25 @@ use super::loss_recovery::{LossRecovery, Origin, Phase};
 use crate::transport::scoreboard::Outstanding;
 use crate::transport::{Acked, CongestionControl, Settings};
 
-/// RFC 5681 §3.2: duplicates that show a loss.
+/// RFC 5681 §3.2: duplicate acknowledgements that indicate a loss.
 const DUP_THRESH: u32 = 3;
 
-/// What is known from counting acknowledgements alone.
+/// Duplicate acknowledgements and the fast retransmit that follows from them.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Duplicates {
-    /// In a row, for the oldest outstanding segment.
+    /// Duplicates in a row for the oldest outstanding segment.
     count: u32,
-    /// First segment not sent when the last loss was found: duplicates for what lies before are
-    /// no news (RFC 6582 §3.2, step 1).
+    /// First segment not yet sent at the last loss: duplicates for segments before it indicate no
+    /// new loss (RFC 6582 §3.2, step 1).
     recover: u32,
-    /// The oldest outstanding segment is to be sent again at once.
+    /// The oldest outstanding segment is to be retransmitted at once.
     pub(super) resend: bool,
-    /// The first partial acknowledgement of this recovery has been taken.
+    /// This recovery has had a partial acknowledgement.
     partial: bool,
 }
 
 impl Duplicates {
-    /// After a timeout all that is outstanding is sent again, in order (RFC 6582 §3.2, step 4).
+    /// State after a timeout, which resends all outstanding segments (RFC 6582 §3.2, step 4).
     pub(super) fn after_timeout(sent: Outstanding) -> Duplicates {
         Duplicates {
             recover: sent.next,
@@ -31,15 +31,15 @@ impl Duplicates {
         }
     }
 
-    /// Whether nothing in it makes a difference any more.
-    pub(super) fn are_over(&self, sent: Outstanding) -> bool {
+    /// Whether new ones would behave the same from now on.
+    pub(super) fn are_as_new(&self, sent: Outstanding) -> bool {
         self.count == 0 && self.recover <= sent.una && !self.resend && !self.partial
     }
 }
 
 impl LossRecovery {
-    /// Whether an acknowledgement of new data leaves the timer alone: only the first partial one of
-    /// a recovery resets it, so that many losses end in a timeout soon (§4, the impatient variant).
+    /// Whether an acknowledgement of new data leaves the timer running. Only a recovery's first
+    /// partial one restarts it, so that many losses soon end in a timeout (§4, impatient variant).
     pub(super) fn keeps_timer(&self, sent: Outstanding) -> bool {
         match self.phase {
             Phase::Recovery { until } => self.duplicates.partial && sent.una < until,
@@ -49,7 +49,7 @@ impl LossRecovery {
 }
 
 impl Sender {
-    /// Takes an acknowledgement; of no segments it is a duplicate.
+    /// Takes an acknowledgement; if it acknowledges no new segment, it is a duplicate.
     pub(super) fn adapt_to_plain_ack(
         &mut self,
         recovery: &mut LossRecovery,
@@ -64,7 +64,7 @@ impl Sender {
             Phase::Recovery { .. } if advanced > 0 => {
                 self.take_partial_ack(recovery, advanced, settings);
             }
-            // Another segment has left the network: the window is inflated (§3.2, step 3).
+            // Inflates the window by the segment that has left the network (§3.2, step 3).
             Phase::Recovery { .. } => self.window.cwnd += settings.mss,
             Phase::Loss { .. } | Phase::Open if advanced > 0 => {
                 recovery.duplicates.count = 0;
@@ -96,8 +96,8 @@ impl Sender {
         };
     }
 
-    /// The next hole, too, was lost: it is sent again, and the window deflated by what has left
-    /// the network, less the segment that takes its place (§3.2, step 3, partial acknowledgements).
+    /// A partial acknowledgement: retransmits the next hole and deflates the window by the newly
+    /// acknowledged bytes less one segment (§3.2, step 3, partial acknowledgements).
     fn take_partial_ack(
         &mut self,
         recovery: &mut LossRecovery,
@@ -110,12 +110,12 @@ impl Sender {
         recovery.duplicates.partial = true;
     }
 
-    /// Everything that was outstanding at the loss is acknowledged (§3.2, step 3, full
-    /// acknowledgements, the first option, which avoids a burst).
+    /// Leaves loss recovery at a full acknowledgement (§3.2, step 3, full acknowledgements, first
+    /// option, which avoids a burst).
     fn leave_plain(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
         if let Phase::Recovery { .. } = recovery.phase {
             let flight = self.flight(settings).max(settings.mss) + settings.mss;
-            // Inflation lets out more than the cap; the threshold is half of what is out.
+            // Inflation can raise the flight, and so the threshold, above the cap.
             let window = self.window.ssthresh.min(flight);
             self.window.cwnd = window.min(settings.window_cap);
         }
@@ -125,8 +125,8 @@ impl Sender {
         recovery.duplicates.partial = false;
     }
 
-    /// What may be sent outside the recovery from a timeout: the lost segment at once, else new
-    /// data. Each of the first two duplicates lets one more out (limited transmit, RFC 3042).
+    /// The segment to send outside recovery from a timeout: the lost one at once, else new data.
+    /// Each of the first two duplicates allows one more segment (limited transmit, RFC 3042).
     pub(super) fn plain_candidate(
         &self,
         recovery: &LossRecovery,

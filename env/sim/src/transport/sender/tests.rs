@@ -19,7 +19,7 @@ fn send_all(sender: &mut Sender, now: Time, settings: &Settings) -> Vec<u32> {
         .collect()
 }
 
-/// An acknowledgement whose segment was sent a round-trip time before, or is no measure of it.
+/// Takes an acknowledgement of a segment sent `rtt` before; without `rtt`, of a retransmitted one.
 fn acknowledge(
     sender: &mut Sender,
     next_expected: u32,
@@ -173,9 +173,9 @@ fn flow_without_sack(segments: u32) -> (Sender, Settings) {
     (Sender::new(bytes, &settings), settings)
 }
 
-/// RFC 6582 §3.2: the third duplicate sends the hole again with half the window plus three
-/// segments; each further one inflates; a partial acknowledgement sends the next hole; a full one
-/// ends at ssthresh or at what is outstanding plus one segment.
+/// RFC 6582 §3.2: the third duplicate retransmits the hole with half the window plus three segments.
+/// Further ones inflate the window. A partial acknowledgement retransmits the next hole. A full one
+/// sets the window to ssthresh, or to the outstanding data plus one segment if that is less.
 #[test]
 fn without_sack_fast_recovery_goes_from_hole_to_hole() {
     let (mut sender, settings) = flow_without_sack(100);
@@ -205,7 +205,7 @@ fn without_sack_fast_recovery_goes_from_hole_to_hole() {
     assert_eq!(sender.cwnd(), 3 * settings.mss);
 }
 
-/// RFC 6582 §3.2, step 1: duplicates of segments sent before the last loss show nothing new.
+/// RFC 6582 §3.2, step 1: duplicates for segments sent before the last loss indicate no new loss.
 #[test]
 fn without_sack_a_timeout_sends_everything_again_in_order() {
     let (mut sender, settings) = flow_without_sack(100);
@@ -223,9 +223,9 @@ fn without_sack_a_timeout_sends_everything_again_in_order() {
     assert!(!sender.is_recovering());
 }
 
-/// A loss takes a spare state; the acknowledgement that ends the recovery gives it back.
+/// A loss takes recovery state from the pool; the acknowledgement that ends recovery gives it back.
 #[test]
-fn what_a_loss_needs_is_given_back() {
+fn recovery_state_is_given_back() {
     let (mut sender, settings) = flow(100);
     let mut pool = Pool::default();
     let ack = |next_expected, blocks| Ack {

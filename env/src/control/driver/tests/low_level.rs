@@ -1,4 +1,4 @@
-//! What the control does with other heuristics than Dynamic Threshold.
+//! The control over other heuristics than Dynamic Threshold.
 
 use super::*;
 use bufgym_sim::network::Outcome;
@@ -6,7 +6,7 @@ use bufgym_sim::switch::policy::{EnhancedDynamicThreshold, EnhancedDynamicThresh
 
 type Run = (Scenario, Trace);
 
-/// Flow times and losses.
+/// Flow completion times and losses.
 fn results(outcome: &Outcome) -> (Vec<Option<Time>>, [u64; 3]) {
     let summary = &outcome.summary;
     (
@@ -15,7 +15,7 @@ fn results(outcome: &Outcome) -> (Vec<Option<Time>>, [u64; 3]) {
     )
 }
 
-/// The same α at every decision, from the start on.
+/// Runs the control with the same α at every decision and before the first.
 fn controlled((scenario, trace): &Run, low_level: &BasePolicy, index: usize) -> Outcome {
     let options = ControlOptions {
         low_level: low_level.clone(),
@@ -29,7 +29,7 @@ fn controlled((scenario, trace): &Run, low_level: &BasePolicy, index: usize) -> 
     env.outcome()
 }
 
-/// The heuristic itself with that α.
+/// Runs the heuristic itself with that α.
 fn alone((scenario, trace): &Run, low_level: &BasePolicy, alpha: f64) -> Outcome {
     let policy = low_level
         .policy()
@@ -39,7 +39,7 @@ fn alone((scenario, trace): &Run, low_level: &BasePolicy, alpha: f64) -> Outcome
     policy.simulator(scenario, trace).unwrap().run()
 }
 
-/// A trace that loses packets in a switch of these settings, with flows of three priorities.
+/// A trace with flows of three priorities that loses packets in a switch with these settings.
 fn crowded(settings: &[&str]) -> Run {
     let mut scenario = small();
     settings.iter().for_each(|text| scenario.set(text).unwrap());
@@ -50,7 +50,7 @@ fn crowded(settings: &[&str]) -> Run {
     (scenario, trace)
 }
 
-/// One queue per port or several.
+/// Settings for one queue per port, and for several.
 const SWITCHES: [&[&str]; 3] = [
     &["queues_per_port=1"],
     &["queues_per_port=3", "scheduler=strict", "min_rto_us=10000"],
@@ -61,14 +61,14 @@ fn named(name: &str) -> BasePolicy {
     name.parse().unwrap()
 }
 
-/// A constant decision over any heuristic is that heuristic with that α, bit for bit.
+/// The control with a constant α equals the heuristic with that α, bit for bit.
 #[test]
 fn a_fixed_alpha_is_the_low_level_heuristic() {
     for settings in SWITCHES {
         let run = crowded(settings);
         for low_level in BasePolicy::all() {
             for index in [1, 2, 4] {
-                // Other α than the default change EDT's other parameters too.
+                // Built with another α, EDT derives other parameters from it too.
                 if low_level == named("edt") && index != 2 {
                     continue;
                 }
@@ -89,7 +89,7 @@ fn a_fixed_alpha_is_the_low_level_heuristic() {
     }
 }
 
-/// C2 and T1 stay those of α = 1, which EDT is built with.
+/// C2 and T1 stay as for α = 1, with which EDT is built.
 #[test]
 fn only_the_alpha_of_edt_is_set() {
     let run = crowded(&[]);
@@ -113,7 +113,7 @@ fn only_the_alpha_of_edt_is_set() {
     assert_ne!(found, with(suggested(1.0)));
 }
 
-/// No heuristic is mistaken for another one, and every one reacts to its α.
+/// Every heuristic has results of its own, and they depend on α.
 #[test]
 fn heuristics_and_their_alpha_matter() {
     let run = crowded(&["flows=200"]);
@@ -131,7 +131,7 @@ fn heuristics_and_their_alpha_matter() {
     assert!(summary.pushed_out > 0, "{summary:?}");
 }
 
-/// Different α on every port and at every decision; every observation and reward.
+/// Runs with varying α by port and decision; returns all observations and rewards.
 fn varied((scenario, trace): &Run, low_level: &BasePolicy) -> (Vec<f32>, Outcome) {
     let options = ControlOptions {
         low_level: low_level.clone(),
@@ -167,7 +167,7 @@ fn the_same_decisions_have_the_same_results() {
     assert!((1..seen.len()).all(|at| !seen[..at].contains(&seen[at])));
 }
 
-/// A scenario in which packets cannot be pushed out is an error, as without the control.
+/// A heuristic that pushes out is refused in a scenario without push-out, as without the control.
 #[test]
 fn what_the_heuristic_cannot_do_is_said() {
     let (scenario, trace) = crowded(&["count_in_service=false", "ecn_uncounted_packets=2"]);

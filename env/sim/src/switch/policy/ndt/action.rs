@@ -1,4 +1,4 @@
-//! The action set: powers of two, so that a dataplane needs a shift and no multiplier (paper,
+//! The action set: powers of two, so that a dataplane needs a shift instead of a multiplier (paper,
 //! §IV-B).
 
 /// The control factors α, `2^-2 ..= 2^5` (paper, §V-A).
@@ -7,8 +7,8 @@ pub const ALPHAS: [f64; 8] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 /// Index of α = 1, in force before the first decision.
 pub const INITIAL_INDEX: usize = 2;
 
-/// The cell of `[-1, 1]` that an action falls into: eight equal cells. Values outside (and NaN)
-/// go to the nearest end (NaN: the lowest).
+/// The one of eight equal cells of `[-1, 1]` that contains an action. Values outside go to the
+/// nearest cell, NaN to the lowest.
 #[inline]
 pub fn action_index(action: f32) -> usize {
     (((action + 1.0) * 0.5 * ALPHAS.len() as f32)
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_and_what_lies_beyond() {
+    fn values_at_and_beyond_the_ends_go_to_the_end_cells() {
         assert_eq!(action_index(-1.0), 0);
         assert_eq!(action_index(1.0), 7);
         assert_eq!(action_index(-9.0), 0);

@@ -62,8 +62,8 @@ fn a_decision_zeroes_the_counters_of_all_ports() {
     assert_eq!((ndt.alpha(0), ndt.alpha(1)), (Some(32.0), Some(0.25)));
 }
 
-/// Arrivals at about the line rate with drops: the excess stays below β, the safeguard fires once
-/// and is armed again by a normal trigger.
+/// With arrivals at about the line rate and drops, the excess stays below β. The safeguard fires
+/// once and is armed again by an excess trigger.
 #[test]
 fn the_safeguard_fires_once_until_a_normal_trigger() {
     let buffer = SharedBuffer::new(100_000, 100_000, 2, 1);
@@ -93,7 +93,7 @@ fn the_safeguard_fires_once_until_a_normal_trigger() {
 }
 
 #[test]
-fn both_triggers_at_once_count_as_normal() {
+fn excess_takes_precedence_over_the_safeguard() {
     let buffer = SharedBuffer::new(100_000, 100_000, 2, 1);
     let mut ndt = policy(TriggerMode::CumulativeEvent);
     ndt.on_drop(view(&buffer), packet(0, BETA), Loss::Refused);
@@ -103,7 +103,7 @@ fn both_triggers_at_once_count_as_normal() {
 }
 
 #[test]
-fn nothing_fires_while_a_decision_is_under_way() {
+fn nothing_fires_while_a_decision_is_delayed() {
     let buffer = SharedBuffer::new(100_000, 100_000, 2, 1);
     let mut ndt = policy(TriggerMode::CumulativeEvent);
     ndt.on_enqueue(view(&buffer), packet(0, BETA));
@@ -124,12 +124,12 @@ fn the_threshold_is_a_shift_of_the_free_buffer() {
     for (index, accepts) in [(0, false), (1, true), (2, true), (7, true)] {
         ndt.apply(&[index, index]);
         let verdict = ndt.on_arrival(view(&buffer), packet(0, 1_500));
-        // 20 kB against α·80 kB; equality is a drop.
+        // The queue of 20 kB is compared with α·80 kB; at equality the packet is dropped.
         assert_eq!(verdict == Verdict::Accept, accepts, "index {index}");
     }
 }
 
-/// A switch of 4 ports with 2 queues each, and the control over a heuristic in it.
+/// A switch with 4 ports of 2 queues each, and the control over a heuristic.
 fn over(low_level: &BasePolicy) -> (SharedBuffer, NeuralDynamicThreshold) {
     let scenario = Scenario {
         ports: 4,
@@ -148,7 +148,7 @@ fn over(low_level: &BasePolicy) -> (SharedBuffer, NeuralDynamicThreshold) {
 }
 
 #[test]
-fn the_alpha_of_a_port_is_that_of_its_queues_alone() {
+fn the_alpha_of_a_port_applies_to_its_queues_alone() {
     for low_level in BasePolicy::all() {
         let (mut buffer, mut ndt) = over(&low_level);
         buffer.store(2, 40_000, Time::ZERO);
@@ -165,7 +165,7 @@ fn the_alpha_of_a_port_is_that_of_its_queues_alone() {
     }
 }
 
-/// What arrives is held against the α of its own port.
+/// A packet is admitted by the α of its own port.
 #[test]
 fn verdicts_follow_the_alpha_of_the_port() {
     for low_level in BasePolicy::all() {
@@ -174,7 +174,7 @@ fn verdicts_follow_the_alpha_of_the_port() {
         for port in 0..4 {
             buffer.store(2 * port, part, Time::ZERO);
         }
-        // An eighth of the buffer against α/2 of it.
+        // A queue of an eighth of the buffer is compared with α/2 of the buffer.
         ndt.apply(&[2, 0, 3, 1]);
         for (port, expected) in [
             Verdict::Accept,
@@ -185,7 +185,7 @@ fn verdicts_follow_the_alpha_of_the_port() {
         .into_iter()
         .enumerate()
         {
-            // FAB has another α for the first bytes of a flow.
+            // A large packet, since FAB has another α for the first bytes of a flow.
             let packet = PacketView {
                 port,
                 queue: 2 * port,
@@ -202,16 +202,16 @@ fn verdicts_follow_the_alpha_of_the_port() {
 
 #[test]
 #[should_panic(expected = "no α")]
-fn a_heuristic_without_alpha_is_a_mistake() {
+fn a_heuristic_without_alpha_panics() {
     let policy = PolicySpec::named("lqd")
         .build(&Scenario::default())
         .unwrap();
     let _ = NeuralDynamicThreshold::new(4, BETA, BETA, TriggerMode::PerPacket).over(policy);
 }
 
-/// A packet that is pushed out has arrived before: it is dropped now, and nothing arrives.
+/// Pushing out a packet counts as a drop, but not as another arrival.
 #[test]
-fn what_is_pushed_out_counts_as_dropped() {
+fn a_packet_that_is_pushed_out_counts_as_dropped() {
     let buffer = SharedBuffer::new(100_000, 100_000, 2, 1);
     let mut ndt = policy(TriggerMode::CumulativeEvent);
     ndt.on_enqueue(view(&buffer), packet(0, 6_000));
@@ -228,9 +228,9 @@ fn what_is_pushed_out_counts_as_dropped() {
     assert_eq!(ndt.fired(), Some(TriggerCause::Safeguard));
 }
 
-/// The arrival that takes one port over β may push packets of another one out.
+/// An arrival that takes one port over β may push out packets of another.
 #[test]
-fn an_event_that_fires_both_triggers_counts_as_normal() {
+fn excess_takes_precedence_if_another_port_fires_the_safeguard() {
     let buffer = SharedBuffer::new(100_000, 100_000, 2, 1);
     let mut ndt = policy(TriggerMode::CumulativeEvent);
     ndt.on_enqueue(view(&buffer), packet(0, BETA));

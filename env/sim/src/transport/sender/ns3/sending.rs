@@ -1,4 +1,4 @@
-//! What ns-3's sender does to its window and its timer, and what it sends.
+//! Window, timer and choice of segments of ns-3's sender.
 
 use super::{Progress, Reduction, State};
 use crate::transport::sender::Sender;
@@ -8,7 +8,7 @@ use crate::units::Time;
 
 /// Window and timer.
 impl Sender {
-    /// Segments of full size among those acknowledged.
+    /// Full-sized segments among those newly acknowledged.
     pub(super) fn whole_segments(&self, progress: &Progress, settings: &Settings) -> u32 {
         let ends_short = self.sent.una == self.segments && self.missing(settings) > 0;
         progress.advanced - u32::from(ends_short)
@@ -26,7 +26,7 @@ impl Sender {
         (recovery.board.pipe(self.sent) + recovery.ns3.resent_count) * settings.mss - short
     }
 
-    /// What congestion control sees of an acknowledgement while nothing is lost or marked.
+    /// What congestion control learns from an acknowledgement without losses and marks.
     pub(super) fn acked_in_order(&self, segments: u32, progress: &Progress) -> Acked {
         Acked {
             segments,
@@ -147,7 +147,7 @@ impl Sender {
         recovery.ns3.recover_active = true;
         recovery.ns3.measured_from = self.sent.next;
         self.rtt.back_off();
-        // It starts again with the next segment sent.
+        // The next segment sent starts the timer again.
         self.deadline = Time::MAX;
         recovery.show_phase();
     }
@@ -167,7 +167,7 @@ impl Sender {
             Origin::Rescue => {}
         }
         let ns3 = &mut recovery.ns3;
-        // `DoRetransmit` does not count what it sends.
+        // `DoRetransmit` does not advance the next sequence number.
         ns3.next_sent = index + u32::from(!ns3.forced);
         ns3.forced = false;
         // `ECN_CWR_SENT`
