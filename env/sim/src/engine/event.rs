@@ -59,7 +59,7 @@ impl Subject {
 
     /// The sender, if it is a switch.
     #[inline(always)]
-    pub(crate) fn from_switch(self) -> Option<SwitchId> {
+    pub(crate) fn sending_switch(self) -> Option<SwitchId> {
         let number = self.sender ^ Subject::SWITCH;
         (number < Subject::SWITCH).then_some(SwitchId(number))
     }

@@ -173,7 +173,7 @@ impl Packet {
     }
 }
 
-/// Where a packet lies in the [`PacketStore`].
+/// Number of a packet on its way: where it lies in the store of all packets.
 pub type PacketId = u32;
 
 /// No packet.

@@ -91,7 +91,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let mut in_service = vec![0; switch.queues().len()];
         if switch.uncounted() == 0 {
             let of_this =
-                |subject: &Subject| !T::IS_FABRIC || subject.from_switch() == Some(switch.id());
+                |subject: &Subject| !T::IS_FABRIC || subject.sending_switch() == Some(switch.id());
             for subject in self.engine.events.in_service().filter(of_this) {
                 let packet = &packets[subject.packet];
                 in_service[usize::from(packet.queue)] += u64::from(packet.wire_bytes);
@@ -155,7 +155,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// event at both ends of its link, of which only the one at the receiving switch counts.
     fn on_links(&self) -> impl Iterator<Item = PacketId> {
         let events = &self.engine.events;
-        let goes_up = |subject: &Subject| match subject.from_switch() {
+        let goes_up = |subject: &Subject| match subject.sending_switch() {
             Some(at) if T::IS_FABRIC => self.goes_up(at, subject.packet),
             _ => false,
         };
@@ -167,7 +167,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     fn behind_arriving(&self) -> impl Iterator<Item = PacketId> {
         let packets = &self.engine.packets;
         let some = |id| (id != NO_PACKET).then_some(id);
-        let from_host = |subject: &Subject| !T::IS_FABRIC || subject.from_switch().is_none();
+        let from_host = |subject: &Subject| !T::IS_FABRIC || subject.sending_switch().is_none();
         let fifo = matches!(self.hosts.nics(), Nics::Fifo(_));
         let arriving = self.engine.events.arriving();
         let arriving = arriving.filter(move |subject| fifo && from_host(subject));

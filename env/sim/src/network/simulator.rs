@@ -402,7 +402,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             self.hosts.nics().follow(subject, &mut self.engine);
             return self.admit(SwitchId(0), subject.packet);
         }
-        match subject.from_switch() {
+        match subject.sending_switch() {
             None => {
                 self.hosts.nics().follow(subject, &mut self.engine);
                 let switch = self.hosts.topology().switch_of(subject.sender);
@@ -467,7 +467,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let engine = &mut self.engine;
         engine.rank = engine.ranks.delivered(engine.packets[id].class);
         let at = match T::IS_FABRIC {
-            true => subject.from_switch().unwrap_or_default(),
+            true => subject.sending_switch().unwrap_or_default(),
             false => SwitchId(0),
         };
         let switch = &mut self.switches.as_mut()[at.index()];
