@@ -332,6 +332,7 @@ pub(crate) fn run_options(low_level: BasePolicy, timeline: Option<Time>) -> RunO
             low_level,
             ..ControlOptions::default()
         },
+        ..RunOptions::default()
     }
 }
 

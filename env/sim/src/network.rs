@@ -12,7 +12,7 @@ pub use crate::engine::topology::{LeafSpine, Neighbour, OneSwitch, SwitchId, Top
 pub use crate::host::{FlowRef, FlowView, HostObserver, LostSegment};
 pub use crate::switch::SwitchObserver;
 pub use checks::Violation;
-pub use isolated::IsolatedFlow;
+pub use isolated::{IsolatedFlow, isolated_port};
 pub use observer::Observer;
 pub use outcome::{DropRow, FlowRecord, Outcome, Summary, TimelineRow};
 pub use recorders::Recorders;

@@ -1,8 +1,7 @@
 //! The ideal run: the same trace with an unlimited buffer, which no policy influences.
 
-use super::SWITCH;
 use super::meter::{FlowMeter, PortTotals};
-use bufgym_sim::network::{FlowView, OneSwitch, SimError, Topology as _};
+use bufgym_sim::network::{FlowView, OneSwitch, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::Trace;
@@ -67,7 +66,7 @@ impl IdealRun {
                 events.push(Event {
                     at,
                     flow,
-                    port: topology.port_to(SWITCH, spec.dst as u16, 0) as u32,
+                    port: topology.port_of(spec.dst as u16) as u32,
                     starts,
                 });
             }
@@ -101,7 +100,7 @@ impl IdealRun {
 
     /// The port that a host is attached to.
     pub(super) fn port_of(&self, host: u16) -> usize {
-        self.topology.port_to(SWITCH, host, 0)
+        self.topology.port_of(host)
     }
 
     /// Time until a flow completes in the ideal run, seconds; zero if it has.
@@ -196,7 +195,7 @@ impl Arrivals {
     pub(super) fn new(topology: OneSwitch, trace: &Trace) -> Arrivals {
         let mut by_port = vec![Vec::new(); topology.ports];
         for flow in &trace.flows {
-            let port = topology.port_to(SWITCH, flow.dst as u16, 0);
+            let port = topology.port_of(flow.dst as u16);
             by_port[port].push((flow.start, flow.size));
         }
         for flows in &mut by_port {

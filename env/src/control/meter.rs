@@ -1,12 +1,10 @@
 //! Counts what the reward needs from an interval between two decisions.
 
 use bufgym_sim::network::{
-    FlowRef, HostObserver, LostSegment, Observer, OneSwitch, SwitchObserver, Topology as _,
+    FlowRef, HostObserver, LostSegment, Observer, OneSwitch, SwitchObserver,
 };
 use bufgym_sim::switch::{Loss, PacketView, SwitchId, View};
 use bufgym_sim::units::Time;
-
-use super::SWITCH;
 
 #[derive(Clone, Copy, Default, Debug)]
 struct PortMeter {
@@ -167,7 +165,7 @@ impl RewardMeter {
 
     #[inline]
     fn port_of(&self, flow: FlowRef) -> usize {
-        self.topology.port_to(SWITCH, flow.dst, 0)
+        self.topology.port_of(flow.dst)
     }
 
     #[inline]
@@ -236,6 +234,7 @@ mod tests {
     use bufgym_sim::traffic::generate;
 
     use super::*;
+    use crate::control::SWITCH;
 
     fn flow_time(meter: &mut FlowMeter, now: Time) -> f64 {
         let mut sum = 0.0;

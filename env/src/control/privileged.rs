@@ -4,10 +4,9 @@
 //! Future arrivals do not depend on the actions. A critic that knows them therefore leaves the
 //! policy's optimum unchanged and reduces noise (Mao et al., ICLR 2019).
 
-use super::SWITCH;
 use super::ideal::{Arrivals, IdealRun, Lag};
 use super::observation::log_scaled;
-use bufgym_sim::network::{FlowView, OneSwitch, Topology as _};
+use bufgym_sim::network::{FlowView, OneSwitch};
 use bufgym_sim::switch::SharedBuffer;
 use bufgym_sim::units::Time;
 
@@ -105,7 +104,7 @@ pub(super) fn write(known: Known<'_>, scale: Scale, out: &mut [f32]) {
     let mut sums = vec![Sums::default(); ports];
     let mut senders = vec![[0u64; MAX_SOURCES / 64]; ports];
     for flow in known.flows {
-        let port = known.topology.port_to(SWITCH, flow.dst, 0);
+        let port = known.topology.port_of(flow.dst);
         sums[port].add(flow, scale.min_rto_s);
         let source = usize::from(flow.src) % MAX_SOURCES;
         senders[port][source / 64] |= 1 << (source % 64);

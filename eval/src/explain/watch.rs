@@ -1,8 +1,8 @@
 //! A controller at work: what it saw, what it decided, what was lost meanwhile.
 
 use bufgym_env::control::{
-    ALPHAS, BasePolicy, ControlEnv, ControlOptions, Controller, FEATURES, HISTORY, Pause,
-    action_index,
+    ALPHAS, BasePolicy, ControlEnv, ControlOptions, Controller, RunOptions, action_index,
+    run_controlled,
 };
 use bufgym_sim::network::{DropRow, SimError};
 use bufgym_sim::rng;
@@ -102,33 +102,53 @@ pub fn watch(
     kept: usize,
     chance: &mut Xoshiro256PlusPlus,
 ) -> Result<Watched, SimError> {
-    let options = ControlOptions {
-        low_level,
-        ..ControlOptions::default()
+    let options = RunOptions {
+        control: ControlOptions {
+            low_level,
+            ..ControlOptions::default()
+        },
+        drops: true,
+        ..RunOptions::default()
     };
-    let mut env = ControlEnv::new(scenario, trace, &options)?;
-    env.record_drops();
-    let ports = env.ports();
-    let mut action = vec![0.0; ports];
-    let mut watched = Watched::new(scenario);
-    while env.advance() == Pause::Decision {
-        let observation = env.observation();
-        debug_assert_eq!(observation.len(), ports * HISTORY * FEATURES);
-        controller.decide(&env, &mut action);
-        watched.decisions += 1;
-        watched.count(observation, &action);
-        watched.keep(observation, kept, chance);
-        env.act(&action);
+    let mut observed = Observed {
+        controller,
+        watched: Watched::new(scenario),
+        kept,
+        chance,
+    };
+    let outcome = run_controlled(scenario, trace, &mut observed, &options)?;
+    Ok(Watched {
+        drops: outcome.drops,
+        intervals_ps: outcome.trigger_intervals_ps,
+        ..observed.watched
+    })
+}
+
+/// Decides as another controller, and keeps what that sees and decides.
+struct Observed<'a> {
+    controller: &'a mut dyn Controller,
+    watched: Watched,
+    kept: usize,
+    chance: &'a mut Xoshiro256PlusPlus,
+}
+
+impl Controller for Observed<'_> {
+    fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
+        self.controller.act(observation, ports, action);
     }
-    let outcome = env.outcome();
-    watched.drops = outcome.drops;
-    watched.intervals_ps = outcome.trigger_intervals_ps;
-    Ok(watched)
+
+    fn decide(&mut self, env: &ControlEnv, action: &mut [f32]) {
+        self.controller.decide(env, action);
+        let observation = env.observation();
+        self.watched.decisions += 1;
+        self.watched.count(observation, action);
+        self.watched.keep(observation, self.kept, self.chance);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use bufgym_env::control::FixedAlpha;
+    use bufgym_env::control::{FEATURES, FixedAlpha, HISTORY};
     use bufgym_sim::rng::{Split, trace_seed};
     use bufgym_sim::traffic;
 

@@ -1,8 +1,7 @@
 //! Port slowdowns (NDT paper, §VI-D).
 
-use bufgym_sim::network::{FlowRecord, SimError};
+use bufgym_sim::network::{FlowRecord, OneSwitch, SimError, isolated_port};
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::Trace;
 use rayon::prelude::*;
 
@@ -21,17 +20,11 @@ impl IsolatedPorts {
     /// # Errors
     /// When the scenario is invalid or the trace does not fit it.
     pub fn measure(scenario: &Scenario, trace: &Trace) -> Result<IsolatedPorts, SimError> {
-        trace.validate(scenario.ports)?;
-        let sharing: PolicySpec = "cs".parse()?;
-        let mean_fct_ms = (0..scenario.ports)
+        let mean_fct_ms = (0..scenario.port_count())
             .into_par_iter()
             .map(|port| {
-                let alone = only_to(trace, port);
-                if alone.flows.is_empty() {
-                    return Ok(None);
-                }
-                let outcome = sharing.simulator(scenario, &alone)?.run();
-                Ok(Some(mean_fct_ms(outcome.records.iter())))
+                let records = isolated_port(scenario, trace, port)?;
+                Ok((!records.is_empty()).then(|| mean_fct_ms(records.iter())))
             })
             .collect::<Result<_, SimError>>()?;
         Ok(IsolatedPorts { mean_fct_ms })
@@ -41,10 +34,14 @@ impl IsolatedPorts {
     /// flows to the port over their mean FCT without the other ports' flows. `None` where a flow did
     /// not finish in either run.
     pub fn slowdowns(&self, records: &[FlowRecord]) -> Option<Vec<f64>> {
+        let topology = OneSwitch {
+            ports: self.mean_fct_ms.len(),
+        };
+        let port_of = |record: &FlowRecord| topology.port_of(record.spec.dst as u16);
         let mut slowdowns = Vec::new();
         for (port, isolated) in self.mean_fct_ms.iter().enumerate() {
             let Some(isolated) = isolated else { continue };
-            let here = records.iter().filter(|r| r.spec.dst as usize == port);
+            let here = records.iter().filter(|record| port_of(record) == port);
             let slowdown = mean_fct_ms(here) / isolated;
             if !slowdown.is_finite() {
                 return None;
@@ -52,20 +49,6 @@ impl IsolatedPorts {
             slowdowns.push(slowdown);
         }
         Some(slowdowns)
-    }
-}
-
-/// The flows of a trace to one port.
-fn only_to(trace: &Trace, port: u32) -> Trace {
-    Trace {
-        flows: trace
-            .flows
-            .iter()
-            .filter(|flow| flow.dst == port)
-            .cloned()
-            .collect(),
-        kinds: trace.kinds.clone(),
-        seed: trace.seed,
     }
 }
 

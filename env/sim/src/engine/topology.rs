@@ -60,6 +60,14 @@ pub trait Topology: Clone + Debug {
     /// that is uniform over all 64-bit numbers and constant for a flow and direction.
     fn port_to(&self, switch: SwitchId, host: u16, path: u64) -> usize;
 
+    /// Whether packets can be sent in this network.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// What is at the other end of a port's link.
     fn neighbour(&self, switch: SwitchId, port: usize) -> Neighbour;
 
@@ -96,6 +104,14 @@ fn choose(path: u64, count: usize) -> usize {
 pub struct OneSwitch {
     /// Ports, and hosts.
     pub ports: usize,
+}
+
+impl OneSwitch {
+    /// The port that a host is attached to.
+    #[inline(always)]
+    pub fn port_of(&self, host: u16) -> usize {
+        self.port_to(SwitchId(0), host, 0)
+    }
 }
 
 impl Topology for OneSwitch {
@@ -155,6 +171,9 @@ pub struct LeafSpine {
 }
 
 impl LeafSpine {
+    /// Events tell hosts from switches by one bit of a 16-bit number.
+    const MAX_HOSTS: usize = 1 << 15;
+
     fn is_leaf(&self, switch: SwitchId) -> bool {
         switch.index() < self.leaves
     }
@@ -182,6 +201,19 @@ impl Topology for LeafSpine {
 
     fn switch_of(&self, host: u16) -> SwitchId {
         SwitchId((usize::from(host) / self.hosts_per_leaf) as u16)
+    }
+
+    /// There must be hosts, at most 32,768, and links between leaves.
+    fn check(&self) -> Result<(), String> {
+        let connected = self.leaves == 1 || self.spines * self.links_per_pair > 0;
+        if self.hosts() == 0 || self.hosts() > LeafSpine::MAX_HOSTS || !connected {
+            return Err(format!(
+                "a leaf-spine network has 1 to {} hosts, and spines where it has several leaves; \
+                 found {self:?}",
+                LeafSpine::MAX_HOSTS
+            ));
+        }
+        Ok(())
     }
 
     fn port_to(&self, switch: SwitchId, host: u16, path: u64) -> usize {
@@ -247,6 +279,28 @@ mod tests {
                 let same_leaf = from / 4 == to / 4;
                 assert_eq!(hops, if same_leaf { 1 } else { 3 });
             }
+        }
+    }
+
+    #[test]
+    fn networks_in_which_packets_go_nowhere_are_refused() {
+        let network = |leaves, hosts_per_leaf, spines, links_per_pair| LeafSpine {
+            leaves,
+            hosts_per_leaf,
+            spines,
+            links_per_pair,
+        };
+        for right in [network(1, 4, 0, 1), network(2, 1, 1, 1)] {
+            assert_eq!(right.check(), Ok(()));
+        }
+        for wrong in [
+            network(0, 4, 1, 1),
+            network(2, 0, 1, 1),
+            network(2, 4, 0, 1),
+            network(2, 4, 1, 0),
+            network(2, 16_385, 1, 1),
+        ] {
+            assert!(wrong.check().is_err(), "{wrong:?}");
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::simulator::Simulator;
+use super::outcome::FlowRecord;
+use super::simulator::{SimError, Simulator};
 use crate::engine::topology::{LeafSpine, OneSwitch, Topology};
 use crate::scenario::{RangeU32, Scenario, TransportKind};
 use crate::switch::PolicySpec;
@@ -124,6 +125,34 @@ fn simulate_in<T: Topology>(topology: T, scenario: &Scenario, bytes: u64) -> Tim
             .observed(());
     simulator.advance();
     simulator.last_finish()
+}
+
+/// The flows to one port of a single switch when only they are simulated, in the same buffer with
+/// complete sharing (NDT paper, §VI-D): what port slowdowns are relative to. Empty for a port without
+/// flows.
+///
+/// # Errors
+/// When the scenario is inconsistent or the trace does not fit it.
+pub fn isolated_port(
+    scenario: &Scenario,
+    trace: &Trace,
+    port: usize,
+) -> Result<Vec<FlowRecord>, SimError> {
+    trace.validate(scenario.ports)?;
+    let topology = OneSwitch {
+        ports: scenario.port_count(),
+    };
+    let is_to_port = |flow: &&FlowSpec| topology.port_of(flow.dst as u16) == port;
+    let alone = Trace {
+        flows: trace.flows.iter().filter(is_to_port).copied().collect(),
+        kinds: trace.kinds.clone(),
+        seed: trace.seed,
+    };
+    if alone.flows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let simulator = Simulator::new(scenario, &alone, CompleteSharing)?;
+    Ok(simulator.observed(()).run().records)
 }
 
 impl SlowStart {

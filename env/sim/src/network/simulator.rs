@@ -77,6 +77,8 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     pushes_out: bool,
     /// The alarm that has just rung.
     rung: Option<u64>,
+    /// The switch that the last pause was for.
+    asked: Option<SwitchId>,
     wall: Duration,
 }
 
@@ -180,6 +182,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             fair_hosts: scenario.host_queue == HostQueue::Fair,
             pushes_out,
             rung: None,
+            asked: None,
             wall: Duration::ZERO,
         })
     }
@@ -196,6 +199,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             fair_hosts: self.fair_hosts,
             pushes_out: self.pushes_out,
             rung: self.rung,
+            asked: self.asked,
             wall: self.wall,
         }
     }
@@ -218,6 +222,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
 }
 
 fn check_network<T: Topology>(scenario: &Scenario, topology: &T) -> Result<(), SimError> {
+    topology.check().map_err(SimError::Network)?;
     let (hosts, ports) = (topology.hosts(), scenario.port_count());
     if hosts != ports {
         let problem = format!("the network has {hosts} hosts, the scenario has ports = {ports}");
@@ -263,6 +268,15 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Runs to the next decision, to the completion of the last flow or to the limit of simulated
     /// time, whichever comes first.
     pub fn advance(&mut self) -> Pause {
+        // One event can make decisions due at several switches.
+        let asked = self.asked.take();
+        if T::IS_FABRIC
+            && let Some(asked) = asked
+            && let Some(next) = self.decision_due_from(asked.index() + 1)
+        {
+            self.asked = Some(next);
+            return Pause::Decision(next);
+        }
         let started = Instant::now();
         let pause = loop {
             if self.hosts.finished() {
@@ -271,7 +285,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             if !self.run_event() {
                 break Pause::TimeLimit;
             }
-            if let Some(switch) = self.decision_due() {
+            if let Some(switch) = self.decision_due_from(0) {
+                self.asked = Some(switch);
                 break Pause::Decision(switch);
             }
             if self.rung.is_some()
@@ -298,10 +313,10 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 
     #[inline(always)]
-    fn decision_due(&self) -> Option<SwitchId> {
-        let mut switches = self.switches.as_ref().iter();
-        let due = switches.position(|switch| switch.policy().decision_due())?;
-        Some(SwitchId(due as u16))
+    fn decision_due_from(&self, first: usize) -> Option<SwitchId> {
+        let mut switches = self.switches.as_ref()[first..].iter();
+        let due = switches.find(|switch| switch.policy().decision_due())?;
+        Some(due.id())
     }
 
     #[inline(always)]

@@ -3,9 +3,8 @@
 use super::ControlOptions;
 use crate::control::Objective;
 use crate::control::meter::PortTotals;
-use bufgym_sim::network::{IsolatedFlow, SimError, Simulator};
+use bufgym_sim::network::{IsolatedFlow, SimError, isolated_port};
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::policy::CompleteSharing;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
@@ -143,26 +142,10 @@ impl Fairness {
 /// By port: flow time in seconds if only the port's flows are simulated, with the same buffer and
 /// complete sharing (paper, §VI-D). Zero for ports without flows.
 fn isolated_flow_times(scenario: &Scenario, trace: &Trace) -> Result<Vec<f64>, SimError> {
-    let mut times = Vec::with_capacity(scenario.port_count());
-    for port in 0..scenario.ports {
-        let flows: Vec<_> = trace
-            .flows
-            .iter()
-            .copied()
-            .filter(|flow| flow.dst == port)
-            .collect();
-        if flows.is_empty() {
-            times.push(0.0);
-            continue;
-        }
-        let alone = Trace {
-            flows,
-            kinds: trace.kinds.clone(),
-            seed: trace.seed,
-        };
-        let outcome = Simulator::new(scenario, &alone, CompleteSharing)?.run();
-        let fcts = outcome.records.iter().filter_map(|record| record.fct);
-        times.push(fcts.map(Time::as_secs_f64).sum());
-    }
-    Ok(times)
+    let flow_time = |port| {
+        let records = isolated_port(scenario, trace, port)?;
+        let fcts = records.iter().filter_map(|record| record.fct);
+        Ok(fcts.map(Time::as_secs_f64).sum())
+    };
+    (0..scenario.port_count()).map(flow_time).collect()
 }

@@ -56,6 +56,8 @@ pub struct RunOptions {
     pub control: ControlOptions,
     /// Interval of the timeline, if one is to be recorded.
     pub timeline: Option<Time>,
+    /// Whether to record every lost packet.
+    pub drops: bool,
 }
 
 /// Runs `trace` to its end or a limit with the decisions of `controller`.
@@ -116,6 +118,9 @@ fn prepared(
     env.measure_waits();
     if let Some(interval) = options.timeline {
         env.record_timeline(interval);
+    }
+    if options.drops {
+        env.record_drops();
     }
     Ok(env)
 }

@@ -1,8 +1,12 @@
 //! Networks of several switches.
 
-use bufgym_sim::network::{LeafSpine, Outcome, Recorders, Simulator, Topology as _};
+use bufgym_sim::network::{
+    LeafSpine, Outcome, Pause, Recorders, Simulator, SwitchId, Topology as _,
+};
 use bufgym_sim::scenario::{RangeU32, Scenario};
 use bufgym_sim::switch::AnyPolicy;
+use bufgym_sim::switch::policy::ndt::TriggerMode;
+use bufgym_sim::switch::policy::{NeuralDynamicThreshold, Policy as _};
 use bufgym_sim::traffic::{FlowSpec, Trace};
 use bufgym_sim::units::Time;
 use proptest::prelude::*;
@@ -200,4 +204,56 @@ fn a_fork_of_a_fabric_goes_on_like_it() {
     assert!(whole.summary.drops > 0 && whole.summary.completed == 60);
     assert_eq!(results(&whole), results(&simulator.run()));
     assert_eq!(results(&whole), results(&fork.run()));
+}
+
+/// A packet that goes down leaves one switch and reaches another in the same event. Where that makes
+/// a decision due at both, both are asked before anything else happens.
+#[test]
+fn every_switch_with_a_decision_due_is_asked() {
+    let network = LeafSpine {
+        leaves: 2,
+        hosts_per_leaf: 8,
+        spines: 2,
+        links_per_pair: 1,
+    };
+    let mut scenario = Scenario::default();
+    scenario.set("flows=20").unwrap();
+    let seed = bufgym_sim::rng::trace_seed(bufgym_sim::rng::Split::Train, 1, 0);
+    let trace = bufgym_sim::traffic::generate(&scenario, seed);
+    let policy = |switch| {
+        let ports = network.ports(switch);
+        Ok(NeuralDynamicThreshold::new(
+            ports,
+            1,
+            1,
+            TriggerMode::PerPacket,
+        ))
+    };
+    let capacity = scenario.buffer_bytes;
+    let mut simulator =
+        Simulator::in_network(&scenario, &trace, network, capacity, policy).unwrap();
+    let (mut decisions, mut together) = (0, 0);
+    let mut last = None;
+    while let Pause::Decision(at) = simulator.advance() {
+        let due = |id: &SwitchId| simulator.switch(*id).policy().decision_due();
+        assert!(due(&at));
+        let below = (0..at.0).map(SwitchId).filter(due).count();
+        assert_eq!(
+            below, 0,
+            "{at:?} was asked before a switch of a lower number"
+        );
+        together += u64::from(last == Some(simulator.now()));
+        decisions += 1;
+        last = Some(simulator.now());
+        simulator
+            .switch_and_observer(at)
+            .0
+            .policy_mut()
+            .acknowledge();
+    }
+    assert!(simulator.finished());
+    let summary = simulator.outcome().summary;
+    // One for every packet that a switch takes or loses, and one for every departure.
+    assert!(decisions >= 2 * summary.packets_forwarded + summary.drops);
+    assert!(together > 0);
 }
