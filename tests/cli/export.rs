@@ -147,6 +147,26 @@ fn an_integer_network_that_was_changed_is_refused() {
         &["inputs", "queue"],
     );
     refused("\"unit\":2", "\"unit\":3", &["ndt_int8.json", "levels"]);
+    refused(
+        "\"edges\":[",
+        "\"edges\":[-9,",
+        &["ndt_int8.json", "levels"],
+    );
+    refused(
+        "\"zero\":128",
+        "\"zero\":0",
+        &["input last_action", "must be 128"],
+    );
+    refused(
+        "\"scale\":0.0078125",
+        "\"scale\":-1e300",
+        &["input last_action", "0.0078125"],
+    );
+    refused(
+        "\"output_scale\":",
+        "\"output_scale\":-",
+        &["output_scale", "above 0"],
+    );
     refused("{", "", &["ndt_int8.json", "bufgym export"]);
     sandbox.refused("sim --policy ndt-int8 --scenario nowhere", &["nowhere"]);
     sandbox.refused(

@@ -27,7 +27,7 @@ pub use open_loop::{Fate, OpenLoop};
 pub use policy::{
     AnyPolicy, Definition, Loss, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict, View,
 };
-pub use spec::{PolicyParseError, PolicySpec};
+pub use spec::{PolicyParseError, PolicySpec, SplitError};
 
 use push_out::PushOut;
 use scheduling::Scheduling;

@@ -99,6 +99,11 @@ impl Columns {
             })
             .collect();
         let columns = COLUMNS.map(|column| names.iter().position(|name| name == column));
+        for column in COLUMNS {
+            if names.iter().filter(|name| *name == column).count() > 1 {
+                return Err(format!("two columns are called `{column}`; leave one out"));
+            }
+        }
         for (column, found) in COLUMNS.iter().zip(&columns).take(2) {
             if found.is_none() {
                 let near = names

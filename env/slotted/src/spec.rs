@@ -251,10 +251,7 @@ impl FromStr for PolicySpec {
                 name: name.to_owned(),
             })?;
         for parameter in parameters {
-            let (key, value) = parameter.map_err(|part| PolicyParseError::Form {
-                policy: spec.name(),
-                text: part.to_owned(),
-            })?;
+            let (key, value) = parameter.map_err(|error| error.of(spec.name()))?;
             spec.set(key, value)?;
         }
         Ok(spec)

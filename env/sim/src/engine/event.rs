@@ -129,7 +129,12 @@ pub(crate) struct Due(u64);
 const RANK_BITS: u32 = 4;
 
 /// The last instant an event can be due at: thirteen days.
-pub(crate) const LAST_INSTANT: EventTime = EventTime((u64::MAX >> RANK_BITS) - 1);
+const LAST_INSTANT: EventTime = EventTime((u64::MAX >> RANK_BITS) - 1);
+
+/// No event is run after this instant, so that what an event schedules can still be expressed: the
+/// longest delay in a FIFO queue is two propagation delays of 100 s and a transmission of less than
+/// a second.
+pub(crate) const HORIZON: EventTime = EventTime(LAST_INSTANT.0 - Time::from_ms(1_000_000).0);
 
 impl Due {
     pub(crate) const NEVER: Due = Due(u64::MAX);

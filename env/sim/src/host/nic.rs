@@ -184,7 +184,7 @@ impl FifoNic {
             && engine.links.propagation > Time::ZERO;
         self.free_rank = free_rank;
         if self.free_at > now || ends_later {
-            self.free_at += transmission;
+            self.free_at = self.free_at.saturating_add(transmission);
             engine.packets[last].next = id;
             return;
         }

@@ -194,13 +194,19 @@ impl SlowStart {
         let payload = bytes - last as u64 * self.mss;
         let wire = payload + self.header_bytes + self.overhead_bytes;
         let transmission = self.rate.transmission_time(wire);
-        let at_switch = self.send(last) + transmission + self.propagation;
-        // A short last segment waits at the switch for the full one before it.
+        // A flow that does not end within the time that can be expressed ends at its end.
+        let hop = Time(transmission.0 + self.propagation.0);
+        let at_switch = self.send(last).saturating_add(hop);
+        // A short last segment catches up with the full one before it at the switch.
         let port_free = match last {
             0 => Time::ZERO,
-            _ => self.send(last - 1) + self.full + self.propagation + self.full,
+            _ => {
+                let two = Time(2 * self.full.0 + self.propagation.0);
+                self.send(last - 1).saturating_add(two)
+            }
         };
-        self.handshake + at_switch.max(port_free) + transmission + self.propagation
+        let left = at_switch.max(port_free).saturating_add(hop);
+        self.handshake.saturating_add(left)
     }
 
     fn send(&self, segment: usize) -> Time {
@@ -211,7 +217,8 @@ impl SlowStart {
         let beyond = segment - self.sends.len();
         let periods = beyond / segments + 1;
         let reference = self.sends.len() - segments + beyond % segments;
-        Time(self.sends[reference].0 + periods as u64 * time.0)
+        let later = Time(time.0.saturating_mul(periods as u64));
+        self.sends[reference].saturating_add(later)
     }
 }
 

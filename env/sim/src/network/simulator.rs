@@ -11,7 +11,7 @@ use super::recorders::Recorders;
 use crate::engine::Engine;
 use crate::engine::clock::{EventTime, Potential};
 use crate::engine::event::{
-    Delays, EventQueue, Irregular, LAST_INSTANT, Subject, TieRank, TieRanks, Timer, source,
+    Delays, EventQueue, HORIZON, Irregular, Subject, TieRank, TieRanks, Timer, source,
 };
 use crate::engine::link::Links;
 use crate::engine::packet::{PacketId, PacketStore};
@@ -50,7 +50,8 @@ pub enum Pause {
     Decision(SwitchId),
     /// All flows are complete.
     Finished,
-    /// The limit of simulated time was reached, or nothing is left to happen.
+    /// The limit of simulated time was reached, which is 13.3 days where the scenario has none, or
+    /// nothing is left to happen.
     TimeLimit,
     /// An alarm of the control loop, with its tag.
     Alarm(u64),
@@ -175,9 +176,9 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             observer: Recorders::default(),
             isolated: IsolatedFlow::new(scenario),
             time_limit: match scenario.max_simulated_ms {
-                // Without a limit only what is due never is later.
-                0 => LAST_INSTANT,
-                ms => EventTime::of_host(Time::from_ms(ms)).min(LAST_INSTANT),
+                // Thirteen days: later events could not be told from earlier ones.
+                0 => HORIZON,
+                ms => EventTime::of_host(Time::from_ms(ms)).min(HORIZON),
             },
             fair_hosts: scenario.host_queue == HostQueue::Fair,
             pushes_out,

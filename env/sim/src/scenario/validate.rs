@@ -12,6 +12,9 @@ const MAX_US: u64 = 100_000_000;
 /// trace may have, eleven days.
 const MAX_DAYS: f64 = 5.0;
 
+/// Bytes of the largest packet on the wire: packets count them in 16 bits.
+const MAX_WIRE_BYTES: u64 = 65_535;
+
 /// Checks of single values, with error messages that name the scenario.
 struct Checks<'a>(&'a Scenario);
 
@@ -107,6 +110,16 @@ impl Scenario {
             check.within(field, u64::from(bytes), 1, 1_000)?;
         }
         let packet = self.full_packet_bytes();
+        if packet > MAX_WIRE_BYTES {
+            return check.invalid(
+                "mss",
+                self.mss,
+                format!(
+                    "with header_bytes and timestamps a full packet has {packet} bytes on the wire; \
+                     must be at most {MAX_WIRE_BYTES}"
+                ),
+            );
+        }
         let largest = packet.max(u64::from(
             self.ack_bytes.max(self.syn_bytes) + self.timestamp_bytes(),
         ));

@@ -67,6 +67,14 @@ pub enum PolicyParseError {
         /// What is wrong and what would be right.
         problem: String,
     },
+    /// A parameter that is given more than once.
+    #[error("policy {policy}: {key} is given twice; leave one out")]
+    Repeated {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        key: String,
+    },
     /// A parameter without a value.
     #[error("policy {policy}: '{text}' is not of the form key=value")]
     Form {
@@ -75,6 +83,25 @@ pub enum PolicyParseError {
         /// As it was written.
         text: String,
     },
+}
+
+/// A parameter list that cannot be taken apart.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SplitError {
+    /// This text is not of the form `key=value`.
+    Form(String),
+    /// This key is given more than once.
+    Repeated(String),
+}
+
+impl SplitError {
+    /// The same as an error of a policy.
+    pub fn of(self, policy: &'static str) -> PolicyParseError {
+        match self {
+            SplitError::Form(text) => PolicyParseError::Form { policy, text },
+            SplitError::Repeated(key) => PolicyParseError::Repeated { policy, key },
+        }
+    }
 }
 
 fn definition(name: &str) -> Option<&'static Definition> {
@@ -138,17 +165,25 @@ impl PolicySpec {
     }
 
     /// Splits a policy as it is written, `name` or `name:key=value,key=value`, into the name and an
-    /// iterator over keys and values. A part that is not of the form `key=value` is an `Err` with
-    /// its text.
-    pub fn split(text: &str) -> (&str, impl Iterator<Item = Result<(&str, &str), &str>>) {
+    /// iterator over keys and values. A part that is not of the form `key=value`, or whose key was
+    /// there before, is an error.
+    pub fn split(text: &str) -> (&str, impl Iterator<Item = Result<(&str, &str), SplitError>>) {
         let (name, parameters) = match text.split_once(':') {
             Some((name, parameters)) => (name, Some(parameters)),
             None => (text, None),
         };
         let parts = parameters.into_iter().flat_map(|list| list.split(','));
-        let pairs = parts.map(|part| match part.split_once('=') {
-            Some((key, value)) => Ok((key.trim(), value.trim())),
-            None => Err(part),
+        let mut seen = Vec::new();
+        let pairs = parts.map(move |part| {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| SplitError::Form(part.to_owned()))?;
+            let (key, value) = (key.trim(), value.trim());
+            if seen.contains(&key) {
+                return Err(SplitError::Repeated(key.to_owned()));
+            }
+            seen.push(key);
+            Ok((key, value))
         });
         (name, pairs)
     }
@@ -225,10 +260,7 @@ impl FromStr for PolicySpec {
             given: Vec::new(),
         };
         for parameter in parameters {
-            let (key, value) = parameter.map_err(|part| PolicyParseError::Form {
-                policy: spec.name(),
-                text: part.to_owned(),
-            })?;
+            let (key, value) = parameter.map_err(|error| error.of(spec.name()))?;
             spec.set(key, value)?;
         }
         Ok(spec)
@@ -264,7 +296,7 @@ mod tests {
         ] {
             assert_eq!(text.parse::<PolicySpec>().unwrap().to_string(), text);
         }
-        for text in ["dt:alpha=1", "dt:alpha=1.0", "dt:alpha=2,alpha=1"] {
+        for text in ["dt:alpha=1", "dt:alpha=1.0"] {
             assert_eq!(text.parse(), Ok(PolicySpec::baseline()), "{text}");
         }
         let reordered: PolicySpec = "edt:c1=4,alpha=2".parse().unwrap();
@@ -297,5 +329,9 @@ mod tests {
         assert!(message("dt:alpha=-1").contains("above 0"));
         assert!(message("dt:alpha").contains("key=value"));
         assert!(message("cs:alpha=1").contains("none"));
+        assert_eq!(
+            message("dt:alpha=1,alpha=2"),
+            "policy dt: alpha is given twice; leave one out"
+        );
     }
 }

@@ -21,6 +21,9 @@ const GRANULARITY_PS: u64 = 1_000_000;
 const MAX_BACKOFF: u8 = 10;
 
 impl RttEstimator {
+    /// 53 days, four times as long as a simulation: an instant of it plus this fits into a `Time`.
+    const LONGEST: Time = Time(u64::MAX >> 2);
+
     pub(crate) fn new(settings: &Settings) -> RttEstimator {
         RttEstimator {
             smoothed: settings.initial_rtt.0,
@@ -77,7 +80,8 @@ impl RttEstimator {
     #[inline]
     pub(crate) fn timeout(&self, settings: &Settings) -> Time {
         let estimate = self.smoothed + (4 * self.variation).max(GRANULARITY_PS);
-        Time(estimate.max(settings.min_rto.0) << self.backoff)
+        let longest = RttEstimator::LONGEST.0 >> self.backoff;
+        Time(estimate.max(settings.min_rto.0).min(longest) << self.backoff)
     }
 
     /// Doubles the timeout after an expiry (RFC 6298 §5.5).

@@ -5,6 +5,7 @@ mod accounting;
 mod completion;
 mod fabric;
 mod golden;
+mod limits;
 mod probe;
 mod queues;
 mod setup;

@@ -44,7 +44,11 @@ fn arrivals_are_read_in_any_order_of_columns() {
 
 #[test]
 fn bad_lines_are_found_by_line_and_field() {
-    let cases: [(&str, &[&str]); 13] = [
+    let cases: [(&str, &[&str]); 14] = [
+        (
+            "slot,port,work,port\n0,1,1,2\n",
+            &["a.csv:1", "`port`", "two columns"],
+        ),
         ("slot,port,work\n0,1,1\n0,1,0\n", &["a.csv:3", "work", "0"]),
         ("slot,port,value\n0,1,0\n", &["a.csv:2", "value"]),
         ("slot,port\n0,4\n", &["a.csv:2", "port", "0 to 3", "4"]),

@@ -155,6 +155,7 @@ impl IntegerFile {
                 ALPHAS[0]
             )));
         }
+        file.check_scales().map_err(content)?;
         file.network
             .check()
             .map_err(|error| IntegerFileError::Network {
@@ -162,6 +163,28 @@ impl IntegerFile {
                 error,
             })?;
         Ok(file)
+    }
+
+    /// Codes stand for fixed values: those that the control loop computes.
+    fn check_scales(&self) -> Result<(), String> {
+        for input in &self.network.inputs {
+            let (zero, scale) = match input.name.as_str() {
+                "last_action" => (128, 1.0 / 128.0),
+                _ => (0, 1.0 / 255.0),
+            };
+            let is_close = (input.scale / scale - 1.0).abs() < 1e-9;
+            if input.zero != zero || !is_close {
+                return Err(format!(
+                    "input {}: code {} stands for 0 and a step is {}; must be {zero} and {scale}",
+                    input.name, input.zero, input.scale
+                ));
+            }
+        }
+        let output = self.network.output_scale;
+        match output.is_finite() && output > 0.0 {
+            true => Ok(()),
+            false => Err(format!("output_scale is {output}; must be above 0")),
+        }
     }
 
     /// The file's text.

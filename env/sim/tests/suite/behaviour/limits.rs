@@ -1,0 +1,76 @@
+//! The largest packets and the latest instants.
+
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::{FlowSpec, Trace};
+use bufgym_sim::units::Time;
+
+fn alone(start: Time, size: u64) -> Trace {
+    Trace {
+        flows: vec![FlowSpec {
+            id: 0,
+            src: 0,
+            dst: 1,
+            start,
+            size,
+            kind: 0,
+            query: -1,
+            priority: 0,
+        }],
+        ..Trace::default()
+    }
+}
+
+/// Packets count their wire bytes in 16 bits: a larger packet is refused, not cut.
+#[test]
+fn the_largest_packet_takes_its_time_and_a_larger_one_is_refused() {
+    let mut scenario = Scenario::default();
+    let headers = u64::from(scenario.header_bytes);
+    for (timestamps, added) in [(false, 0), (true, 12)] {
+        scenario.timestamps = timestamps;
+        scenario.mss = (65_535 - headers - added) as u32;
+        let size = 100 * u64::from(scenario.mss);
+        let dt = PolicySpec::baseline();
+        let outcome = dt
+            .simulator(&scenario, &alone(Time::ZERO, size))
+            .unwrap()
+            .run();
+        let line_time = Time(100 * scenario.rate().transmission_time(65_535).as_ps());
+        assert!(outcome.records[0].fct.unwrap() > line_time);
+        scenario.mss += 1;
+        let error = scenario.validate().unwrap_err().to_string();
+        assert!(
+            error.contains("mss") && error.contains("65536 bytes on the wire"),
+            "{error}"
+        );
+    }
+}
+
+/// A simulation ends before its instants can no longer be told apart: what is under way then is
+/// unfinished, and nothing is lost that was not.
+#[test]
+fn a_flow_beyond_the_last_instant_is_unfinished() {
+    let mut scenario = Scenario::default();
+    for setting in [
+        "rate_bps=1000000",
+        "propagation_ns=100000000000",
+        "max_cwnd_bytes=1460",
+        "min_rto_us=100000000",
+        "initial_rtt_us=100000000",
+    ] {
+        scenario.set(setting).unwrap();
+    }
+    let start = Time::from_ns(Trace::MAX_START_NS);
+    for (segments, completes) in [(100, true), (600, false)] {
+        let trace = alone(start, segments * 1_460);
+        for policy in ["cs", "dt"] {
+            let policy: PolicySpec = policy.parse().unwrap();
+            let mut simulator = policy.simulator(&scenario, &trace).unwrap();
+            let outcome = simulator.run();
+            assert_eq!(outcome.summary.completed == 1, completes, "{segments}");
+            assert_eq!(outcome.summary.drops, 0);
+            assert_eq!(simulator.check_invariants(), Ok(()));
+            assert!(simulator.now() > start && simulator.now() < Time::from_ms(1_152_000_000));
+        }
+    }
+}
