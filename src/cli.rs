@@ -91,7 +91,7 @@ impl Common {
     /// Prints a remark on stderr, unless `--quiet`.
     fn note(&self, text: impl std::fmt::Display) {
         if !self.quiet {
-            eprintln!("{text}");
+            say(text);
         }
     }
 }
@@ -131,13 +131,18 @@ pub fn main() -> ExitCode {
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            say(format_args!("error: {error}"));
             match error {
                 CliError::Input(_) => ExitCode::from(EXIT_BAD_INPUT),
                 CliError::Failure(_) => ExitCode::FAILURE,
             }
         }
     }
+}
+
+/// Prints a line on stderr. It may be closed or on a full disk, which must not end the work.
+fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 fn run(cli: Cli) -> CliResult {
@@ -174,7 +179,7 @@ fn usage(error: &clap::Error) -> ExitCode {
             ExitCode::from(EXIT_BAD_INPUT)
         }
         _ => {
-            eprintln!("{}", error::one_line_usage(&error.render().to_string()));
+            say(error::one_line_usage(&error.render().to_string()));
             ExitCode::from(EXIT_BAD_INPUT)
         }
     }

@@ -1,7 +1,8 @@
 //! `train`: a run folder as documented; interrupted, killed and resumed runs end alike.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::harness::{Run, Sandbox};
@@ -198,6 +199,62 @@ fn an_interrupted_run_saves_says_how_to_go_on_and_does() {
     // A budget that is spent already: the run ends at once with its table.
     let resumed = sandbox.ok("train --resume stopped --steps 1 --json");
     assert_eq!(resumed.json()["status"], "finished");
+}
+
+/// What `nohup` does to the program that it starts.
+#[test]
+fn a_run_that_ignores_hang_ups_goes_on() {
+    let sandbox = sandbox();
+    let program = env!("CARGO_BIN_EXE_bufgym");
+    let command = format!("trap '' HUP; exec {program} {TRAIN} --steps 100000 --out ignoring");
+    let mut child = Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(sandbox.path("."))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for_progress(&sandbox, "ignoring");
+    let id = child.id().to_string();
+    let signal = |name: &str| {
+        let status = Command::new("kill").args([name, &id]).status();
+        assert!(status.unwrap().success());
+    };
+    signal("-HUP");
+    let rounds = || sandbox.read("ignoring/metrics.csv").lines().count();
+    let (before, started) = (rounds(), Instant::now());
+    while rounds() < before + 3 {
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "it has stopped"
+        );
+        sleep(Duration::from_millis(20));
+    }
+    assert!(child.try_wait().unwrap().is_none());
+    signal("-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// A device that is full stands for a log on a full disk, and for a terminal that is gone.
+#[test]
+fn a_run_that_cannot_print_ends_with_its_results() {
+    let sandbox = sandbox();
+    let full = || {
+        fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap()
+    };
+    let arguments = format!("{TRAIN} --steps 60 --out mute");
+    let status = Command::new(env!("CARGO_BIN_EXE_bufgym"))
+        .args(arguments.split_whitespace())
+        .current_dir(sandbox.path("."))
+        .stdout(Stdio::null())
+        .stderr(full())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(sandbox.path("mute/checkpoints/best/manifest.json").exists());
 }
 
 #[test]

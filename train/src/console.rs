@@ -1,7 +1,7 @@
 //! The messages of a training: a progress bar and lines on standard error, and `train.log`.
 
 use std::fs::OpenOptions;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -71,13 +71,20 @@ impl Console {
     pub(crate) fn say(&self, line: &str) {
         tracing::info!("{line}");
         if !self.quiet {
-            self.bar.suspend(|| eprintln!("{line}"));
+            self.show(line);
         }
     }
 
     /// Reports a problem that does not end the training.
     pub(crate) fn warn(&self, line: &str) {
         tracing::warn!("{line}");
-        self.bar.suspend(|| eprintln!("warning: {line}"));
+        self.show(&format!("warning: {line}"));
+    }
+
+    /// Standard error may be closed or on a full disk, which must not end a training.
+    fn show(&self, line: &str) {
+        self.bar.suspend(|| {
+            let _ = writeln!(io::stderr(), "{line}");
+        });
     }
 }
