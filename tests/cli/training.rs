@@ -201,6 +201,22 @@ fn an_interrupted_run_saves_says_how_to_go_on_and_does() {
     assert_eq!(resumed.json()["status"], "finished");
 }
 
+/// A folder of somebody's weights, such as a checkout, is not a run folder.
+#[test]
+fn force_replaces_nothing_that_no_training_made() {
+    let sandbox = sandbox();
+    fs::create_dir_all(sandbox.path("checkout/checkpoints/mine")).unwrap();
+    sandbox.write("checkout/checkpoints/mine/actor.safetensors", "weights");
+    sandbox.write("checkout/config.toml", "");
+    let command = format!("{TRAIN} --steps 30 --force --out checkout");
+    sandbox.refused(
+        &command,
+        &["checkout", "not made by a training", "another folder"],
+    );
+    sandbox.ok(&format!("{TRAIN} --steps 30 --out run"));
+    sandbox.ok(&format!("{TRAIN} --steps 30 --force --out run"));
+}
+
 /// What `nohup` does to the program that it starts.
 #[test]
 fn a_run_that_ignores_hang_ups_goes_on() {

@@ -67,6 +67,17 @@ pub enum TrainError {
          or overwrite it with --force", .0.display()
     )]
     FolderNotEmpty(PathBuf),
+    /// The output folder holds something that no training made and that would be removed.
+    #[error(
+        "output folder {} was not made by a training ({found}); --force replaces earlier runs and \
+         nothing else, so choose another folder", .path.display()
+    )]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+        /// What shows that.
+        found: String,
+    },
     /// Another process trains in this folder.
     #[error("{} is in use by another training; wait for it or choose another folder", .0.display())]
     FolderInUse(PathBuf),

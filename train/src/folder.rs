@@ -23,7 +23,8 @@ pub(crate) struct RunFolder {
 }
 
 impl RunFolder {
-    /// Creates a run folder. With `force` the files of an earlier run are removed, and no others.
+    /// Creates a run folder. With `force` the files of an earlier run are removed, and no others. A
+    /// folder that no training has made, but that has files or folders of the same names, is refused.
     pub(crate) fn create(path: &Path, force: bool) -> Result<Self, TrainError> {
         match fs::read_dir(path) {
             Ok(mut entries) => {
@@ -35,6 +36,9 @@ impl RunFolder {
                 fs::create_dir_all(path).map_err(TrainError::folder(path))?;
             }
             Err(error) => return Err(TrainError::folder(path)(error)),
+        }
+        if force {
+            check_origin(path)?;
         }
         let folder = Self::lock(path)?;
         if force {
@@ -53,7 +57,14 @@ impl RunFolder {
 
     fn lock(path: &Path) -> Result<Self, TrainError> {
         let file = path.join(LOCK);
-        let lock = File::create(&file).map_err(TrainError::folder(path))?;
+        // The folder may come from somebody else: what a link points to is nobody's lock.
+        if file.is_symlink() {
+            let found = format!("{LOCK} is a link");
+            return Err(not_a_run(path, found));
+        }
+        let mut options = OpenOptions::new();
+        let options = options.create(true).write(true).truncate(false);
+        let lock = options.open(&file).map_err(TrainError::folder(path))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
@@ -65,17 +76,10 @@ impl RunFolder {
     }
 
     fn remove_earlier_run(&self) -> Result<(), TrainError> {
-        let entries = fs::read_dir(&self.path).map_err(TrainError::io(&self.path))?;
-        for entry in entries {
-            let path = entry.map_err(TrainError::io(&self.path))?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let removed = match name.as_ref() {
-                CHECKPOINTS => fs::remove_dir_all(&path),
-                CONFIG | SCENARIO | "metrics.csv" | "perf.csv" | "train.log" => {
-                    fs::remove_file(&path)
-                }
-                name if name.starts_with("events.out.tfevents.") => fs::remove_file(&path),
-                _ => Ok(()),
+        for path in files_of_a_run(&self.path)? {
+            let removed = match path.is_dir() {
+                true => fs::remove_dir_all(&path),
+                false => fs::remove_file(&path),
             };
             removed.map_err(TrainError::io(&path))?;
         }
@@ -108,6 +112,55 @@ impl RunFolder {
         write_synced(&new, toml.as_bytes())
             .and_then(|()| fs::rename(&new, self.config()))
             .map_err(TrainError::io(&self.config()))
+    }
+}
+
+/// The files and folders in `path` that have names of a training's.
+fn files_of_a_run(path: &Path) -> Result<Vec<PathBuf>, TrainError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).map_err(TrainError::io(path))? {
+        let entry = entry.map_err(TrainError::io(path))?.path();
+        let name = entry.file_name().unwrap_or_default().to_string_lossy();
+        let is_of_a_run = match name.as_ref() {
+            CHECKPOINTS | CONFIG | SCENARIO | "metrics.csv" | "perf.csv" | "train.log" => true,
+            name => name.starts_with("events.out.tfevents."),
+        };
+        if is_of_a_run {
+            found.push(entry);
+        }
+    }
+    Ok(found)
+}
+
+/// Refuses a folder whose files would be removed although no training made them: a training leaves a
+/// lock file, and its checkpoints are called `best` and `step-N`.
+fn check_origin(path: &Path) -> Result<(), TrainError> {
+    let found = files_of_a_run(path)?;
+    if let Some(first) = found.first()
+        && !path.join(LOCK).is_file()
+    {
+        let name = first.file_name().unwrap_or_default().to_string_lossy();
+        return Err(not_a_run(
+            path,
+            format!("{name} is there and {LOCK} is not"),
+        ));
+    }
+    let checkpoints = path.join(CHECKPOINTS);
+    for entry in fs::read_dir(&checkpoints).into_iter().flatten() {
+        let name = entry.map_err(TrainError::io(&checkpoints))?.file_name();
+        let name = name.to_string_lossy();
+        // Names with a dot in front are of checkpoints that were being written.
+        if !(name == "best" || name.starts_with("step-") || name.starts_with('.')) {
+            return Err(not_a_run(path, format!("{CHECKPOINTS}/{name} is there")));
+        }
+    }
+    Ok(())
+}
+
+fn not_a_run(path: &Path, found: String) -> TrainError {
+    TrainError::NotARun {
+        path: path.to_owned(),
+        found,
     }
 }
 
@@ -174,10 +227,46 @@ mod tests {
         assert!(refused.to_string().contains("--force"), "{refused}");
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
 
+        // Without files of a training's names, and then as a training leaves it.
+        drop(RunFolder::create(root.path(), true).unwrap());
         fs::write(root.path().join("metrics.csv"), "old").unwrap();
+        fs::create_dir_all(root.path().join("checkpoints/step-10")).unwrap();
         RunFolder::create(root.path(), true).unwrap();
         assert!(root.path().join("notes.txt").exists());
         assert!(!root.path().join("metrics.csv").exists());
+        assert!(!root.path().join("checkpoints").exists());
+    }
+
+    #[test]
+    fn what_no_training_made_is_not_replaced() {
+        let root = tempfile::tempdir().unwrap();
+        let shipped = root.path().join("checkpoints/mine/actor.safetensors");
+        fs::create_dir_all(shipped.parent().unwrap()).unwrap();
+        fs::write(&shipped, "weights").unwrap();
+        for lock in [false, true] {
+            if lock {
+                fs::write(root.path().join(LOCK), "").unwrap();
+            }
+            let refused = RunFolder::create(root.path(), true).unwrap_err();
+            assert!(refused.to_string().contains("checkpoints"), "{refused}");
+            assert_eq!(fs::read_to_string(&shipped).unwrap(), "weights");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_that_is_a_link_is_refused_and_its_target_kept() {
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("target");
+        fs::write(&target, "precious").unwrap();
+        let run = root.path().join("run");
+        fs::create_dir_all(run.join("checkpoints")).unwrap();
+        std::os::unix::fs::symlink(&target, run.join(LOCK)).unwrap();
+        for result in [RunFolder::open(&run), RunFolder::create(&run, true)] {
+            let refused = result.unwrap_err().to_string();
+            assert!(refused.contains("link"), "{refused}");
+        }
+        assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
     }
 
     #[test]
