@@ -47,11 +47,6 @@ impl Time {
         Time((seconds * 1e12) as u64)
     }
 
-    /// From microseconds, to the nearest picosecond; at the most [`Time::MAX`].
-    pub fn from_us_f64(us: f64) -> Time {
-        Time((us * 1e6).round() as u64)
-    }
-
     /// Picoseconds.
     pub const fn as_ps(self) -> u64 {
         self.0
@@ -137,13 +132,6 @@ mod tests {
     #[test]
     fn a_minimum_packet_at_100g_lasts_a_fraction_of_a_nanosecond_more_than_five() {
         assert_eq!(Rate(100_000_000_000).transmission_time(64), Time(5_120));
-    }
-
-    #[test]
-    fn microseconds_are_kept_to_the_picosecond() {
-        for (us, ps) in [(100.0, 100_000_000), (0.000_001, 1), (1e300, u64::MAX)] {
-            assert_eq!(Time::from_us_f64(us), Time(ps), "{us}");
-        }
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl<'a> Arguments<'a> {
     /// applies.
     pub fn microseconds(&self, name: &str) -> Option<Time> {
         let us: f64 = self.optional(name)?;
-        Some(Time::from_us_f64(us))
+        Some(Time::from_secs_f64(us * 1e-6))
     }
 
     /// Numbers separated by `/`; `None` where the derived default applies.
