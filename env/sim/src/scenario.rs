@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::units::{Rate, Time};
 use settings::settings;
 
-pub use error::{ScenarioError, SettingProblem, suggestion};
+pub use error::{ScenarioError, SettingProblem};
 pub use kinds::{
     Arrivals, HostQueue, Recovery, Scheduler, Traffic, TransportKind, UnknownName, Workload,
 };

@@ -8,7 +8,7 @@ use csv::{ByteRecord, ReaderBuilder, Trim};
 
 use super::arrivals::Check;
 use super::{Arrivals, Packet, SlottedError};
-use bufgym_sim::scenario::suggestion;
+use bufgym_sim::input::suggestion;
 
 const COLUMNS: [&str; 4] = ["slot", "port", "work", "value"];
 const HEADER: &str = "slot,port[,work][,value]";

@@ -2,7 +2,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::PolicySpec;
-use bufgym_sim::scenario::suggestion;
+use bufgym_sim::input::suggestion;
 use bufgym_sim::switch::PolicyParseError;
 
 /// An error of the slotted model. Each message is one line: where, what is wrong, what would be

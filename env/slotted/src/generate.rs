@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use super::arrivals::Prediction;
 use super::{Arrivals, Packet, SlottedError, Switch};
-use bufgym_sim::scenario::suggestion;
+use bufgym_sim::input::suggestion;
 
 /// A source of arrivals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::SlottedError;
-use bufgym_sim::scenario::suggestion;
+use bufgym_sim::input::suggestion;
 
 /// In which order a queue works on its packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use bufgym_sim::scenario::suggestion;
+use bufgym_sim::input::suggestion;
 
 /// Weights of the reward terms; written `fct`, or `fct=1,loss=0.1`.
 ///

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use crate::input::suggestion;
+
 /// A scenario that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
@@ -90,16 +92,4 @@ pub enum SettingProblem {
     /// Not of the form `key=value`.
     #[error("expected key=value")]
     NotAnAssignment,
-}
-
-/// The text `; did you mean \`x\`?` for the known name nearest to `given`, or an empty text if none
-/// is near.
-pub fn suggestion(given: &str, known: &[&'static str]) -> String {
-    known
-        .iter()
-        .map(|name| (strsim::damerau_levenshtein(given, name), *name))
-        .filter(|(distance, name)| *distance <= name.len().max(given.len()).div_ceil(2))
-        .min()
-        .map(|(_, name)| format!("; did you mean `{name}`?"))
-        .unwrap_or_default()
 }

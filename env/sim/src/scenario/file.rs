@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::{ScenarioError, SettingProblem};
 use super::settings::Written;
 use super::{DEFAULT_PRESET, Scenario};
+use crate::input;
 
 /// The key that names the preset a file starts from.
 const BASE: &str = "base";
@@ -18,7 +19,7 @@ impl Scenario {
     /// # Errors
     /// When the file cannot be read or is not a valid scenario.
     pub fn from_toml_file(path: &Path) -> Result<Scenario, ScenarioError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Io {
+        let text = input::read_text(path, input::MAX_TOML).map_err(|source| ScenarioError::Io {
             path: path.to_owned(),
             source,
         })?;

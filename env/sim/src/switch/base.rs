@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::scenario::suggestion;
+use crate::input::suggestion;
 use crate::switch::policy::{Definition, catalogue};
 use crate::switch::{PolicyParseError, PolicySpec};
 

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::policy::{AnyPolicy, Arguments, Definition, PolicyInfo, catalogue};
-use crate::scenario::{Scenario, suggestion};
+use crate::input::suggestion;
+use crate::scenario::Scenario;
 
 /// A policy and its parameters, written `name` or `name:key=value,key=value`.
 #[derive(Clone)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
 use super::{FlowSpec, Trace};
-use crate::scenario::suggestion;
+use crate::input::{Records, excerpt, suggestion};
 use crate::units::Time;
 
 const REQUIRED: [&str; 5] = ["id", "src", "dst", "start_ns", "size_bytes"];
@@ -253,7 +253,7 @@ impl<'a> Parser<'a> {
             .flexible(true)
             .comment(Some(b'#'))
             .trim(Trim::All)
-            .from_reader(reader);
+            .from_reader(Records::new(reader));
         let mut record = ByteRecord::new();
         if !self.next(&mut reader, &mut record)? {
             return Err(TraceError::Empty {
@@ -280,7 +280,7 @@ impl<'a> Parser<'a> {
     /// Reads the next record and notes its line; false at the end.
     fn next(
         &mut self,
-        reader: &mut csv::Reader<impl Read>,
+        reader: &mut csv::Reader<Records<impl Read>>,
         record: &mut ByteRecord,
     ) -> Result<bool, TraceError> {
         let more = reader
@@ -293,6 +293,7 @@ impl<'a> Parser<'a> {
         if let Some(position) = record.position() {
             self.line = position.line();
         }
+        reader.get_mut().done();
         Ok(more)
     }
 
@@ -434,13 +435,4 @@ impl<'a> Parser<'a> {
         self.kind_index.insert(name, kind);
         Ok(kind)
     }
-}
-
-/// At most 40 characters on one line, for an error message.
-fn excerpt(text: &str) -> String {
-    let mut short: String = text.chars().take(40).flat_map(char::escape_debug).collect();
-    if text.chars().nth(40).is_some() {
-        short.push('…');
-    }
-    short
 }

@@ -1,0 +1,194 @@
+//! What comes from outside: bounded reading, and excerpts of it in messages.
+//!
+//! A file can be a device without an end, a sparse file of gigabytes or somebody's film. Every reader
+//! states how much its format can sensibly need and reads no more than that. A message shows at most
+//! one line of what was read, without control characters.
+
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Characters of foreign text that a message shows.
+const EXCERPT: usize = 80;
+
+/// Most bytes of one record of a CSV file, with the comments and empty lines before it.
+pub const MAX_RECORD: u64 = 1 << 20;
+
+/// Most bytes of a configuration or scenario in TOML.
+pub const MAX_TOML: u64 = 1 << 20;
+
+/// Most bytes of a JSON file: a manifest, a rule, tuned parameters.
+pub const MAX_JSON: u64 = 16 << 20;
+
+/// Most bytes of a network's weights, or of a forest.
+pub const MAX_WEIGHTS: u64 = 256 << 20;
+
+/// At most 80 characters of `text` on one line; control characters, line ends, quotes and what has no
+/// picture are escaped. `…` stands for what is left out.
+pub fn excerpt(text: &str) -> String {
+    let mut short = String::new();
+    let mut length = 0;
+    for character in text.chars() {
+        // `'` and `"` are harmless in a line of text.
+        let escaped: String = match character {
+            '\'' | '"' | '\\' => character.into(),
+            _ => character.escape_debug().collect(),
+        };
+        length += escaped.chars().count();
+        if length > EXCERPT {
+            short.push('…');
+            break;
+        }
+        short.push_str(&escaped);
+    }
+    short
+}
+
+/// The text `; did you mean \`x\`?` for the known name nearest to `given`, or an empty text if none
+/// is near or `given` is itself a known name.
+///
+/// Takes at most 80 characters of `given` into account, so its time is bounded.
+pub fn suggestion<S: AsRef<str>>(given: &str, known: &[S]) -> String {
+    if given.chars().nth(EXCERPT).is_some() || known.iter().any(|name| name.as_ref() == given) {
+        return String::new();
+    }
+    known
+        .iter()
+        .map(AsRef::as_ref)
+        .map(|name| (strsim::damerau_levenshtein(given, name), name))
+        .filter(|(distance, name)| *distance <= name.len().max(given.len()).div_ceil(2))
+        .min()
+        .map(|(_, name)| format!("; did you mean `{name}`?"))
+        .unwrap_or_default()
+}
+
+/// The bytes of a file that has at most `limit`. Reads no more than one byte beyond.
+///
+/// # Errors
+/// Those of the file system; [`io::ErrorKind::FileTooLarge`] with the limit in its message if the
+/// file is longer.
+pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_from(File::open(path)?, limit)
+}
+
+/// As [`read`], as text.
+///
+/// # Errors
+/// As for [`read`]; [`io::ErrorKind::InvalidData`] if the bytes are not UTF-8.
+pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
+    String::from_utf8(read(path, limit)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not a text in UTF-8"))
+}
+
+/// As [`read`], from a reader.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_from(reader: impl Read, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(too_large("the file", limit));
+    }
+    Ok(bytes)
+}
+
+fn too_large(what: impl Display, limit: u64) -> io::Error {
+    let limit = match limit {
+        limit if limit % (1 << 20) == 0 => format!("{} MiB", limit >> 20),
+        limit if limit % (1 << 10) == 0 => format!("{} KiB", limit >> 10),
+        limit => format!("{limit} bytes"),
+    };
+    let message = format!("{what} is longer than {limit}, the most that is read");
+    io::Error::new(io::ErrorKind::FileTooLarge, message)
+}
+
+/// A reader of records that have at most [`MAX_RECORD`] bytes each. Ends with an error in the first
+/// longer one, so that a file without line ends, or with a quote that is never closed, is not taken
+/// into memory whole.
+#[derive(Debug)]
+pub struct Records<R> {
+    inner: R,
+    /// Bytes read since the last call of [`Records::done`].
+    length: u64,
+}
+
+impl<R: Read> Records<R> {
+    /// Bounds the records of `inner`.
+    pub fn new(inner: R) -> Self {
+        Records { inner, length: 0 }
+    }
+
+    /// Says that a record is complete. What was read beyond its end counts as nothing.
+    pub fn done(&mut self) {
+        self.length = 0;
+    }
+}
+
+impl<R: Read> Read for Records<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.length > MAX_RECORD {
+            return Err(too_large("a record", MAX_RECORD));
+        }
+        let read = self.inner.read(buffer)?;
+        self.length += read as u64;
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_is_one_short_line_of_what_can_be_seen() {
+        assert_eq!(excerpt("dt:alpha=8"), "dt:alpha=8");
+        assert_eq!(excerpt("it's \"so\""), "it's \"so\"");
+        assert_eq!(excerpt("a\u{1b}[31mb\nc\0"), "a\\u{1b}[31mb\\nc\\0");
+        let long = excerpt(&"x".repeat(1_000_000));
+        assert_eq!(long.chars().count(), EXCERPT + 1);
+        assert!(long.ends_with("x…"));
+        assert!(excerpt(&"\u{7}".repeat(200)).chars().count() <= EXCERPT + 1);
+        assert_eq!(excerpt(&"é".repeat(EXCERPT)), "é".repeat(EXCERPT));
+    }
+
+    #[test]
+    fn the_nearest_name_is_suggested_and_never_the_name_itself() {
+        let known = ["newreno", "cubic"];
+        assert_eq!(suggestion("newrino", &known), "; did you mean `newreno`?");
+        assert_eq!(suggestion("cubic", &known), "");
+        assert_eq!(suggestion("nothing like it", &known), "");
+        assert_eq!(suggestion(&"cubic".repeat(100_000), &known), "");
+    }
+
+    #[test]
+    fn a_file_up_to_its_limit_is_read_and_a_longer_one_refused() {
+        assert_eq!(read_from(&[7; 1024][..], 1024).unwrap().len(), 1024);
+        let error = read_from(&[7; 1025][..], 1024).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(
+            error.to_string(),
+            "the file is longer than 1 KiB, the most that is read"
+        );
+        assert!(read_from(io::repeat(0), MAX_TOML).is_err());
+    }
+
+    #[test]
+    fn a_record_without_end_is_refused() {
+        let record = [b'a'; 1 << 19];
+        let mut records = Records::new(io::repeat(b'a'));
+        for _ in 0..100 {
+            let mut buffer = record;
+            records.read_exact(&mut buffer).unwrap();
+            records.done();
+        }
+        let error = io::copy(&mut records, &mut io::sink()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "a record is longer than 1 MiB, the most that is read"
+        );
+    }
+}
