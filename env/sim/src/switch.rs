@@ -4,6 +4,7 @@
 //! answers one question per arriving packet. A [`Switch`] knows neither flows nor hosts: packets come
 //! in, packets go out or are lost.
 
+pub mod aqm;
 mod base;
 mod buffer;
 mod observer;
@@ -29,6 +30,7 @@ pub use policy::{
 };
 pub use spec::{PolicyParseError, PolicySpec, SplitError};
 
+use aqm::QueueManagement;
 use push_out::PushOut;
 use scheduling::Scheduling;
 
@@ -144,6 +146,7 @@ pub struct Switch<P> {
     queues: Vec<PacketQueue>,
     scheduling: Scheduling,
     push_out: Option<Box<PushOut>>,
+    aqm: Option<Box<QueueManagement>>,
     buffer: SharedBuffer,
     policy: P,
     counters: SwitchCounters,
@@ -175,6 +178,7 @@ impl<P: Policy> Switch<P> {
             queues: vec![PacketQueue::default(); queues],
             scheduling: Scheduling::new(settings.scheduler, settings.quantum, queues),
             push_out: PushOut::for_policy(&policy, settings.uncounted)?,
+            aqm: None,
             buffer: SharedBuffer::new(settings.capacity, settings.scale, ports, queues_per_port),
             policy,
             counters: SwitchCounters::default(),
@@ -196,12 +200,19 @@ impl<P: Policy> Switch<P> {
     ) -> Admission {
         let packet = self.packet_view(&packets[id]);
         observer.arriving(self.id, self.view(now), packet);
-        if self.buffer.fits(packet.bytes) {
+        let fits = self.buffer.fits(packet.bytes);
+        if fits {
             let verdict = self.ask(now, |policy, view| policy.on_arrival(view, packet));
             if verdict == Verdict::Drop {
                 return self.lose(&packets[id], Loss::Refused, now, observer);
             }
-        } else if self.push_out.is_none() || !self.make_room(packets, packet, now, observer) {
+        } else if self.push_out.is_none() {
+            return self.lose(&packets[id], Loss::Full, now, observer);
+        }
+        if self.aqm.is_some() && !self.manage_arrival(packets, id, packet, now) {
+            return self.lose(&packets[id], Loss::Early, now, observer);
+        }
+        if !fits && !self.make_room(packets, packet, now, observer) {
             return self.lose(&packets[id], Loss::Full, now, observer);
         }
         if let Some(marking) = self.marking {
@@ -225,6 +236,9 @@ impl<P: Policy> Switch<P> {
             if self.uncounted > 0 {
                 self.buffer.release(packet.queue, packet.bytes, now);
             }
+            if self.aqm.is_some() {
+                self.manage_service(packet.queue, now);
+            }
             Admission::Served
         };
         if self.push_out.is_some() {
@@ -246,6 +260,9 @@ impl<P: Policy> Switch<P> {
         observer: &mut O,
     ) -> Option<PacketId> {
         let packet = self.packet_view(&packets[id]);
+        if self.aqm.is_some() {
+            self.manage_change(packet.queue, now);
+        }
         if self.uncounted == 0 {
             self.buffer.release(packet.queue, packet.bytes, now);
         }
@@ -255,7 +272,11 @@ impl<P: Policy> Switch<P> {
         if self.uncounted > 1 {
             self.uncount(packets, packet.port, now);
         }
-        let next = self.next_of_port(packets, packet.port);
+        let mut next = self.next_of_port(packets, packet.port);
+        if self.aqm.is_some() {
+            self.manage_departure(packet.queue, now);
+            next = next.and_then(|next| self.manage_next(packets, next, now, observer));
+        }
         match next {
             Some(next) => {
                 observer.served(next, now, true);
@@ -364,6 +385,11 @@ impl<P: Policy> Switch<P> {
         self.id
     }
 
+    /// Number of output ports.
+    pub(crate) fn ports(&self) -> usize {
+        self.ports.len()
+    }
+
     /// How far the event time is ahead of its clock.
     #[inline]
     pub fn potential(&self) -> Potential {
@@ -395,6 +421,27 @@ impl<P: Policy> Switch<P> {
     /// Whether the policy removes packets that are already enqueued.
     pub(crate) fn pushes_out(&self) -> bool {
         self.push_out.is_some()
+    }
+
+    /// Puts queue management behind the policy. Its marks take the place of those from
+    /// `ecn_threshold_bytes` on.
+    pub(crate) fn manage(&mut self, aqm: QueueManagement) {
+        if aqm.marks() {
+            self.marking = None;
+        }
+        self.aqm = Some(Box::new(aqm));
+    }
+
+    /// Whether packets that are already enqueued can be lost: pushed out, or dropped at the head.
+    pub(crate) fn loses_enqueued(&self) -> bool {
+        self.pushes_out() || self.aqm.as_ref().is_some_and(|aqm| aqm.drops_at_head())
+    }
+
+    /// Hands over a packet that was lost after it was enqueued and is still in the store.
+    #[inline]
+    pub(crate) fn take_lost(&mut self) -> Option<PacketId> {
+        self.take_pushed_out()
+            .or_else(|| self.take_dropped_at_head())
     }
 
     pub(crate) fn counters(&self) -> &SwitchCounters {

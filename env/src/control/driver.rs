@@ -168,7 +168,9 @@ impl ControlEnv {
         let topology = OneSwitch { ports };
         let meter = RewardMeter::new(topology, trace.flows.len(), options.tau_s);
         let watch = (Recorders::default(), (meter, ControlRecord::default()));
-        let simulator = Simulator::new(scenario, trace, policy)?.observed(watch);
+        let simulator = Simulator::new(scenario, trace, policy)?
+            .managed(low_level.policy().aqm(), scenario)?
+            .observed(watch);
         let relative =
             options.baseline == RewardBaseline::UnlimitedBuffer && options.objective.fct > 0.0;
         let ideal = relative.then(|| IdealRun::new(scenario, trace, options.tau_s));

@@ -217,7 +217,7 @@ impl SwitchObserver for RewardMeter {
 
     #[inline]
     fn lost(&mut self, _at: SwitchId, view: View<'_>, packet: PacketView, loss: Loss) {
-        if loss == Loss::PushedOut {
+        if matches!(loss, Loss::PushedOut | Loss::Head) {
             self.queue_changes(view, packet.port);
         }
     }

@@ -218,9 +218,9 @@ impl SwitchObserver for EventLines {
     #[inline(never)]
     fn lost(&mut self, _at: SwitchId, view: View<'_>, packet: PacketView, loss: Loss) {
         let (kind, taken) = match loss {
-            Loss::Refused => ('r', 0),
+            Loss::Refused | Loss::Early => ('r', 0),
             Loss::Full => ('f', 0),
-            Loss::PushedOut => ('p', packet.bytes),
+            Loss::PushedOut | Loss::Head => ('p', packet.bytes),
         };
         let before = view.buffer.queue(packet.queue) + taken;
         self.settle(view.buffer, Some((packet.queue, before)));

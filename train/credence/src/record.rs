@@ -101,10 +101,12 @@ impl SwitchObserver for ArrivalRecorder {
         self.queued[packet.queue].pop_front();
     }
 
-    /// LQD pushes out at the tail; any other loss is that of the last arrival.
+    /// LQD pushes out at the tail, queue management drops at the head; any other loss is that of the
+    /// last arrival.
     fn lost(&mut self, _at: SwitchId, _view: View<'_>, packet: PacketView, loss: Loss) {
         let lost = match loss {
             Loss::PushedOut => self.queued[packet.queue].pop_back(),
+            Loss::Head => self.queued[packet.queue].pop_front(),
             _ => self.arrivals.len().checked_sub(1),
         };
         if let Some(arrival) = lost.and_then(|lost| self.arrivals.get_mut(lost)) {

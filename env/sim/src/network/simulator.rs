@@ -18,6 +18,7 @@ use crate::engine::packet::{PacketId, PacketStore};
 use crate::engine::topology::{Neighbour, OneSwitch, SwitchId, Topology};
 use crate::host::{FlowView, Hosts};
 use crate::scenario::{HostQueue, Scenario, ScenarioError};
+use crate::switch::aqm::AqmSpec;
 use crate::switch::{
     Admission, AnyPolicy, Policy, PolicyParseError, PolicySpec, SharedBuffer, Switch,
     SwitchCounters, SwitchSettings,
@@ -75,7 +76,7 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     isolated: IsolatedFlow,
     time_limit: EventTime,
     fair_hosts: bool,
-    pushes_out: bool,
+    loses_enqueued: bool,
     /// The alarm that has just rung.
     rung: Option<u64>,
     /// The switch that the last pause was for.
@@ -121,7 +122,9 @@ impl PolicySpec {
     pub fn simulator(&self, scenario: &Scenario, trace: &Trace) -> Result<Simulator, SimError> {
         scenario.validate()?;
         let policy = self.build(scenario)?;
-        Simulator::with_capacity(scenario, trace, policy, self.capacity(scenario))
+        let capacity = self.capacity(scenario);
+        let simulator = Simulator::with_capacity(scenario, trace, policy, capacity)?;
+        Ok(simulator.managed(self.aqm(), scenario)?)
     }
 }
 
@@ -181,11 +184,32 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
                 ms => EventTime::of_host(Time::from_ms(ms)).min(HORIZON),
             },
             fair_hosts: scenario.host_queue == HostQueue::Fair,
-            pushes_out,
+            loses_enqueued: pushes_out,
             rung: None,
             asked: None,
             wall: Duration::ZERO,
         })
+    }
+
+    /// The same simulation with queue management behind the policy of every switch; to be called
+    /// before the run.
+    ///
+    /// # Errors
+    /// When the parameters do not fit the scenario or each other.
+    pub fn managed(
+        mut self,
+        aqm: Option<&AqmSpec>,
+        scenario: &Scenario,
+    ) -> Result<Self, PolicyParseError> {
+        if let Some(aqm) = aqm {
+            for switch in self.switches.as_mut() {
+                let ports = switch.ports();
+                switch.manage(aqm.build(scenario, switch.id(), ports)?);
+            }
+        }
+        let mut switches = self.switches.as_ref().iter();
+        self.loses_enqueued = switches.any(Switch::loses_enqueued);
+        Ok(self)
     }
 
     /// The same simulation under other eyes; to be called before the run.
@@ -198,7 +222,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             isolated: self.isolated,
             time_limit: self.time_limit,
             fair_hosts: self.fair_hosts,
-            pushes_out: self.pushes_out,
+            loses_enqueued: self.loses_enqueued,
             rung: self.rung,
             asked: self.asked,
             wall: self.wall,
@@ -448,8 +472,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             Admission::Queued => {}
             Admission::Lost(_) => self.dispose(id),
         }
-        if self.pushes_out {
-            self.dispose_of_pushed_out(at);
+        if self.loses_enqueued {
+            self.dispose_of_lost(at);
         }
     }
 
@@ -491,8 +515,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         if let Some(next) = switch.sent(&mut engine.packets, id, now, &mut self.observer) {
             self.serve(at, next);
         }
-        if self.pushes_out {
-            self.dispose_of_pushed_out(at);
+        if self.loses_enqueued {
+            self.dispose_of_lost(at);
         }
         if T::IS_FABRIC {
             match self.next_hop(at, id) {
@@ -515,8 +539,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
 
     #[cold]
     #[inline(never)]
-    fn dispose_of_pushed_out(&mut self, at: SwitchId) {
-        while let Some(id) = self.switches.as_mut()[at.index()].take_pushed_out() {
+    fn dispose_of_lost(&mut self, at: SwitchId) {
+        while let Some(id) = self.switches.as_mut()[at.index()].take_lost() {
             self.dispose(id);
         }
     }

@@ -161,7 +161,7 @@ impl<P: Policy> OpenLoop<P> {
     }
 
     fn dispose_of_pushed_out(&mut self) {
-        while let Some(id) = self.switch.take_pushed_out() {
+        while let Some(id) = self.switch.take_lost() {
             self.dispose(id, Fate::Lost(Loss::PushedOut));
         }
     }

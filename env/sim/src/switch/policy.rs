@@ -89,6 +89,10 @@ pub enum Loss {
     Full,
     /// The policy removed it from its queue.
     PushedOut,
+    /// The policy accepted it, and queue management dropped it before it was enqueued.
+    Early,
+    /// Queue management dropped it when it was about to be sent.
+    Head,
 }
 
 /// Decides which packets enter the shared buffer, and which are pushed out of it.

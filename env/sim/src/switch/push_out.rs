@@ -47,7 +47,7 @@ impl PushOut {
 impl<P: Policy> Switch<P> {
     /// Hands over a packet that was pushed out since the last call and is still in the store.
     #[inline]
-    pub(crate) fn take_pushed_out(&mut self) -> Option<PacketId> {
+    pub(super) fn take_pushed_out(&mut self) -> Option<PacketId> {
         self.push_out.as_mut()?.lost.pop()
     }
 

@@ -1,20 +1,75 @@
 //! Policies as text: parsing them, and building the policy that a text names.
+//!
+//! A policy may be followed by queue management, `dt:alpha=64+random:p=0.007`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::policy::{AnyPolicy, Arguments, Definition, PolicyInfo, catalogue};
+use super::aqm::AqmSpec;
+use super::policy::{AnyPolicy, Arguments, Definition, ParameterInfo, PolicyInfo, catalogue};
 use crate::input::suggestion;
 use crate::scenario::Scenario;
 
-/// A policy and its parameters, written `name` or `name:key=value,key=value`.
+/// A policy and its parameters, written `name` or `name:key=value,key=value`; behind a `+`, the queue
+/// management in the same form.
 #[derive(Clone)]
 pub struct PolicySpec {
     definition: &'static Definition,
-    /// The values that differ from the defaults, in the order of the definition.
-    given: Vec<(&'static str, String)>,
+    given: Given,
+    aqm: Option<AqmSpec>,
+}
+
+/// The values of parameters that differ from the defaults, in the order of the definition.
+#[derive(Clone, Default, PartialEq)]
+pub(super) struct Given(Vec<(&'static str, String)>);
+
+impl Given {
+    /// Sets a parameter of `owner`.
+    pub(super) fn set(
+        &mut self,
+        owner: &'static str,
+        parameters: &'static [ParameterInfo],
+        key: &str,
+        value: &str,
+    ) -> Result<(), PolicyParseError> {
+        let found = parameters.iter().find(|info| info.name == key);
+        let parameter = found.ok_or_else(|| PolicyParseError::UnknownParameter {
+            policy: owner,
+            key: key.to_owned(),
+            known: parameters.iter().map(|info| info.name).collect(),
+        })?;
+        if !parameter.kind.accepts(value) {
+            return Err(PolicyParseError::Value {
+                policy: owner,
+                key: key.to_owned(),
+                value: value.to_owned(),
+                expected: parameter.kind.expected(),
+            });
+        }
+        self.0.retain(|(given, _)| *given != parameter.name);
+        let value = parameter.kind.canonical(value);
+        if value != parameter.default {
+            self.0.push((parameter.name, value));
+            let place = |name: &str| parameters.iter().position(|info| info.name == name);
+            self.0.sort_by_key(|(name, _)| place(name));
+        }
+        Ok(())
+    }
+
+    pub(super) fn values(&self) -> &[(&'static str, String)] {
+        &self.0
+    }
+
+    /// Writes `:key=value,key=value`, or nothing.
+    pub(super) fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (key, value)) in self.0.iter().enumerate() {
+            let before = if place == 0 { ':' } else { ',' };
+            write!(f, "{before}{key}={value}")?;
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Debug for PolicySpec {
@@ -25,7 +80,7 @@ impl fmt::Debug for PolicySpec {
 
 impl PartialEq for PolicySpec {
     fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name() && self.given == other.given
+        self.name() == other.name() && self.given == other.given && self.aqm == other.aqm
     }
 }
 
@@ -37,6 +92,16 @@ pub enum PolicyParseError {
     UnknownPolicy {
         /// As it was written.
         name: String,
+    },
+    /// No such queue management.
+    #[error("queue management '{name}' is not known{suggestion}; there are {known}")]
+    UnknownAqm {
+        /// As it was written.
+        name: String,
+        /// The nearest name, as in [`suggestion`](crate::input::suggestion).
+        suggestion: String,
+        /// The names there are.
+        known: String,
     },
     /// The policy has no such parameter.
     #[error("policy {policy} has no parameter '{key}'{}; it has {}", suggestion(.key, .known), listed(.known))]
@@ -139,7 +204,8 @@ impl PolicySpec {
         match definition(name) {
             Some(definition) => PolicySpec {
                 definition,
-                given: Vec::new(),
+                given: Given::default(),
+                aqm: None,
             },
             None => panic!("no policy is called {name}"),
         }
@@ -165,28 +231,30 @@ impl PolicySpec {
         &self.definition.info
     }
 
+    /// The queue management behind the policy, if there is one.
+    pub fn aqm(&self) -> Option<&AqmSpec> {
+        self.aqm.as_ref()
+    }
+
+    /// The policy with another queue management, or none.
+    pub fn managed_by(mut self, aqm: Option<AqmSpec>) -> PolicySpec {
+        self.aqm = aqm;
+        self
+    }
+
+    /// Name of the policy and, behind a `+`, of its queue management.
+    pub fn names(&self) -> String {
+        match &self.aqm {
+            Some(aqm) => format!("{}+{}", self.name(), aqm.name()),
+            None => self.name().to_owned(),
+        }
+    }
+
     /// Splits a policy as it is written, `name` or `name:key=value,key=value`, into the name and an
     /// iterator over keys and values. A part that is not of the form `key=value`, or whose key was
     /// there before, is an error.
     pub fn split(text: &str) -> (&str, impl Iterator<Item = Result<(&str, &str), SplitError>>) {
-        let (name, parameters) = match text.split_once(':') {
-            Some((name, parameters)) => (name, Some(parameters)),
-            None => (text, None),
-        };
-        let parts = parameters.into_iter().flat_map(|list| list.split(','));
-        let mut seen = Vec::new();
-        let pairs = parts.map(move |part| {
-            let (key, value) = part
-                .split_once('=')
-                .ok_or_else(|| SplitError::Form(part.to_owned()))?;
-            let (key, value) = (key.trim(), value.trim());
-            if seen.contains(&key) {
-                return Err(SplitError::Repeated(key.to_owned()));
-            }
-            seen.push(key);
-            Ok((key, value))
-        });
-        (name, pairs)
+        pairs(text)
     }
 
     /// The policy with another value of a parameter.
@@ -199,30 +267,8 @@ impl PolicySpec {
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), PolicyParseError> {
-        let policy = self.name();
-        let parameters = self.definition.info.parameters;
-        let found = parameters.iter().find(|info| info.name == key);
-        let parameter = found.ok_or_else(|| PolicyParseError::UnknownParameter {
-            policy,
-            key: key.to_owned(),
-            known: parameters.iter().map(|info| info.name).collect(),
-        })?;
-        if !parameter.kind.accepts(value) {
-            return Err(PolicyParseError::Value {
-                policy,
-                key: key.to_owned(),
-                value: value.to_owned(),
-                expected: parameter.kind.expected(),
-            });
-        }
-        self.given.retain(|(given, _)| *given != parameter.name);
-        let value = parameter.kind.canonical(value);
-        if value != parameter.default {
-            self.given.push((parameter.name, value));
-            let place = |name: &str| parameters.iter().position(|info| info.name == name);
-            self.given.sort_by_key(|(name, _)| place(name));
-        }
-        Ok(())
+        let info = &self.definition.info;
+        self.given.set(info.name, info.parameters, key, value)
     }
 
     /// Builds the policy for the switch of `scenario`.
@@ -230,7 +276,7 @@ impl PolicySpec {
     /// # Errors
     /// [`PolicyParseError::Unusable`] when the parameters do not fit the scenario or each other.
     pub fn build(&self, scenario: &Scenario) -> Result<AnyPolicy, PolicyParseError> {
-        let arguments = Arguments::new(&self.definition.info, &self.given);
+        let arguments = Arguments::of(self.definition.info.parameters, self.given.values());
         (self.definition.build)(&arguments, scenario).map_err(|problem| {
             PolicyParseError::Unusable {
                 policy: self.to_string(),
@@ -248,17 +294,41 @@ impl PolicySpec {
     }
 }
 
+/// As [`PolicySpec::split`].
+pub(super) fn pairs(text: &str) -> (&str, impl Iterator<Item = Result<(&str, &str), SplitError>>) {
+    let (name, parameters) = match text.split_once(':') {
+        Some((name, parameters)) => (name, Some(parameters)),
+        None => (text, None),
+    };
+    let parts = parameters.into_iter().flat_map(|list| list.split(','));
+    let mut seen = Vec::new();
+    let pairs = parts.map(move |part| {
+        let (key, value) = part
+            .split_once('=')
+            .ok_or_else(|| SplitError::Form(part.to_owned()))?;
+        let (key, value) = (key.trim(), value.trim());
+        if seen.contains(&key) {
+            return Err(SplitError::Repeated(key.to_owned()));
+        }
+        seen.push(key);
+        Ok((key, value))
+    });
+    (name, pairs)
+}
+
 impl FromStr for PolicySpec {
     type Err = PolicyParseError;
 
     fn from_str(text: &str) -> Result<PolicySpec, PolicyParseError> {
-        let (name, parameters) = PolicySpec::split(text);
+        let (text, aqm) = AqmSpec::split(text);
+        let (name, parameters) = pairs(text);
         let definition = definition(name).ok_or_else(|| PolicyParseError::UnknownPolicy {
             name: name.to_owned(),
         })?;
         let mut spec = PolicySpec {
             definition,
-            given: Vec::new(),
+            given: Given::default(),
+            aqm: aqm.map(AqmSpec::parse).transpose()?.flatten(),
         };
         for parameter in parameters {
             let (key, value) = parameter.map_err(|error| error.of(spec.name()))?;
@@ -271,11 +341,11 @@ impl FromStr for PolicySpec {
 impl fmt::Display for PolicySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
-        for (place, (key, value)) in self.given.iter().enumerate() {
-            let before = if place == 0 { ':' } else { ',' };
-            write!(f, "{before}{key}={value}")?;
+        self.given.fmt(f)?;
+        match &self.aqm {
+            Some(aqm) => write!(f, "+{aqm}"),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

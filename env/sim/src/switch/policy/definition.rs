@@ -139,11 +139,11 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    pub(crate) fn new(info: &PolicyInfo, given: &'a [(&'static str, String)]) -> Arguments<'a> {
-        Arguments {
-            parameters: info.parameters,
-            given,
-        }
+    pub(crate) fn of(
+        parameters: &'static [ParameterInfo],
+        given: &'a [(&'static str, String)],
+    ) -> Arguments<'a> {
+        Arguments { parameters, given }
     }
 
     /// The text of a parameter: the given value or a constant default. `None` for a derived

@@ -33,6 +33,8 @@ fn fabric(setup: &Setup, network: LeafSpine) -> Fabric {
         })
     })
     .expect("the set-up is valid")
+    .managed(policy.aqm(), scenario)
+    .expect("the set-up is valid")
 }
 
 /// All that must be equal where results are.

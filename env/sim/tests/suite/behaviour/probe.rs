@@ -148,6 +148,22 @@ impl<P: Policy> Policy for Probe<P> {
             self.dropped_bytes += bytes;
             return self.inner.on_drop(view, packet, loss);
         }
+        if loss == Loss::Head {
+            let noted = self.queues[packet.port].pop_front();
+            self.enqueued -= 1;
+            self.drops += 1;
+            self.dropped_bytes += bytes;
+            self.expect(noted.is_some_and(|noted| noted.0 == bytes), || {
+                format!("{packet:?} was dropped at the head, {noted:?} was queued")
+            });
+            return self.inner.on_drop(view, packet, loss);
+        }
+        // Queue management is asked before room is made for a packet.
+        if loss == Loss::Early {
+            self.drops += 1;
+            self.dropped_bytes += bytes;
+            return self.inner.on_drop(view, packet, loss);
+        }
         let full = loss == Loss::Full;
         let fits = view.buffer.fits(bytes);
         self.expect(full != fits, || {

@@ -56,6 +56,8 @@ impl Setup {
         let probe = Probe::new(policy, &scenario);
         Simulator::with_capacity(&scenario, &self.trace, probe, capacity)
             .expect("the set-up is valid")
+            .managed(self.policy.aqm(), &scenario)
+            .expect("the set-up is valid")
     }
 }
 
@@ -201,8 +203,38 @@ prop_compose! {
     }
 }
 
-/// Every policy of the catalogue, and Dynamic Threshold with other control factors.
+/// Queue management, in half of the cases none.
+const MANAGEMENT: [&str; 16] = [
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "random:min_bytes=3000,p=0.05",
+    "red:min_bytes=2000,max_bytes=20000,max_p=0.2",
+    "red:weight=0.01,uniform=yes,gentle=no,action=mark",
+    "codel:target_us=50,interval_us=1000",
+    "codel:target_us=500,interval_us=20000,action=mark",
+    "pie:target_us=100,update_us=100,burst_us=200",
+    "pie:action=mark",
+    "step:bytes=20000",
+];
+
+/// Every policy of the catalogue, and Dynamic Threshold with other control factors, with and without
+/// queue management.
 fn policies() -> impl Strategy<Value = PolicySpec> {
+    let management = prop::sample::select(MANAGEMENT.to_vec());
+    (sharing(), management).prop_map(|(policy, management)| {
+        let managed = format!("{policy}+{management}");
+        managed.parse().expect("known names")
+    })
+}
+
+/// The policy in front of queue management.
+fn sharing() -> impl Strategy<Value = PolicySpec> {
     let names = policy::catalogue()
         .iter()
         .map(|definition| definition.info.name.to_owned());

@@ -1,0 +1,60 @@
+//! Random drop from a queue length on (after Hashem, "Analysis of random drop for gateway congestion
+//! control", MIT LCS TR-465, 1989: early random drop).
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::spec::{AqmDefinition, AqmInfo, SEED};
+use super::{Advice, AnyDiscipline, Arriving, Discipline};
+use crate::rng;
+use crate::switch::policy::{Deployment, Kind, ParameterInfo};
+
+pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
+    info: AqmInfo {
+        name: "random",
+        summary: "Drops with a fixed probability from a queue length on",
+        rule: "drop with probability p iff q_i >= min_bytes",
+        source: "Hashem, MIT LCS TR-465, 1989; WRED with both thresholds equal",
+        deployment: Deployment::Today,
+        parameters: &[
+            ParameterInfo {
+                name: "min_bytes",
+                default: "15000",
+                kind: Kind::Bytes,
+                meaning: "queue length from which packets are dropped, bytes",
+            },
+            ParameterInfo {
+                name: "p",
+                default: "0.007",
+                kind: Kind::Fraction,
+                meaning: "probability of a drop",
+            },
+            SEED,
+        ],
+    },
+    build: |arguments, _| {
+        let random = RandomDrop {
+            min_bytes: arguments.value("min_bytes"),
+            p: arguments.value("p"),
+        };
+        Ok(AnyDiscipline::Random(random))
+    },
+};
+
+/// Drops a packet that finds `min_bytes` or more in its queue with probability `p`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RandomDrop {
+    /// Queue length from which packets are dropped, bytes.
+    pub min_bytes: u64,
+    /// Probability.
+    pub p: f64,
+}
+
+impl Discipline for RandomDrop {
+    fn on_arrival(&mut self, packet: Arriving, random: &mut Xoshiro256PlusPlus) -> Advice {
+        // A packet that finds a shorter queue draws nothing.
+        match packet.length >= self.min_bytes && rng::uniform(random) < self.p {
+            true => Advice::Drop,
+            false => Advice::Pass,
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Queue management as text: `random:min_bytes=15000,p=0.007`.
+
+use std::fmt;
+
+use super::{AnyDiscipline, QueueManagement, codel, pie, random, red, step};
+use crate::input::suggestion;
+use crate::scenario::Scenario;
+use crate::switch::SwitchId;
+use crate::switch::policy::{Arguments, Deployment, Kind, ParameterInfo};
+use crate::switch::spec::{Given, PolicyParseError, pairs};
+use crate::units::Rate;
+
+/// The description of a discipline, for listings.
+#[derive(Clone, Copy, Debug)]
+pub struct AqmInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// A description in one line.
+    pub summary: &'static str,
+    /// What it does, with `q_i` bytes in the queue.
+    pub rule: &'static str,
+    /// The publication that it comes from.
+    pub source: &'static str,
+    /// The kind of switch that has it.
+    pub deployment: Deployment,
+    /// Its parameters.
+    pub parameters: &'static [ParameterInfo],
+}
+
+/// A discipline: its description and how to build it.
+#[derive(Clone, Copy, Debug)]
+pub struct AqmDefinition {
+    /// The description.
+    pub info: AqmInfo,
+    /// Builds it. The error message says which parameter is wrong and what would be right.
+    pub(super) build: fn(&Arguments<'_>, &Context) -> Result<AnyDiscipline, String>,
+}
+
+/// What a discipline has to know of its switch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context {
+    pub(super) queues: usize,
+    pub(super) rate: Rate,
+    /// Wire bytes of a full packet.
+    pub(super) packet_bytes: u64,
+    /// Packets at the head of a queue that count nowhere.
+    pub(super) uncounted: usize,
+}
+
+/// Whether packets that can be marked are.
+pub(super) const ACTION: ParameterInfo = ParameterInfo {
+    name: "action",
+    default: "drop",
+    kind: Kind::Choice(&["drop", "mark"]),
+    meaning: "whether packets that can be marked are dropped or marked",
+};
+
+/// The seed of the streams of all ports.
+pub(super) const SEED: ParameterInfo = ParameterInfo {
+    name: "seed",
+    default: "1",
+    kind: Kind::Seed,
+    meaning: "seed of the random streams of the ports",
+};
+
+pub(super) fn marks(arguments: &Arguments<'_>) -> bool {
+    arguments.text("action") == Some("mark")
+}
+
+static DEFINITIONS: [&AqmDefinition; 5] = [
+    &random::DEFINITION,
+    &red::DEFINITION,
+    &codel::DEFINITION,
+    &pie::DEFINITION,
+    &step::DEFINITION,
+];
+
+/// Every discipline, for listings.
+pub fn catalogue() -> &'static [&'static AqmDefinition] {
+    &DEFINITIONS
+}
+
+/// The word for no queue management, which may be written after a policy.
+const NONE: &str = "none";
+
+fn names() -> Vec<&'static str> {
+    let names = DEFINITIONS.iter().map(|definition| definition.info.name);
+    names.chain([NONE]).collect()
+}
+
+/// A discipline and its parameters, written `name` or `name:key=value,key=value` after a policy and a
+/// `+`.
+#[derive(Clone)]
+pub struct AqmSpec {
+    definition: &'static AqmDefinition,
+    given: Given,
+}
+
+impl AqmSpec {
+    /// Splits `dt:alpha=8+red:max_p=0.1` into the policy and the discipline. What follows a `+` is a
+    /// discipline if it begins with a name: letters up to the end or a colon. So `alpha=1e+3` and
+    /// paths stay whole.
+    pub fn split(text: &str) -> (&str, Option<&str>) {
+        let is_name = |rest: &str| {
+            let name = rest.split(':').next().unwrap_or(rest);
+            !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphabetic())
+        };
+        match text.rsplit_once('+') {
+            Some((policy, rest)) if is_name(rest) => (policy, Some(rest)),
+            _ => (text, None),
+        }
+    }
+
+    /// Reads a discipline; `None` for `none`.
+    ///
+    /// # Errors
+    /// An unknown discipline or parameter, or a value that does not fit.
+    pub fn parse(text: &str) -> Result<Option<AqmSpec>, PolicyParseError> {
+        let (name, parameters) = pairs(text);
+        if text == NONE {
+            return Ok(None);
+        }
+        let found = DEFINITIONS
+            .iter()
+            .copied()
+            .find(|definition| definition.info.name == name);
+        let definition = found.ok_or_else(|| PolicyParseError::UnknownAqm {
+            name: name.to_owned(),
+            suggestion: suggestion(name, &names()),
+            known: names().join(", "),
+        })?;
+        let info = &definition.info;
+        let mut given = Given::default();
+        for parameter in parameters {
+            let (key, value) = parameter.map_err(|error| error.of(info.name))?;
+            given.set(info.name, info.parameters, key, value)?;
+        }
+        Ok(Some(AqmSpec { definition, given }))
+    }
+
+    /// The name without parameters.
+    pub fn name(&self) -> &'static str {
+        self.definition.info.name
+    }
+
+    /// The description.
+    pub fn info(&self) -> &'static AqmInfo {
+        &self.definition.info
+    }
+
+    /// The discipline with another value of a parameter.
+    ///
+    /// # Errors
+    /// When it has no such parameter, or the parameter no such value.
+    pub fn with(mut self, key: &str, value: &str) -> Result<AqmSpec, PolicyParseError> {
+        self.given
+            .set(self.name(), self.definition.info.parameters, key, value)?;
+        Ok(self)
+    }
+
+    /// Builds it for the switch `id` of `scenario`, which has so many ports.
+    ///
+    /// # Errors
+    /// [`PolicyParseError::Unusable`] when the parameters do not fit the scenario or each other.
+    pub(crate) fn build(
+        &self,
+        scenario: &Scenario,
+        id: SwitchId,
+        ports: usize,
+    ) -> Result<QueueManagement, PolicyParseError> {
+        let info = &self.definition.info;
+        let arguments = Arguments::of(info.parameters, self.given.values());
+        let context = Context {
+            queues: ports * scenario.queues_per_port as usize,
+            rate: scenario.rate(),
+            packet_bytes: scenario.full_packet_bytes(),
+            uncounted: scenario.uncounted_packets(),
+        };
+        let discipline = (self.definition.build)(&arguments, &context).map_err(|problem| {
+            PolicyParseError::Unusable {
+                policy: self.to_string(),
+                problem,
+            }
+        })?;
+        let seed = arguments.optional("seed").unwrap_or(1);
+        Ok(QueueManagement::new(discipline, seed, id, ports))
+    }
+}
+
+impl PartialEq for AqmSpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name() && self.given == other.given
+    }
+}
+
+impl fmt::Debug for AqmSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AqmSpec({self})")
+    }
+}
+
+impl fmt::Display for AqmSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        self.given.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::PolicySpec;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for text in [
+            "dt+random",
+            "dt:alpha=64+random:p=0.01",
+            "unlimited+codel:target_us=1000,action=mark",
+            "fab:alpha=2+red:min_bytes=1000,max_bytes=3000,gentle=no",
+            "cs+pie",
+            "lqd+step:bytes=90000",
+        ] {
+            assert_eq!(text.parse::<PolicySpec>().unwrap().to_string(), text);
+        }
+        assert_eq!("dt+none".parse(), Ok(PolicySpec::baseline()));
+        assert_eq!(
+            "dt+random:p=0.0070"
+                .parse::<PolicySpec>()
+                .unwrap()
+                .to_string(),
+            "dt+random"
+        );
+    }
+
+    #[test]
+    fn a_plus_within_a_value_belongs_to_the_policy() {
+        let spec: PolicySpec = "dt:alpha=1e+1".parse().unwrap();
+        assert_eq!(spec.to_string(), "dt:alpha=10");
+        assert_eq!(
+            AqmSpec::split("credence:model=/a+b/c"),
+            ("credence:model=/a+b/c", None)
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named_with_the_nearest_right_thing() {
+        let message = |text: &str| text.parse::<PolicySpec>().unwrap_err().to_string();
+        assert_eq!(
+            message("dt+rde"),
+            "queue management 'rde' is not known; did you mean `red`?; there are random, red, codel, pie, step, none"
+        );
+        assert!(
+            message("dt+red:max=1").contains("red has no parameter 'max'"),
+            "{}",
+            message("dt+red:max=1")
+        );
+        assert!(message("dt+random:p=2").contains("from 0 to 1"));
+        assert!(
+            message("dt+none:p=2").contains("'none'"),
+            "{}",
+            message("dt+none:p=2")
+        );
+        let scenario = Scenario::default();
+        let spec: PolicySpec = "dt+red:min_bytes=9,max_bytes=9".parse().unwrap();
+        let error = spec
+            .simulator(&scenario, &crate::traffic::generate(&scenario, 1))
+            .err()
+            .unwrap();
+        assert!(
+            error
+                .to_string()
+                .contains("max_bytes=9 must be above min_bytes=9"),
+            "{error}"
+        );
+    }
+}
