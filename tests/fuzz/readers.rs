@@ -7,7 +7,7 @@ use std::str;
 
 use bufgym::agents::replay::{Frame, Replay, Transition};
 use bufgym::agents::sac::{Sac, SacConfig};
-use bufgym::env::control::{BasePolicy, Controller as _, Objective, PRIVILEGED};
+use bufgym::env::control::{BasePolicy, Controller as _, FEATURES, Objective, PRIVILEGED};
 use bufgym::eval::tune::Stored;
 use bufgym::export::Source;
 use bufgym::export::golden::Recording;
@@ -111,6 +111,16 @@ fn small_scenario() -> Scenario {
 fn random_values(count: usize) -> Vec<f32> {
     let mut random = rng::stream(1, "values", 0);
     (0..count).map(|_| random.random::<f32>()).collect()
+}
+
+/// Observations `[rows, 8, 5]`: features from 0 to 1, the last action from -1 to 1.
+fn random_observations(rows: usize) -> Vec<f32> {
+    const LAST_ACTION: usize = 3;
+    let mut values = random_values(rows * OBSERVATION);
+    for step in values.chunks_exact_mut(FEATURES) {
+        step[LAST_ACTION] = 2.0 * step[LAST_ACTION] - 1.0;
+    }
+    values
 }
 
 fn random_weights() -> ActorWeights {
@@ -368,8 +378,7 @@ pub fn linear_rule() -> Reader {
         read: Box::new(|input| {
             let mut file = LinearFile::parse(input, Path::new("rule.json")).map_err(said)?;
             let mut actions = vec![0.0_f32; 3];
-            file.rule
-                .act(&random_values(3 * OBSERVATION), 3, &mut actions);
+            file.rule.act(&random_observations(3), 3, &mut actions);
             assert!(
                 actions.iter().all(|action| action.abs() <= 1.0),
                 "{actions:?}"
@@ -382,7 +391,7 @@ pub fn linear_rule() -> Reader {
 pub fn integer_network() -> Reader {
     let recording = Recording {
         ports: 4,
-        observations: random_values(64 * 4 * OBSERVATION),
+        observations: random_observations(64 * 4),
     };
     let source =
         Source::new(random_weights(), some_manifest(), recording).expect("it can be rounded");
@@ -519,7 +528,7 @@ pub fn objective() -> Reader {
 fn some_replay() -> Replay {
     let (ports, streams) = (2, 2);
     let frame = Frame::newest(
-        &random_values(ports * OBSERVATION),
+        &random_observations(ports),
         &random_values(ports * PRIVILEGED),
     );
     let mut replay = Replay::new(64, streams, ports, 1);
