@@ -118,7 +118,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(error),
     };
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
@@ -166,7 +166,7 @@ fn run(cli: Cli) -> CliResult {
 }
 
 /// Help and version go to stdout; a usage error becomes one line on stderr.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -179,7 +179,7 @@ fn usage(error: &clap::Error) -> ExitCode {
             ExitCode::from(EXIT_BAD_INPUT)
         }
         _ => {
-            say(error::one_line_usage(&error.render().to_string()));
+            say(error::usage(error));
             ExitCode::from(EXIT_BAD_INPUT)
         }
     }

@@ -44,6 +44,14 @@ impl Frame {
     }
 }
 
+impl Transition {
+    /// Bytes of one with this many ports.
+    pub fn memory(ports: usize) -> u64 {
+        let bytes = size_of::<Transition>().saturating_add(ports.saturating_mul(PORT_BYTES));
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+}
+
 /// One decision, its reward and the frame that it led to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transition {
@@ -109,6 +117,14 @@ struct Outcome {
     flags: u8,
 }
 
+/// Bytes of one port of a frame with its decision.
+const PORT_BYTES: usize = 4 * (FEATURES + PRIVILEGED + 1) + 1 + size_of::<Probabilities>();
+
+/// Frames of each of these streams.
+fn slots(capacity: usize, streams: usize) -> usize {
+    capacity.div_ceil(streams.max(1)).max(2 * HISTORY)
+}
+
 /// A batch for the learner. Buffers are reused from one batch to the next.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
@@ -148,7 +164,7 @@ impl Replay {
             streams > 0 && ports > 0,
             "a replay needs a stream and a port"
         );
-        let slots = capacity.div_ceil(streams).max(2 * HISTORY);
+        let slots = slots(capacity, streams);
         Replay {
             ports,
             slots,
@@ -157,6 +173,13 @@ impl Replay {
             pushed: 0,
             held: 0,
         }
+    }
+
+    /// Bytes that [`Replay::new`] takes with these arguments.
+    pub fn memory(capacity: usize, streams: usize, ports: usize) -> u64 {
+        let slots = slots(capacity, streams).saturating_mul(streams);
+        let slot = ports.saturating_mul(PORT_BYTES) + size_of::<Outcome>();
+        u64::try_from(slots.saturating_mul(slot)).unwrap_or(u64::MAX)
     }
 
     /// Transitions held.
@@ -437,6 +460,9 @@ impl Stream {
 }
 
 impl Batch {
+    /// Bytes per transition and port.
+    pub const BYTES_PER_PORT: u64 = 4 * (2 * (UNFOLDED + STATE) + ALPHAS.len() + 2) as u64;
+
     fn resize(&mut self, rows: usize, ports: usize) {
         (self.rows, self.ports) = (rows, ports);
         let cells = rows * ports;

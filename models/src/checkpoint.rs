@@ -10,6 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use bufgym_sim::input::{self, condensed, excerpt};
 use safetensors::SafeTensorError;
 
 pub use manifest::{ActionSet, Architecture, FORMAT_VERSION, Feature, Manifest, Validation};
@@ -49,8 +50,9 @@ pub enum CheckpointError {
     },
     /// The checkpoint was written by a program with another format.
     #[error(
-        "{}: format_version is {found}; this program reads version {FORMAT_VERSION}",
-        path.display()
+        "{}: format_version is {}; this program reads version {FORMAT_VERSION}",
+        path.display(),
+        excerpt(.found)
     )]
     Version {
         /// The manifest.
@@ -59,7 +61,7 @@ pub enum CheckpointError {
         found: String,
     },
     /// The network described is not the one this program runs.
-    #[error("{}: {field} is {found}; this program needs {expected}", path.display())]
+    #[error("{}: {field} is {}; this program needs {expected}", path.display(), excerpt(.found))]
     Field {
         /// The manifest.
         path: PathBuf,
@@ -72,9 +74,10 @@ pub enum CheckpointError {
     },
     /// The weights are not those that the manifest describes.
     #[error(
-        "{}: its sha256 is {found}, but {MANIFEST_FILE} says {expected}: the file is damaged or \
-         belongs to another checkpoint",
-        path.display()
+        "{}: its sha256 is {found}, but {MANIFEST_FILE} says {}: the file is damaged or belongs to \
+         another checkpoint",
+        path.display(),
+        excerpt(.expected)
     )]
     Sha256 {
         /// The weights.
@@ -147,14 +150,14 @@ pub fn load_actor(dir: &Path) -> Result<(ActorWeights, Manifest), CheckpointErro
     // A missing folder is reported by its own name.
     fs::metadata(dir).map_err(io(dir))?;
     let path = dir.join(MANIFEST_FILE);
-    let text = match fs::read(&path) {
+    let text = match input::read(&path, input::MAX_JSON) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(CheckpointError::NoManifest(dir.to_owned()));
         }
         other => other.map_err(io(&path))?,
     };
     let weights = dir.join(WEIGHTS_FILE);
-    let bytes = fs::read(&weights).map_err(io(&weights))?;
+    let bytes = input::read(&weights, input::MAX_WEIGHTS).map_err(io(&weights))?;
     decode_actor(&text, &bytes, dir)
 }
 
@@ -204,7 +207,7 @@ fn named(weights: &ActorWeights) -> Vec<NamedTensor> {
 }
 
 fn decode(bytes: &[u8]) -> Result<ActorWeights, String> {
-    let mut tensors = decode_tensors(bytes).map_err(|error| error.to_string())?;
+    let mut tensors = decode_tensors(bytes).map_err(condensed)?;
     let mut values = std::array::from_fn(|_| Vec::new());
     for ((name, shape), values) in TENSORS.iter().zip(&mut values) {
         let found = tensors

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use bufgym_sim::input;
 use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
 use sha2::{Digest, Sha256};
 
@@ -18,10 +19,32 @@ pub fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// SHA-256 as lower-case hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+/// As [`sha256`], of a file of at most `limit` bytes, which is not taken into memory.
+///
+/// # Errors
+/// Those of the file system, and a longer file.
+pub fn sha256_of_file(path: &Path, limit: u64) -> io::Result<String> {
+    struct Hash(Sha256);
+    impl Write for Hash {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut hash = Hash(Sha256::new());
+    input::copy(path, &mut hash, limit)?;
+    Ok(hexadecimal(&hash.0.finalize()))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Tensors in safetensors form, little-endian `f32`.

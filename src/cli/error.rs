@@ -2,6 +2,13 @@
 
 use std::fmt;
 
+use bufgym::sim::input;
+use clap::error::ContextValue;
+
+/// Most characters of an error's line. Errors show excerpts of what they quote; this is for what they
+/// have missed.
+const LINE: usize = 2_000;
+
 /// Why a command did not succeed.
 pub enum CliError {
     /// What the user gave is wrong: exit code 2, nothing written.
@@ -43,7 +50,7 @@ impl fmt::Display for CliError {
                 line = format!("{line}: {cause}");
             }
         }
-        f.write_str(&fold(&line))
+        f.write_str(&input::line(&fold(&line), LINE))
     }
 }
 
@@ -65,14 +72,34 @@ impl<T, E: Into<anyhow::Error>> ResultExt<T> for Result<T, E> {
     }
 }
 
+/// The message of a `clap` error on one line, with excerpts of what the user wrote.
+pub fn usage(mut error: clap::Error) -> String {
+    let quoted: Vec<_> = error
+        .context()
+        .filter_map(|(kind, value)| Some((kind, shortened(value)?)))
+        .collect();
+    for (kind, value) in quoted {
+        error.insert(kind, value);
+    }
+    one_line_usage(&error.render().to_string())
+}
+
+/// What the value is replaced by, if it can hold what the user wrote.
+fn shortened(value: &ContextValue) -> Option<ContextValue> {
+    match value {
+        ContextValue::String(text) => Some(ContextValue::String(input::excerpt(text))),
+        _ => None,
+    }
+}
+
 /// The message of a `clap` error without its usage section, on one line.
-pub fn one_line_usage(rendered: &str) -> String {
+fn one_line_usage(rendered: &str) -> String {
     let message = rendered.split("\nUsage:").next().unwrap_or(rendered);
     let message = message
         .split("\nFor more information")
         .next()
         .unwrap_or(message);
-    fold(message)
+    input::line(&fold(message), LINE)
 }
 
 /// Joins the non-empty lines of a message: with a space after a colon, else with a semicolon.
@@ -117,6 +144,14 @@ mod tests {
             one_line_usage(rendered),
             "error: the following required arguments were not provided: --out <DIR>"
         );
+    }
+
+    #[test]
+    fn what_an_error_quotes_can_neither_fill_nor_control_a_terminal() {
+        let text = format!("policy \u{1b}[31m{}\rlast", "x".repeat(1_000_000));
+        let line = CliError::bad(text).to_string();
+        assert_eq!(line.chars().count(), LINE + 1);
+        assert!(line.starts_with("policy \\u{1b}[31mxx") && line.ends_with("x\\rlast"));
     }
 
     #[test]

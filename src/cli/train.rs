@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use bufgym::env::control::{BasePolicy, Objective};
 use bufgym::eval;
+use bufgym::sim::input::excerpt;
 use bufgym::train::{
-    self, Budget, Controls, Expected, ResumeOptions, Status, TrainConfig, TrainError, TrainSummary,
+    self, Budget, Controls, Expected, MAX_MINUTES, ResumeOptions, Status, TrainConfig, TrainError,
+    TrainSummary,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -45,7 +47,7 @@ pub struct TrainArgs {
     set: Vec<String>,
     /// Decisions of all workers together [default: 600000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "minutes",
-        value_parser = clap::value_parser!(u64).range(1..))]
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000_000))]
     steps: Option<u64>,
     /// Wall-clock minutes instead of a number of decisions
     #[arg(long, value_name = "M", allow_negative_numbers = true, value_parser = minutes)]
@@ -77,8 +79,10 @@ const RUNS: &str = "runs";
 
 fn minutes(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => Err("a number above 0 is needed".to_owned()),
+        Ok(value) if value > 0.0 && value <= MAX_MINUTES => Ok(value),
+        _ => Err(format!(
+            "a number above 0 and up to {MAX_MINUTES} is needed"
+        )),
     }
 }
 
@@ -87,7 +91,7 @@ pub fn run(args: TrainArgs, common: &Common) -> CliResult {
     if args.device != CPU {
         return Err(CliError::bad(format!(
             "device '{}' is not built into this program: use --device cpu",
-            args.device
+            excerpt(&args.device)
         )));
     }
     let announcement = "stopping after this round and saving the state; Ctrl-C again ends at once";

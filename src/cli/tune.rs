@@ -2,7 +2,6 @@
 
 mod linear;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use bufgym::env::control::{BasePolicy, Objective};
@@ -10,6 +9,7 @@ use bufgym::eval::entrant::LINEAR;
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::{self, Candidate, Stored, TuneConfig, Tuning};
 use bufgym::eval::{Entrant, EvalError};
+use bufgym::sim::input;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use clap::Args;
@@ -18,7 +18,7 @@ use serde_json::json;
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::{Output, file_name};
-use super::scenario::ScenarioArgs;
+use super::scenario::{ScenarioArgs, check_memory};
 
 include!(concat!(env!("OUT_DIR"), "/tuned.rs"));
 
@@ -78,6 +78,7 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
     args.refuse_linear_options()?;
     let scenario = args.scenario.resolve()?;
     let policy: PolicySpec = args.policy.parse().or_bad_input()?;
+    check_memory(&scenario, args.traces, 0)?;
     let metric = Metric::of(&args.objective);
     let kept = match metric {
         Metric::MeanFct => Some(Kept::open(&scenario)?),
@@ -177,7 +178,7 @@ fn file_of(scenario: &Scenario) -> PathBuf {
 /// The results in the file, if it exists and belongs to the scenario.
 fn stored_in(path: &Path, scenario: &Scenario) -> CliResult<Option<Stored>> {
     let origin = path.display().to_string();
-    let text = match fs::read_to_string(path) {
+    let text = match input::read_text(path, input::MAX_JSON) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(CliError::bad(format!("{origin}: {error}"))),

@@ -10,6 +10,7 @@ mod export;
 mod harness;
 mod help;
 mod inference;
+mod limits;
 mod linear;
 mod recording;
 mod simulation;

@@ -7,6 +7,8 @@ use bufgym_agents::{ReplayError, SacError};
 use bufgym_env::gym::EnvError;
 use bufgym_eval::{EntrantError, EvalError};
 use bufgym_models::checkpoint::CheckpointError;
+use bufgym_sim::input::excerpt;
+use bufgym_sim::memory::TooMuch;
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::ScenarioError;
 
@@ -32,6 +34,9 @@ pub enum TrainError {
     /// The scenario is not valid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// The training does not fit into the memory.
+    #[error(transparent)]
+    Memory(#[from] TooMuch),
     /// The settings of the learner are not valid, or its stored state is damaged.
     #[error(transparent)]
     Sac(#[from] SacError),
@@ -89,8 +94,10 @@ pub enum TrainError {
     NothingToResume(PathBuf),
     /// A training is resumed with other settings than it was started with.
     #[error(
-        "cannot resume with another {setting}: the training was started with {stored}, now it is \
-         {given}; start a new training for that"
+        "cannot resume with another {setting}: the training was started with {}, now it is {}; start a \
+         new training for that",
+        excerpt(.stored),
+        excerpt(.given)
     )]
     Mismatch {
         /// The setting that differs.

@@ -35,6 +35,7 @@ mod console;
 mod error;
 mod events;
 mod folder;
+mod limits;
 pub mod linear;
 mod report;
 mod rollout;
@@ -59,6 +60,7 @@ pub use config::{
     Budget, CheckpointConfig, LearnerConfig, RolloutConfig, TrainConfig, ValidationConfig,
 };
 pub use error::TrainError;
+pub use limits::MAX_MINUTES;
 pub use state::Best;
 pub use validation::ValidationResult;
 
@@ -152,6 +154,7 @@ pub struct Expected {
 /// See [`TrainError`]; [`is_bad_input`](TrainError::is_bad_input) tells the caller's mistakes.
 pub fn train(config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSummary, TrainError> {
     config.validate()?;
+    config.check_memory()?;
     let folder = RunFolder::create(&config.out, config.force)?;
     write_settings(&config, &folder)?;
     begin(config, folder, Console::new(controls.quiet), controls)
@@ -187,6 +190,7 @@ pub fn resume(
     config.budget = options.budget.unwrap_or(config.budget);
     config.rollout.threads = options.threads.unwrap_or(config.rollout.threads);
     config.validate()?;
+    config.check_memory()?;
     write_settings(&config, &folder)?;
     let Some(stored) = newest else {
         // Killed before the first state was stored.

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `state.json` | counters, configuration, best result, and every worker's random stream and environment (trace and actions, which determine a deterministic simulator) |
 //! | `state.sha256` | checksum of `state.json` |
-//! | `replay.bin` | the replay memory |
-//! | `sac/` | weights, targets, optimisers, temperature |
+//! | `replay.bin` | the replay memory, with its checksum |
+//! | `sac/` | weights, targets, optimisers, temperature; `sac.json` has the checksums of the others, `sac.sha256` that of `sac.json` |
+//!
+//! So a changed byte in any file is noticed.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,12 +15,13 @@ use std::path::{Path, PathBuf};
 
 use bufgym_agents::{Replay, Sac};
 use bufgym_models::Device;
-use bufgym_models::files::{recover_folder, replace_folder, sha256, write_synced};
+use bufgym_models::files::{recover_folder, replace_folder, sha256, sha256_of_file, write_synced};
+use bufgym_sim::input::{self, condensed, excerpt};
 use serde::{Deserialize, Serialize};
 
-use crate::TrainError;
 use crate::rollout::WorkerState;
 use crate::validation::ValidationResult;
+use crate::{TrainConfig, TrainError};
 
 const FORMAT_VERSION: u32 = 1;
 const STATE: &str = "state.json";
@@ -26,6 +29,10 @@ const CHECKSUM: &str = "state.sha256";
 const REPLAY: &str = "replay.bin";
 const SAC: &str = "sac";
 const PREFIX: &str = "step-";
+/// Most bytes of the file with a SHA-256.
+const MAX_CHECKSUM: u64 = 1_024;
+/// Most bytes of `state.json`: the actions of 4,096 long episodes.
+const MAX_STATE: u64 = 4 << 30;
 
 /// Everything but the learner and its replay.
 #[derive(Clone, Serialize, Deserialize)]
@@ -136,33 +143,42 @@ impl State {
             path: path.clone(),
             problem,
         };
-        let json = fs::read(&path).map_err(|error| damaged(error.to_string()))?;
-        let expected = fs::read_to_string(folder.join(CHECKSUM))
+        let expected = input::read_text(&folder.join(CHECKSUM), MAX_CHECKSUM)
             .map_err(|error| damaged(format!("{CHECKSUM}: {error}")))?;
-        let found = sha256(&json);
-        if found != expected.trim() {
+        // Hashed first, so that a file that is not right is not taken into memory.
+        let found = sha256_of_file(&path, MAX_STATE).map_err(|error| damaged(error.to_string()))?;
+        if found != expected {
             return Err(damaged(format!(
-                "its sha256 is {found}, but {CHECKSUM} says {}: the file is damaged",
-                expected.trim()
+                "its sha256 is {found}, but {CHECKSUM} says {}: one of the two is damaged",
+                excerpt(&expected)
             )));
         }
+        let json = input::read(&path, MAX_STATE).map_err(|error| damaged(error.to_string()))?;
         // The version is checked first, because another version may have other fields.
         let value: serde_json::Value =
-            serde_json::from_slice(&json).map_err(|error| damaged(error.to_string()))?;
+            serde_json::from_slice(&json).map_err(|error| damaged(condensed(error)))?;
         let version = &value["format_version"];
         if *version != FORMAT_VERSION {
             return Err(damaged(format!(
-                "format_version is {version}; this program reads version {FORMAT_VERSION}"
+                "format_version is {}; this program reads version {FORMAT_VERSION}",
+                excerpt(&version.to_string())
             )));
         }
-        serde_json::from_slice(&json).map_err(|error| damaged(error.to_string()))
+        serde_json::from_slice(&json).map_err(|error| damaged(condensed(error)))
     }
 }
 
 impl Stored {
     fn read(folder: &Path, device: &Device) -> Result<Self, TrainError> {
         let state = State::read(folder)?;
-        let replay = Replay::load(&folder.join(REPLAY))?;
+        let config = TrainConfig::from_toml_str(&state.config, &folder.join(STATE))?;
+        config.validate()?;
+        let replay = Replay::load(
+            &folder.join(REPLAY),
+            config.learner.replay_capacity,
+            config.rollout.workers,
+            config.scenario.port_count(),
+        )?;
         let sac = Sac::load(&folder.join(SAC), device)?;
         let problem = if replay.streams() != state.workers.len() {
             Some("the replay has another number of workers than state.json")

@@ -1,10 +1,11 @@
 //! The file of a replay: header, frames in order, SHA-256 of both.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use bufgym_env::control::{ALPHAS, FEATURES, PRIVILEGED};
+use bufgym_sim::input;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -14,6 +15,10 @@ use super::{DECIDED, Outcome, Replay, Stream};
 const MAGIC: &[u8; 8] = b"BUFGYMRB";
 const VERSION: u32 = 2;
 const DIGEST: usize = 32;
+/// Most bytes of the header that a stream adds.
+const MAX_STREAM: usize = 64;
+/// Most bytes of everything else but the records.
+const MAX_FRAME: u64 = 4_096;
 
 /// The reason why a replay could not be saved or loaded.
 #[derive(Debug, thiserror::Error)]
@@ -95,23 +100,43 @@ impl Replay {
             .sync_all()
     }
 
-    /// Reads what [`Replay::save`] wrote. The random draws continue where they stopped.
+    /// Reads what [`Replay::save`] wrote of a replay that [`Replay::new`] made with this capacity,
+    /// streams and ports. The random draws continue where they stopped. Reads no more than such a
+    /// replay can have.
     ///
     /// # Errors
-    /// When the file cannot be read, or is not exactly as `save` wrote it.
-    pub fn load(path: &Path) -> Result<Replay, ReplayError> {
-        let bytes = fs::read(path).map_err(|error| ReplayError::Io {
+    /// When the file cannot be read, is not exactly as `save` wrote it, or is of another replay.
+    pub fn load(
+        path: &Path,
+        capacity: usize,
+        streams: usize,
+        ports: usize,
+    ) -> Result<Replay, ReplayError> {
+        let slots = super::slots(capacity, streams);
+        let records = product(&[slots, streams, record_size(ports)]);
+        let most = product(&[streams, MAX_STREAM])
+            .saturating_add(records)
+            .saturating_add(MAX_FRAME);
+        let bytes = input::read(path, most).map_err(|error| ReplayError::Io {
             path: path.to_owned(),
             error,
         })?;
-        parse(&bytes).map_err(|reason| ReplayError::Corrupt {
+        let replay = parse(&bytes, (slots, streams, ports));
+        replay.map_err(|reason| ReplayError::Corrupt {
             path: path.to_owned(),
             reason: reason.into(),
         })
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<Replay, &'static str> {
+fn product(factors: &[usize]) -> u64 {
+    factors.iter().fold(1, |product: u64, &factor| {
+        product.saturating_mul(u64::try_from(factor).unwrap_or(u64::MAX))
+    })
+}
+
+/// Checks all of it before anything is allocated by what it says.
+fn parse(bytes: &[u8], shape: (usize, usize, usize)) -> Result<Replay, &'static str> {
     let (body, digest) = bytes
         .len()
         .checked_sub(DIGEST)
@@ -135,6 +160,9 @@ fn parse(bytes: &[u8]) -> Result<Replay, &'static str> {
     let (header, body) = body.split_at_checked(length).ok_or("it is too short")?;
     let header: Header =
         serde_json::from_slice(header).map_err(|_| "its header cannot be understood")?;
+    if (header.slots, header.streams.len(), header.ports) != shape {
+        return Err("it is of a replay with other workers, ports or capacity");
+    }
     restore(&header, body)
 }
 

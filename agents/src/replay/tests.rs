@@ -233,7 +233,7 @@ fn what_is_saved_is_loaded_and_draws_the_same_batches() {
     let mut batch = Batch::default();
     replay.sample(10, 1, &mut batch);
     replay.save(&path).unwrap();
-    let mut loaded = Replay::load(&path).unwrap();
+    let mut loaded = Replay::load(&path, 64, 2, PORTS).unwrap();
     assert_eq!(
         (loaded.len(), loaded.pushed()),
         (replay.len(), replay.pushed())
@@ -262,19 +262,37 @@ fn damaged_files_are_refused() {
     for position in (0..whole.len()).step_by(61) {
         std::fs::write(&path, &whole[..position]).unwrap();
         assert!(matches!(
-            Replay::load(&path),
+            Replay::load(&path, 16, 1, PORTS),
             Err(ReplayError::Corrupt { .. })
         ));
         let mut flipped = whole.clone();
         flipped[position] ^= 1;
         std::fs::write(&path, &flipped).unwrap();
         assert!(matches!(
-            Replay::load(&path),
+            Replay::load(&path, 16, 1, PORTS),
             Err(ReplayError::Corrupt { .. })
         ));
     }
     assert!(matches!(
-        Replay::load(dir.path()),
+        Replay::load(dir.path(), 16, 1, PORTS),
         Err(ReplayError::Io { .. })
     ));
+}
+
+#[test]
+fn a_file_of_another_replay_is_refused_before_it_takes_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("replay.bin");
+    let mut replay = Replay::new(16, 1, PORTS, 3);
+    record(&mut replay, 0, &[(9, true)], 1);
+    replay.save(&path).unwrap();
+    for (capacity, streams, ports) in [(17, 1, PORTS), (32, 2, PORTS), (16, 1, PORTS + 1)] {
+        let error = Replay::load(&path, capacity, streams, ports).unwrap_err();
+        assert!(error.to_string().contains("other workers"), "{error}");
+    }
+    // A sparse file: reading it whole would take half a terabyte.
+    let file = std::fs::OpenOptions::new().write(true).open(&path);
+    file.unwrap().set_len(1 << 39).unwrap();
+    let error = Replay::load(&path, 16, 1, PORTS).unwrap_err().to_string();
+    assert!(error.contains("longer than"), "{error}");
 }

@@ -1,12 +1,13 @@
 //! Packet-level simulator of shared-memory switches.
 //!
-//! Modules import each other in one direction only: [`input`], [`units`] and [`rng`], then
+//! Modules import each other in one direction only: [`input`], [`memory`], [`units`] and [`rng`], then
 //! [`scenario`], [`traffic`], the discrete-event `engine` (clock, events, packets, links, topology), [`switch`] and
 //! [`transport`], then `host`, then [`network`] with the loop.
 
 mod engine;
 mod host;
 pub mod input;
+pub mod memory;
 pub mod network;
 pub mod rng;
 pub mod scenario;

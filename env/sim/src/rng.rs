@@ -8,6 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::input::{excerpt, suggestion};
 use rand::Rng as _;
 use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -60,7 +61,7 @@ impl fmt::Display for Split {
 
 /// A text that names no split.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a split; the splits are train, validation and test")]
+#[error("`{}` is not a split{}; the splits are train, validation and test", excerpt(.0), suggestion(.0, &Split::ALL.map(Split::name)))]
 pub struct UnknownSplit(pub String);
 
 impl FromStr for Split {
@@ -218,7 +219,7 @@ mod tests {
         let error = "tests".parse::<Split>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "`tests` is not a split; the splits are train, validation and test"
+            "`tests` is not a split; did you mean `test`?; the splits are train, validation and test"
         );
     }
 

@@ -205,6 +205,15 @@ impl Scenario {
         Time::from_us(self.syn_timeout_us.unwrap_or(self.min_rto_us))
     }
 
+    /// Mean number of flows of a generated trace, rounded down: that of a log-uniform distribution.
+    pub fn mean_flows(&self) -> u64 {
+        let (min, max) = (f64::from(self.flows.min), f64::from(self.flows.max));
+        match min < max {
+            true => ((max - min) / libm::log(max / min)) as u64,
+            false => u64::from(self.flows.max),
+        }
+    }
+
     /// Mean time between the flows of `workload` towards one active port at `load`, seconds:
     /// `8 · E[S] / (load · C)`.
     pub fn flow_gap_seconds(&self, workload: Workload, load: f64) -> f64 {

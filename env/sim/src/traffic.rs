@@ -7,6 +7,7 @@ mod pcap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::scenario::Scenario;
 use crate::units::Time;
 
 pub use crate::scenario::{SizeDistribution, SizeError, Workload};
@@ -52,6 +53,8 @@ impl Trace {
     pub const MAX_SIZE: u64 = crate::scenario::MAX_FLOW_BYTES;
     /// Latest start of a flow, nanoseconds: eleven days.
     pub const MAX_START_NS: u64 = 1_000_000_000_000_000;
+    /// Most flows of a trace.
+    pub const MAX_FLOWS: usize = 10_000_000;
     /// Kind of the flows in files that do not give kinds.
     pub const DEFAULT_KIND: &'static str = "flow";
 
@@ -66,6 +69,11 @@ impl Trace {
     pub fn total_bytes(&self) -> u64 {
         self.flows.iter().map(|flow| flow.size).sum()
     }
+}
+
+/// Bytes that the flows of a generated trace take on average.
+pub fn memory(scenario: &Scenario) -> u64 {
+    scenario.mean_flows() * size_of::<FlowSpec>() as u64
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::PolicySpec;
-use bufgym_sim::input::suggestion;
+use bufgym_sim::input::{excerpt, suggestion};
 use bufgym_sim::switch::PolicyParseError;
 
 /// An error of the slotted model. Each message is one line: where, what is wrong, what would be
@@ -31,7 +31,7 @@ pub enum SlottedError {
         problem: String,
     },
     /// The model has no policy of this name.
-    #[error("policy '{name}' is not known in the slotted model{}; it has {}", suggestion(.name, &PolicySpec::names()), PolicySpec::names().join(", "))]
+    #[error("policy '{}' is not known in the slotted model{}; it has {}", excerpt(.name), suggestion(.name, &PolicySpec::names()), PolicySpec::names().join(", "))]
     UnknownPolicy {
         /// The name as it was written.
         name: String,

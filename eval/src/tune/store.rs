@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bufgym_sim::input::{condensed, excerpt};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::{PolicyParseError, PolicySpec};
 use serde::{Deserialize, Serialize};
@@ -88,9 +89,9 @@ impl Stored {
             problem,
         };
         let stored: Stored =
-            serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
+            serde_json::from_str(text).map_err(|error| refuse(condensed(error)))?;
         if stored.format != FORMAT || stored.version != VERSION {
-            let found = format!("{} {}", stored.format, stored.version);
+            let found = format!("{} {}", excerpt(&stored.format), stored.version);
             return Err(refuse(format!("is '{found}', not '{FORMAT} {VERSION}'")));
         }
         Ok(stored)

@@ -14,6 +14,7 @@ use super::TuneArgs;
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::output::{Output, file_name};
+use crate::cli::scenario::check_memory;
 
 /// Default folder of the rules, one file per scenario.
 const FOLDER: &str = "checkpoints";
@@ -35,6 +36,7 @@ pub fn run(args: &TuneArgs, common: &Common) -> CliResult {
         )));
     }
     let config = args.linear_config(common)?;
+    check_memory(&config.scenario, config.traces, 0)?;
     let output = match &args.out {
         Some(path) => Output::file(path, args.force)?,
         None => Output::file(&default_file(&config), true)?,

@@ -38,6 +38,14 @@ pub struct Data {
     pub test: Vec<Vec<Arrival>>,
 }
 
+/// Bytes that the arrivals of a trace take at least, on average over the traces of the scenario.
+pub fn arrivals_memory(scenario: &Scenario) -> u64 {
+    let packets = scenario.mean_over_sizes(|size| size.div_ceil(u64::from(scenario.mss)) as f64);
+    let bytes = packets * scenario.mean_flows() as f64 * size_of::<Arrival>() as f64;
+    // Saturates, as intended.
+    bytes as u64
+}
+
 /// Simulates training traces `0..traces` of experiment `seed` under LQD. The first 60 % of them,
 /// rounded, but neither none nor all, are to learn from.
 ///

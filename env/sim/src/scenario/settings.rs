@@ -5,6 +5,8 @@ use super::{
     Workloads,
 };
 
+use crate::input::excerpt;
+
 /// A value as the user wrote it, independent of its setting.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Written {
@@ -25,8 +27,8 @@ pub(super) enum Written {
 impl Written {
     fn describe(&self) -> String {
         match self {
-            Written::Bare(text) => format!("`{text}`"),
-            Written::Text(text) => format!("the text \"{text}\""),
+            Written::Bare(text) => format!("`{}`", excerpt(text)),
+            Written::Text(text) => format!("the text \"{}\"", excerpt(text)),
             Written::Integer(value) => value.to_string(),
             Written::Float(value) => format!("{value:?}"),
             Written::Bool(value) => value.to_string(),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::policy::{AnyPolicy, Arguments, Definition, PolicyInfo, catalogue};
-use crate::input::suggestion;
+use crate::input::{excerpt, suggestion};
 use crate::scenario::Scenario;
 
 /// A policy and its parameters, written `name` or `name:key=value,key=value`.
@@ -33,13 +33,13 @@ impl PartialEq for PolicySpec {
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum PolicyParseError {
     /// No such policy.
-    #[error("policy '{name}' is not known{}; `bufgym policies` lists them", suggestion(.name, &names()))]
+    #[error("{}", unknown(.name))]
     UnknownPolicy {
         /// As it was written.
         name: String,
     },
     /// The policy has no such parameter.
-    #[error("policy {policy} has no parameter '{key}'{}; it has {}", suggestion(.key, .known), listed(.known))]
+    #[error("policy {policy} has no parameter '{}'{}; it has {}", excerpt(.key), suggestion(.key, .known), listed(.known))]
     UnknownParameter {
         /// The policy.
         policy: &'static str,
@@ -49,7 +49,7 @@ pub enum PolicyParseError {
         known: Vec<&'static str>,
     },
     /// A parameter's value does not fit.
-    #[error("policy {policy}: {key}={value} is not {expected}")]
+    #[error("policy {policy}: {key}={} is not {expected}", excerpt(.value))]
     Value {
         /// The policy.
         policy: &'static str,
@@ -61,7 +61,7 @@ pub enum PolicyParseError {
         expected: String,
     },
     /// The parameters do not fit the scenario or each other.
-    #[error("policy {policy}: {problem}")]
+    #[error("policy {}: {problem}", excerpt(.policy))]
     Unusable {
         /// As it was written.
         policy: String,
@@ -69,7 +69,7 @@ pub enum PolicyParseError {
         problem: String,
     },
     /// A parameter that is given more than once.
-    #[error("policy {policy}: {key} is given twice; leave one out")]
+    #[error("policy {policy}: {} is given twice; leave one out", excerpt(.key))]
     Repeated {
         /// The policy.
         policy: &'static str,
@@ -77,7 +77,7 @@ pub enum PolicyParseError {
         key: String,
     },
     /// A parameter without a value.
-    #[error("policy {policy}: '{text}' is not of the form key=value")]
+    #[error("policy {policy}: '{}' is not of the form key=value{}", excerpt(.text), tuned(.text))]
     Form {
         /// The policy.
         policy: &'static str,
@@ -116,8 +116,32 @@ fn names() -> Vec<&'static str> {
     catalogue()
         .iter()
         .map(|definition| definition.info.name)
-        .chain(["ndt", "linear"])
         .collect()
+}
+
+/// Policies that decide from a file of weights, which are no rules.
+const LEARNED: [&str; 3] = ["ndt", "ndt-int8", "linear"];
+
+fn unknown(name: &str) -> String {
+    if LEARNED.contains(&name) {
+        return format!(
+            "policy '{name}' has weights and no parameters, and a rule is needed here; the rules are {}",
+            listed(&names())
+        );
+    }
+    format!(
+        "policy '{}' is not known{}; `bufgym policies` lists them",
+        excerpt(name),
+        suggestion(name, &names())
+    )
+}
+
+/// A remark about the form that only commands with results of `bufgym tune` read.
+fn tuned(text: &str) -> &'static str {
+    match text.trim() {
+        "tuned" => "; tuned parameters cannot be named here, so give them one by one",
+        _ => "",
+    }
 }
 
 fn listed(names: &[&str]) -> String {
@@ -330,6 +354,17 @@ mod tests {
         assert!(message("dt:alpha=-1").contains("above 0"));
         assert!(message("dt:alpha").contains("key=value"));
         assert!(message("cs:alpha=1").contains("none"));
+        assert!(message("DT:alpha=1").contains("did you mean `dt`?"));
+        assert!(message(" dt").contains("did you mean `dt`?"));
+        assert!(message("dt:tuned").contains("one by one"));
+        for learned in LEARNED {
+            let message = message(learned);
+            assert!(
+                message.contains("a rule is needed") && message.contains("edt"),
+                "{message}"
+            );
+            assert!(!message.contains("did you mean"), "{message}");
+        }
         assert_eq!(
             message("dt:alpha=1,alpha=2"),
             "policy dt: alpha is given twice; leave one out"

@@ -14,6 +14,9 @@ use crate::units::Time;
 const REQUIRED: [&str; 5] = ["id", "src", "dst", "start_ns", "size_bytes"];
 const OPTIONAL: [&str; 3] = ["kind", "query", "priority"];
 
+/// Longest name of a kind, bytes. There may be 65,536 kinds.
+const MAX_KIND: usize = 1_024;
+
 /// A flow list that cannot be used. Each message is one line: where, what is wrong, what would be
 /// right.
 #[derive(Debug, thiserror::Error)]
@@ -262,6 +265,10 @@ impl<'a> Parser<'a> {
         }
         let columns = self.columns(&record)?;
         while self.next(&mut reader, &mut record)? {
+            if self.flows.len() == Trace::MAX_FLOWS {
+                let most = Trace::MAX_FLOWS;
+                return Err(self.error(format!("more than {most} flows, the most that are read")));
+            }
             let flow = self.flow(&columns, &record)?;
             self.flows.push(flow);
         }
@@ -428,6 +435,10 @@ impl<'a> Parser<'a> {
         };
         if let Some(kind) = self.kind_index.get(&name) {
             return Ok(*kind);
+        }
+        if name.len() > MAX_KIND {
+            let name = excerpt(&name);
+            return Err(self.error(format!("kind: `{name}` is longer than {MAX_KIND} bytes")));
         }
         let kind = u16::try_from(self.kinds.len())
             .map_err(|_| self.error("kind: more than 65,536 different kinds"))?;

@@ -225,6 +225,16 @@ impl Capture {
                     let belongs = table.add(time_ns, &segment);
                     skipped.no_payload += u64::from(segment.payload == 0);
                     skipped.repeated += u64::from(segment.payload > 0 && !belongs);
+                    if table.is_beyond_limit() {
+                        return Err(CaptureError::Flow {
+                            origin: origin.to_owned(),
+                            problem: format!(
+                                "more than {} connections or flows, the most that are read: split \
+                                 the capture",
+                                Trace::MAX_FLOWS
+                            ),
+                        });
+                    }
                 }
                 Network::LinkType => skipped.link_type += 1,
                 Network::NotIp => skipped.not_ip += 1,

@@ -15,6 +15,8 @@ use super::headers::Link;
 /// Largest size of a record, bytes. A larger one means a damaged file, so no memory is allocated
 /// for it.
 const MAX_RECORD: usize = 64 << 20;
+/// Most interfaces of a section.
+const MAX_INTERFACES: usize = 65_536;
 /// Type of a block that starts a section of a pcapng file. It is the same in both byte orders.
 const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 /// The magic number of a section, as stored in big-endian order.
@@ -167,7 +169,8 @@ impl<R: Read> Container<R> {
                 Ok(Block::InterfaceDescription(block)) => {
                     let interface = Interface::new(&block, section.big_endian);
                     section.interfaces.push(interface);
-                    None
+                    (section.interfaces.len() > MAX_INTERFACES)
+                        .then(|| format!("more than {MAX_INTERFACES} interfaces in a section"))
                 }
                 Ok(Block::EnhancedPacket(block)) => {
                     let number = block.if_id;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::coverage::Coverage;
 use super::headers::{Segment, Tuple};
+use crate::traffic::Trace;
 
 /// The captured part of a flow.
 pub(super) struct Flow {
@@ -119,6 +120,11 @@ impl FlowTable {
             self.hosts.push(host);
             self.hosts.len() as u32 - 1
         })
+    }
+
+    /// Whether there are more flows, or directions of connections, than a trace may have flows.
+    pub(super) fn is_beyond_limit(&self) -> bool {
+        self.flows.len().max(self.directions.len()) > Trace::MAX_FLOWS
     }
 
     /// The flows in the order of their first packets, and the hosts by number.
