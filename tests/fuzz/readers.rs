@@ -525,13 +525,17 @@ pub fn objective() -> Reader {
     }
 }
 
+const CAPACITY: usize = 64;
+const STREAMS: usize = 2;
+const PORTS: usize = 2;
+
 fn some_replay() -> Replay {
-    let (ports, streams) = (2, 2);
+    let (ports, streams) = (PORTS, STREAMS);
     let frame = Frame::newest(
         &random_observations(ports),
         &random_values(ports * PRIVILEGED),
     );
-    let mut replay = Replay::new(64, streams, ports, 1);
+    let mut replay = Replay::new(CAPACITY, streams, ports, 1);
     for stream in 0..streams {
         replay.start(stream, &frame);
         for step in 0..20 {
@@ -575,14 +579,17 @@ pub fn replay() -> Reader {
                 u8::from_str_radix(pair, 16).expect("digits")
             });
             let whole: Vec<u8> = input.iter().copied().chain(digest).collect();
-            through_file(&whole, Replay::load).map(drop).map_err(said)
+            through_file(&whole, |path| Replay::load(path, CAPACITY, STREAMS, PORTS))
+                .map(drop)
+                .map_err(said)
         }),
     }
 }
 
-/// The state of a learner with small networks, of which one file is altered.
+/// The state of a learner, of which one file is altered and its checksum made to fit.
 pub fn learner() -> Reader {
     const STATE: &str = "sac.json";
+    const CHECKSUM: &str = "sac.sha256";
     let folder = tempfile::tempdir().expect("a temporary folder");
     let sac = Sac::new(SacConfig::default(), 1, &Device::default()).expect("the defaults");
     sac.save(folder.path()).expect("it can be saved");
@@ -593,6 +600,8 @@ pub fn learner() -> Reader {
         memory: 64 * MIB,
         read: Box::new(move |input| {
             fs::write(folder.path().join(STATE), input).expect("a temporary file");
+            let checksum = sha256(input);
+            fs::write(folder.path().join(CHECKSUM), checksum).expect("a temporary file");
             Sac::load(folder.path(), &Device::default())
                 .map(drop)
                 .map_err(said)

@@ -302,7 +302,7 @@ fn read_checked(dir: &Path, name: &str, record: &Record) -> Result<Vec<u8>, SacE
     if expected == Some(&found) {
         return read(&path, most);
     }
-    let expected = expected.map_or("nothing", String::as_str);
+    let expected = expected.map_or("nothing".to_owned(), |hash| excerpt(hash));
     Err(SacError::Corrupt {
         path,
         reason: format!("its sha256 is {found}; {STATE} says {expected}"),

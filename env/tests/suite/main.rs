@@ -2,3 +2,5 @@
 
 mod allocation;
 mod dataplane;
+#[path = "../../../tests/fuzz/mutate.rs"]
+mod mutate;
