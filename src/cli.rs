@@ -23,6 +23,7 @@ mod tune;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use bufgym::sim::input;
 use clap::{Args, Parser, Subcommand};
 
 use error::{CliError, CliResult};
@@ -140,8 +141,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints a line on stderr. It may be closed or on a full disk, which must not end the work.
+/// Prints a line on stderr, whatever a file's name or content has put into it. Stderr may be closed or
+/// on a full disk, which must not end the work.
 fn say(line: impl std::fmt::Display) {
+    let line = input::line(&line.to_string(), error::LINE);
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

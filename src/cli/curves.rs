@@ -107,7 +107,7 @@ fn points(table: &str) -> Result<Vec<(f64, f64)>, String> {
         }
         let number = |text: Option<&str>| text.and_then(|text| text.parse::<f64>().ok());
         match (number(decisions), number(result)) {
-            (Some(decisions), Some(result)) if decisions >= 0.0 && decisions <= MAX_DECISIONS => {
+            (Some(decisions), Some(result)) if (0.0..=MAX_DECISIONS).contains(&decisions) => {
                 // A validation in which flows did not finish may have no finite result.
                 if result.is_finite() {
                     points.push((decisions, result));

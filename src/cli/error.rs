@@ -5,9 +5,9 @@ use std::fmt;
 use bufgym::sim::input;
 use clap::error::ContextValue;
 
-/// Most characters of an error's line. Errors show excerpts of what they quote; this is for what they
+/// Most characters of a line on stderr. Errors show excerpts of what they quote; this is for what they
 /// have missed.
-const LINE: usize = 2_000;
+pub const LINE: usize = 2_000;
 
 /// Why a command did not succeed.
 pub enum CliError {

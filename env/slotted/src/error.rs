@@ -65,6 +65,20 @@ pub enum SlottedError {
         /// `work` or `values`.
         found: &'static str,
     },
+    /// The exact search takes too much memory or time.
+    #[error(
+        "opt: the instance is too large: the search takes too much {what} from packet {packet} of {packets} (slot {slot}) on; with work or values it is for small instances, of about 20 packets or 10 in the buffer; unit packets have no such limit"
+    )]
+    OptimumTooCostly {
+        /// `memory` or `time`.
+        what: &'static str,
+        /// The packet that was the last to arrive, from 1.
+        packet: usize,
+        /// All packets.
+        packets: usize,
+        /// The slot.
+        slot: u64,
+    },
     /// The arrivals have no schedule of a proof.
     #[error(
         "scripted-opt follows the schedule of a proof, and these arrivals have none: use --generate {}; opt finds the optimum of any arrivals",

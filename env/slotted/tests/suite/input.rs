@@ -106,6 +106,24 @@ fn an_optimum_that_is_too_large_is_refused() {
 }
 
 #[test]
+fn an_optimum_that_takes_too_much_memory_is_refused() {
+    let ports = 1 << 18;
+    let switch = Switch::new(ports, 60, Order::Pq).unwrap();
+    let packets = (0..60)
+        .map(|port| Packet {
+            work: 2,
+            ..Packet::unit(0, port)
+        })
+        .collect();
+    let arrivals = Arrivals::new(packets, ports).unwrap();
+    let refused = PolicySpec::Optimum.run(&switch, &arrivals, 1, false);
+    assert_words(
+        &message(refused),
+        &["too large", "too much memory", "of 60"],
+    );
+}
+
+#[test]
 fn policies_refuse_what_they_are_not_defined_for() {
     let switch = Switch::new(4, 8, Order::Pq).unwrap();
     let with_work = read("slot,port,work\n0,1,2\n").unwrap();
