@@ -1,10 +1,11 @@
 //! The file of a replay: header, frames in order, SHA-256 of both.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use bufgym_env::control::{ALPHAS, FEATURES, PRIVILEGED};
+use bufgym_sim::files;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -61,7 +62,7 @@ impl Replay {
 
     fn write(&self, path: &Path) -> io::Result<()> {
         let mut out = Hashed {
-            inner: BufWriter::new(File::create(path)?),
+            inner: BufWriter::new(files::create(path)?),
             hash: Sha256::new(),
         };
         let header = serde_json::to_vec(&Header {

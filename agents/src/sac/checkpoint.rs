@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bufgym_models::Device;
-use bufgym_models::files::{current_folder, decode_tensors, encode_tensors, sha256, write_synced};
+use bufgym_models::files::{current_folder, decode_tensors, encode_tensors, sha256};
 use bufgym_models::parameters::{NamedTensor, apply, collect};
+use bufgym_sim::files::write_new;
 use burn::module::Module;
 use burn::optim::{ModuleOptimizer, OptimizerRecord};
 use burn::tensor::Bytes;
@@ -249,7 +250,7 @@ fn read(path: &Path) -> Result<Vec<u8>, SacError> {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), SacError> {
-    write_synced(path, bytes).map_err(|error| SacError::Io {
+    write_new(path, bytes).map_err(|error| SacError::Io {
         path: path.to_owned(),
         error,
     })
