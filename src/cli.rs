@@ -131,11 +131,12 @@ pub fn main() -> ExitCode {
         .init();
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(CliError::Interrupted(code)) => ExitCode::from(code),
         Err(error) => {
             say(format_args!("error: {error}"));
             match error {
                 CliError::Input(_) => ExitCode::from(EXIT_BAD_INPUT),
-                CliError::Failure(_) => ExitCode::FAILURE,
+                _ => ExitCode::FAILURE,
             }
         }
     }

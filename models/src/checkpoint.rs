@@ -10,14 +10,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use bufgym_sim::files::write_new;
 use bufgym_sim::input::{self, condensed, excerpt};
 use safetensors::SafeTensorError;
 
 pub use manifest::{ActionSet, Architecture, FORMAT_VERSION, Feature, Manifest, Validation};
 
-use crate::files::{
-    current_folder, decode_tensors, encode_tensors, replace_folder, sha256, write_synced,
-};
+use crate::files::{current_folder, decode_tensors, encode_tensors, replace_folder, sha256};
 use crate::parameters::NamedTensor;
 use crate::weights::{ActorWeights, TENSORS};
 
@@ -128,8 +127,8 @@ pub fn save_actor(
         })?;
     json.push('\n');
     let written = replace_folder(dir, |new| {
-        write_synced(&new.join(WEIGHTS_FILE), &bytes)?;
-        write_synced(&new.join(MANIFEST_FILE), json.as_bytes())
+        write_new(&new.join(WEIGHTS_FILE), &bytes)?;
+        write_new(&new.join(MANIFEST_FILE), json.as_bytes())
     });
     written.map_err(|error| CheckpointError::Io {
         path: dir.to_owned(),

@@ -15,6 +15,8 @@ pub enum CliError {
     Input(anyhow::Error),
     /// The work itself failed: exit code 1.
     Failure(anyhow::Error),
+    /// A signal ended the work, which has saved its state and said so: this exit code.
+    Interrupted(u8),
 }
 
 /// Result of a step of a command.
@@ -40,7 +42,9 @@ impl CliError {
 impl fmt::Display for CliError {
     /// The chain of causes on one line. A cause that the line already contains is not repeated.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (CliError::Input(error) | CliError::Failure(error)) = self;
+        let (CliError::Input(error) | CliError::Failure(error)) = self else {
+            return f.write_str("interrupted");
+        };
         let mut line = String::new();
         for cause in error.chain() {
             let cause = cause.to_string();

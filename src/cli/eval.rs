@@ -84,8 +84,7 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     bar.finish_and_clear();
 
     if let Some(output) = &output {
-        output
-            .write_folder(|folder| eval::output::write(&evaluation, folder, true).or_failure())?;
+        output.write_folder(|folder| eval::output::write_into(&evaluation, folder).or_failure())?;
     }
     let mut text = eval::table::render_evaluation(&evaluation);
     for finding in eval::findings::findings(&evaluation) {

@@ -62,7 +62,7 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
     .map_err(classify)?;
     bar.finish_and_clear();
 
-    output.write_folder(|folder| explain::write(&explanation, folder, true).or_failure())?;
+    output.write_folder(|folder| explain::write_into(&explanation, folder).or_failure())?;
     let page = output.path().join("explain.html");
     let mut text = explain::findings(&explanation).join("\n");
     text.push_str(&format!("\nexplanation: {}", page.display()));

@@ -7,6 +7,8 @@ mod credence;
 mod evaluation;
 mod explanation;
 mod export;
+#[cfg(target_os = "linux")]
+mod faults;
 mod harness;
 mod help;
 mod inference;

@@ -9,13 +9,14 @@
 //!
 //! So a changed byte in any file is noticed.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use bufgym_agents::{Replay, Sac};
 use bufgym_models::Device;
-use bufgym_models::files::{recover_folder, replace_folder, sha256, sha256_of_file, write_synced};
+use bufgym_models::files::{recover_folder, replace_folder, sha256, sha256_of_file};
+use bufgym_sim::files::{remove, sync_folder, write_new};
 use bufgym_sim::input::{self, condensed, excerpt};
 use serde::{Deserialize, Serialize};
 
@@ -127,13 +128,13 @@ impl State {
         let learner = folder.join(SAC);
         fs::create_dir(&learner)?;
         sac.save(&learner).map_err(TrainError::from)?;
-        File::open(&learner)?.sync_all()?;
+        sync_folder(&learner)?;
         replay
             .save(&folder.join(REPLAY))
             .map_err(TrainError::from)?;
         let json = serde_json::to_vec(self).map_err(io::Error::other)?;
-        write_synced(&folder.join(CHECKSUM), sha256(&json).as_bytes())?;
-        write_synced(&folder.join(STATE), &json)?;
+        write_new(&folder.join(CHECKSUM), sha256(&json).as_bytes())?;
+        write_new(&folder.join(STATE), &json)?;
         Ok(())
     }
 
@@ -196,11 +197,12 @@ impl Stored {
         }
     }
 
-    /// The newest state that can be read, or `None` where none has been stored. Damaged states are
-    /// reported to `warn` and renamed, not removed.
+    /// The newest state that can be read, or `None` where none has been stored, or with `force` where
+    /// all are damaged. Damaged states are reported to `warn` and renamed, not removed.
     pub(crate) fn newest(
         checkpoints: &Path,
         device: &Device,
+        force: bool,
         mut warn: impl FnMut(&str),
     ) -> Result<Option<Self>, TrainError> {
         complete_interrupted_writes(checkpoints)?;
@@ -214,14 +216,14 @@ impl Stored {
                     break;
                 }
                 Err(error) => {
-                    warn(&format!("{error}; trying the checkpoint before it"));
+                    warn(&format!("{error}; looking for one before it"));
                     newest.get_or_insert(error);
                     damaged.push(folder);
                 }
             }
         }
         match (found, newest) {
-            (None, Some(newest)) => Err(TrainError::NoValidState {
+            (None, Some(newest)) if !force => Err(TrainError::NoValidState {
                 folder: checkpoints.to_owned(),
                 newest: Box::new(newest),
             }),
@@ -279,7 +281,7 @@ fn complete_interrupted_writes(checkpoints: &Path) -> Result<(), TrainError> {
         let hidden = name.strip_prefix('.').unwrap_or_default();
         let path = checkpoints.join(&name);
         if hidden.ends_with(".new") {
-            fs::remove_dir_all(&path).map_err(TrainError::io(&path))?;
+            remove(&path).map_err(TrainError::io(&path))?;
         } else if let Some(replaced) = hidden.strip_suffix(".old") {
             recover_folder(&checkpoints.join(replaced)).map_err(TrainError::io(&path))?;
         }

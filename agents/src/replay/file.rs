@@ -1,11 +1,10 @@
 //! The file of a replay: header, frames in order, SHA-256 of both.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use bufgym_env::control::{ALPHAS, FEATURES, PRIVILEGED};
-use bufgym_sim::input;
+use bufgym_sim::{files, input};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -66,7 +65,7 @@ impl Replay {
 
     fn write(&self, path: &Path) -> io::Result<()> {
         let mut out = Hashed {
-            inner: BufWriter::new(File::create(path)?),
+            inner: BufWriter::new(files::create(path)?),
             hash: Sha256::new(),
         };
         let header = serde_json::to_vec(&Header {

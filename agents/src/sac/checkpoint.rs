@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use bufgym_models::Device;
 use bufgym_models::files::{
-    current_folder, decode_tensors, encode_tensors, sha256, sha256_of_file, write_synced,
+    current_folder, decode_tensors, encode_tensors, sha256, sha256_of_file,
 };
 use bufgym_models::parameters::{NamedTensor, apply, collect};
+use bufgym_sim::files::write_new;
 use bufgym_sim::input::{self, condensed, excerpt};
 use burn::module::Module;
 use burn::optim::{ModuleOptimizer, OptimizerRecord};
@@ -283,7 +284,7 @@ fn most_bytes(config: &SacConfig) -> u64 {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), SacError> {
-    write_synced(path, bytes).map_err(|error| SacError::Io {
+    write_new(path, bytes).map_err(|error| SacError::Io {
         path: path.to_owned(),
         error,
     })

@@ -1,10 +1,11 @@
 //! Packet-level simulator of shared-memory switches.
 //!
-//! Modules import each other in one direction only: [`input`], [`memory`], [`units`] and [`rng`], then
+//! Modules import each other in one direction only: [`files`], [`input`], [`memory`], [`units`] and [`rng`], then
 //! [`scenario`], [`traffic`], the discrete-event `engine` (clock, events, packets, links, topology), [`switch`] and
 //! [`transport`], then `host`, then [`network`] with the loop.
 
 mod engine;
+pub mod files;
 mod host;
 pub mod input;
 pub mod memory;

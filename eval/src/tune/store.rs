@@ -1,4 +1,4 @@
-//! Files of tuned parameters: one file per scenario, one entry per policy.
+//! Files of tuned parameters: one file per scenario with all its settings, one entry per policy.
 
 use std::collections::BTreeMap;
 
@@ -115,6 +115,11 @@ impl Stored {
             }
         })?;
         Ok(stored == *scenario)
+    }
+
+    /// Whether there is a result for the policy of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.policies.contains_key(name)
     }
 
     /// Stores the result of a search; it replaces an earlier one for the same policy.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
 use super::{FlowSpec, Trace};
+use crate::files;
 use crate::input::{Records, excerpt, suggestion};
 use crate::units::Time;
 
@@ -121,30 +122,13 @@ impl Trace {
         let result = if special {
             File::create(path).and_then(|file| self.to_writer(BufWriter::new(file)))
         } else {
-            self.write_then_rename(path)
+            files::replace_with(path, |file| self.to_writer(file))
         };
         result.map_err(|source| TraceError::Io {
             path: path.to_owned(),
             action: "write",
             source,
         })
-    }
-
-    fn write_then_rename(&self, path: &Path) -> io::Result<()> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.partial", std::process::id()));
-        let partial = path.with_file_name(name);
-        let result = File::create(&partial)
-            .and_then(|file| {
-                self.to_writer(BufWriter::new(&file))?;
-                file.sync_all()
-            })
-            .and_then(|()| std::fs::rename(&partial, path));
-        if result.is_err() {
-            // An error here is ignored: the first error is the one to report.
-            let _ = std::fs::remove_file(&partial);
-        }
-        result
     }
 
     /// Writes the flow list as CSV with all columns.
