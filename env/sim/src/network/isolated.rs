@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::outcome::FlowRecord;
 use super::simulator::{SimError, Simulator};
+use crate::convert::index;
 use crate::engine::topology::{LeafSpine, OneSwitch, Topology};
-use crate::scenario::{RangeU32, Scenario, TransportKind};
+use crate::scenario::{MAX_WINDOW, RangeU32, Scenario, TransportKind};
 use crate::switch::PolicySpec;
 use crate::switch::policy::CompleteSharing;
-use crate::traffic::{FlowSpec, Trace};
+use crate::traffic::{FlowSpec, Trace, host_number};
 use crate::units::{Rate, Time};
 
 /// Completion times of isolated flows, by size.
@@ -142,7 +143,7 @@ pub fn isolated_port(
     let topology = OneSwitch {
         ports: scenario.port_count(),
     };
-    let is_to_port = |flow: &&FlowSpec| topology.port_of(flow.dst as u16) == port;
+    let is_to_port = |flow: &&FlowSpec| topology.port_of(host_number(flow.dst)) == port;
     let alone = Trace {
         flows: trace.flows.iter().filter(is_to_port).copied().collect(),
         kinds: trace.kinds.clone(),
@@ -190,7 +191,7 @@ impl SlowStart {
     }
 
     fn completion(&self, bytes: u64) -> Time {
-        let last = ((bytes - 1) / self.mss) as usize;
+        let last = index((bytes - 1) / self.mss);
         let payload = bytes - last as u64 * self.mss;
         let wire = payload + self.header_bytes + self.overhead_bytes;
         let transmission = self.rate.transmission_time(wire);
@@ -231,9 +232,10 @@ fn send_times(
 ) -> (Vec<Time>, (usize, Time)) {
     let initial = scenario.init_cwnd as usize;
     let cap = match scenario.max_cwnd_bytes {
-        0 => usize::MAX,
-        bytes => ((bytes / u64::from(scenario.mss)) as usize).max(1),
+        0 => u64::from(MAX_WINDOW),
+        bytes => bytes,
     };
+    let cap = index(cap / u64::from(scenario.mss)).max(1);
     let mut sends = vec![first];
     loop {
         let k = sends.len();
