@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use super::arrivals::Prediction;
 use super::{Arrivals, Packet, SlottedError, Switch};
+use bufgym_sim::convert::index;
 use bufgym_sim::input::suggestion;
 
 /// A source of arrivals.
@@ -210,7 +211,7 @@ impl Setup {
             (Some(packets), Some(slots))
                 if packets <= MAX_PACKETS && slots <= Arrivals::MAX_SLOT =>
             {
-                Ok(List::with_capacity(packets as usize))
+                Ok(List::with_capacity(index(packets)))
             }
             _ => self.refuse(format_args!(
                 "{} rounds with {} ports and a buffer of {} are more than {MAX_PACKETS} packets or {} slots; take fewer rounds or a smaller buffer",
