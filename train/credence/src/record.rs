@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use bufgym_sim::convert::floor_usize;
 use bufgym_sim::network::{HostObserver, Observer, SimError, Simulator};
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
@@ -49,7 +50,7 @@ pub fn record(scenario: &Scenario, seed: u64, traces: u64) -> Result<Data, SimEr
         .map(|index| record_trace(scenario, trace_seed(Split::Train, seed, index)))
         .collect();
     let mut train = recorded?;
-    let split = (train.len() as f64 * TRAIN_SHARE).round() as usize;
+    let split = floor_usize((train.len() as f64 * TRAIN_SHARE).round());
     let test = train.split_off(split.clamp(1, train.len().saturating_sub(1).max(1)));
     Ok(Data { train, test })
 }
@@ -86,8 +87,8 @@ impl SwitchObserver for ArrivalRecorder {
     fn arriving(&mut self, _at: SwitchId, view: View<'_>, packet: PacketView) {
         self.arrivals.push(Arrival {
             at: view.now,
-            queue: packet.queue as u32,
-            bytes: packet.bytes as u32,
+            queue: u32::try_from(packet.queue).expect("a switch has at most 65,536 queues"),
+            bytes: u32::try_from(packet.bytes).expect("a packet has less than 64 KiB"),
             features: self.averages.observe(view, packet.queue),
             lost: false,
         });
