@@ -8,6 +8,7 @@
 mod file;
 
 use bufgym_env::control::{ALPHAS, FEATURES, HISTORY, INITIAL_INDEX, PRIVILEGED, cell_centre};
+use bufgym_env::convert::index;
 use bufgym_models::critic::{FRAMES, STATE};
 use bufgym_models::probabilities::{Probabilities, UNIFORM};
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, fill_row};
@@ -223,7 +224,7 @@ impl Replay {
             ring.open,
             "`start` begins an episode before `push` adds to it"
         );
-        let slot = ((ring.end - 1) % self.slots as u64) as usize;
+        let slot = ring.slot(ring.end - 1);
         ring.actions[slot * ports..][..ports].copy_from_slice(&transition.actions);
         ring.probabilities[slot * ports..][..ports].copy_from_slice(&transition.probabilities);
         ring.rewards[slot * ports..][..ports].copy_from_slice(&transition.port_rewards);
@@ -244,7 +245,7 @@ impl Replay {
     fn write_frame(&mut self, stream: usize, frame: &Frame, position: u32) {
         let (features, privileged) = (self.ports * FEATURES, self.ports * PRIVILEGED);
         let ring = &mut self.streams[stream];
-        let slot = (ring.end % self.slots as u64) as usize;
+        let slot = ring.slot(ring.end);
         if ring.outcomes[slot].flags & DECIDED != 0 {
             self.held -= 1;
         }
@@ -384,7 +385,7 @@ impl Stream {
     }
 
     fn slot(&self, frame: u64) -> usize {
-        (frame % self.slots()) as usize
+        index(frame % self.slots())
     }
 
     fn outcome(&self, frame: u64) -> Outcome {
@@ -421,7 +422,7 @@ impl Stream {
                 discount = 0.0;
             }
             last += 1;
-            let steps = (last - frame) as usize;
+            let steps = index(last - frame);
             // A frame without a decision is the last of its episode or of the stream.
             if steps == n_step || discount == 0.0 || self.outcome(last).flags & DECIDED == 0 {
                 return (discount, last);

@@ -17,6 +17,7 @@ mod checkpoint;
 
 use std::f64::consts::{LN_2, PI};
 
+use bufgym_env::convert::single;
 use bufgym_models::critic::{ADVANTAGE, STATE, advantage_features};
 use bufgym_models::parameters::{host_values, number, polyak};
 use bufgym_models::windows::WINDOW;
@@ -425,7 +426,7 @@ impl Sac {
             critic_loss: 0.5 * (first.loss + second.loss),
             actor_loss: learned.map(|(loss, _)| loss),
             entropy: learned.map(|(_, entropy)| entropy),
-            temperature: self.temperature() as f32,
+            temperature: single(self.temperature()),
             q_mean: first.mean,
             target_mean,
             td_error: first.td_error,
@@ -725,7 +726,7 @@ impl LeastSquares {
             let done: f64 = (i + 1..N).map(|k| factor[k * N + i] * solution[k]).sum();
             solution[i] = (solution[i] - done) / factor[i * N + i];
         }
-        solution.into_iter().map(|weight| weight as f32).collect()
+        solution.into_iter().map(single).collect()
     }
 }
 

@@ -121,6 +121,9 @@ pub fn write<T: Element>(out: &mut dyn Write, shape: &[usize], data: &[T]) -> io
 }
 
 /// The bytes of a file of version 1: an array of this shape, row-major.
+///
+/// # Panics
+/// When the shape has thousands of dimensions: its text would not fit into the header.
 pub fn encode<T: Element>(shape: &[usize], data: &[T]) -> Vec<u8> {
     let mut dims: Vec<String> = shape.iter().map(ToString::to_string).collect();
     if dims.len() == 1 {
@@ -137,7 +140,8 @@ pub fn encode<T: Element>(shape: &[usize], data: &[T]) -> Vec<u8> {
     header.push('\n');
     let mut bytes = MAGIC.to_vec();
     bytes.extend([1, 0]);
-    bytes.extend((header.len() as u16).to_le_bytes());
+    let length = u16::try_from(header.len()).expect("an array has a few dimensions");
+    bytes.extend(length.to_le_bytes());
     bytes.extend(header.as_bytes());
     data.iter().for_each(|value| value.append(&mut bytes));
     bytes

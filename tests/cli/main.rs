@@ -1,5 +1,12 @@
 //! The binary as a user runs it: arguments in, exit code, stdout, stderr and files out.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "tests convert the small numbers that they make"
+)]
+
 mod bad_input;
 mod captures;
 mod checkpoints;

@@ -4,6 +4,11 @@
 //! `BUFGYM_FUZZ_INPUTS` is the number of inputs of each reader (300 without it). The input being read is
 //! always in `target/tmp/fuzz-READER.input`, so that it is there after an abort too.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "tests convert the small numbers that they make"
+)]
+
 mod mutate;
 mod readers;
 

@@ -32,6 +32,9 @@ pub const COUNT: usize = 17;
 
 const MIB: u64 = 1 << 20;
 
+/// Reads an input and uses what was read; or the message for the user.
+type Read = dyn Fn(&[u8]) -> Result<(), String>;
+
 /// A reader of foreign input.
 pub struct Reader {
     pub name: &'static str,
@@ -39,8 +42,7 @@ pub struct Reader {
     pub seeds: Vec<Vec<u8>>,
     /// Most bytes that may be allocated at once for an input of up to 1 MiB.
     pub memory: u64,
-    /// Reads an input and uses what was read; or the message for the user.
-    pub read: Box<dyn Fn(&[u8]) -> Result<(), String>>,
+    pub read: Box<Read>,
 }
 
 /// The reader whose name is given.

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bufgym_agents::{Batch, Replay, Sac, UpdateMetrics};
+use bufgym_env::convert::floor_u64;
 use bufgym_env::gym::EnvError;
 use bufgym_models::checkpoint::{MANIFEST_FILE, Manifest, save_actor};
 use bufgym_models::files::current_folder;
@@ -413,7 +414,7 @@ impl Trainer {
             Some(steps) => (steps, decisions.min(steps)),
             None => {
                 let seconds = 60.0 * self.config.budget.minutes.unwrap_or(0.0);
-                (seconds as u64, elapsed_s.min(seconds) as u64)
+                (floor_u64(seconds), floor_u64(elapsed_s.min(seconds)))
             }
         }
     }

@@ -81,7 +81,8 @@ impl Replay {
         })?;
         out.write_all(MAGIC)?;
         out.write_all(&VERSION.to_le_bytes())?;
-        out.write_all(&(header.len() as u32).to_le_bytes())?;
+        let length = u32::try_from(header.len()).map_err(io::Error::other)?;
+        out.write_all(&length.to_le_bytes())?;
         out.write_all(&header)?;
         let mut record = Vec::with_capacity(record_size(self.ports));
         for ring in &self.streams {
@@ -165,22 +166,21 @@ fn parse(bytes: &[u8], shape: (usize, usize, usize)) -> Result<Replay, &'static 
     restore(&header, body)
 }
 
+/// More ports than any scenario has.
+const MAX_PORTS: usize = 1 << 16;
+
+/// More bytes than any stream has: 1 TiB.
+const MAX_RECORDS: u64 = 1 << 40;
+
 fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
     let Header { ports, slots, .. } = *header;
-    let frames: u64 = header
-        .streams
-        .iter()
-        .map(|&(end, _)| end.min(slots as u64))
-        .sum();
-    if header.streams.is_empty()
-        || ports == 0
-        || slots == 0
-        || body.len() as u64 != frames * record_size(ports) as u64
+    let streams = header.streams.len();
+    if streams == 0 || ports == 0 || slots == 0 || expected_body(header) != Some(body.len() as u64)
     {
         return Err("its header does not belong to its content");
     }
     let mut records = body.chunks_exact(record_size(ports));
-    let mut streams = Vec::with_capacity(header.streams.len());
+    let mut streams = Vec::with_capacity(streams);
     let mut held = 0;
     for &(end, open) in &header.streams {
         let mut ring = Stream {
@@ -188,9 +188,19 @@ fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
             open,
             ..Stream::new(slots, ports)
         };
+        if open && end == 0 {
+            return Err("a stream is open that has not begun");
+        }
         for (frame, record) in (ring.first(slots)..end).zip(&mut records) {
             let slot = ring.slot(frame);
             ring.decode(slot, ports, record);
+            let levels = &ring.actions[slot * ports..][..ports];
+            if levels
+                .iter()
+                .any(|&level| usize::from(level) >= ALPHAS.len())
+            {
+                return Err("an action is no level of α");
+            }
             held += usize::from(ring.outcomes[slot].flags & DECIDED != 0);
         }
         streams.push(ring);
@@ -203,6 +213,21 @@ fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
         pushed: header.pushed,
         held,
     })
+}
+
+/// Bytes of the frames that the header describes; `None` for numbers that no replay has, so that the
+/// sums below fit.
+fn expected_body(header: &Header) -> Option<u64> {
+    if header.ports > MAX_PORTS {
+        return None;
+    }
+    let record = record_size(header.ports) as u64;
+    let slots = header.slots as u64;
+    slots
+        .checked_mul(record)
+        .filter(|bytes| *bytes <= MAX_RECORDS)?;
+    let ends = header.streams.iter().map(|&(end, _)| end.min(slots));
+    ends.fold(0, u64::saturating_add).checked_mul(record)
 }
 
 /// Bytes of one frame and its decision.

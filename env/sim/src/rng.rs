@@ -14,6 +14,8 @@ use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
+use crate::convert::lower_u64;
+
 /// The set of traces that a seed belongs to. Training and tuning never use test traces. Evaluation
 /// uses only test traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -110,7 +112,7 @@ pub fn below(rng: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
     let rejected = bound.wrapping_neg() % bound;
     loop {
         let product = u128::from(rng.next_u64()) * u128::from(bound);
-        if product as u64 >= rejected {
+        if lower_u64(product) >= rejected {
             return (product >> 64) as u64;
         }
     }

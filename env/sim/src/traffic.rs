@@ -48,6 +48,14 @@ pub struct Trace {
     pub seed: u64,
 }
 
+/// The number of a host of a [valid](Trace::validate) trace, as networks number hosts.
+///
+/// # Panics
+/// When it is above 65,535: no network has so many hosts.
+pub fn host_number(host: u32) -> u16 {
+    u16::try_from(host).expect("a valid trace has hosts of the network")
+}
+
 impl Trace {
     /// Largest size of a flow, bytes.
     pub const MAX_SIZE: u64 = crate::scenario::MAX_FLOW_BYTES;
@@ -65,9 +73,10 @@ impl Trace {
             .map_or(Trace::DEFAULT_KIND, String::as_str)
     }
 
-    /// Payload bytes of all flows.
-    pub fn total_bytes(&self) -> u64 {
-        self.flows.iter().map(|flow| flow.size).sum()
+    /// Payload bytes of all flows. They need more than 64 bits where 18 million flows have the
+    /// largest size.
+    pub fn total_bytes(&self) -> u128 {
+        self.flows.iter().map(|flow| u128::from(flow.size)).sum()
     }
 }
 

@@ -1,8 +1,12 @@
 //! Arrivals as CSV: `slot,port[,work][,value]`, one row per packet in order of arrival.
 
+#![warn(clippy::arithmetic_side_effects)]
+
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
+use std::str::FromStr;
 
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
@@ -143,18 +147,19 @@ impl Columns {
     }
 
     fn small(&self, record: &ByteRecord, column: usize) -> Result<Option<u32>, String> {
-        let number = self.number(record, column, u64::from(u32::MAX))?;
-        Ok(number.map(|number| number as u32))
+        self.number(record, column, u32::MAX)
     }
 
-    fn number(&self, record: &ByteRecord, column: usize, most: u64) -> Result<Option<u64>, String> {
+    fn number<T>(&self, record: &ByteRecord, column: usize, most: T) -> Result<Option<T>, String>
+    where
+        T: Display + FromStr,
+    {
         let Some(field) = self.0[column].and_then(|index| record.get(index)) else {
             return Ok(None);
         };
         std::str::from_utf8(field)
             .ok()
             .and_then(|text| text.parse().ok())
-            .filter(|number| *number <= most)
             .map(Some)
             .ok_or_else(|| {
                 format!(

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use super::arrivals::Prediction;
 use super::{Arrivals, Packet, SlottedError, Switch};
+use bufgym_sim::convert::index;
 use bufgym_sim::input::{excerpt, suggestion};
 use bufgym_sim::memory::Estimate;
 
@@ -220,7 +221,7 @@ impl Setup {
                     )
                     .check()
                     .or_else(|error| self.refuse(error))?;
-                Ok(List::with_capacity(packets as usize))
+                Ok(List::with_capacity(index(packets)))
             }
             _ => self.refuse(format_args!(
                 "{} rounds with {} ports and a buffer of {} are more than {MAX_PACKETS} packets or {} slots; take fewer rounds or a smaller buffer",

@@ -8,6 +8,16 @@
 //! - [`onnx`] and [`mod@c`] work for any [`Network`].
 //! - [`golden`] makes inputs with known outputs, which come with every export.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "tests convert the small numbers that they make"
+    )
+)]
+
 pub mod c;
 pub mod c_int8;
 pub mod ebpf;

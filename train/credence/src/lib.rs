@@ -8,6 +8,16 @@
 //! - [`score`] evaluates the predictions on other traces.
 //! - [`sweep`] varies the number of trees (Fig. 15) and the share of false predictions (Fig. 10).
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "tests convert the small numbers that they make"
+    )
+)]
+
 pub mod record;
 pub mod score;
 pub mod sweep;

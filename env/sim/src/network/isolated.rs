@@ -8,7 +8,7 @@ use crate::engine::topology::{LeafSpine, OneSwitch, Topology};
 use crate::scenario::{RangeU32, Scenario, TransportKind};
 use crate::switch::PolicySpec;
 use crate::switch::policy::CompleteSharing;
-use crate::traffic::{FlowSpec, Trace};
+use crate::traffic::{FlowSpec, Trace, host_number};
 use crate::transport::Settings;
 use crate::units::{Rate, Time};
 
@@ -158,7 +158,7 @@ pub fn isolated_port(
     let topology = OneSwitch {
         ports: scenario.port_count(),
     };
-    let is_to_port = |flow: &&FlowSpec| topology.port_of(flow.dst as u16) == port;
+    let is_to_port = |flow: &&FlowSpec| topology.port_of(host_number(flow.dst)) == port;
     let alone = Trace {
         flows: trace.flows.iter().filter(is_to_port).copied().collect(),
         kinds: trace.kinds.clone(),
@@ -335,7 +335,6 @@ mod tests {
             mss: 1,
             ..Scenario::default()
         };
-        scenario.validate().unwrap();
         let completion = IsolatedFlow::new(&scenario).completion(Trace::MAX_SIZE);
         // Doublings from 10 segments to 2 GiB, the largest window, and from there on one window each.
         let largest = f64::from(u32::MAX / 2);

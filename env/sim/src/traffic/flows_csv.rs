@@ -1,5 +1,7 @@
 //! Flow traces as CSV: `id,src,dst,start_ns,size_bytes[,kind,query,priority]`.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};

@@ -20,7 +20,7 @@ use serde::Serialize;
 use super::{FlowSpec, Trace};
 use crate::units::Time;
 use container::Container;
-use flows::{Flow, FlowTable};
+use flows::{Flow, FlowTable, count};
 use headers::{Headers, Network};
 
 /// Options for reading a capture.
@@ -246,7 +246,7 @@ impl Capture {
         }
         let packets = container.packets();
         let (flows, hosts) = table.finish();
-        let ports = options.ports.unwrap_or(hosts.len() as u32);
+        let ports = options.ports.unwrap_or_else(|| count(&hosts));
         let finished = Finish {
             origin,
             ports,

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every module may use itself and those before it.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
+    "convert",
     "files",
     "input",
     "memory",

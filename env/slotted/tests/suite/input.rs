@@ -23,6 +23,39 @@ fn assert_words(text: &str, words: &[&str]) {
 }
 
 #[test]
+fn a_number_beyond_its_range_is_refused_and_never_cut() {
+    for (row, accepted) in [
+        ("1125899906842624,3,1,1", true),
+        ("1125899906842625,3,1,1", false),
+        ("18446744073709551615,3,1,1", false),
+        ("18446744073709551616,3,1,1", false),
+        ("-1,3,1,1", false),
+        ("0,4,1,1", false),
+        // 3 and 1 if they were cut to 32 bits.
+        ("0,4294967299,1,1", false),
+        ("0,3,4294967297,1", false),
+        ("0,3,1,4294967297", false),
+        ("0,3,1000000,1", true),
+        ("0,3,1000001,1", false),
+        ("0,3,1,1000000", true),
+        ("0,3,1,1000001", false),
+        ("0,3,0,1", false),
+        ("0,3,1.0,1", false),
+    ] {
+        let result = read(&format!("slot,port,work,value\n{row}\n"));
+        assert_eq!(result.is_ok(), accepted, "{row}: {result:?}");
+    }
+}
+
+#[test]
+fn a_switch_without_ports_takes_no_packet() {
+    let error = message(Arrivals::new(vec![Packet::unit(0, 0)], 0));
+    assert_words(&error, &["packet 1", "port", "at least one"]);
+    let csv = Arrivals::from_reader("slot,port\n0,0\n".as_bytes(), "a.csv", 0);
+    assert_words(&message(csv), &["a.csv:2", "port", "at least one"]);
+}
+
+#[test]
 fn arrivals_are_read_in_any_order_of_columns() {
     let arrivals = read("# comment\nvalue,port,slot,note\n\n7,3,0,x\n 2 , 0 ,5,y\n").unwrap();
     let expected = [
