@@ -311,8 +311,8 @@ mod tests {
     fn the_memory_of_a_training_grows_with_each_of_its_settings() {
         type Change = fn(&mut TrainConfig);
         let usual = TrainConfig::default().memory().total();
-        // The default training has been measured to take less than 500 MB.
-        assert!((30_000_000..500_000_000).contains(&usual), "{usual}");
+        // 300,000 frames of 16 ports are most of it.
+        assert!((500_000_000..1_000_000_000).contains(&usual), "{usual}");
         let changes: [Change; 8] = [
             |c| c.learner.replay_capacity *= 1_000,
             |c| c.rollout.workers = 4_096,
@@ -327,7 +327,10 @@ mod tests {
             let mut config = TrainConfig::default();
             change(&mut config);
             let grown = config.memory().total();
-            assert!(grown > usual + usual / 10, "{index}: {grown} after {usual}");
+            assert!(
+                grown > usual + usual / 100,
+                "{index}: {grown} after {usual}"
+            );
         }
     }
 }
