@@ -112,7 +112,7 @@ fn a_training_on_a_disk_that_fills_up_fails_in_words_and_resumes_to_the_same_res
     let shim = Shim::new();
     let operations = shim.count(&sandbox, &format!("{FAST_TRAIN} --out whole"));
     let whole = result(&sandbox, "whole");
-    let points = points(operations, 24);
+    let points = points(operations, 16);
     for_points(&points, |point| {
         for (fault, name) in [(Fault::Full, "full"), (Fault::Broken, "broken")] {
             let run = format!("{name}-{point}");
@@ -157,6 +157,8 @@ struct Case {
     before: Option<&'static str>,
     /// Files whose content is the same in every run.
     same: &'static [&'static str],
+    /// Operations to be tested, at most.
+    most: u64,
 }
 
 const CASES: [Case; 6] = [
@@ -165,30 +167,36 @@ const CASES: [Case; 6] = [
         output: "out",
         before: None,
         same: &["out/fct.csv", "out/timeline.csv"],
+        most: 16,
     },
     Case {
         command: "eval --policy dt --traces 1 --set flows=20..20 --quiet --out out",
         output: "out",
         before: None,
         same: &["out/per_trace.csv"],
+        most: 16,
     },
     Case {
         command: "export --checkpoint actor --format c --quiet --out out",
         output: "out",
         before: None,
         same: &["out/ndt_f32.c", "out/ndt_f32.h", "out/golden/actions-4.npy"],
+        // A run takes a second.
+        most: 5,
     },
     Case {
         command: "trace --seed 3 --set flows=20..20 --out flows.csv --force",
         output: "flows.csv",
         before: Some("trace --seed 4 --set flows=20..20 --out flows.csv"),
         same: &["flows.csv"],
+        most: 16,
     },
     Case {
         command: "tune --policy dt --traces 1 --set flows=20..20 --quiet --force",
         output: "checkpoints",
         before: Some("tune --policy st --traces 1 --set flows=20..20 --quiet"),
         same: &["checkpoints/tuned"],
+        most: 16,
     },
     Case {
         command: "tune --policy linear --traces 1 --generations 1 --set ports=4 --set active_ports=1..1 --set incast_degree=1..1 --set flows=4..4 --set workload=fb_hadoop --quiet --out rule.json --force",
@@ -197,6 +205,7 @@ const CASES: [Case; 6] = [
             "tune --policy linear --traces 1 --generations 1 --set ports=4 --set active_ports=1..1 --set incast_degree=1..1 --set flows=4..4 --set workload=fb_hadoop --seed 2 --quiet --out rule.json",
         ),
         same: &["rule.json"],
+        most: 16,
     },
 ];
 
@@ -269,7 +278,7 @@ fn results_are_old_or_new_and_whole_whenever_their_writer_is_killed_or_the_disk_
             "{}",
             case.command
         );
-        let points = points(operations, 16);
+        let points = points(operations, case.most);
         for_points(&points, |point| {
             let context = format!("{} at operation {point} of {operations}", case.command);
             let sandbox = case.sandbox();

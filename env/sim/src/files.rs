@@ -118,6 +118,12 @@ impl Staging {
     /// Those of the file system.
     pub fn install_folder(self, target: &Path) -> io::Result<()> {
         sync_tree(&self.path)?;
+        // Who may read the empty folder may read what comes in its place, and nobody else.
+        if let Ok(found) = fs::symlink_metadata(target)
+            && found.is_dir()
+        {
+            fs::set_permissions(&self.path, found.permissions())?;
+        }
         // A link, and a folder that something is mounted on, cannot be renamed over.
         let empty = fs::read_dir(target).map_or(true, |mut entries| entries.next().is_none());
         if !(empty && fs::rename(&self.path, target).is_ok()) {
@@ -424,6 +430,21 @@ mod tests {
             "out.partial-7",
         ];
         assert_eq!(names(root.path()), left);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_was_private_stays_private() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("out");
+        fs::create_dir(&target).unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o700)).unwrap();
+        let staging = Staging::folder(&target).unwrap();
+        write_new(&staging.path().join("a"), b"1").unwrap();
+        staging.install_folder(&target).unwrap();
+        let mode = fs::metadata(&target).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
     }
 
     #[cfg(unix)]
