@@ -15,8 +15,8 @@ pub const MAX_STATES: usize = 200_000;
 
 /// Most bytes of these contents.
 const MAX_BYTES: u64 = 256 << 20;
-/// Most bytes of contents that the search goes through, all steps together: about a minute.
-const MAX_STEPS: u64 = 100 << 30;
+/// Most bytes of contents that the search goes through, all steps together: a minute or two.
+const MAX_STEPS: u64 = 30 << 30;
 
 /// The properties of a stored packet that can still matter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
