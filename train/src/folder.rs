@@ -74,8 +74,12 @@ impl RunFolder {
         })
     }
 
-    /// Watches the folder of the checkpoints, which must be there, from now on.
+    /// Watches the folder of the checkpoints, which must be there, from the first call on. One that was
+    /// made again while a state was written is another.
     pub(crate) fn watch_checkpoints(&mut self) -> Result<(), TrainError> {
+        if self.checkpoints.is_some() {
+            return Ok(());
+        }
         let path = self.checkpoints();
         self.checkpoints = Some(File::open(&path).map_err(TrainError::io(&path))?);
         Ok(())
