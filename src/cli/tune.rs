@@ -11,7 +11,7 @@ use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::{self, Candidate, Stored, TuneConfig, Tuning};
 use bufgym::eval::{Entrant, EvalError};
 use bufgym::sim::files::{self, Lock};
-use bufgym::sim::input::{MAX_JSON, read_text};
+use bufgym::sim::input::{MAX_JSON, excerpt, read_text};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use clap::Args;
@@ -247,6 +247,13 @@ pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
         return linear::tuned(scenario).map(Some);
     }
     let policy: PolicySpec = name.parse().or_bad_input()?;
+    if name != policy.name() {
+        return Err(CliError::bad(format!(
+            "policy {}: tuned stands for all parameters; write {}{TUNED}, or the parameters alone",
+            excerpt(text),
+            policy.name()
+        )));
+    }
     let found = if_tuned(policy.name(), scenario)?;
     found.map(Some).ok_or_else(|| {
         CliError::bad(format!(

@@ -167,3 +167,12 @@ fn a_file_that_is_not_ours_is_refused_and_left_alone() {
     }
     assert_eq!(sandbox.read("checkpoints/tuned/ndt-16x1g.json"), "{}");
 }
+
+#[test]
+fn tuned_stands_for_all_parameters() {
+    let sandbox = Sandbox::new();
+    sandbox.refused(
+        "sim --policy dt:alpha=2:tuned",
+        &["dt:tuned", "all parameters"],
+    );
+}
