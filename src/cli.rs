@@ -23,6 +23,7 @@ mod tune;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use bufgym::sim::input;
 use clap::{Args, Parser, Subcommand};
 
 use error::{CliError, CliResult};
@@ -118,7 +119,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(error),
     };
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
@@ -130,18 +131,21 @@ pub fn main() -> ExitCode {
         .init();
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(CliError::Interrupted(code)) => ExitCode::from(code),
         Err(error) => {
             say(format_args!("error: {error}"));
             match error {
                 CliError::Input(_) => ExitCode::from(EXIT_BAD_INPUT),
-                CliError::Failure(_) => ExitCode::FAILURE,
+                _ => ExitCode::FAILURE,
             }
         }
     }
 }
 
-/// Prints a line on stderr. It may be closed or on a full disk, which must not end the work.
+/// Prints a line on stderr, whatever a file's name or content has put into it. Stderr may be closed or
+/// on a full disk, which must not end the work.
 fn say(line: impl std::fmt::Display) {
+    let line = input::line(&line.to_string(), error::LINE);
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -166,7 +170,7 @@ fn run(cli: Cli) -> CliResult {
 }
 
 /// Help and version go to stdout; a usage error becomes one line on stderr.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -179,7 +183,7 @@ fn usage(error: &clap::Error) -> ExitCode {
             ExitCode::from(EXIT_BAD_INPUT)
         }
         _ => {
-            say(error::one_line_usage(&error.render().to_string()));
+            say(error::usage(error));
             ExitCode::from(EXIT_BAD_INPUT)
         }
     }

@@ -90,7 +90,7 @@ fn random_replay(rng: &mut Xoshiro256PlusPlus) -> Replay {
         replay.start(stream, &frame(&mut numbers));
         for step in 0..1000 {
             let transition = Transition {
-                actions: vec![(step % 8) as u8; PORTS],
+                actions: vec![u8::try_from(step % 8).unwrap_or_default(); PORTS],
                 probabilities: vec![UNIFORM; PORTS],
                 port_rewards: numbers(PORTS),
                 discount: 0.99,

@@ -5,6 +5,16 @@
 //! - [`evolution`]: CMA-ES, which searches a policy's parameters by the results of whole episodes.
 //! - [`random`]: an agent that acts at random, for comparison and for tests.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "tests convert the small numbers that they make"
+    )
+)]
+
 pub mod evolution;
 pub mod random;
 pub mod replay;

@@ -8,6 +8,7 @@
 mod file;
 
 use bufgym_env::control::{ALPHAS, FEATURES, HISTORY, INITIAL_INDEX, PRIVILEGED, cell_centre};
+use bufgym_env::convert::index;
 use bufgym_models::critic::{FRAMES, STATE};
 use bufgym_models::probabilities::{Probabilities, UNIFORM};
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, fill_row};
@@ -41,6 +42,14 @@ impl Frame {
             features: newest.copied().collect(),
             privileged: privileged.to_vec(),
         }
+    }
+}
+
+impl Transition {
+    /// Bytes of one with this many ports.
+    pub fn memory(ports: usize) -> u64 {
+        let bytes = size_of::<Transition>().saturating_add(ports.saturating_mul(PORT_BYTES));
+        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 }
 
@@ -109,6 +118,14 @@ struct Outcome {
     flags: u8,
 }
 
+/// Bytes of one port of a frame with its decision.
+const PORT_BYTES: usize = 4 * (FEATURES + PRIVILEGED + 1) + 1 + size_of::<Probabilities>();
+
+/// Frames of each of these streams.
+fn slots(capacity: usize, streams: usize) -> usize {
+    capacity.div_ceil(streams.max(1)).max(2 * HISTORY)
+}
+
 /// A batch for the learner. Buffers are reused from one batch to the next.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
@@ -148,7 +165,7 @@ impl Replay {
             streams > 0 && ports > 0,
             "a replay needs a stream and a port"
         );
-        let slots = capacity.div_ceil(streams).max(2 * HISTORY);
+        let slots = slots(capacity, streams);
         Replay {
             ports,
             slots,
@@ -157,6 +174,13 @@ impl Replay {
             pushed: 0,
             held: 0,
         }
+    }
+
+    /// Bytes that [`Replay::new`] takes with these arguments.
+    pub fn memory(capacity: usize, streams: usize, ports: usize) -> u64 {
+        let slots = slots(capacity, streams).saturating_mul(streams);
+        let slot = ports.saturating_mul(PORT_BYTES) + size_of::<Outcome>();
+        u64::try_from(slots.saturating_mul(slot)).unwrap_or(u64::MAX)
     }
 
     /// Transitions held.
@@ -200,7 +224,7 @@ impl Replay {
             ring.open,
             "`start` begins an episode before `push` adds to it"
         );
-        let slot = ((ring.end - 1) % self.slots as u64) as usize;
+        let slot = ring.slot(ring.end - 1);
         ring.actions[slot * ports..][..ports].copy_from_slice(&transition.actions);
         ring.probabilities[slot * ports..][..ports].copy_from_slice(&transition.probabilities);
         ring.rewards[slot * ports..][..ports].copy_from_slice(&transition.port_rewards);
@@ -221,7 +245,7 @@ impl Replay {
     fn write_frame(&mut self, stream: usize, frame: &Frame, position: u32) {
         let (features, privileged) = (self.ports * FEATURES, self.ports * PRIVILEGED);
         let ring = &mut self.streams[stream];
-        let slot = (ring.end % self.slots as u64) as usize;
+        let slot = ring.slot(ring.end);
         if ring.outcomes[slot].flags & DECIDED != 0 {
             self.held -= 1;
         }
@@ -361,7 +385,7 @@ impl Stream {
     }
 
     fn slot(&self, frame: u64) -> usize {
-        (frame % self.slots()) as usize
+        index(frame % self.slots())
     }
 
     fn outcome(&self, frame: u64) -> Outcome {
@@ -398,7 +422,7 @@ impl Stream {
                 discount = 0.0;
             }
             last += 1;
-            let steps = (last - frame) as usize;
+            let steps = index(last - frame);
             // A frame without a decision is the last of its episode or of the stream.
             if steps == n_step || discount == 0.0 || self.outcome(last).flags & DECIDED == 0 {
                 return (discount, last);
@@ -437,6 +461,9 @@ impl Stream {
 }
 
 impl Batch {
+    /// Bytes per transition and port.
+    pub const BYTES_PER_PORT: u64 = 4 * (2 * (UNFOLDED + STATE) + ALPHAS.len() + 2) as u64;
+
     fn resize(&mut self, rows: usize, ports: usize) {
         (self.rows, self.ports) = (rows, ports);
         let cells = rows * ports;

@@ -17,6 +17,7 @@ mod checkpoint;
 
 use std::f64::consts::{LN_2, PI};
 
+use bufgym_env::convert::single;
 use bufgym_models::critic::{ADVANTAGE, STATE, advantage_features};
 use bufgym_models::parameters::{host_values, number, polyak};
 use bufgym_models::windows::WINDOW;
@@ -149,64 +150,77 @@ impl Default for SacConfig {
     }
 }
 
+/// Largest number of transitions per update.
+const MAX_BATCH: usize = 65_536;
+
 impl SacConfig {
     /// Checks every setting's range.
     ///
     /// # Errors
     /// Names the first setting that is out of range.
     pub fn validate(&self) -> Result<(), SacError> {
-        let positive = |value: f64| value > 0.0 && value.is_finite();
+        let positive = |value: f64| (1e-12..=1e12).contains(&value);
+        let step = |value: f64| (1e-12..=1.0).contains(&value);
+        let count = |value: u64| (1..=1_000_000_000_000_000).contains(&value);
         let checks = [
-            ("batch_size", self.batch_size > 0, "at least 1"),
+            (
+                "batch_size",
+                (1..=MAX_BATCH).contains(&self.batch_size),
+                "between 1 and 65536",
+            ),
             (
                 "critic_width",
                 (1..=4096).contains(&self.critic_width),
                 "between 1 and 4096",
             ),
-            ("actor_lr", positive(self.actor_lr), "positive"),
-            ("critic_lr", positive(self.critic_lr), "positive"),
-            ("temperature_lr", positive(self.temperature_lr), "positive"),
+            ("actor_lr", step(self.actor_lr), "between 1e-12 and 1"),
+            ("critic_lr", step(self.critic_lr), "between 1e-12 and 1"),
             (
-                "polyak",
-                self.polyak > 0.0 && self.polyak <= 1.0,
-                "in (0, 1]",
+                "temperature_lr",
+                step(self.temperature_lr),
+                "between 1e-12 and 1",
             ),
+            ("polyak", step(self.polyak), "between 1e-12 and 1"),
             (
                 "actor_average",
-                self.actor_average > 0.0 && self.actor_average <= 1.0,
-                "in (0, 1]",
+                step(self.actor_average),
+                "between 1e-12 and 1",
             ),
             (
                 "target_entropy",
-                self.target_entropy.is_finite(),
-                "a finite number",
+                self.target_entropy.abs() <= 1e6,
+                "between -1e6 and 1e6",
             ),
             (
                 "initial_temperature",
                 positive(self.initial_temperature),
-                "positive",
+                "between 1e-12 and 1e12",
             ),
             (
                 "mean_penalty",
-                self.mean_penalty >= 0.0 && self.mean_penalty.is_finite(),
-                "at least 0",
+                (0.0..=1e12).contains(&self.mean_penalty),
+                "between 0 and 1e12",
             ),
             ("policy_delay", self.policy_delay > 0, "at least 1"),
             (
                 "advantage_samples",
-                self.advantage_samples > 0,
-                "at least 1",
+                count(self.advantage_samples),
+                "between 1 and 10^15",
             ),
             (
                 "advantage_ridge",
                 positive(self.advantage_ridge),
-                "positive",
+                "between 1e-12 and 1e12",
             ),
-            ("halving_updates", self.halving_updates > 0, "at least 1"),
+            (
+                "halving_updates",
+                count(self.halving_updates),
+                "between 1 and 10^15",
+            ),
             (
                 "gradient_clip",
                 self.gradient_clip.is_none_or(|n| positive(n.into())),
-                "positive",
+                "between 1e-12 and 1e12",
             ),
         ];
         let wrong = checks.into_iter().find(|&(_, fine, _)| !fine);
@@ -412,7 +426,7 @@ impl Sac {
             critic_loss: 0.5 * (first.loss + second.loss),
             actor_loss: learned.map(|(loss, _)| loss),
             entropy: learned.map(|(_, entropy)| entropy),
-            temperature: self.temperature() as f32,
+            temperature: single(self.temperature()),
             q_mean: first.mean,
             target_mean,
             td_error: first.td_error,
@@ -712,7 +726,7 @@ impl LeastSquares {
             let done: f64 = (i + 1..N).map(|k| factor[k * N + i] * solution[k]).sum();
             solution[i] = (solution[i] - done) / factor[i * N + i];
         }
-        solution.into_iter().map(|weight| weight as f32).collect()
+        solution.into_iter().map(single).collect()
     }
 }
 

@@ -15,7 +15,7 @@ mod privileged;
 mod record;
 
 pub use bufgym_sim::switch::policy::ndt::{
-    ALPHAS, INITIAL_INDEX, TriggerMode, action_index, cell_centre,
+    ALPHAS, INITIAL_INDEX, INITIAL_LEVEL, TriggerMode, action_index, action_level, cell_centre,
 };
 pub use bufgym_sim::switch::{BasePolicy, UnknownBasePolicy};
 pub use codes::{CodeHistory, CodeUnits, codes_header, encode, level_code, log_code, queue_code};

@@ -5,7 +5,20 @@
 //!   it earns.
 //! - [`gym`]: environments, wrappers, the registry and the checker.
 //!
-//! The simulator itself is the crate [`bufgym_sim`].
+//! The simulator itself is the crate [`bufgym_sim`], whose conversions of numbers ([`convert`]) the
+//! crates above use too.
+
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "tests convert the small numbers that they make"
+    )
+)]
 
 pub mod control;
 pub mod gym;
+
+pub use bufgym_sim::convert;

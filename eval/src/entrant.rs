@@ -16,7 +16,7 @@ use bufgym_models::checkpoint::{self, Manifest, Validation};
 use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearRule};
 use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::{Policy as _, PolicySpec};
+use bufgym_sim::switch::{Policy as _, PolicyParseError, PolicySpec};
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
@@ -417,7 +417,13 @@ impl FromStr for Entrant {
             (INTEGER, folder) => Entrant::load_integer(text, folder),
             (LINEAR, "") => Err(EntrantError::NoFile(text.to_string())),
             (LINEAR, file) => Entrant::load_linear(text, file),
-            _ => Ok(Entrant::rule(text.parse()?)),
+            _ => text
+                .parse()
+                .map(Entrant::rule)
+                .map_err(|error| match error {
+                    PolicyParseError::UnknownPolicy { name } => EntrantError::Unknown(name),
+                    error => EntrantError::Rule(error),
+                }),
         }
     }
 }

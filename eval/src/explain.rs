@@ -317,13 +317,12 @@ fn incast_timeline(
     )
 }
 
-/// Writes `explain.html`, `explain.json` and the figures into `folder`: all of them or none.
+/// Writes `explain.html`, `explain.json` and the figures into an empty folder that the caller puts into
+/// its place.
 ///
 /// # Errors
-/// When the folder is not empty and `force` is not set, when a file cannot be written, or when a figure
-/// cannot be drawn. Nothing is left behind.
-pub fn write(explanation: &Explanation, folder: &Path, force: bool) -> Result<(), OutputError> {
-    output::check_folder(folder, force)?;
+/// When a file cannot be written, or when a figure cannot be drawn.
+pub fn write_into(explanation: &Explanation, folder: &Path) -> Result<(), OutputError> {
     let figures = figures::of_explanation(explanation)?;
     let json = output::pretty_json("explain.json", explanation)?;
     let mut files = vec![
@@ -337,7 +336,7 @@ pub fn write(explanation: &Explanation, folder: &Path, force: bool) -> Result<()
         .iter()
         .map(|f| (format!("{}.svg", f.name), f.standalone().into_bytes()));
     files.extend(drawings);
-    output::write_files(&files, folder)
+    output::fill(folder, &files)
 }
 
 /// The findings in words, the most important first.

@@ -10,6 +10,7 @@ pub fn significant(value: f64) -> String {
     let magnitude = value.abs();
     let decimals = match magnitude {
         m if !m.is_finite() => return NONE.to_string(),
+        m if m >= 1e12 => return format!("{value:.2e}").replace('-', "−"),
         m if m == 0.0 || m >= 99.95 => 0,
         m if m >= 9.995 => 1,
         m if m >= 0.9995 => 2,

@@ -8,6 +8,16 @@
 //! policy, [`tune`](mod@tune) searches the parameters of a rule, and [`observations`] collects what a
 //! learned policy observes.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "tests convert the small numbers that they make"
+    )
+)]
+
 pub mod data;
 pub mod entrant;
 pub mod evaluate;

@@ -2,9 +2,9 @@
 //! checked with them.
 
 use bufgym_env::control::{Controller, run_controlled};
-use bufgym_export::Recording;
+use bufgym_export::{OBSERVATION, Recording};
 use bufgym_sim::rng::Split;
-use bufgym_sim::scenario::Scenario;
+use bufgym_sim::scenario::{RangeU32, Scenario};
 use rayon::prelude::*;
 
 use crate::entrant::{Entrant, run_options};
@@ -26,16 +26,38 @@ pub enum ObservationsError {
 
 /// Number of training traces that exports are calibrated on.
 const EXPORT_TRACES: u64 = 4;
+/// Most flows of such a trace: ten times those of the largest preset.
+const EXPORT_FLOWS: u32 = 20_000;
+/// Most decisions on such a trace: several times those of any preset.
+const EXPORT_DECISIONS: u64 = 20_000;
+/// Most bytes of the observations of such a trace.
+const EXPORT_BYTES: u64 = 128 << 20;
 /// Seed of these traces. It is fixed, so that the same weights always round to the same integers.
 const EXPORT_SEED: u64 = 1;
 
 /// The observations that exports of a policy are calibrated on: [`collect`] on four fixed training
-/// traces.
+/// traces, of at most 20,000 flows and 20,000 decisions each and 128 MiB of observations.
 ///
 /// # Errors
 /// As [`collect`].
 pub fn for_export(scenario: &Scenario, entrant: &Entrant) -> Result<Recording, ObservationsError> {
-    collect(scenario, entrant, EXPORT_SEED, EXPORT_TRACES)
+    collect(&bounded(scenario), entrant, EXPORT_SEED, EXPORT_TRACES)
+}
+
+/// The scenario with short enough traces for an export. A checkpoint may come from anybody, with a
+/// scenario of any size.
+fn bounded(scenario: &Scenario) -> Scenario {
+    let observation = (scenario.ports as usize * OBSERVATION * size_of::<f32>()) as u64;
+    let decisions = (EXPORT_BYTES / observation).clamp(1, EXPORT_DECISIONS);
+    let RangeU32 { min, max } = scenario.flows;
+    Scenario {
+        flows: RangeU32::new(min.min(EXPORT_FLOWS), max.min(EXPORT_FLOWS)),
+        max_decisions: match scenario.max_decisions {
+            0 => decisions,
+            limit => limit.min(decisions),
+        },
+        ..scenario.clone()
+    }
 }
 
 /// Runs `entrant` on the first `traces` training traces of `seed` and returns all its observations,
@@ -121,7 +143,6 @@ impl Controller for Collector {
 #[cfg(test)]
 mod tests {
     use bufgym_env::control::cell_centre;
-    use bufgym_export::OBSERVATION;
     use bufgym_models::checkpoint::Manifest;
     use bufgym_models::{ActorWeights, FastActor};
     use bufgym_sim::rng;
@@ -170,6 +191,25 @@ mod tests {
             let seen = recording.observation(step).chunks_exact(OBSERVATION);
             let seen: Vec<f32> = seen.map(|port| port[OBSERVATION - 2]).collect();
             assert_eq!(seen, decided, "after decision {step}");
+        }
+    }
+
+    #[test]
+    fn an_export_simulates_little_of_a_scenario_of_any_size() {
+        assert_eq!(bounded(&scenario()).flows, scenario().flows);
+        let mut large = scenario();
+        for change in ["flows=10000000", "ports=4096", "workload=data_mining"] {
+            large.set(change).unwrap();
+        }
+        let small = bounded(&large);
+        assert_eq!((small.flows.min, small.flows.max), (20_000, 20_000));
+        let bytes = small.max_decisions * 4_096 * 40 * 4;
+        assert!(bytes <= EXPORT_BYTES && bytes > EXPORT_BYTES / 2, "{bytes}");
+        for preset in Scenario::presets() {
+            let preset = preset.scenario();
+            let limited = bounded(&preset);
+            assert_eq!(limited.flows, preset.flows);
+            assert!(limited.max_decisions > 8_000, "{}", preset.name);
         }
     }
 

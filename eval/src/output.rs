@@ -1,9 +1,10 @@
 //! Writes the files of an evaluation: all of them or none.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use bufgym_sim::files::{Staging, parent, write_new};
 use serde_json::Value;
 
 use crate::data::{Evaluation, TraceResult};
@@ -14,7 +15,7 @@ use crate::html;
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     /// The folder holds files and may not be replaced.
-    #[error("output folder {} is not empty (--force replaces it)", .0.display())]
+    #[error("output folder {} is not empty (--force replaces files in it)", .0.display())]
     NotEmpty(PathBuf),
     /// The path is a file.
     #[error("output {} exists and is not a folder", .0.display())]
@@ -63,31 +64,20 @@ pub fn check_folder(folder: &Path, force: bool) -> Result<(), OutputError> {
         }
         Err(error) => return Err(io_error(folder)(error)),
     }
-    let probe = staging(folder)?;
-    fs::remove_dir(&probe).map_err(io_error(&probe))
+    staging(folder).map(drop)
 }
 
-/// A new, empty folder beside `folder`, on the same file system, to be renamed into place.
-fn staging(folder: &Path) -> Result<PathBuf, OutputError> {
-    let name = folder.file_name().map(|n| n.to_string_lossy().into_owned());
-    let name = name.unwrap_or_else(|| "report".to_string());
-    let parent = match folder.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    fs::create_dir_all(parent).map_err(io_error(parent))?;
-    let staging = parent.join(format!(".{name}.{}.partial", std::process::id()));
-    if staging.exists() {
-        fs::remove_dir_all(&staging).map_err(io_error(&staging))?;
-    }
-    fs::create_dir(&staging).map_err(io_error(folder))?;
-    Ok(staging)
+fn staging(folder: &Path) -> Result<Staging, OutputError> {
+    fs::create_dir_all(parent(folder))
+        .and_then(|()| Staging::folder(folder))
+        .map_err(io_error(folder))
 }
 
 /// Writes `report.html`, `report.json`, `per_trace.csv` and the figures into `folder`.
 ///
-/// All files are written into a new folder beside it, which is then renamed. So a reader sees either
-/// the old content or the new content, never a part of it. With `force` an existing folder is replaced.
+/// All files are written into a new folder beside it, which is then renamed. So a reader sees all of
+/// them or none. With `force` files of the same names in a folder that is not empty are replaced, one
+/// after the other; others stay.
 ///
 /// # Errors
 /// As [`check_folder`], and when a file cannot be written. Nothing is left behind.
@@ -96,15 +86,19 @@ pub fn write(evaluation: &Evaluation, folder: &Path, force: bool) -> Result<(), 
     write_files(&contents(evaluation)?, folder)
 }
 
-/// Writes files, each a name and its content, into a new folder that replaces `folder`.
-pub(crate) fn write_files(files: &[(String, Vec<u8>)], folder: &Path) -> Result<(), OutputError> {
+/// As [`write`], into an empty folder that the caller puts into its place.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_into(evaluation: &Evaluation, folder: &Path) -> Result<(), OutputError> {
+    fill(folder, &contents(evaluation)?)
+}
+
+/// Writes files, each a name and its content, into a new folder that is then put into its place.
+fn write_files(files: &[(String, Vec<u8>)], folder: &Path) -> Result<(), OutputError> {
     let staging = staging(folder)?;
-    let written = fill(&staging, files).and_then(|()| install(&staging, folder));
-    if written.is_err() {
-        // An error of the removal is not reported, as the first error matters more.
-        let _ = fs::remove_dir_all(&staging);
-    }
-    written
+    fill(staging.path(), files)?;
+    staging.install_folder(folder).map_err(io_error(folder))
 }
 
 fn contents(evaluation: &Evaluation) -> Result<Vec<(String, Vec<u8>)>, OutputError> {
@@ -125,32 +119,12 @@ fn contents(evaluation: &Evaluation) -> Result<Vec<(String, Vec<u8>)>, OutputErr
     Ok(files)
 }
 
-fn fill(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), OutputError> {
-    for (name, bytes) in files {
+/// Writes files into an empty folder.
+pub(crate) fn fill(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), OutputError> {
+    files.iter().try_for_each(|(name, bytes)| {
         let path = folder.join(name);
-        let mut file = fs::File::create(&path).map_err(io_error(&path))?;
-        file.write_all(bytes).map_err(io_error(&path))?;
-        file.sync_all().map_err(io_error(&path))?;
-    }
-    Ok(())
-}
-
-/// Renames the finished folder to `folder`. An existing folder is renamed first, as a rename can only
-/// replace an empty folder.
-fn install(staging: &Path, folder: &Path) -> Result<(), OutputError> {
-    if !folder.exists() {
-        return fs::rename(staging, folder).map_err(io_error(folder));
-    }
-    let old = staging.with_extension("old");
-    if old.exists() {
-        fs::remove_dir_all(&old).map_err(io_error(&old))?;
-    }
-    fs::rename(folder, &old).map_err(io_error(folder))?;
-    if let Err(error) = fs::rename(staging, folder) {
-        let _ = fs::rename(&old, folder);
-        return Err(io_error(folder)(error));
-    }
-    fs::remove_dir_all(&old).map_err(io_error(&old))
+        write_new(&path, bytes).map_err(io_error(&path))
+    })
 }
 
 /// The contents of the JSON file `name`.
@@ -313,11 +287,11 @@ mod tests {
         assert!(
             refused
                 .to_string()
-                .contains("is not empty (--force replaces it)")
+                .contains("is not empty (--force replaces files in it)")
         );
         assert_eq!(names(folder.path()), ["notes.txt"]);
         write(&evaluation, folder.path(), true).unwrap();
-        assert!(!kept.exists());
+        assert!(kept.exists());
         assert!(folder.path().join("report.html").exists());
     }
 

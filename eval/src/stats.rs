@@ -1,6 +1,7 @@
 //! Statistics of paired comparisons: all policies run the same traces, so a comparison has one ratio
 //! per trace, and the bootstrap resamples traces.
 
+use bufgym_sim::convert::{floor_usize, index};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ pub const RESAMPLES: usize = 10_000;
 /// empty slice.
 pub fn nearest_rank(sorted: &[f64], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
-    let rank = (q * sorted.len() as f64).ceil() as usize;
+    let rank = floor_usize((q * sorted.len() as f64).ceil());
     Some(sorted[rank.saturating_sub(1).min(last)])
 }
 
@@ -99,7 +100,7 @@ fn resampled_mean(values: &[f64], rng: &mut Xoshiro256PlusPlus) -> f64 {
 /// A random index below `count`.
 fn random_index(count: usize, rng: &mut Xoshiro256PlusPlus) -> usize {
     // Multiply-shift maps 64 random bits onto 0..count; the bias is below count / 2^64.
-    ((u128::from(rng.next_u64()) * count as u128) >> 64) as usize
+    index(((u128::from(rng.next_u64()) * count as u128) >> 64) as u64)
 }
 
 /// Ratio of the means of `values` and `of`, which belong together pair by pair, with a

@@ -3,6 +3,7 @@
 
 mod page;
 
+use bufgym_sim::convert::index;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use serde::{Deserialize, Serialize};
 
@@ -202,8 +203,11 @@ pub fn run(
     part: OnPart<'_>,
     progress: OnProgress<'_>,
 ) -> Result<Suite, EvalError> {
-    let simulations =
-        |entrants: &[Entrant], traces: u64| with_references(entrants).len() * traces as usize;
+    let simulations = |entrants: &[Entrant], traces: u64| {
+        with_references(entrants)
+            .len()
+            .saturating_mul(index(traces))
+    };
     let main = &config.main;
     part(
         &main.scenario.name,

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use bufgym_sim::convert::{floor_u64, index};
 use bufgym_sim::network::TimelineRow;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::units::Time;
@@ -104,12 +105,11 @@ fn bin_width(scenario: &Scenario) -> Time {
 
 /// The interval between samples.
 fn sampling(scenario: &Scenario, bin: Time, simulated_s: f64) -> Time {
-    let rows_at = |interval: Time| {
-        (simulated_s / interval.as_secs_f64()) as u64 * u64::from(scenario.ports.max(1))
-    };
     let finest = Time(bin.0 / SAMPLES);
-    let coarser = rows_at(finest).div_ceil(MAX_ROWS).max(1);
-    Time(finest.0 * coarser)
+    let samples = u128::from(floor_u64(simulated_s / finest.as_secs_f64()));
+    let rows = samples * u128::from(scenario.ports.max(1));
+    let coarser = rows.div_ceil(u128::from(MAX_ROWS)).max(1);
+    Time(u64::try_from(u128::from(finest.0) * coarser).unwrap_or(u64::MAX))
 }
 
 /// The policies to show: complete sharing, DT and two learned policies. Other rules fill the places of
@@ -126,7 +126,7 @@ fn shown(entrants: &[Entrant]) -> Vec<&Entrant> {
 
 /// The two ports with the longest queues at any time, in ascending order.
 fn longest_ports(rows: &[TimelineRow], ports: usize) -> Vec<u32> {
-    let mut peaks: Vec<(u64, u32)> = (0..ports as u32).map(|port| (0, port)).collect();
+    let mut peaks: Vec<(u64, u32)> = (0..).take(ports).map(|port| (0, port)).collect();
     for row in rows {
         if let Some(peak) = peaks.get_mut(row.port as usize) {
             peak.0 = peak.0.max(row.queue_bytes);
@@ -139,7 +139,7 @@ fn longest_ports(rows: &[TimelineRow], ports: usize) -> Vec<u32> {
 }
 
 fn bin_of(t: Time, bin: Time) -> usize {
-    (t.0 / bin.0) as usize
+    index(t.0 / bin.0)
 }
 
 /// The first of the [`BINS`] bins in which the ports are busiest at the same time: the sum over these
@@ -222,6 +222,22 @@ mod tests {
             threshold_bytes: threshold,
             occupancy_bytes: queue,
             alpha: 1.0,
+        }
+    }
+
+    #[test]
+    fn the_longest_trace_has_as_many_rows_as_are_held() {
+        let scenario = Scenario {
+            ports: 4_096,
+            ..Scenario::default()
+        };
+        for simulated_s in [1.0, 1e3, 1e6] {
+            let interval = sampling(&scenario, Time(SAMPLES), simulated_s).as_secs_f64();
+            let rows = simulated_s * 4_096.0 / interval;
+            assert!(
+                (0.9..1.000_001).contains(&(rows / MAX_ROWS as f64)),
+                "{rows}"
+            );
         }
     }
 

@@ -10,13 +10,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use bufgym_sim::files::write_new;
+use bufgym_sim::input::{self, condensed, excerpt};
 use safetensors::SafeTensorError;
 
 pub use manifest::{ActionSet, Architecture, FORMAT_VERSION, Feature, Manifest, Validation};
 
-use crate::files::{
-    current_folder, decode_tensors, encode_tensors, replace_folder, sha256, write_synced,
-};
+use crate::files::{current_folder, decode_tensors, encode_tensors, replace_folder, sha256};
 use crate::parameters::NamedTensor;
 use crate::weights::{ActorWeights, TENSORS};
 
@@ -49,8 +49,9 @@ pub enum CheckpointError {
     },
     /// The checkpoint was written by a program with another format.
     #[error(
-        "{}: format_version is {found}; this program reads version {FORMAT_VERSION}",
-        path.display()
+        "{}: format_version is {}; this program reads version {FORMAT_VERSION}",
+        path.display(),
+        excerpt(.found)
     )]
     Version {
         /// The manifest.
@@ -59,7 +60,7 @@ pub enum CheckpointError {
         found: String,
     },
     /// The network described is not the one this program runs.
-    #[error("{}: {field} is {found}; this program needs {expected}", path.display())]
+    #[error("{}: {field} is {}; this program needs {expected}", path.display(), excerpt(.found))]
     Field {
         /// The manifest.
         path: PathBuf,
@@ -72,9 +73,10 @@ pub enum CheckpointError {
     },
     /// The weights are not those that the manifest describes.
     #[error(
-        "{}: its sha256 is {found}, but {MANIFEST_FILE} says {expected}: the file is damaged or \
-         belongs to another checkpoint",
-        path.display()
+        "{}: its sha256 is {found}, but {MANIFEST_FILE} says {}: the file is damaged or belongs to \
+         another checkpoint",
+        path.display(),
+        excerpt(.expected)
     )]
     Sha256 {
         /// The weights.
@@ -125,8 +127,8 @@ pub fn save_actor(
         })?;
     json.push('\n');
     let written = replace_folder(dir, |new| {
-        write_synced(&new.join(WEIGHTS_FILE), &bytes)?;
-        write_synced(&new.join(MANIFEST_FILE), json.as_bytes())
+        write_new(&new.join(WEIGHTS_FILE), &bytes)?;
+        write_new(&new.join(MANIFEST_FILE), json.as_bytes())
     });
     written.map_err(|error| CheckpointError::Io {
         path: dir.to_owned(),
@@ -147,14 +149,14 @@ pub fn load_actor(dir: &Path) -> Result<(ActorWeights, Manifest), CheckpointErro
     // A missing folder is reported by its own name.
     fs::metadata(dir).map_err(io(dir))?;
     let path = dir.join(MANIFEST_FILE);
-    let text = match fs::read(&path) {
+    let text = match input::read(&path, input::MAX_JSON) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(CheckpointError::NoManifest(dir.to_owned()));
         }
         other => other.map_err(io(&path))?,
     };
     let weights = dir.join(WEIGHTS_FILE);
-    let bytes = fs::read(&weights).map_err(io(&weights))?;
+    let bytes = input::read(&weights, input::MAX_WEIGHTS).map_err(io(&weights))?;
     decode_actor(&text, &bytes, dir)
 }
 
@@ -204,7 +206,7 @@ fn named(weights: &ActorWeights) -> Vec<NamedTensor> {
 }
 
 fn decode(bytes: &[u8]) -> Result<ActorWeights, String> {
-    let mut tensors = decode_tensors(bytes).map_err(|error| error.to_string())?;
+    let mut tensors = decode_tensors(bytes).map_err(condensed)?;
     let mut values = std::array::from_fn(|_| Vec::new());
     for ((name, shape), values) in TENSORS.iter().zip(&mut values) {
         let found = tensors

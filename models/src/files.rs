@@ -1,27 +1,44 @@
 //! Writing of files and folders that are either complete or absent, and the tensors in them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use bufgym_sim::files::{parent, remove, sync_folder};
+use bufgym_sim::input;
 use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
 use sha2::{Digest, Sha256};
 
 use crate::parameters::NamedTensor;
 
-/// Writes a file and waits until it is on the disk.
-pub fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
 /// SHA-256 as lower-case hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+/// As [`sha256`], of a file of at most `limit` bytes, which is not taken into memory.
+///
+/// # Errors
+/// Those of the file system, and a longer file.
+pub fn sha256_of_file(path: &Path, limit: u64) -> io::Result<String> {
+    struct Hash(Sha256);
+    impl Write for Hash {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut hash = Hash(Sha256::new());
+    input::copy(path, &mut hash, limit)?;
+    Ok(hexadecimal(&hash.0.finalize()))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Tensors in safetensors form, little-endian `f32`.
@@ -93,17 +110,17 @@ pub fn replace_folder<E: From<io::Error>>(
     let (new, old) = (sibling(dir, "new"), sibling(dir, "old"));
     remove(&new)?;
     fs::create_dir(&new)?;
-    let written = write(&new).and_then(|()| Ok(sync(&new)?));
+    let written = write(&new).and_then(|()| Ok(sync_folder(&new)?));
     if let Err(error) = written {
         // The first error is returned, even if the new folder cannot be removed.
         let _ = fs::remove_dir_all(&new);
         return Err(error);
     }
-    if dir.exists() {
+    if is_there(dir) {
         fs::rename(dir, &old)?;
     }
     fs::rename(&new, dir)?;
-    sync(parent)?;
+    sync_folder(parent)?;
     remove(&old)?;
     Ok(())
 }
@@ -113,7 +130,7 @@ pub fn replace_folder<E: From<io::Error>>(
 /// disturb a writer.
 pub fn current_folder(dir: &Path) -> PathBuf {
     let old = sibling(dir, "old");
-    if old.exists() && !dir.exists() {
+    if is_folder(&old) && !is_there(dir) {
         old
     } else {
         dir.to_owned()
@@ -124,16 +141,19 @@ pub fn current_folder(dir: &Path) -> PathBuf {
 /// not yet taken its place. Does nothing otherwise.
 pub fn recover_folder(dir: &Path) -> io::Result<()> {
     let old = sibling(dir, "old");
-    if old.exists() && !dir.exists() {
+    if is_folder(&old) && !is_there(dir) {
         return fs::rename(&old, dir);
     }
     remove(&old)
 }
 
-fn parent(dir: &Path) -> &Path {
-    dir.parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// A link beside a folder is none that [`replace_folder`] has left.
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
 /// `a/b` to `a/.b.suffix`.
@@ -145,19 +165,10 @@ fn sibling(dir: &Path, suffix: &str) -> PathBuf {
     parent(dir).join(format!(".{name}.{suffix}"))
 }
 
-fn remove(dir: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn sync(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
+    use bufgym_sim::files::write_new;
+
     use super::*;
 
     fn content(dir: &Path) -> String {
@@ -165,7 +176,7 @@ mod tests {
     }
 
     fn write(dir: &Path, text: &str) -> io::Result<()> {
-        replace_folder(dir, |new| write_synced(&new.join("file"), text.as_bytes()))
+        replace_folder(dir, |new| write_new(&new.join("file"), text.as_bytes()))
     }
 
     #[test]
@@ -199,6 +210,30 @@ mod tests {
         recover_folder(&dir).unwrap();
         assert_eq!(current_folder(&dir), dir);
         assert_eq!(content(&dir), "one");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_beside_a_folder_are_removed_and_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let precious = root.path().join("precious");
+        write(&precious, "precious").unwrap();
+        let dir = root.path().join("state");
+        let link = || {
+            for name in [".state.new", ".state.old"] {
+                std::os::unix::fs::symlink(&precious, root.path().join(name)).unwrap();
+            }
+        };
+        link();
+        assert_eq!(current_folder(&dir), dir);
+        write(&dir, "one").unwrap();
+        link();
+        write(&dir, "two").unwrap();
+        assert_eq!(
+            (content(&dir), content(&precious)),
+            ("two".into(), "precious".into())
+        );
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
     }
 
     #[test]

@@ -9,6 +9,16 @@
 //!
 //! Shapes are written `[batch, ports, ..]`; a `row` is one port of one sample.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "tests convert the small numbers that they make"
+    )
+)]
+
 pub mod actor;
 pub mod checkpoint;
 pub mod critic;

@@ -30,6 +30,7 @@
 mod file;
 
 use bufgym_env::control::{Controller, FEATURES, HISTORY};
+use bufgym_env::convert::single;
 use serde::{Serialize, Serializer};
 
 use crate::windows::OBSERVATION;
@@ -108,7 +109,7 @@ impl Controller for LinearRule {
         for (action, features) in action.iter_mut().zip(features(observation)) {
             let pairs = self.weights.iter().zip(&features);
             let sum: f64 = pairs.map(|(weight, feature)| weight * feature).sum();
-            *action = sum.clamp(-1.0, 1.0) as f32;
+            *action = single(sum.clamp(-1.0, 1.0));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Random numbers for initialisation and exploration, the same on every machine.
 
+use bufgym_env::convert::single;
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -16,7 +17,7 @@ pub fn standard_normal(rng: &mut Xoshiro256PlusPlus) -> f32 {
     // In (0, 1]: the logarithm is finite.
     let radius = ((rng.next_u64() >> 11) + 1) as f64 * scale;
     let angle = (rng.next_u64() >> 11) as f64 * scale * std::f64::consts::TAU;
-    (libm::sqrt(-2.0 * libm::log(radius)) * libm::cos(angle)) as f32
+    single(libm::sqrt(-2.0 * libm::log(radius)) * libm::cos(angle))
 }
 
 #[cfg(test)]

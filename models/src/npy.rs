@@ -4,9 +4,16 @@
 //! versions 2 and 3, little endian), the header as a Python dict literal, then the data
 //! (NumPy Enhancement Proposal 1, and `numpy.lib.format`).
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use bufgym_sim::input::{self, excerpt};
+
+/// Most bytes up to the data: NumPy writes a hundred.
+const MAX_HEADER: u64 = 1 << 17;
+/// Most bytes of a file.
+const MAX_ARRAY: u64 = 4 << 30;
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
 /// A float32 array in C order.
@@ -78,14 +85,31 @@ impl Element for u8 {
 /// When it cannot be read, is not `.npy`, is truncated, or holds something other than
 /// little-endian float32 in C order; the message names the file and the field.
 pub fn read(path: &Path) -> Result<Array, NpyError> {
-    let bytes = std::fs::read(path).map_err(|error| NpyError::Io {
+    let io = |error| NpyError::Io {
         path: path.to_owned(),
         error,
-    })?;
-    parse(&bytes).map_err(|reason| NpyError::Content {
+    };
+    let content = |reason| NpyError::Content {
         path: path.to_owned(),
         reason,
-    })
+    };
+    let mut file = File::open(path).map_err(io)?;
+    let mut start = Vec::new();
+    let header = Read::by_ref(&mut file)
+        .take(MAX_HEADER)
+        .read_to_end(&mut start);
+    header.map_err(io)?;
+    // What the header announces is checked before the data is taken into memory.
+    let announced = Header::parse(&start).map_err(content)?;
+    let most = announced.length().map_err(content)?;
+    match input::read_from(start.chain(file), most) {
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(content(format!(
+            "shape {} needs {} bytes of data, the file has more",
+            announced.shape_text(),
+            announced.data
+        ))),
+        other => parse(&other.map_err(io)?).map_err(content),
+    }
 }
 
 /// Writes an array as version 1.
@@ -97,6 +121,9 @@ pub fn write<T: Element>(out: &mut dyn Write, shape: &[usize], data: &[T]) -> io
 }
 
 /// The bytes of a file of version 1: an array of this shape, row-major.
+///
+/// # Panics
+/// When the shape has thousands of dimensions: its text would not fit into the header.
 pub fn encode<T: Element>(shape: &[usize], data: &[T]) -> Vec<u8> {
     let mut dims: Vec<String> = shape.iter().map(ToString::to_string).collect();
     if dims.len() == 1 {
@@ -113,7 +140,8 @@ pub fn encode<T: Element>(shape: &[usize], data: &[T]) -> Vec<u8> {
     header.push('\n');
     let mut bytes = MAGIC.to_vec();
     bytes.extend([1, 0]);
-    bytes.extend((header.len() as u16).to_le_bytes());
+    let length = u16::try_from(header.len()).expect("an array has a few dimensions");
+    bytes.extend(length.to_le_bytes());
     bytes.extend(header.as_bytes());
     data.iter().for_each(|value| value.append(&mut bytes));
     bytes
@@ -128,64 +156,121 @@ macro_rules! ensure {
     };
 }
 
+/// What stands before the data.
+struct Header {
+    /// Bytes before the data.
+    start: usize,
+    shape: Vec<usize>,
+    /// Bytes of the data.
+    data: usize,
+}
+
+impl Header {
+    /// Bytes of the whole file.
+    fn length(&self) -> Result<u64, String> {
+        let length = self.start.checked_add(self.data);
+        length
+            .and_then(|length| u64::try_from(length).ok())
+            .filter(|length| *length <= MAX_ARRAY)
+            .ok_or_else(|| {
+                format!(
+                    "shape {} needs {} bytes of data; at most {MAX_ARRAY} are read",
+                    self.shape_text(),
+                    self.data
+                )
+            })
+    }
+
+    fn shape_text(&self) -> String {
+        excerpt(&format!("{:?}", self.shape))
+    }
+}
+
 fn parse(bytes: &[u8]) -> Result<Array, String> {
+    let header = Header::parse(bytes)?;
+    let data = &bytes[header.start..];
     ensure!(
-        bytes.len() >= 10 && bytes.starts_with(MAGIC),
-        "not a .npy file (its first bytes are not \\x93NUMPY)"
-    );
-    let (start, length) = match bytes[6] {
-        1 => (10, usize::from(u16::from_le_bytes([bytes[8], bytes[9]]))),
-        2 | 3 => {
-            ensure!(bytes.len() >= 12, "truncated header");
-            (
-                12,
-                u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize,
-            )
-        }
-        version => {
-            return Err(format!(
-                "version {version} of the .npy format is unknown (1, 2 and 3 are read)"
-            ));
-        }
-    };
-    let data = bytes.get(start + length..).ok_or("truncated header")?;
-    let header = std::str::from_utf8(&bytes[start..start + length])
-        .map_err(|error| format!("header is not text: {error}"))?;
-
-    let descr = field(header, "descr")?.trim_matches(['\'', '"']);
-    ensure!(
-        descr == "<f4",
-        "descr is '{descr}': float32 in little-endian order ('<f4') is read; use array.astype('<f4')"
-    );
-    let order = field(header, "fortran_order")?;
-    ensure!(
-        order == "False",
-        "fortran_order is {order}: C order is read; use numpy.ascontiguousarray"
-    );
-    let shape = field(header, "shape")?
-        .split(',')
-        .map(str::trim)
-        .filter(|size| !size.is_empty())
-        .map(|size| {
-            let parsed = size.parse::<usize>();
-            parsed.map_err(|_| format!("shape: '{size}' is not a size"))
-        })
-        .collect::<Result<Vec<_>, String>>()?;
-
-    let count = shape
-        .iter()
-        .try_fold(1usize, |product, &size| product.checked_mul(size));
-    let expected = count
-        .and_then(|count| count.checked_mul(4))
-        .ok_or("shape: more values than fit in memory")?;
-    ensure!(
-        data.len() == expected,
-        "shape {shape:?} needs {expected} bytes of data, the file has {}",
+        data.len() == header.data,
+        "shape {} needs {} bytes of data, the file has {}",
+        header.shape_text(),
+        header.data,
         data.len()
     );
     let values = data.as_chunks::<4>().0.iter();
     let data = values.map(|bytes| f32::from_le_bytes(*bytes)).collect();
-    Ok(Array { shape, data })
+    Ok(Array {
+        shape: header.shape,
+        data,
+    })
+}
+
+impl Header {
+    fn parse(bytes: &[u8]) -> Result<Header, String> {
+        ensure!(
+            bytes.len() >= 10 && bytes.starts_with(MAGIC),
+            "not a .npy file (its first bytes are not \\x93NUMPY)"
+        );
+        let (start, length): (usize, usize) = match bytes[6] {
+            1 => (10, usize::from(u16::from_le_bytes([bytes[8], bytes[9]]))),
+            2 | 3 => {
+                ensure!(bytes.len() >= 12, "truncated header");
+                (
+                    12,
+                    u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize,
+                )
+            }
+            version => {
+                return Err(format!(
+                    "version {version} of the .npy format is unknown (1, 2 and 3 are read)"
+                ));
+            }
+        };
+        let end = start.saturating_add(length);
+        let header = bytes
+            .get(start..end)
+            .ok_or_else(|| match length > bytes.len() {
+                true if bytes.len() as u64 >= MAX_HEADER => {
+                    format!("a header of {length} bytes; at most {MAX_HEADER} are read")
+                }
+                _ => "truncated header".to_owned(),
+            })?;
+        let header =
+            std::str::from_utf8(header).map_err(|error| format!("header is not text: {error}"))?;
+
+        let descr = field(header, "descr")?.trim_matches(['\'', '"']);
+        ensure!(
+            descr == "<f4",
+            "descr is '{}': float32 in little-endian order ('<f4') is read; use array.astype('<f4')",
+            excerpt(descr)
+        );
+        let order = field(header, "fortran_order")?;
+        ensure!(
+            order == "False",
+            "fortran_order is {}: C order is read; use numpy.ascontiguousarray",
+            excerpt(order)
+        );
+        let shape = field(header, "shape")?
+            .split(',')
+            .map(str::trim)
+            .filter(|size| !size.is_empty())
+            .map(|size| {
+                let parsed = size.parse::<usize>();
+                parsed.map_err(|_| format!("shape: '{}' is not a size", excerpt(size)))
+            })
+            .collect::<Result<Vec<_>, String>>()?;
+
+        let count = shape
+            .iter()
+            .try_fold(1usize, |product, &size| product.checked_mul(size));
+        let data = count
+            .and_then(|count| count.checked_mul(4))
+            .ok_or("shape: more values than fit in memory")?;
+        Ok(Header {
+            start: end,
+            shape,
+            data,
+        })
+    }
 }
 
 /// The text of one value of the header's dict: what stands between brackets, or up to a comma.
@@ -247,6 +332,49 @@ mod tests {
         assert!(text.starts_with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"));
         assert_eq!((file.len() - 24) % 64, 0);
         assert!(String::from_utf8_lossy(&bytes(&[3], &[0.0; 3])).contains("'shape': (3,), }"));
+    }
+
+    #[test]
+    fn a_file_is_read_as_far_as_its_header_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npy");
+        let message = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let message = read(&path).unwrap_err().to_string();
+            assert!(message.chars().count() < 400, "{message}");
+            message
+        };
+        let good = bytes(&[2, 3], &[0.5; 6]);
+        std::fs::write(&path, &good).unwrap();
+        assert_eq!(read(&path).unwrap().data, [0.5; 6]);
+        // A sparse file of half a terabyte behind a good header, and one behind none.
+        for start in [&good[..], &[]] {
+            std::fs::write(&path, start).unwrap();
+            let file = File::options().write(true).open(&path).unwrap();
+            file.set_len(1 << 39).unwrap();
+            let message = read(&path).unwrap_err().to_string();
+            assert!(message.contains("the file has more") || message.contains("not a .npy"));
+        }
+        let with_shape = |shape: &str| {
+            let header =
+                format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape})}}\n");
+            let mut file = MAGIC.to_vec();
+            file.extend([2, 0]);
+            file.extend((header.len() as u32).to_le_bytes());
+            file.extend(header.as_bytes());
+            file
+        };
+        assert!(message(&with_shape("4294967296, 8, 5")).contains("at most"));
+        assert!(message(&with_shape("4294967296, 4294967296, 8, 5")).contains("fit in memory"));
+        assert!(message(&with_shape("18446744073709551615, 1")).contains("fit in memory"));
+        assert!(message(&with_shape("-1")).contains("'-1' is not a size"));
+        assert!(message(&with_shape(&"1, ".repeat(30_000))).contains("needs 4 bytes"));
+        assert!(message(&with_shape(&"9".repeat(100_000))).contains("is not a size"));
+        let mut long = with_shape("1");
+        long[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(message(&long).contains("truncated header"));
+        long.resize(1 << 18, b' ');
+        assert!(message(&long).contains("at most 131072 are read"));
     }
 
     #[test]

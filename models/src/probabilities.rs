@@ -1,6 +1,7 @@
 //! The probability with which a stochastic policy chooses each level of α.
 
 use bufgym_env::control::ALPHAS;
+use bufgym_env::convert::floor_u8;
 
 /// Probability of each level in [`ALPHAS`], in 255ths. One byte each keeps the replay small.
 pub type Probabilities = [u8; ALPHAS.len()];
@@ -22,7 +23,7 @@ pub fn probabilities(mean: f32, log_std: f32) -> Probabilities {
         };
         let probability = up_to - below;
         below = up_to;
-        (255.0 * probability).round() as u8
+        floor_u8(f64::from((255.0 * probability).round()))
     })
 }
 

@@ -1,5 +1,12 @@
 //! The networks' symmetries, and the two forward passes of the actor against each other.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "tests convert the small numbers that they make"
+)]
+
 use bufgym_env::control::{Controller, FEATURES, HISTORY, cell_centre};
 use bufgym_models::critic::{ADVANTAGE, STATE, advantage_features};
 use bufgym_models::noise::uniform;

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::Common;
 use super::error::{CliResult, ResultExt as _};
-use super::scenario::ScenarioArgs;
+use super::scenario::{ScenarioArgs, check_memory};
 use bufgym::sim::scenario::Scenario;
 use simulate::Load;
 
@@ -69,6 +69,7 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
         return export::run(args.checkpoint.as_deref(), budget, common);
     }
     let scenario = args.scenario.resolve()?;
+    check_memory(&scenario, ENVIRONMENTS[1] as u64, 0)?;
     let seed = common.seed();
     let budget = Duration::from_secs_f64(args.seconds);
     if args.policies {

@@ -4,13 +4,13 @@ mod figure;
 mod sweep;
 mod train;
 
-use bufgym::credence::{Data, Settings, TrainError, record};
+use bufgym::credence::{Data, Settings, TrainError, arrivals_memory, record};
 use bufgym::sim::scenario::Scenario;
 use clap::{Args, Subcommand};
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::scenario::ScenarioArgs;
+use super::scenario::{ScenarioArgs, check_memory};
 
 /// Train the random forest of the policy Credence, or see what its size and its errors change
 #[derive(Args)]
@@ -80,6 +80,7 @@ impl LearningArgs {
     }
 
     fn record(&self, scenario: &Scenario, common: &Common) -> CliResult<Data> {
+        check_memory(scenario, self.traces, arrivals_memory(scenario))?;
         common.note(format!(
             "simulating {} traces of {} under Longest Queue Drop",
             self.traces, scenario.name

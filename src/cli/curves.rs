@@ -1,9 +1,9 @@
 //! `bufgym curves`: learning curves of trainings in one figure.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use bufgym::eval::figures::{self, LearningCurve};
+use bufgym::sim::input;
 use clap::Args;
 use serde_json::json;
 
@@ -15,6 +15,8 @@ use super::output::Output;
 const DECISIONS: &str = "decisions";
 /// Column of `metrics.csv` on the vertical axis.
 const RESULT: &str = "validation";
+/// Largest number of decisions of a training.
+const MAX_DECISIONS: f64 = 1e15;
 
 /// Draw the learning curves of trainings as SVG
 #[derive(Args)]
@@ -57,16 +59,24 @@ pub fn run(args: CurvesArgs, common: &Common) -> CliResult {
         .collect();
     let lines: Vec<String> = curves
         .iter()
-        .map(|curve| format!("{}: best {:.3}", curve.name, best(curve)))
+        .map(|curve| format!("{}: best {}", curve.name, result(best(curve))))
         .collect();
     let text = format!("{}\nwritten to {}", lines.join("\n"), args.out.display());
     common.print(&json!({"out": args.out, "trainings": trainings}), &text)
 }
 
+/// A result with three decimals, or as a power of ten where it is absurdly large.
+fn result(value: f64) -> String {
+    match value.abs() >= 1e9 {
+        true => format!("{value:.3e}"),
+        false => format!("{value:.3}"),
+    }
+}
+
 /// The validations of a run as a curve that has the name of the folder.
 fn curve(run: &Path) -> CliResult<LearningCurve> {
     let path = run.join("metrics.csv");
-    let text = fs::read_to_string(&path)
+    let text = input::read_text(&path, input::MAX_TABLE)
         .map_err(|error| CliError::bad(format!("{}: {error}", path.display())))?;
     let name = run.file_name().unwrap_or(run.as_os_str());
     Ok(LearningCurve {
@@ -97,7 +107,18 @@ fn points(table: &str) -> Result<Vec<(f64, f64)>, String> {
         }
         let number = |text: Option<&str>| text.and_then(|text| text.parse::<f64>().ok());
         match (number(decisions), number(result)) {
-            (Some(decisions), Some(result)) => points.push((decisions, result)),
+            (Some(decisions), Some(result)) if (0.0..=MAX_DECISIONS).contains(&decisions) => {
+                // A validation in which flows did not finish may have no finite result.
+                if result.is_finite() {
+                    points.push((decisions, result));
+                }
+            }
+            (Some(decisions), Some(_)) => {
+                return Err(format!(
+                    "line {}: {DECISIONS} is {decisions:e}; expected a number from 0 to {MAX_DECISIONS:e}",
+                    index + 2
+                ));
+            }
             _ => return Err(format!("line {}: not a number", index + 2)),
         }
     }
@@ -120,5 +141,15 @@ mod tests {
         assert!(error.contains("no column `decisions`"), "{error}");
         let error = points("decisions,validation\n1,0.5\n2,x\n").unwrap_err();
         assert!(error.contains("line 3"), "{error}");
+        for decisions in ["-1", "1e308", "inf", "nan"] {
+            let error = points(&format!("decisions,validation\n{decisions},0.5\n")).unwrap_err();
+            assert!(error.contains("line 2: decisions is"), "{error}");
+        }
+    }
+
+    #[test]
+    fn results_that_are_not_finite_are_left_out() {
+        let table = "decisions,validation\n1,NaN\n2,inf\n3,1e308\n4,0.5\n";
+        assert_eq!(points(table), Ok(vec![(3.0, 1e308), (4.0, 0.5)]));
     }
 }

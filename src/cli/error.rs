@@ -2,12 +2,21 @@
 
 use std::fmt;
 
+use bufgym::sim::input;
+use clap::error::ContextValue;
+
+/// Most characters of a line on stderr. Errors show excerpts of what they quote; this is for what they
+/// have missed.
+pub const LINE: usize = 2_000;
+
 /// Why a command did not succeed.
 pub enum CliError {
     /// What the user gave is wrong: exit code 2, nothing written.
     Input(anyhow::Error),
     /// The work itself failed: exit code 1.
     Failure(anyhow::Error),
+    /// A signal ended the work, which has saved its state and said so: this exit code.
+    Interrupted(u8),
 }
 
 /// Result of a step of a command.
@@ -33,7 +42,9 @@ impl CliError {
 impl fmt::Display for CliError {
     /// The chain of causes on one line. A cause that the line already contains is not repeated.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (CliError::Input(error) | CliError::Failure(error)) = self;
+        let (CliError::Input(error) | CliError::Failure(error)) = self else {
+            return f.write_str("interrupted");
+        };
         let mut line = String::new();
         for cause in error.chain() {
             let cause = cause.to_string();
@@ -43,7 +54,7 @@ impl fmt::Display for CliError {
                 line = format!("{line}: {cause}");
             }
         }
-        f.write_str(&fold(&line))
+        f.write_str(&input::line(&fold(&line), LINE))
     }
 }
 
@@ -65,14 +76,34 @@ impl<T, E: Into<anyhow::Error>> ResultExt<T> for Result<T, E> {
     }
 }
 
+/// The message of a `clap` error on one line, with excerpts of what the user wrote.
+pub fn usage(mut error: clap::Error) -> String {
+    let quoted: Vec<_> = error
+        .context()
+        .filter_map(|(kind, value)| Some((kind, shortened(value)?)))
+        .collect();
+    for (kind, value) in quoted {
+        error.insert(kind, value);
+    }
+    one_line_usage(&error.render().to_string())
+}
+
+/// What the value is replaced by, if it can hold what the user wrote.
+fn shortened(value: &ContextValue) -> Option<ContextValue> {
+    match value {
+        ContextValue::String(text) => Some(ContextValue::String(input::excerpt(text))),
+        _ => None,
+    }
+}
+
 /// The message of a `clap` error without its usage section, on one line.
-pub fn one_line_usage(rendered: &str) -> String {
+fn one_line_usage(rendered: &str) -> String {
     let message = rendered.split("\nUsage:").next().unwrap_or(rendered);
     let message = message
         .split("\nFor more information")
         .next()
         .unwrap_or(message);
-    fold(message)
+    input::line(&fold(message), LINE)
 }
 
 /// Joins the non-empty lines of a message: with a space after a colon, else with a semicolon.
@@ -117,6 +148,14 @@ mod tests {
             one_line_usage(rendered),
             "error: the following required arguments were not provided: --out <DIR>"
         );
+    }
+
+    #[test]
+    fn what_an_error_quotes_can_neither_fill_nor_control_a_terminal() {
+        let text = format!("policy \u{1b}[31m{}\rlast", "x".repeat(1_000_000));
+        let line = CliError::bad(text).to_string();
+        assert_eq!(line.chars().count(), LINE + 1);
+        assert!(line.starts_with("policy \\u{1b}[31mxx") && line.ends_with("x\\rlast"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::Output;
 use super::policy;
-use super::scenario::ScenarioArgs;
+use super::scenario::{ScenarioArgs, check_memory};
 
 mod suite;
 
@@ -47,6 +47,9 @@ pub struct EvalArgs {
     force: bool,
 }
 
+/// Bytes that are kept of a policy on a trace, at least.
+const RESULT_BYTES: u64 = 512;
+
 /// Rules of the default comparison.
 const DEFAULT_RULES: [&str; 4] = ["dt", "edt", "st", "cs"];
 
@@ -57,6 +60,8 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     }
     let scenario = args.scenario.resolve()?;
     let (entrants, note) = entrants(&args.policy, &scenario)?;
+    let policies = entrants.len() as u64 + 2;
+    check_memory(&scenario, args.traces, policies * RESULT_BYTES)?;
     let output = args
         .out
         .as_deref()
@@ -79,8 +84,7 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     bar.finish_and_clear();
 
     if let Some(output) = &output {
-        output
-            .write_folder(|folder| eval::output::write(&evaluation, folder, true).or_failure())?;
+        output.write_folder(|folder| eval::output::write_into(&evaluation, folder).or_failure())?;
     }
     let mut text = eval::table::render_evaluation(&evaluation);
     for finding in eval::findings::findings(&evaluation) {

@@ -12,7 +12,7 @@ use super::error::{CliError, CliResult, ResultExt as _};
 use super::eval;
 use super::output::Output;
 use super::policy;
-use super::scenario::ScenarioArgs;
+use super::scenario::{ScenarioArgs, check_memory};
 
 /// Show what a learned policy has learned
 #[derive(Args)]
@@ -46,6 +46,7 @@ pub struct ExplainArgs {
 pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
     let scenario = args.scenario.resolve()?;
     let entrant = entrant(&args)?;
+    check_memory(&scenario, args.traces, 0)?;
     let output = Output::folder(&args.out, args.force)?;
     let config = ExplainConfig {
         scenario,
@@ -61,7 +62,7 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
     .map_err(classify)?;
     bar.finish_and_clear();
 
-    output.write_folder(|folder| explain::write(&explanation, folder, true).or_failure())?;
+    output.write_folder(|folder| explain::write_into(&explanation, folder).or_failure())?;
     let page = output.path().join("explain.html");
     let mut text = explain::findings(&explanation).join("\n");
     text.push_str(&format!("\nexplanation: {}", page.display()));

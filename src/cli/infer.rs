@@ -36,6 +36,9 @@ pub struct InferArgs {
     force: bool,
 }
 
+/// Most ports of an observation, as of a scenario.
+const MAX_PORTS: usize = 4_096;
+
 /// Runs the command.
 pub fn run(args: InferArgs, common: &Common) -> CliResult {
     let (weights, _) = policy::load_checkpoint(&args.checkpoint)?;
@@ -72,8 +75,10 @@ fn check(observations: &Array) -> Result<(usize, usize), String> {
             observations.shape
         ));
     };
-    if ports == 0 {
-        return Err("shape: there must be at least one port".to_owned());
+    if !(1..=MAX_PORTS).contains(&ports) {
+        return Err(format!(
+            "shape: there must be from 1 to {MAX_PORTS} ports, not {ports}"
+        ));
     }
     if let Some(place) = observations
         .data

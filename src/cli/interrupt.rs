@@ -1,24 +1,44 @@
 //! Signals that end a program: the first asks to stop at the next safe point, the second ends at once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::error::{CliResult, ResultExt as _};
 
-/// Exit code of a program ended by SIGINT, as shells report it.
-const EXIT_INTERRUPTED: i32 = 130;
+/// Exit code of a program ended by signal 0, were there one, as shells report it.
+const EXIT_SIGNAL: i32 = 128;
 
-/// A flag that the first SIGINT, SIGTERM or SIGHUP sets. What was saved before a second signal stays
-/// valid, because every checkpoint is renamed into place when it is complete. A SIGHUP that was
+/// What the first SIGINT, SIGTERM or SIGHUP asked for.
+#[derive(Default)]
+pub struct Stop {
+    flag: AtomicBool,
+    signal: AtomicI32,
+}
+
+impl Stop {
+    /// Set by the signal.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.flag
+    }
+
+    /// 128 and the number of the signal: 130 for Ctrl-C.
+    pub fn exit_code(&self) -> u8 {
+        let code = EXIT_SIGNAL + self.signal.load(Ordering::SeqCst);
+        u8::try_from(code).unwrap_or(u8::MAX)
+    }
+}
+
+/// Asks the work to stop at the first SIGINT, SIGTERM or SIGHUP. What was saved before a second signal
+/// stays valid, because every checkpoint is renamed into place when it is complete. A SIGHUP that was
 /// ignored when the program began, as under `nohup`, stays ignored.
 ///
 /// # Errors
 /// When the operating system refuses the handler.
-pub fn stop_flag(announcement: &'static str) -> CliResult<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
+pub fn stop_at_signal(announcement: &'static str) -> CliResult<Arc<Stop>> {
+    let stop = Arc::new(Stop::default());
     let seen = Arc::clone(&stop);
     let mut handled = vec![SIGINT, SIGTERM];
     if !is_ignored(SIGHUP) {
@@ -26,10 +46,12 @@ pub fn stop_flag(announcement: &'static str) -> CliResult<Arc<AtomicBool>> {
     }
     let mut signals = Signals::new(handled).or_failure()?;
     std::thread::spawn(move || {
-        for _ in signals.forever() {
-            if seen.swap(true, Ordering::SeqCst) {
-                std::process::exit(EXIT_INTERRUPTED);
+        for signal in signals.forever() {
+            if seen.flag.load(Ordering::SeqCst) {
+                std::process::exit(EXIT_SIGNAL + signal);
             }
+            seen.signal.store(signal, Ordering::SeqCst);
+            seen.flag.store(true, Ordering::SeqCst);
             super::say(announcement);
         }
     });

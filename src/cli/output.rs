@@ -4,13 +4,15 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use bufgym::sim::files::{self, Staging, parent};
 
-use super::error::{CliError, CliResult, ResultExt as _};
+use super::error::{CliError, CliResult};
 
 /// A file or folder that a command will write, checked before the work starts.
 pub struct Output {
     path: PathBuf,
+    /// What is there may be replaced.
+    force: bool,
 }
 
 impl Output {
@@ -35,13 +37,9 @@ impl Output {
                     path.display()
                 )));
             }
-            Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("output folder {}", path.display()))
-                    .or_bad_input();
-            }
+            Err(error) => return Err(refusal(error, format!("output folder {}", path.display()))),
         }
-        Output::writable(path)
+        Output::writable(path, force)
     }
 
     /// A file to be written. It may be absent or empty, or with `force` hold anything.
@@ -64,29 +62,24 @@ impl Output {
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("output file {}", path.display()))
-                    .or_bad_input();
-            }
+            Err(error) => return Err(refusal(error, format!("output file {}", path.display()))),
         }
-        Output::writable(path)
+        Output::writable(path, force)
     }
 
     /// Creates and removes a folder in the nearest existing folder, so that a path that cannot be
     /// written is refused before the work starts.
-    fn writable(path: &Path) -> CliResult<Output> {
-        let mut folder = parent(path);
-        while !folder.exists() {
-            folder = parent(&folder);
+    fn writable(path: &Path, force: bool) -> CliResult<Output> {
+        let mut first = path;
+        while !parent(first).exists() {
+            first = parent(first);
         }
-        let probe = folder.join(format!(".bufgym-probe-{}", std::process::id()));
-        fs::create_dir(&probe)
-            .and_then(|()| fs::remove_dir(&probe))
-            .with_context(|| format!("cannot write {}", path.display()))
-            .or_bad_input()?;
+        Staging::folder(first)
+            .map(drop)
+            .map_err(|error| refusal(error, format!("cannot write {}", path.display())))?;
         Ok(Output {
             path: path.to_path_buf(),
+            force,
         })
     }
 
@@ -95,94 +88,102 @@ impl Output {
         &self.path
     }
 
-    /// Writes the folder: `write` fills a temporary one beside it, whose files are then renamed
-    /// into place. When `write` fails, nothing is left.
+    /// Writes the folder: `write` fills a temporary one beside it, which is then renamed into place.
+    /// When `write` fails, nothing is left.
     ///
     /// # Errors
-    /// What `write` says, or the operating system.
+    /// What `write` says, or the operating system. When something has come to be there since the work
+    /// started, which may not be replaced; the result is then beside it.
     pub fn write_folder(&self, write: impl FnOnce(&Path) -> CliResult) -> CliResult {
-        let staging = self.staging()?;
-        fs::create_dir(&staging)
-            .with_context(|| format!("cannot create {}", staging.display()))
-            .or_failure()?;
-        let moved = write(&staging).and_then(|()| {
-            move_into_place(&staging, &self.path)
-                .with_context(|| format!("cannot write {}", self.path.display()))
-                .or_failure()
-        });
-        if moved.is_err() {
-            // The first error is the one to report.
-            let _ = fs::remove_dir_all(&staging);
-        }
-        moved
+        let staging = fs::create_dir_all(parent(&self.path))
+            .and_then(|()| Staging::folder(&self.path))
+            .map_err(|error| self.failure(error))?;
+        write(staging.path()).map_err(|error| self.located(error))?;
+        let occupied = fs::read_dir(&self.path).is_ok_and(|mut entries| entries.next().is_some());
+        let place = self.place(occupied);
+        staging
+            .install_folder(&place)
+            .map_err(|error| self.failure(error))?;
+        self.confirm(&place)
     }
 
     /// Writes the file, through a temporary one beside it.
     ///
     /// # Errors
-    /// What `write` says, or the operating system.
+    /// As [`Output::write_folder`].
     pub fn write_file(&self, write: impl FnOnce(&mut dyn io::Write) -> CliResult) -> CliResult {
         // A device or pipe (`/dev/stdout`) cannot be renamed over.
         if fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
-            let mut file = io::BufWriter::new(
-                fs::OpenOptions::new()
-                    .write(true)
-                    .open(&self.path)
-                    .or_failure()?,
-            );
-            write(&mut file)?;
-            return file.flush().or_failure();
+            let file = fs::OpenOptions::new().write(true).open(&self.path);
+            let mut file = io::BufWriter::new(file.map_err(|error| self.failure(error))?);
+            write(&mut file).map_err(|error| self.located(error))?;
+            return file.flush().map_err(|error| self.failure(error));
         }
-        let staging = self.staging()?;
-        let save = || {
-            let mut file = io::BufWriter::new(fs::File::create(&staging).or_failure()?);
-            write(&mut file)?;
-            let file = file
-                .into_inner()
-                .map_err(|error| CliError::failure(error.into_error()))?;
-            file.sync_all().or_failure()?;
-            fs::rename(&staging, &self.path).or_failure()
+        let (staging, file) = fs::create_dir_all(parent(&self.path))
+            .and_then(|()| Staging::file(&self.path))
+            .map_err(|error| self.failure(error))?;
+        let mut file = io::BufWriter::new(file);
+        write(&mut file).map_err(|error| self.located(error))?;
+        let file = file
+            .into_inner()
+            .map_err(|error| self.failure(error.into_error()))?;
+        let occupied = fs::metadata(&self.path).is_ok_and(|found| found.len() > 0);
+        let place = self.place(occupied);
+        staging
+            .install_file(file, &place)
+            .map_err(|error| self.failure(error))?;
+        self.confirm(&place)
+    }
+
+    /// Where the result goes: beside its place if that is occupied and may not be replaced.
+    fn place(&self, occupied: bool) -> PathBuf {
+        if !occupied || self.force {
+            return self.path.clone();
+        }
+        let numbered = |number: u64| {
+            let mut name = self.path.as_os_str().to_owned();
+            name.push(format!("-{number}"));
+            PathBuf::from(name)
         };
-        let saved = save();
-        if saved.is_err() {
-            let _ = fs::remove_file(&staging);
-        }
-        saved
+        let absent = |path: &PathBuf| path.symlink_metadata().is_err();
+        let mut free = (2..).map(numbered).filter(absent);
+        free.next().unwrap_or_else(|| self.path.clone())
     }
 
-    /// A hidden name beside the output, on the same file system so that a rename is atomic.
-    fn staging(&self) -> CliResult<PathBuf> {
-        let folder = parent(&self.path);
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot create {}", folder.display()))
-            .or_failure()?;
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        Ok(folder.join(format!(".{name}.partial-{}", std::process::id())))
+    fn confirm(&self, place: &Path) -> CliResult {
+        if place == self.path {
+            return Ok(());
+        }
+        Err(CliError::failure(anyhow::anyhow!(
+            "{} has been written by somebody else since the work started: the result is in {}",
+            self.path.display(),
+            place.display()
+        )))
+    }
+
+    fn failure(&self, error: io::Error) -> CliError {
+        self.located(CliError::failure(error))
+    }
+
+    /// A failure with the place that was written.
+    fn located(&self, error: CliError) -> CliError {
+        match error {
+            CliError::Failure(error) => {
+                let context = format!("cannot write {}", self.path.display());
+                CliError::Failure(error.context(context))
+            }
+            other => other,
+        }
     }
 }
 
-/// Renames the whole folder where `to` is absent, else entry by entry.
-fn move_into_place(from: &Path, to: &Path) -> io::Result<()> {
-    if !to.exists() {
-        return fs::rename(from, to);
-    }
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() && target.exists() {
-            fs::remove_dir_all(&target)?;
-        }
-        fs::rename(entry.path(), target)?;
-    }
-    fs::remove_dir(from)
-}
-
-/// The folder that holds `path`; `.` for a bare name.
-fn parent(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
-        Some(_) => PathBuf::from("."),
-        None => PathBuf::from("/"),
+/// A place where nothing can be written is bad input; a full or broken disk is not.
+fn refusal(error: io::Error, context: String) -> CliError {
+    let wrong_place = files::is_wrong_place(&error);
+    let error = anyhow::Error::new(error).context(context);
+    match wrong_place {
+        true => CliError::input(error),
+        false => CliError::failure(error),
     }
 }
 
@@ -198,6 +199,7 @@ pub fn file_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::error::ResultExt as _;
 
     fn entries(folder: &Path) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(folder)

@@ -1,8 +1,9 @@
 //! `bufgym policies`: every policy with its rule, parameters, defaults and source.
 
+use bufgym::eval::Entrant;
 use bufgym::eval::entrant::{INTEGER, LINEAR};
+use bufgym::sim::switch::PolicyInfo;
 use bufgym::sim::switch::policy::{Deployment, catalogue};
-use bufgym::sim::switch::{PolicyInfo, PolicySpec};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -75,7 +76,7 @@ pub fn run(args: PoliciesArgs, common: &Common) -> CliResult {
                 return common.print(&value, &learned.describe());
             }
             // Parsing gives the message with the nearest name.
-            let _: PolicySpec = name.parse().or_bad_input()?;
+            let _: Entrant = name.parse().or_bad_input()?;
             Some(name.split(':').next().unwrap_or(name))
         }
         None => None,

@@ -1,5 +1,7 @@
 //! The options that choose a scenario, shared by several subcommands.
 
+use bufgym::sim::memory::Estimate;
+use bufgym::sim::network;
 use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::{DEFAULT_PRESET, Scenario};
 use bufgym::sim::traffic::{self, Trace};
@@ -50,6 +52,33 @@ pub fn change(scenario: &mut Scenario, changes: &[String]) -> CliResult {
     scenario.validate().or_bad_input()
 }
 
+/// Checks that `traces` generated traces of the scenario fit into memory together, with `results`
+/// bytes of what is kept of each, and with the simulations that run at a time.
+///
+/// # Errors
+/// Bad input: the estimate, its largest part, and what to lower.
+pub fn check_memory(scenario: &Scenario, traces: u64, results: u64) -> CliResult {
+    let parallel = traces.min(rayon::current_num_threads() as u64);
+    let simulations = network::memory(scenario).saturating_mul(parallel);
+    let estimate = Estimate::default()
+        .with(
+            "the flows of the traces",
+            "the number of traces, or flows of the scenario",
+            traffic::memory(scenario).saturating_mul(traces),
+        )
+        .with(
+            "the simulations that run at a time",
+            "flows of the scenario",
+            simulations,
+        )
+        .with(
+            "the results of the traces",
+            "the number of traces",
+            results.saturating_mul(traces),
+        );
+    estimate.check().or_bad_input()
+}
+
 /// Which generated trace of the scenario.
 #[derive(Args, Clone)]
 pub struct TraceChoice {
@@ -70,9 +99,10 @@ impl TraceChoice {
     /// Generates the trace of experiment `seed`.
     ///
     /// # Errors
-    /// Bad input: an unknown split.
+    /// Bad input: an unknown split, or a trace that does not fit into memory.
     pub fn generate(&self, scenario: &Scenario, seed: u64) -> CliResult<Trace> {
         let split: Split = self.split.parse().map_err(CliError::input)?;
+        check_memory(scenario, 1, 0)?;
         Ok(traffic::generate(
             scenario,
             trace_seed(split, seed, self.index),

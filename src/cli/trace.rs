@@ -59,7 +59,9 @@ pub fn run(args: TraceArgs, common: &Common) -> CliResult {
     if let Value::Object(fields) = &mut value {
         fields.insert("out".to_owned(), json!(args.out));
         fields.insert("flows".to_owned(), json!(trace.flows.len()));
-        fields.insert("bytes".to_owned(), json!(bytes));
+        // JSON has no whole numbers of more than 64 bits.
+        let exact = u64::try_from(bytes).map(|bytes| json!(bytes));
+        fields.insert("bytes".to_owned(), exact.unwrap_or(json!(bytes as f64)));
     }
     let text = format!(
         "{}: {} flows, {:.1} MB, {text}",

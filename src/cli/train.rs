@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use bufgym::env::control::{BasePolicy, Objective};
 use bufgym::eval;
+use bufgym::sim::input::excerpt;
 use bufgym::train::{
-    self, Budget, Controls, Expected, ResumeOptions, Status, TrainConfig, TrainError, TrainSummary,
+    self, Budget, Controls, Expected, MAX_MINUTES, ResumeOptions, Status, TrainConfig, TrainError,
+    TrainSummary,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -19,7 +21,9 @@ use super::scenario;
 /// Learn a policy
 #[derive(Args)]
 #[command(
-    after_help = "Ctrl-C saves and ends; a second one ends at once.\n\nExamples:\n  \
+    after_help = "Ctrl-C saves and ends; a second one ends at once. The exit code is then 130, and 143 after \
+    SIGTERM, 129 after SIGHUP.\n\n--resume goes on from the newest checkpoint. It refuses where results are \
+    missing, such as rows of metrics.csv or all checkpoints; with --force it goes on without them.\n\nExamples:\n  \
     bufgym train --workers 32 --objective fct\n  \
     bufgym train --objective fct=1,loss=0.1 --scenario mine.toml --set load=0.8 --minutes 10\n  \
     bufgym train --low-level abm --set queues_per_port=2\n  \
@@ -45,7 +49,7 @@ pub struct TrainArgs {
     set: Vec<String>,
     /// Decisions of all workers together [default: 600000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "minutes",
-        value_parser = clap::value_parser!(u64).range(1..))]
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000_000))]
     steps: Option<u64>,
     /// Wall-clock minutes instead of a number of decisions
     #[arg(long, value_name = "M", allow_negative_numbers = true, value_parser = minutes)]
@@ -57,7 +61,7 @@ pub struct TrainArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Go on with the training in this run folder; its budget may be changed
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "config", "force", "set"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "config", "set"])]
     resume: Option<PathBuf>,
     /// Threads for rollouts and learner together; results do not depend on it [default: all cores]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
@@ -66,7 +70,7 @@ pub struct TrainArgs {
     /// Where the learner computes
     #[arg(long, value_name = "DEVICE", default_value = CPU)]
     device: String,
-    /// Write into a folder that is not empty
+    /// Replace an earlier run in the folder; with --resume: go on also where results are missing
     #[arg(long)]
     force: bool,
 }
@@ -77,8 +81,10 @@ const RUNS: &str = "runs";
 
 fn minutes(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => Err("a number above 0 is needed".to_owned()),
+        Ok(value) if value > 0.0 && value <= MAX_MINUTES => Ok(value),
+        _ => Err(format!(
+            "a number above 0 and up to {MAX_MINUTES} is needed"
+        )),
     }
 }
 
@@ -87,13 +93,13 @@ pub fn run(args: TrainArgs, common: &Common) -> CliResult {
     if args.device != CPU {
         return Err(CliError::bad(format!(
             "device '{}' is not built into this program: use --device cpu",
-            args.device
+            excerpt(&args.device)
         )));
     }
     let announcement = "stopping after this round and saving the state; Ctrl-C again ends at once";
-    let stop = interrupt::stop_flag(announcement)?;
+    let stop = interrupt::stop_at_signal(announcement)?;
     let controls = Controls {
-        stop: &stop,
+        stop: stop.flag(),
         quiet: common.quiet,
     };
     let summary = match &args.resume {
@@ -105,7 +111,11 @@ pub fn run(args: TrainArgs, common: &Common) -> CliResult {
         }
     }
     .map_err(classify)?;
-    report(&summary, common)
+    report(&summary, common)?;
+    match summary.status {
+        Status::Finished => Ok(()),
+        Status::Interrupted => Err(CliError::Interrupted(stop.exit_code())),
+    }
 }
 
 /// The table of the end, and how to go on.
@@ -184,6 +194,7 @@ impl TrainArgs {
                 workers: self.workers.map(usize::from),
                 seed: common.seed,
             },
+            force: self.force,
         })
     }
 

@@ -1,8 +1,8 @@
 //! `bufgym tune`: the best parameters of a policy on training traces.
 
 mod linear;
+mod place;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use bufgym::env::control::{BasePolicy, Objective};
@@ -10,6 +10,8 @@ use bufgym::eval::entrant::LINEAR;
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::{self, Candidate, Stored, TuneConfig, Tuning};
 use bufgym::eval::{Entrant, EvalError};
+use bufgym::sim::files::{self, Lock};
+use bufgym::sim::input::{MAX_JSON, excerpt, read_text};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use clap::Args;
@@ -18,12 +20,15 @@ use serde_json::json;
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::{Output, file_name};
-use super::scenario::ScenarioArgs;
+use super::scenario::{ScenarioArgs, check_memory};
 
 include!(concat!(env!("OUT_DIR"), "/tuned.rs"));
 
-/// Folder of the results, one file per scenario.
+/// Folder of the results, one file per scenario with all its settings.
 const FOLDER: &str = "checkpoints/tuned";
+
+/// Held in that folder while a result is added.
+const LOCK: &str = ".lock";
 
 /// Suffix of a policy string that stands for the tuned parameters.
 const TUNED: &str = ":tuned";
@@ -32,11 +37,14 @@ const TUNED: &str = ":tuned";
 #[derive(Args)]
 #[command(
     after_help = "The result for mean FCT is kept in checkpoints/tuned, and `P:tuned` is then a policy \
-    wherever that scenario is used. Results for other objectives are printed only.\n\n\
+    wherever that scenario is used. Every scenario has a file of its own: NAME.json for a preset, \
+    NAME-HASH.json for other settings. A result that is there is replaced with --force only. Results for \
+    other objectives are printed only.\n\n\
     `linear` is a rule of twelve weights that sets the alpha of every port from what the switch sees, as ndt's \
     network does. Its file is a policy too: linear:FILE.\n\nExamples:\n  \
     bufgym tune --policy dt\n  \
     bufgym tune --policy edt --scenario ndt-96x10g-incast --traces 32\n  \
+    bufgym tune --policy dt --traces 128 --force\n  \
     bufgym tune --policy dt --objective loss\n  \
     bufgym tune --policy linear --low-level fab:alpha_short=2048 --generations 40 --out rule.json\n  \
     bufgym eval --policy dt:tuned --policy edt:tuned --policy linear:rule.json"
@@ -61,12 +69,12 @@ pub struct TuneArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     generations: Option<u64>,
-    /// Of `linear`: file for the weights [default: checkpoints/linear-SCENARIO.json, which
-    /// linear:tuned stands for]
+    /// Of `linear`: file for the weights [default: checkpoints/linear-SCENARIO.json, named as the
+    /// files of checkpoints/tuned are; linear:tuned stands for it]
     #[arg(long, value_name = "FILE.json")]
     out: Option<PathBuf>,
-    /// Of `linear`: replace the file named with --out
-    #[arg(long, requires = "out")]
+    /// Replace the result that is there
+    #[arg(long)]
     force: bool,
 }
 
@@ -78,9 +86,10 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
     args.refuse_linear_options()?;
     let scenario = args.scenario.resolve()?;
     let policy: PolicySpec = args.policy.parse().or_bad_input()?;
+    check_memory(&scenario, args.traces, 0)?;
     let metric = Metric::of(&args.objective);
     let kept = match metric {
-        Metric::MeanFct => Some(Kept::open(&scenario)?),
+        Metric::MeanFct => Some(Kept::check(&scenario, policy.name(), args.force)?),
         _ => None,
     };
     let config = TuneConfig {
@@ -97,7 +106,11 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
         ));
     };
     let tuning = tune::tune(&config, &mut on_round).map_err(classify)?;
-    let file = kept.map(|kept| kept.keep(&config, &tuning)).transpose()?;
+    let (file, problem) = match kept.map(|kept| kept.keep(&config, &tuning)) {
+        None => (None, None),
+        Some(Ok(file)) => (Some(file), None),
+        Some(Err(problem)) => (None, Some(problem)),
+    };
     let value = json!({
         "scenario": config.scenario.name,
         "objective": args.objective,
@@ -106,28 +119,65 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
         "stored": file,
         "tuning": tuning,
     });
-    common.print(&value, &describe(metric, &tuning, file.as_deref()))
+    // What was found is shown also where it cannot be kept.
+    common.print(&value, &describe(metric, &tuning, file.as_deref()))?;
+    problem.map_or(Ok(()), Err)
 }
 
-/// The results file of a scenario, opened to add a result.
+/// A place for a result that is not there yet, or may be replaced.
 struct Kept {
-    output: Output,
-    stored: Stored,
+    force: bool,
 }
 
 impl Kept {
-    fn open(scenario: &Scenario) -> CliResult<Kept> {
-        let output = Output::file(&file_of(scenario), true)?;
-        let stored = stored_in(output.path(), scenario)?.unwrap_or(Stored::new(scenario));
-        Ok(Kept { output, stored })
+    /// Refuses before the search what would be refused after it.
+    fn check(scenario: &Scenario, name: &str, force: bool) -> CliResult<Kept> {
+        let (path, stored) = Kept::place(scenario, name)?;
+        if stored.has(name) && !force {
+            return Err(CliError::bad(format!(
+                "{} has {name} tuned for scenario {} with these settings: use {name}{TUNED}, or give --force to search again and replace it",
+                path.display(),
+                scenario.name
+            )));
+        }
+        Output::file(&path, true)?;
+        Ok(Kept { force })
     }
 
-    fn keep(mut self, config: &TuneConfig, tuning: &Tuning) -> CliResult<PathBuf> {
-        self.stored.keep(config.policy.name(), tuning, config.seed);
-        let text = self.stored.to_json();
-        let path = self.output.path().to_owned();
-        self.output
-            .write_file(|file| file.write_all(text.as_bytes()).or_failure())?;
+    /// The file for a result and what is in it now: the file that has a result for the policy, else one
+    /// of the scenario, else a new one.
+    fn place(scenario: &Scenario, name: &str) -> CliResult<(PathBuf, Stored)> {
+        let mut files = stored(scenario)?;
+        let found = files.iter().position(|(_, stored)| stored.has(name));
+        if !files.is_empty() {
+            return Ok(files.swap_remove(found.unwrap_or(0)));
+        }
+        let path = Path::new(FOLDER).join(format!("{}.json", place::key(scenario)));
+        let path = match path.exists() {
+            // Its name is this scenario's and its settings are not: so earlier versions named files.
+            true => Path::new(FOLDER).join(format!("{}.json", place::hashed(scenario))),
+            false => path,
+        };
+        Ok((path, Stored::new(scenario)))
+    }
+
+    /// Adds the result to what the file has at this moment. Other searches may have ended meanwhile.
+    fn keep(&self, config: &TuneConfig, tuning: &Tuning) -> CliResult<PathBuf> {
+        let name = config.policy.name();
+        let failure = |error: std::io::Error| {
+            CliError::failure(anyhow::Error::new(error).context(format!("cannot write {FOLDER}")))
+        };
+        std::fs::create_dir_all(FOLDER).map_err(failure)?;
+        let _lock = Lock::wait(&Path::new(FOLDER).join(LOCK)).map_err(failure)?;
+        let (path, mut stored) = Kept::place(&config.scenario, name)?;
+        if stored.has(name) && !self.force {
+            return Err(CliError::failure(anyhow::anyhow!(
+                "{} has got {name} tuned by another search meanwhile: the result above is not kept; --force replaces",
+                path.display()
+            )));
+        }
+        stored.keep(name, tuning, config.seed);
+        files::replace(&path, stored.to_json().as_bytes()).map_err(failure)?;
         Ok(path)
     }
 }
@@ -170,21 +220,19 @@ fn classify(error: EvalError) -> CliError {
     }
 }
 
-fn file_of(scenario: &Scenario) -> PathBuf {
-    Path::new(FOLDER).join(format!("{}.json", file_name(&scenario.name)))
-}
-
-/// The results in the file, if it exists and belongs to the scenario.
-fn stored_in(path: &Path, scenario: &Scenario) -> CliResult<Option<Stored>> {
-    let origin = path.display().to_string();
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(CliError::bad(format!("{origin}: {error}"))),
-    };
-    let stored = Stored::read(&text, &origin).or_bad_input()?;
-    let fits = stored.is_for(scenario, &origin).or_bad_input()?;
-    Ok(fits.then_some(stored))
+/// The files of results for the scenario, with what is in them.
+fn stored(scenario: &Scenario) -> CliResult<Vec<(PathBuf, Stored)>> {
+    let mut found = Vec::new();
+    for path in place::candidates(Path::new(FOLDER), &file_name(&scenario.name))? {
+        let origin = path.display().to_string();
+        let text = read_text(&path, MAX_JSON)
+            .map_err(|error| CliError::bad(format!("{origin}: {error}")))?;
+        let stored = Stored::read(&text, &origin).or_bad_input()?;
+        if stored.is_for(scenario, &origin).or_bad_input()? {
+            found.push((path, stored));
+        }
+    }
+    Ok(found)
 }
 
 /// The policy of a policy string `P:tuned`; `None` for other strings.
@@ -199,6 +247,13 @@ pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
         return linear::tuned(scenario).map(Some);
     }
     let policy: PolicySpec = name.parse().or_bad_input()?;
+    if name != policy.name() {
+        return Err(CliError::bad(format!(
+            "policy {}: tuned stands for all parameters; write {}{TUNED}, or the parameters alone",
+            excerpt(text),
+            policy.name()
+        )));
+    }
     let found = if_tuned(policy.name(), scenario)?;
     found.map(Some).ok_or_else(|| {
         CliError::bad(format!(
@@ -214,15 +269,13 @@ pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
 /// # Errors
 /// Bad input: the file of tuned parameters is broken.
 pub fn if_tuned(name: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
-    let file = file_of(scenario);
-    let found = match stored_in(&file, scenario)? {
-        Some(stored) => stored.policy(name, &file.display().to_string()),
-        None => Ok(None),
-    };
-    let spec = match found.or_bad_input()? {
-        Some(spec) => Some(spec),
-        None => built_in(name, scenario)?,
-    };
+    for (path, stored) in stored(scenario)? {
+        let found = stored.policy(name, &path.display().to_string());
+        if let Some(spec) = found.or_bad_input()? {
+            return Ok(Some(Entrant::tuned(spec)));
+        }
+    }
+    let spec = built_in(name, scenario)?;
     Ok(spec.map(Entrant::tuned))
 }
 
@@ -230,7 +283,7 @@ pub fn if_tuned(name: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
 fn built_in(name: &str, scenario: &Scenario) -> CliResult<Option<PolicySpec>> {
     for (origin, text) in BUILT_IN {
         let stored = Stored::read(text, origin).or_failure()?;
-        if stored.is_for(scenario, origin).or_failure()? {
+        if stored.has(name) && stored.is_for(scenario, origin).or_failure()? {
             return stored.policy(name, origin).or_failure();
         }
     }

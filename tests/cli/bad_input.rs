@@ -23,6 +23,46 @@ fn an_unknown_policy_suggests_the_nearest() {
 }
 
 #[test]
+fn a_message_suggests_only_what_the_command_takes() {
+    let sandbox = Sandbox::new();
+    for command in ["sim --policy", "eval --policy"] {
+        sandbox.refused(&format!("{command} NDT"), &["NDT", "did you mean `ndt`?"]);
+        sandbox.refused(&format!("{command} DT"), &["DT", "did you mean `dt`?"]);
+        sandbox.refused(&format!("{command} ndt-int9"), &["`ndt-int8`"]);
+        sandbox.refused(&format!("{command} liner:x"), &["`linear`"]);
+        sandbox.refused(&format!("{command} ndt:tuned"), &["ndt", "rule is needed"]);
+    }
+    for learned in ["ndt", "ndt-int8", "ndt:c"] {
+        sandbox.refused(
+            &format!("tune --policy {learned}"),
+            &["ndt", "a rule is needed", "edt"],
+        );
+    }
+    sandbox.refused("tune --policy dt:tuned", &["'tuned'", "one by one"]);
+    sandbox.refused("train --low-level dt:tuned", &["'tuned'", "one by one"]);
+    sandbox.refused("train --low-level DT", &["DT", "`dt`"]);
+    sandbox.refused("train --low-level ndt", &["'ndt'", "there are dt, "]);
+    sandbox.refused("train --objective FCT", &["FCT", "`fct`"]);
+    sandbox.refused("policies NDT", &["NDT", "`ndt`"]);
+    sandbox.refused("sim --policy dt --split Train", &["Train", "`train`"]);
+    sandbox.refused("sim --policy dt --set Load=1", &["Load", "`load`"]);
+    sandbox.refused("sim --policy dt --scenario NDT-16x1g", &["`ndt-16x1g`"]);
+    let slotted = "slotted --ports 4 --buffer 16";
+    sandbox.refused(
+        &format!("{slotted} --generate thm1 --policy LQD"),
+        &["LQD", "`lqd`"],
+    );
+    sandbox.refused(
+        &format!("{slotted} --generate Thm1 --policy lqd"),
+        &["Thm1", "`thm1`"],
+    );
+    sandbox.refused(
+        "export --checkpoint c --out e --format ONNX",
+        &["ONNX", "`onnx`"],
+    );
+}
+
+#[test]
 fn an_unknown_objective_suggests_the_nearest() {
     let sandbox = Sandbox::new();
     sandbox.refused("train --objective fcd", &["fcd", "fct"]);

@@ -44,8 +44,12 @@ impl Sandbox {
 
     /// A checkpoint folder with random weights.
     pub fn random_checkpoint(&self, name: &str) -> ActorWeights {
+        self.random_checkpoint_for(name, &Scenario::default())
+    }
+
+    /// A checkpoint folder with random weights for a scenario.
+    pub fn random_checkpoint_for(&self, name: &str, scenario: &Scenario) -> ActorWeights {
         let weights = ActorWeights::random(&mut rng::stream(1, "test weights", 0));
-        let scenario = Scenario::default();
         let manifest = Manifest::new(&scenario.name, &scenario.to_toml(), "fct", 1);
         checkpoint::save_actor(&self.path(name), &weights, &manifest).unwrap();
         weights

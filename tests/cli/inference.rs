@@ -72,7 +72,7 @@ fn arrays_of_another_kind_are_refused_by_field() {
             "fortran_order",
         ),
         (npy(&header(1, 2).replace("8, 5", "5, 8"), &good), "shape"),
-        (npy(&header(1, 0), &[]), "at least one port"),
+        (npy(&header(1, 0), &[]), "from 1 to 4096 ports"),
         (npy(&header(1, 2), &good[1..]), "bytes of data"),
         (
             npy(&header(1, 2), &[&[f32::NAN], &good[1..]].concat()),

@@ -70,9 +70,13 @@ fn a_tuned_rule_is_a_policy_wherever_policies_are_taken() {
 #[test]
 fn the_rule_of_a_scenario_is_found_again_for_its_settings_only() {
     let sandbox = Sandbox::new();
-    let file = "checkpoints/linear-ndt-16x1g.json";
     let found = sandbox.ok(&format!("{SEARCH} {SMALL} --json")).json();
-    assert_eq!(found["stored"], file);
+    let file = found["stored"].as_str().unwrap();
+    assert!(file.starts_with("checkpoints/linear-ndt-16x1g-"), "{file}");
+    sandbox.refused(&format!("{SEARCH} {SMALL}"), &[file, "--force"]);
+    sandbox.ok(&format!("{SEARCH} {SMALL} --force"));
+    let elsewhere = sandbox.ok(&format!("{SEARCH} {SMALL} --set load=0.6 --json"));
+    assert_ne!(elsewhere.json()["stored"].as_str().unwrap(), file);
     let simulate = |policy: &str| {
         without_times(
             &sandbox
@@ -91,7 +95,8 @@ fn the_rule_of_a_scenario_is_found_again_for_its_settings_only() {
     let other = sandbox
         .ok(&format!("{SEARCH} --objective loss {SMALL} --json"))
         .json();
-    assert_eq!(other["stored"], "checkpoints/linear-ndt-16x1g-loss.json");
+    let loss = file.replace(".json", "-loss.json");
+    assert_eq!(other["stored"].as_str().unwrap(), loss);
     fs::remove_file(sandbox.path(file)).unwrap();
     sandbox.refused(
         &format!("sim --policy linear:tuned {SMALL}"),

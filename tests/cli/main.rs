@@ -1,5 +1,12 @@
 //! The binary as a user runs it: arguments in, exit code, stdout, stderr and files out.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "tests convert the small numbers that they make"
+)]
+
 mod bad_input;
 mod captures;
 mod checkpoints;
@@ -7,9 +14,12 @@ mod credence;
 mod evaluation;
 mod explanation;
 mod export;
+#[cfg(target_os = "linux")]
+mod faults;
 mod harness;
 mod help;
 mod inference;
+mod limits;
 mod linear;
 mod recording;
 mod simulation;

@@ -26,23 +26,23 @@ final_traces = 2
 every_rounds = 1
 ";
 
-const TRAIN: &str = "train --config tiny.toml --set flows=100..100 --set active_ports=8..8 --set arrivals=synchronised";
+pub const TRAIN: &str = "train --config tiny.toml --set flows=100..100 --set active_ports=8..8 --set arrivals=synchronised";
 
-fn sandbox() -> Sandbox {
+pub fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write("tiny.toml", TINY);
     sandbox
 }
 
 /// What two equal trainings must have in common.
-fn result(sandbox: &Sandbox, run: &str) -> (String, Vec<u8>) {
+pub fn result(sandbox: &Sandbox, run: &str) -> (String, Vec<u8>) {
     let weights =
         fs::read(sandbox.path(&format!("{run}/checkpoints/best/actor.safetensors"))).unwrap();
     (sandbox.read(&format!("{run}/metrics.csv")), weights)
 }
 
 /// Waits until a training has stored a state beyond its first.
-fn wait_for_progress(sandbox: &Sandbox, run: &str) {
+pub fn wait_for_progress(sandbox: &Sandbox, run: &str) {
     let started = Instant::now();
     let checkpoints = sandbox.path(&format!("{run}/checkpoints"));
     let advanced = || {
@@ -190,7 +190,7 @@ fn an_interrupted_run_saves_says_how_to_go_on_and_does() {
         .unwrap();
     assert!(signal.success());
     let run = Run::from(child.wait_with_output().unwrap());
-    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(run.code, Some(130), "{}", run.stderr);
     assert!(
         run.stdout.contains("train --resume stopped"),
         "{}",
@@ -248,7 +248,7 @@ fn a_run_that_ignores_hang_ups_goes_on() {
     }
     assert!(child.try_wait().unwrap().is_none());
     signal("-INT");
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
 /// A device that is full stands for a log on a full disk, and for a terminal that is gone.

@@ -1,8 +1,21 @@
 //! `tune` searches parameters, keeps them, and `P:tuned` uses them.
 
-use crate::harness::Sandbox;
+use crate::harness::{Run, Sandbox};
 
 const SMALL: &str = "--set flows=40..60 --set buffer_bytes=200000";
+
+/// The files of results.
+fn results(sandbox: &Sandbox) -> Vec<String> {
+    let mut files = sandbox.files();
+    files.retain(|file| file.starts_with("checkpoints/tuned/") && file.ends_with(".json"));
+    files
+}
+
+fn only_file(sandbox: &Sandbox) -> String {
+    let mut files = results(sandbox);
+    assert_eq!(files.len(), 1, "{files:?}");
+    files.remove(0)
+}
 
 #[test]
 fn a_tuned_policy_is_found_again_for_its_scenario_only() {
@@ -11,7 +24,7 @@ fn a_tuned_policy_is_found_again_for_its_scenario_only() {
         .ok(&format!("tune --policy dt --traces 3 {SMALL} --json"))
         .json();
     let best = found["tuning"]["best"]["policy"].as_str().unwrap();
-    assert_eq!(found["stored"], "checkpoints/tuned/ndt-16x1g.json");
+    assert_eq!(found["stored"].as_str().unwrap(), only_file(&sandbox));
 
     let run = |policy: &str, settings: &str| {
         sandbox.run(&format!("sim --policy {policy} {settings} --json"))
@@ -46,8 +59,76 @@ fn another_search_keeps_what_is_there() {
     for policy in ["dt", "st"] {
         sandbox.ok(&format!("tune --policy {policy} --traces 2 {SMALL}"));
     }
-    let kept = sandbox.read("checkpoints/tuned/ndt-16x1g.json");
+    let kept = sandbox.read(&only_file(&sandbox));
     assert!(kept.contains("\"dt\"") && kept.contains("\"st\""), "{kept}");
+}
+
+#[test]
+fn other_settings_have_a_file_of_their_own() {
+    let sandbox = Sandbox::new();
+    let other = "--set flows=40..60 --set buffer_bytes=300000";
+    for settings in [SMALL, other] {
+        sandbox.ok(&format!("tune --policy dt --traces 1 {settings}"));
+    }
+    sandbox.ok("tune --policy st --traces 1");
+    let files = results(&sandbox);
+    assert_eq!(files.len(), 3, "{files:?}");
+    assert!(files.contains(&"checkpoints/tuned/ndt-16x1g.json".to_owned()));
+    for settings in [SMALL, other] {
+        sandbox.ok(&format!("sim --policy dt:tuned {settings}"));
+    }
+}
+
+#[test]
+fn a_result_is_replaced_with_force_only() {
+    let sandbox = Sandbox::new();
+    let search = format!("tune --policy dt --traces 2 {SMALL}");
+    sandbox.ok(&search);
+    let file = only_file(&sandbox);
+    let kept = sandbox.read(&file);
+    let again = format!("{search} --seed 2");
+    // In the lines on standard error a search would show: it is refused before.
+    sandbox.refused(&again, &[&file, "dt:tuned", "--force"]);
+    sandbox.refused(&search.replace("dt", "dt:alpha=2"), &[&file, "--force"]);
+    assert_eq!(sandbox.read(&file), kept);
+    sandbox.ok(&format!("{again} --force"));
+    let replaced = sandbox.read(&file);
+    assert!(replaced.contains("\"seed\": 2"), "{replaced}");
+    assert_eq!(results(&sandbox), [file]);
+}
+
+#[test]
+fn searches_at_the_same_time_are_all_kept() {
+    let sandbox = Sandbox::new();
+    let policies = ["dt", "st", "cs", "edt"];
+    let search = |policy| sandbox.spawn(&format!("tune --policy {policy} --traces 2 {SMALL}"));
+    let children: Vec<_> = policies.into_iter().map(search).collect();
+    for child in children {
+        let run = Run::from(child.wait_with_output().unwrap());
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+    }
+    let kept = sandbox.read(&only_file(&sandbox));
+    for policy in policies {
+        assert!(kept.contains(&format!("\"{policy}\"")), "{kept}");
+    }
+}
+
+/// So were files named before the name had a hash.
+#[test]
+fn a_file_named_by_its_scenario_alone_is_read_and_added_to() {
+    let sandbox = Sandbox::new();
+    sandbox.ok(&format!("tune --policy dt --traces 1 {SMALL}"));
+    let old = "checkpoints/tuned/ndt-16x1g.json";
+    std::fs::rename(sandbox.path(&only_file(&sandbox)), sandbox.path(old)).unwrap();
+    sandbox.ok(&format!("sim --policy dt:tuned {SMALL}"));
+    sandbox.refused(&format!("tune --policy dt {SMALL}"), &[old, "--force"]);
+    sandbox.ok(&format!("tune --policy st --traces 1 {SMALL}"));
+    assert_eq!(results(&sandbox), [old]);
+    // A scenario that has the name and not the settings goes elsewhere.
+    sandbox.ok("tune --policy st --traces 1");
+    assert_eq!(results(&sandbox).len(), 2);
+    sandbox.ok(&format!("sim --policy dt:tuned {SMALL}"));
+    sandbox.ok("sim --policy st:tuned");
 }
 
 #[test]
@@ -85,4 +166,13 @@ fn a_file_that_is_not_ours_is_refused_and_left_alone() {
         assert!(run.stderr.contains("ndt-16x1g.json"), "{}", run.stderr);
     }
     assert_eq!(sandbox.read("checkpoints/tuned/ndt-16x1g.json"), "{}");
+}
+
+#[test]
+fn tuned_stands_for_all_parameters() {
+    let sandbox = Sandbox::new();
+    sandbox.refused(
+        "sim --policy dt:alpha=2:tuned",
+        &["dt:tuned", "all parameters"],
+    );
 }

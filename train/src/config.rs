@@ -1,11 +1,11 @@
 //! All settings of a training, as read from and stored in TOML.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use bufgym_agents::SacConfig;
 use bufgym_env::control::{BasePolicy, Objective, RewardBaseline};
+use bufgym_sim::input::{self, condensed};
 use bufgym_sim::scenario::Scenario;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -45,7 +45,7 @@ pub struct TrainConfig {
     /// The heuristic whose α the agent sets. The default is FAB, which favours the first packets of
     /// flows and bursts; `dt` is the paper's.
     pub low_level: BasePolicy,
-    /// Seed of everything random: traces, weights, exploration, batches.
+    /// Seed of everything random: traces, weights, exploration, batches. Below 2^63.
     pub seed: u64,
     /// When the training ends.
     pub budget: Budget,
@@ -94,10 +94,10 @@ pub(crate) fn low_level() -> BasePolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// Decisions over all workers. The training ends with the first round that reaches them.
+    /// Decisions over all workers, 1 to 10^15. The training ends with the first round that reaches them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
-    /// Wall-clock minutes of training, including the time before a resume. Only this limit makes a
+    /// Wall-clock minutes of training, 10^-6 to 10^7, including the time before a resume. Only this limit makes a
     /// run depend on the machine's speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minutes: Option<f64>,
@@ -116,24 +116,25 @@ impl Default for Budget {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RolloutConfig {
-    /// Number of environments.
+    /// Number of environments, 1 to 4,096.
     pub workers: usize,
-    /// Threads for rollouts, validation and learner together; 0 is one per core. Results do not
-    /// depend on it.
+    /// Threads for rollouts, validation and learner together, at most 4,096; 0 is one per core.
+    /// Results do not depend on it.
     pub threads: usize,
-    /// Decisions of one worker in a round. In a round the policy that collects stays the same, the
+    /// Decisions of one worker in a round, 1 to 10^6. In a round the policy that collects stays the same, the
     /// learner makes its updates, and `metrics.csv` gets a row.
     pub decisions_per_round: u64,
     /// Decisions over all workers that are made uniformly at random, before the actor is used and
-    /// the first update.
+    /// the first update; 1 to 10^15.
     pub learning_starts: u64,
-    /// Number of different training traces, after which they repeat. 0: they never repeat.
+    /// Number of different training traces, after which they repeat; at most 10^15. 0: they never
+    /// repeat.
     pub traces: u64,
-    /// Time constant τ of the discount `e^{-Δt/τ}`, seconds.
+    /// Time constant τ of the discount `e^{-Δt/τ}`, 10^-6 to 10^6 seconds.
     pub tau_s: f64,
     /// The baseline that rewards are measured from. It does not change the optimal policy.
     pub baseline: RewardBaseline,
-    /// Time constant, in seconds, of the horizon when delays are charged as soon as they are
+    /// Time constant, 10^-6 to 10^6 seconds, of the horizon when delays are charged as soon as they are
     /// certain. 0: delays are charged as they pass, and τ is the horizon.
     pub horizon_s: f64,
 }
@@ -158,11 +159,12 @@ impl Default for RolloutConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct LearnerConfig {
     /// Gradient updates in a round. Divided by `workers · decisions_per_round` this is the number
-    /// of updates per decision.
+    /// of updates per decision. At most 10^6.
     pub updates_per_round: u64,
-    /// Transitions kept for learning, all workers together.
+    /// Transitions kept for learning, all workers together; at most 10^10, and what fits into
+    /// memory.
     pub replay_capacity: usize,
-    /// n of the n-step returns.
+    /// n of the n-step returns, 1 to 10,000.
     pub n_step: usize,
 }
 
@@ -181,14 +183,14 @@ impl Default for LearnerConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ValidationConfig {
-    /// Decisions over all workers between two validations, rounded up to whole rounds.
+    /// Decisions over all workers between two validations, rounded up to whole rounds; 1 to 10^15.
     pub every_decisions: u64,
-    /// Traces of each validation.
+    /// Traces of each validation, 1 to 10^6.
     pub traces: u64,
-    /// Traces of the table at the end; 0 for none. They are other traces than those that chose the
+    /// Traces of the table at the end, at most 10^6; 0 for none. They are other traces than those that chose the
     /// weights, so the choice does not bias the table.
     pub final_traces: u64,
-    /// Seed of the validation traces. It is separate so that runs with different seeds compare.
+    /// Seed of the validation traces, below 2^63. It is separate so that runs with different seeds compare.
     pub seed: u64,
 }
 
@@ -207,12 +209,12 @@ impl Default for ValidationConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointConfig {
-    /// Seconds between two states, which are stored at the end of a round. There is always one at
+    /// Seconds between two states, 10^-3 to 10^9, which are stored at the end of a round. There is always one at
     /// the start and one at the end.
     pub every_seconds: f64,
-    /// Rounds between two states; 0 leaves it to the time alone.
+    /// Rounds between two states, at most 10^15; 0 leaves it to the time alone.
     pub every_rounds: u64,
-    /// Number of states kept.
+    /// Number of states kept, 1 to 10^6.
     pub keep: usize,
 }
 
@@ -233,7 +235,7 @@ impl TrainConfig {
     /// [`TrainError::Config`] when the file cannot be read, and as
     /// [`from_toml_str`](TrainConfig::from_toml_str).
     pub fn load(path: &Path) -> Result<Self, TrainError> {
-        let text = fs::read_to_string(path).map_err(|error| TrainError::Config {
+        let text = input::read_text(path, input::MAX_TOML).map_err(|error| TrainError::Config {
             path: path.to_owned(),
             problem: error.to_string(),
         })?;
@@ -260,70 +262,6 @@ impl TrainConfig {
         let mut text = toml::to_string(self).unwrap_or_default();
         let _ = write!(text, "\n[scenario]\n{}", self.scenario.to_toml());
         text
-    }
-
-    /// Checks every setting.
-    ///
-    /// # Errors
-    /// Names the first setting that is out of range, and the range.
-    pub fn validate(&self) -> Result<(), TrainError> {
-        self.scenario.validate()?;
-        self.sac.validate()?;
-        let rollout = &self.rollout;
-        let positive = [
-            ("rollout.workers", rollout.workers as u64),
-            ("rollout.decisions_per_round", rollout.decisions_per_round),
-            ("rollout.learning_starts", rollout.learning_starts),
-            ("learner.n_step", self.learner.n_step as u64),
-            (
-                "validation.every_decisions",
-                self.validation.every_decisions,
-            ),
-            ("validation.traces", self.validation.traces),
-            ("checkpoint.keep", self.checkpoint.keep as u64),
-            ("budget.steps", self.budget.steps.unwrap_or(1)),
-        ];
-        for (setting, value) in positive {
-            require(value > 0, setting, "must be at least 1, not 0")?;
-        }
-        let minutes = self.budget.minutes.unwrap_or(1.0);
-        for (setting, value) in [
-            ("rollout.tau_s", rollout.tau_s),
-            ("budget.minutes", minutes),
-            ("checkpoint.every_seconds", self.checkpoint.every_seconds),
-        ] {
-            let problem = format!("must be a positive number, not {value}");
-            require(value.is_finite() && value > 0.0, setting, &problem)?;
-        }
-        let horizon = rollout.horizon_s;
-        require(
-            horizon.is_finite() && horizon >= 0.0,
-            "rollout.horizon_s",
-            &format!("must be a positive number, or 0 for none, not {horizon}"),
-        )?;
-        require(
-            horizon == 0.0 || rollout.baseline == RewardBaseline::UnlimitedBuffer,
-            "rollout.horizon_s",
-            "must be 0 where rollout.baseline is not \"unlimited-buffer\"",
-        )?;
-        require(
-            self.budget.steps.is_some() || self.budget.minutes.is_some(),
-            "budget",
-            "give steps or minutes, else the training never ends",
-        )?;
-        require(
-            rollout.traces == 0 || rollout.traces >= rollout.workers as u64,
-            "rollout.traces",
-            "must be 0 or at least the number of workers, so that they play different traces",
-        )?;
-        let in_flight = rollout.workers * self.learner.n_step;
-        let room = self.sac.batch_size.max(in_flight);
-        let problem = format!("must be at least {room} to hold a batch");
-        require(
-            self.learner.replay_capacity >= room,
-            "learner.replay_capacity",
-            &problem,
-        )
     }
 
     /// Decisions over all workers in one round.
@@ -395,16 +333,6 @@ fn first_difference(
     None
 }
 
-fn require(holds: bool, setting: &'static str, problem: &str) -> Result<(), TrainError> {
-    if holds {
-        return Ok(());
-    }
-    Err(TrainError::Setting {
-        setting,
-        problem: problem.to_owned(),
-    })
-}
-
 /// The scenario by name, file or table of settings.
 fn scenario<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Scenario, D::Error> {
     match toml::Value::deserialize(deserializer)? {
@@ -422,7 +350,7 @@ fn scenario<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Scenario, D::E
 
 /// The message of a TOML error in one line, with the line of the mistake.
 fn describe(text: &str, error: &toml::de::Error) -> String {
-    let message = error.message().trim().replace('\n', "; ");
+    let message = condensed(error.message().trim().replace('\n', "; "));
     match error.span().and_then(|span| text.get(..span.start)) {
         Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
         None => message,
@@ -475,19 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn values_without_sense_are_refused() {
-        let refused = |change: fn(&mut TrainConfig)| {
-            let mut config = TrainConfig::default();
-            change(&mut config);
-            config.validate().unwrap_err().to_string()
-        };
-        assert!(refused(|c| c.rollout.workers = 0).contains("rollout.workers"));
-        assert!(refused(|c| c.budget.steps = Some(0)).contains("budget.steps"));
-        assert!(refused(|c| c.budget.minutes = Some(f64::NAN)).contains("budget.minutes"));
-        assert!(refused(|c| c.budget.steps = None).contains("never ends"));
-        assert!(refused(|c| c.rollout.horizon_s = -1.0).contains("rollout.horizon_s"));
-        assert!(refused(|c| c.rollout.baseline = RewardBaseline::Zero).contains("horizon_s"));
-        assert!(refused(|c| c.learner.replay_capacity = 1).contains("replay_capacity"));
+    fn the_default_is_valid() {
         assert!(TrainConfig::default().validate().is_ok());
         assert_eq!(TrainConfig::default().low_level.to_string(), LOW_LEVEL);
     }

@@ -6,8 +6,12 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use bufgym_sim::input;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use tracing::subscriber::DefaultGuard;
+
+/// Most characters of a line: messages name files, whose names can be of any form.
+const LINE: usize = 2_000;
 
 /// Standard error and the log file. Every message goes to both, but a quiet console shows only
 /// warnings on standard error.
@@ -28,6 +32,10 @@ impl Console {
 
     /// Appends the messages of this thread to `train.log`.
     pub(crate) fn log_to(&mut self, path: &Path) -> io::Result<()> {
+        // The folder may come from somebody else: what a link points to is nobody's log.
+        if path.is_symlink() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a link"));
+        }
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         let subscriber = tracing_subscriber::fmt()
             .with_writer(Mutex::new(file))
@@ -84,7 +92,7 @@ impl Console {
     /// Standard error may be closed or on a full disk, which must not end a training.
     fn show(&self, line: &str) {
         self.bar.suspend(|| {
-            let _ = writeln!(io::stderr(), "{line}");
+            let _ = writeln!(io::stderr(), "{}", input::line(line, LINE));
         });
     }
 }

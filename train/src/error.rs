@@ -7,6 +7,9 @@ use bufgym_agents::{ReplayError, SacError};
 use bufgym_env::gym::EnvError;
 use bufgym_eval::{EntrantError, EvalError};
 use bufgym_models::checkpoint::CheckpointError;
+use bufgym_sim::files::is_wrong_place;
+use bufgym_sim::input::excerpt;
+use bufgym_sim::memory::TooMuch;
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::ScenarioError;
 
@@ -32,6 +35,9 @@ pub enum TrainError {
     /// The scenario is not valid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// The training does not fit into the memory.
+    #[error(transparent)]
+    Memory(#[from] TooMuch),
     /// The settings of the learner are not valid, or its stored state is damaged.
     #[error(transparent)]
     Sac(#[from] SacError),
@@ -87,10 +93,34 @@ pub enum TrainError {
          training with --out", .0.display()
     )]
     NothingToResume(PathBuf),
+    /// A training cannot go on from where it was without a loss.
+    #[error(
+        "{} cannot be resumed as it was: {problem}; with --force {consequence}", .path.display()
+    )]
+    Incomplete {
+        /// The run folder.
+        path: PathBuf,
+        /// What is missing.
+        problem: String,
+        /// What a resume with `--force` does, and what is lost.
+        consequence: String,
+    },
+    /// Files of the run folder have been removed, replaced or changed during the training.
+    #[error("{} was changed during the training: {lost}; {left}", .path.display())]
+    FolderChanged {
+        /// The run folder.
+        path: PathBuf,
+        /// What is lost.
+        lost: String,
+        /// What is left, and how to go on.
+        left: String,
+    },
     /// A training is resumed with other settings than it was started with.
     #[error(
-        "cannot resume with another {setting}: the training was started with {stored}, now it is \
-         {given}; start a new training for that"
+        "cannot resume with another {setting}: the training was started with {}, now it is {}; start a \
+         new training for that",
+        excerpt(.stored),
+        excerpt(.given)
     )]
     Mismatch {
         /// The setting that differs.
@@ -101,7 +131,10 @@ pub enum TrainError {
         given: String,
     },
     /// Every stored state is damaged.
-    #[error("no checkpoint in {} can be read; the newest: {newest}", .folder.display())]
+    #[error(
+        "no checkpoint in {} can be read; the newest: {newest}; with --force the training starts \
+         again, and these are kept under other names", .folder.display()
+    )]
     NoValidState {
         /// The folder with the checkpoints.
         folder: PathBuf,
@@ -138,16 +171,20 @@ impl TrainError {
     /// Whether the input was wrong (exit status 2). Otherwise the training failed (exit status 1).
     #[must_use]
     pub fn is_bad_input(&self) -> bool {
-        !matches!(
-            self,
+        match self {
+            Self::Folder { source, .. } => is_wrong_place(source),
             Self::Env(_)
-                | Self::Simulation(_)
-                | Self::Eval(_)
-                | Self::Entrant(_)
-                | Self::Checkpoint(_)
-                | Self::Io { .. }
-                | Self::Threads { .. }
-        )
+            | Self::Simulation(_)
+            | Self::Eval(_)
+            | Self::Entrant(_)
+            | Self::Checkpoint(_)
+            | Self::Sac(SacError::Io { .. })
+            | Self::Replay(ReplayError::Io { .. })
+            | Self::Io { .. }
+            | Self::FolderChanged { .. }
+            | Self::Threads { .. } => false,
+            _ => true,
+        }
     }
 
     /// For `map_err` on making the run folder.

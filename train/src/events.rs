@@ -11,6 +11,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use bufgym_sim::convert::{floor_u64, single};
+
 const DT_STRING: u64 = 7;
 const SESSION_START: u64 = 1;
 const DATA_CLASS_TENSOR: u64 = 2;
@@ -127,7 +129,7 @@ impl EventFile {
     pub(crate) fn scalar(&mut self, tag: &str, step: u64, value: f64) -> io::Result<()> {
         let value = Message::new()
             .bytes(1, tag.as_bytes())
-            .float(2, value as f32);
+            .float(2, single(value));
         self.summary(step, &value)
     }
 
@@ -216,7 +218,7 @@ fn create_unique(folder: &Path) -> io::Result<File> {
     let process = std::process::id();
     let mut attempt = 0_u32;
     loop {
-        let seconds = unix_seconds() as u64;
+        let seconds = floor_u64(unix_seconds());
         // Readers look for "tfevents" in the name and order files by it.
         let name = format!("events.out.tfevents.{seconds:010}.bufgym.{process}.{attempt}");
         let path = folder.join(name);
@@ -244,10 +246,10 @@ impl Message {
 
     fn raw_varint(&mut self, mut value: u64) {
         while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
+            self.0.push((value & 0x7f) as u8 | 0x80);
             value >>= 7;
         }
-        self.0.push(value as u8);
+        self.0.push((value & 0x7f) as u8);
     }
 
     fn key(&mut self, field: u32, wire_type: u32) {
@@ -314,16 +316,16 @@ fn crc32c(bytes: &[u8]) -> u32 {
 
 const CRC32C: [u32; 256] = {
     let mut table = [0; 256];
-    let mut byte = 0;
+    let mut byte: u32 = 0;
     while byte < 256 {
-        let mut crc = byte as u32;
+        let mut crc = byte;
         let mut bit = 0;
         while bit < 8 {
             // Castagnoli polynomial, reflected (RFC 3720, appendix B.4).
             crc = (crc >> 1) ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 };
             bit += 1;
         }
-        table[byte] = crc;
+        table[byte as usize] = crc;
         byte += 1;
     }
     table

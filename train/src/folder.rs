@@ -1,10 +1,10 @@
 //! The run folder and its tables.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use bufgym_models::files::write_synced;
+use bufgym_sim::files::{self, Lock, is_at};
 
 use crate::TrainError;
 
@@ -14,12 +14,17 @@ const LOCK: &str = ".lock";
 const CONFIG: &str = "config.toml";
 const SCENARIO: &str = "scenario.toml";
 const CHECKPOINTS: &str = "checkpoints";
+pub(crate) const METRICS: &str = "metrics.csv";
+pub(crate) const PERF: &str = "perf.csv";
 
 /// A run folder that this process trains in.
 #[derive(Debug)]
 pub(crate) struct RunFolder {
     path: PathBuf,
-    _lock: File,
+    lock: Lock,
+    folder: File,
+    /// Opened when it is there.
+    checkpoints: Option<File>,
 }
 
 impl RunFolder {
@@ -56,23 +61,46 @@ impl RunFolder {
     }
 
     fn lock(path: &Path) -> Result<Self, TrainError> {
-        let file = path.join(LOCK);
-        // The folder may come from somebody else: what a link points to is nobody's lock.
-        if file.is_symlink() {
-            let found = format!("{LOCK} is a link");
-            return Err(not_a_run(path, found));
+        let lock = Lock::take(&path.join(LOCK)).map_err(|error| match error.kind() {
+            // The folder may come from somebody else: what a link points to is nobody's lock.
+            io::ErrorKind::InvalidInput => not_a_run(path, format!("{LOCK}: {error}")),
+            _ => TrainError::folder(path)(error),
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            lock: lock.ok_or_else(|| TrainError::FolderInUse(path.to_owned()))?,
+            folder: File::open(path).map_err(TrainError::folder(path))?,
+            checkpoints: None,
+        })
+    }
+
+    /// Watches the folder of the checkpoints, which must be there, from the first call on. One that was
+    /// made again while a state was written is another.
+    pub(crate) fn watch_checkpoints(&mut self) -> Result<(), TrainError> {
+        if self.checkpoints.is_some() {
+            return Ok(());
         }
-        let mut options = OpenOptions::new();
-        let options = options.create(true).write(true).truncate(false);
-        let lock = options.open(&file).map_err(TrainError::folder(path))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self {
-                path: path.to_owned(),
-                _lock: lock,
-            }),
-            Err(TryLockError::WouldBlock) => Err(TrainError::FolderInUse(path.to_owned())),
-            Err(TryLockError::Error(error)) => Err(TrainError::folder(path)(error)),
-        }
+        let path = self.checkpoints();
+        self.checkpoints = Some(File::open(&path).map_err(TrainError::io(&path))?);
+        Ok(())
+    }
+
+    /// Whether the folder is still where it was. The path to it may have links.
+    pub(crate) fn is_there(&self) -> bool {
+        let path = self.path.canonicalize();
+        path.is_ok_and(|path| is_at(&self.folder, &path))
+    }
+
+    /// What this process has in the folder and is there no more.
+    pub(crate) fn lost(&self) -> Vec<&'static str> {
+        let lock = self.lock.is_at(&self.path.join(LOCK));
+        let checkpoints = match &self.checkpoints {
+            Some(open) => is_at(open, &self.checkpoints()),
+            None => true,
+        };
+        let found = [(LOCK, lock), (CHECKPOINTS, checkpoints)];
+        let lost = found.into_iter().filter(|(_, there)| !there);
+        lost.map(|(name, _)| name).collect()
     }
 
     fn remove_earlier_run(&self) -> Result<(), TrainError> {
@@ -108,10 +136,27 @@ impl RunFolder {
 
     /// Writes the resolved configuration atomically.
     pub(crate) fn write_config(&self, toml: &str) -> Result<(), TrainError> {
-        let new = self.path.join(".config.toml.new");
-        write_synced(&new, toml.as_bytes())
-            .and_then(|()| fs::rename(&new, self.config()))
-            .map_err(TrainError::io(&self.config()))
+        let path = self.config();
+        files::replace(&path, toml.as_bytes()).map_err(TrainError::io(&path))
+    }
+
+    /// Writes the scenario atomically.
+    pub(crate) fn write_scenario(&self, toml: &str) -> Result<(), TrainError> {
+        let path = self.scenario();
+        files::replace(&path, toml.as_bytes()).map_err(TrainError::io(&path))
+    }
+
+    /// What a training that begins anew in this folder would replace, in words; none where there is
+    /// nothing of worth.
+    pub(crate) fn earlier_results(&self) -> Option<String> {
+        let rows = match rows(&self.path.join(METRICS)) {
+            0 => None,
+            rows => Some(format!("{METRICS} with {rows} rows")),
+        };
+        let entries = fs::read_dir(self.checkpoints()).into_iter().flatten();
+        let kept = entries.flatten().next().map(|_| CHECKPOINTS.to_owned());
+        let found: Vec<String> = rows.into_iter().chain(kept).collect();
+        (!found.is_empty()).then(|| found.join(" and "))
     }
 }
 
@@ -122,7 +167,7 @@ fn files_of_a_run(path: &Path) -> Result<Vec<PathBuf>, TrainError> {
         let entry = entry.map_err(TrainError::io(path))?.path();
         let name = entry.file_name().unwrap_or_default().to_string_lossy();
         let is_of_a_run = match name.as_ref() {
-            CHECKPOINTS | CONFIG | SCENARIO | "metrics.csv" | "perf.csv" | "train.log" => true,
+            CHECKPOINTS | CONFIG | SCENARIO | METRICS | PERF | "train.log" => true,
             name => name.starts_with("events.out.tfevents."),
         };
         if is_of_a_run {
@@ -164,6 +209,14 @@ fn not_a_run(path: &Path, found: String) -> TrainError {
     }
 }
 
+/// Complete rows of a table, without its header; 0 where there is none.
+fn rows(table: &Path) -> u64 {
+    let complete = |line: &io::Result<Vec<u8>>| line.is_ok();
+    let lines =
+        File::open(table).map(|file| BufReader::new(file).split(b'\n').take_while(complete));
+    lines.map_or(0, |lines| (lines.count() as u64).saturating_sub(1))
+}
+
 /// A CSV file that is written row by row and can be cut back to an earlier length.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -173,9 +226,14 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A new table with this first line.
+    /// A new table with this first line. It takes the place of what is there.
     pub(crate) fn create(path: PathBuf, header: &str) -> Result<Self, TrainError> {
-        let file = File::create(&path).map_err(TrainError::io(&path))?;
+        // The old file may be a link, which is not followed.
+        let file = match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => OpenOptions::new().append(true).create_new(true).open(&path),
+        };
+        let file = file.map_err(TrainError::io(&path))?;
         let mut table = Self {
             path,
             file,
@@ -185,17 +243,70 @@ impl Table {
         Ok(table)
     }
 
-    /// Opens the table and cuts it back to `bytes`. If it is missing or shorter, rows are lost and
-    /// a new table begins.
+    /// Opens the table and cuts it back to `bytes`. Where [`Table::problem`] finds one, complete rows
+    /// that are left stay, and a table without its header begins anew.
     pub(crate) fn reopen(path: PathBuf, bytes: u64, header: &str) -> Result<Self, TrainError> {
-        let length = fs::metadata(&path).map_or(0, |metadata| metadata.len());
-        if bytes == 0 || length < bytes {
+        let bytes = match Self::problem(&path, bytes, header) {
+            None => bytes,
+            Some(_) => Self::complete(&path, bytes, header).map_err(TrainError::io(&path))?,
+        };
+        if bytes == 0 {
             return Self::create(path, header);
         }
         let file = OpenOptions::new().append(true).open(&path);
         let file = file.map_err(TrainError::io(&path))?;
         file.set_len(bytes).map_err(TrainError::io(&path))?;
         Ok(Self { path, file, bytes })
+    }
+
+    /// Why a table of `bytes` bytes with this first line is not to be had from `path`.
+    pub(crate) fn problem(path: &Path, bytes: u64, header: &str) -> Option<String> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let length = match fs::symlink_metadata(path) {
+            Ok(found) if found.is_file() => found.len(),
+            Ok(_) => return Some(format!("{name} is not a file")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Some(format!("{name} is missing"));
+            }
+            Err(error) => return Some(format!("{name}: {error}")),
+        };
+        if length < bytes {
+            return Some(format!(
+                "{name} has {length} bytes where the stored state has {bytes}"
+            ));
+        }
+        match Self::complete(path, bytes, header) {
+            Ok(complete) if complete == bytes => None,
+            Ok(_) => Some(format!("{name} is not the table of the stored state")),
+            Err(error) => Some(format!("{name}: {error}")),
+        }
+    }
+
+    /// Bytes up to the last line end among the first `bytes`; 0 if the first line is another.
+    fn complete(path: &Path, bytes: u64, header: &str) -> io::Result<u64> {
+        let plain = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+        if !plain {
+            return Ok(0);
+        }
+        let mut reader = BufReader::new(io::Read::take(File::open(path)?, bytes));
+        let (mut complete, mut line) = (0, Vec::new());
+        loop {
+            line.clear();
+            reader.read_until(b'\n', &mut line)?;
+            let is_first = complete == 0;
+            match line.strip_suffix(b"\n") {
+                Some(text) if !is_first || text == header.as_bytes() => {
+                    complete += line.len() as u64;
+                }
+                _ => return Ok(complete),
+            }
+        }
+    }
+
+    /// Whether the file at the path is this table, with all of its rows and no others.
+    pub(crate) fn is_there(&self) -> bool {
+        let length = self.file.metadata().map(|metadata| metadata.len());
+        is_at(&self.file, &self.path) && length.is_ok_and(|length| length == self.bytes)
     }
 
     /// Appends one row.
@@ -304,5 +415,50 @@ mod tests {
         let mut table = Table::reopen(path.clone(), bytes, "a,b").unwrap();
         table.row("6,7").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "a,b\n1,2\n6,7\n");
+    }
+
+    #[test]
+    fn a_table_that_lost_rows_says_so_and_keeps_the_others() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("metrics.csv");
+        let problem = |text: &str| {
+            fs::write(&path, text).unwrap();
+            Table::problem(&path, 12, "a,b").unwrap_or_default()
+        };
+        assert_eq!(problem("a,b\n1,2\n3,4\n5"), "");
+        assert!(problem("a,b\n1,2\n").contains("8 bytes"));
+        assert!(problem("b,a\n1,2\n3,4\n").contains("not the table"));
+        assert!(problem("a,b\n1,2\n3,445\n").contains("not the table"));
+        fs::remove_file(&path).unwrap();
+        let missing = Table::problem(&path, 12, "a,b").unwrap();
+        assert_eq!(missing, "metrics.csv is missing");
+
+        for (left, kept) in [
+            ("a,b\n1,2\n3", "a,b\n1,2\n"),
+            ("x\n", "a,b\n"),
+            ("", "a,b\n"),
+        ] {
+            fs::write(&path, left).unwrap();
+            drop(Table::reopen(path.clone(), 12, "a,b").unwrap());
+            assert_eq!(fs::read_to_string(&path).unwrap(), kept);
+        }
+    }
+
+    #[test]
+    fn a_table_that_is_gone_or_another_is_noticed() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("metrics.csv");
+        let mut table = Table::create(path.clone(), "a,b").unwrap();
+        table.row("1,2").unwrap();
+        assert!(table.is_there());
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, "a,b\n").unwrap();
+        assert!(!table.is_there(), "it is cut");
+        fs::write(&path, &text).unwrap();
+        assert!(table.is_there());
+        fs::remove_file(&path).unwrap();
+        assert!(!table.is_there(), "it is gone");
+        fs::write(&path, &text).unwrap();
+        assert!(!table.is_there() || cfg!(not(unix)), "it is another file");
     }
 }

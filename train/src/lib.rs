@@ -35,6 +35,7 @@ mod console;
 mod error;
 mod events;
 mod folder;
+mod limits;
 pub mod linear;
 mod report;
 mod rollout;
@@ -59,6 +60,7 @@ pub use config::{
     Budget, CheckpointConfig, LearnerConfig, RolloutConfig, TrainConfig, ValidationConfig,
 };
 pub use error::TrainError;
+pub use limits::MAX_MINUTES;
 pub use state::Best;
 pub use validation::ValidationResult;
 
@@ -127,6 +129,9 @@ pub struct ResumeOptions {
     pub threads: Option<usize>,
     /// Settings that the training must have, else the resume is an error.
     pub expected: Expected,
+    /// Go on also where results of the training are missing: rows of `metrics.csv`, the best actor, or
+    /// every stored state, in which case the training starts again.
+    pub force: bool,
 }
 
 /// Settings to compare with those of the resumed training; `None` is not compared.
@@ -152,6 +157,7 @@ pub struct Expected {
 /// See [`TrainError`]; [`is_bad_input`](TrainError::is_bad_input) tells the caller's mistakes.
 pub fn train(config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSummary, TrainError> {
     config.validate()?;
+    config.check_memory()?;
     let folder = RunFolder::create(&config.out, config.force)?;
     write_settings(&config, &folder)?;
     begin(config, folder, Console::new(controls.quiet), controls)
@@ -160,8 +166,8 @@ pub fn train(config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSummar
 /// Continues the training in the run folder `dir` from its newest valid state.
 ///
 /// # Errors
-/// As [`train`]. Also when there is nothing to resume, when no stored state is valid, and when
-/// settings differ from those that the training was started with.
+/// As [`train`]. Also when there is nothing to resume, when no stored state is valid, when results of
+/// the training are missing, and when settings differ from those that it was started with.
 pub fn resume(
     dir: &Path,
     options: &ResumeOptions,
@@ -169,7 +175,8 @@ pub fn resume(
 ) -> Result<TrainSummary, TrainError> {
     let folder = RunFolder::open(dir)?;
     let console = Console::new(controls.quiet);
-    let newest = Stored::newest(&folder.checkpoints(), &trainer::device(), |line| {
+    let (checkpoints, force) = (folder.checkpoints(), options.force);
+    let newest = Stored::newest(&checkpoints, &trainer::device(), force, |line| {
         console.warn(line);
     })?;
     let mut config = match &newest {
@@ -187,11 +194,12 @@ pub fn resume(
     config.budget = options.budget.unwrap_or(config.budget);
     config.rollout.threads = options.threads.unwrap_or(config.rollout.threads);
     config.validate()?;
-    write_settings(&config, &folder)?;
-    let Some(stored) = newest else {
-        // Killed before the first state was stored.
-        return begin(config, folder, console, controls);
+    config.check_memory()?;
+    let Some(mut stored) = newest else {
+        return begin_again(config, folder, console, options, controls);
     };
+    accept_loss(&folder, &console, &mut stored, force)?;
+    write_settings(&config, &folder)?;
     let mut output = Output::reopen(folder, console, &stored.state)?;
     let trainer = Trainer::restore(config, stored)?;
     let counters = trainer.counters();
@@ -200,6 +208,63 @@ pub fn resume(
         counters.decisions, counters.updates
     ));
     run_to_end(trainer, &mut output, controls)
+}
+
+/// Refuses to go on where results are missing; with `force` says which, and does.
+fn accept_loss(
+    folder: &RunFolder,
+    console: &Console,
+    stored: &mut Stored,
+    force: bool,
+) -> Result<(), TrainError> {
+    let state = &mut stored.state;
+    let missing = Output::missing(folder, console, state);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let problem = missing.join("; ");
+    let decisions = state.counters.decisions;
+    if !force {
+        return Err(TrainError::Incomplete {
+            path: folder.path().to_owned(),
+            problem,
+            consequence: format!(
+                "it goes on after {decisions} decisions without what is missing, and \
+                 checkpoints/best is chosen among the policies to come if it is lost"
+            ),
+        });
+    }
+    console.warn(&format!("{problem}: lost; going on without"));
+    if state.best.is_some() && !folder.best().is_dir() {
+        state.best = None;
+    }
+    Ok(())
+}
+
+/// Begins a training anew that was killed before its first state was stored, or with `force` one whose
+/// states are lost.
+fn begin_again(
+    config: TrainConfig,
+    folder: RunFolder,
+    console: Console,
+    options: &ResumeOptions,
+    controls: &Controls<'_>,
+) -> Result<TrainSummary, TrainError> {
+    match folder.earlier_results() {
+        Some(results) if !options.force => {
+            return Err(TrainError::Incomplete {
+                path: folder.path().to_owned(),
+                problem: "it has no stored state (checkpoints/step-N)".to_owned(),
+                consequence: format!("it starts from the beginning and replaces {results}"),
+            });
+        }
+        Some(results) => console.warn(&format!(
+            "no state is stored: starting from the beginning, which replaces {results}"
+        )),
+        None => console.say("no state is stored: starting from the beginning"),
+    }
+    write_settings(&config, &folder)?;
+    begin(config, folder, console, controls)
 }
 
 impl Expected {
@@ -226,7 +291,7 @@ fn begin(
     output.curves.describe(&config);
     let trainer = Trainer::new(config)?;
     // From here on there is a state to resume from, whenever the process is killed.
-    trainer.store(&output)?;
+    trainer.store(&mut output)?;
     run_to_end(trainer, &mut output, controls)
 }
 
@@ -244,10 +309,11 @@ fn run_to_end(
     if end == End::BudgetSpent && !stopped() {
         trainer.validate_last(output, &validation)?;
         evaluation = final_table(&trainer, output)?;
+        trainer.check(output)?;
     }
     let status = match end {
-        End::BudgetSpent => Status::Finished,
-        End::Stopped => Status::Interrupted,
+        End::BudgetSpent if evaluation.is_some() || !stopped() => Status::Finished,
+        _ => Status::Interrupted,
     };
     let counters = trainer.counters();
     tracing::info!("{status:?} after {} decisions", counters.decisions);
@@ -342,6 +408,5 @@ fn write_settings(config: &TrainConfig, folder: &RunFolder) -> Result<(), TrainE
     if is_preset(&config.scenario) {
         return Ok(());
     }
-    let path = folder.scenario();
-    std::fs::write(&path, config.scenario.to_toml()).map_err(TrainError::io(&path))
+    folder.write_scenario(&config.scenario.to_toml())
 }

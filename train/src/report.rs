@@ -10,7 +10,7 @@ use bufgym_env::gym::EpisodeStats;
 
 use crate::console::Console;
 use crate::events::{EventFile, Events, Histogram, HyperParameter};
-use crate::folder::Table;
+use crate::folder::{METRICS as METRICS_FILE, PERF as PERF_FILE, Table};
 use crate::state::Counters;
 use crate::validation::ValidationResult;
 use crate::{TrainConfig, TrainError};
@@ -269,7 +269,7 @@ pub(crate) struct Curves {
 
 impl Curves {
     /// Opens all three in `folder`. `bytes` are the lengths that `metrics.csv` and `perf.csv` are
-    /// cut back to; a table with length 0 begins anew. `restart_at` is the first step of a resumed
+    /// cut back to; a table with length 0 begins anew, and one that is too short keeps its rows. `restart_at` is the first step of a resumed
     /// run.
     pub(crate) fn open(
         folder: &Path,
@@ -277,10 +277,24 @@ impl Curves {
         restart_at: Option<u64>,
     ) -> Result<Self, TrainError> {
         Ok(Self {
-            metrics: Table::reopen(folder.join("metrics.csv"), bytes.0, METRICS)?,
-            perf: Table::reopen(folder.join("perf.csv"), bytes.1, PERF)?,
+            metrics: Table::reopen(folder.join(METRICS_FILE), bytes.0, METRICS)?,
+            perf: Table::reopen(folder.join(PERF_FILE), bytes.1, PERF)?,
             events: Events::new(EventFile::create(folder, restart_at)),
         })
+    }
+
+    /// Why `metrics.csv` and `perf.csv` cannot be cut back to these lengths.
+    pub(crate) fn problems(folder: &Path, bytes: (u64, u64)) -> (Option<String>, Option<String>) {
+        let metrics = Table::problem(&folder.join(METRICS_FILE), bytes.0, METRICS);
+        let perf = Table::problem(&folder.join(PERF_FILE), bytes.1, PERF);
+        (metrics, perf)
+    }
+
+    /// The tables that are not where they were written.
+    pub(crate) fn lost(&self) -> Vec<&'static str> {
+        let tables = [(METRICS_FILE, &self.metrics), (PERF_FILE, &self.perf)];
+        let lost = tables.into_iter().filter(|(_, table)| !table.is_there());
+        lost.map(|(name, _)| name).collect()
     }
 
     /// Describes the run to TensorBoard.

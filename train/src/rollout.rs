@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use bufgym_agents::{Frame, Transition};
-use bufgym_env::control::{ControlOptions, action_index};
+use bufgym_env::control::{ControlOptions, action_level};
+use bufgym_env::convert::single;
 use bufgym_env::gym::{
     Autoreset, AutoresetMode, AutoresetSnapshot, BufferEnv, BufferEnvOptions, EnvError,
     EnvSnapshot, EpisodeStats, ResetOptions, TraceSequence,
@@ -100,7 +101,7 @@ impl Worker {
                 self.episodes.extend(info.episode.clone());
             }
             let reset = || Frame::newest(step.observation, &step.info.privileged);
-            let levels = self.action.iter().map(|&action| action_index(action) as u8);
+            let levels = self.action.iter().map(|&action| action_level(action));
             self.rollout.push(Transition {
                 actions: levels.collect(),
                 probabilities,
@@ -128,7 +129,7 @@ impl Worker {
             }
             None => {
                 self.action
-                    .fill_with(|| (2.0 * uniform(&mut self.rng) - 1.0) as f32);
+                    .fill_with(|| single(2.0 * uniform(&mut self.rng) - 1.0));
                 vec![UNIFORM; ports]
             }
         }

@@ -4,21 +4,25 @@
 //! |---|---|
 //! | `state.json` | counters, configuration, best result, and every worker's random stream and environment (trace and actions, which determine a deterministic simulator) |
 //! | `state.sha256` | checksum of `state.json` |
-//! | `replay.bin` | the replay memory |
-//! | `sac/` | weights, targets, optimisers, temperature |
+//! | `replay.bin` | the replay memory, with its checksum |
+//! | `sac/` | weights, targets, optimisers, temperature; `sac.json` has the checksums of the others, `sac.sha256` that of `sac.json` |
+//!
+//! So a changed byte in any file is noticed.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use bufgym_agents::{Replay, Sac};
 use bufgym_models::Device;
-use bufgym_models::files::{recover_folder, replace_folder, sha256, write_synced};
+use bufgym_models::files::{recover_folder, replace_folder, sha256, sha256_of_file};
+use bufgym_sim::files::{remove, sync_folder, write_new};
+use bufgym_sim::input::{self, condensed, excerpt};
 use serde::{Deserialize, Serialize};
 
-use crate::TrainError;
 use crate::rollout::WorkerState;
 use crate::validation::ValidationResult;
+use crate::{TrainConfig, TrainError};
 
 const FORMAT_VERSION: u32 = 1;
 const STATE: &str = "state.json";
@@ -26,6 +30,10 @@ const CHECKSUM: &str = "state.sha256";
 const REPLAY: &str = "replay.bin";
 const SAC: &str = "sac";
 const PREFIX: &str = "step-";
+/// Most bytes of the file with a SHA-256.
+const MAX_CHECKSUM: u64 = 1_024;
+/// Most bytes of `state.json`: the actions of 4,096 long episodes.
+const MAX_STATE: u64 = 4 << 30;
 
 /// Everything but the learner and its replay.
 #[derive(Clone, Serialize, Deserialize)]
@@ -120,13 +128,13 @@ impl State {
         let learner = folder.join(SAC);
         fs::create_dir(&learner)?;
         sac.save(&learner).map_err(TrainError::from)?;
-        File::open(&learner)?.sync_all()?;
+        sync_folder(&learner)?;
         replay
             .save(&folder.join(REPLAY))
             .map_err(TrainError::from)?;
         let json = serde_json::to_vec(self).map_err(io::Error::other)?;
-        write_synced(&folder.join(CHECKSUM), sha256(&json).as_bytes())?;
-        write_synced(&folder.join(STATE), &json)?;
+        write_new(&folder.join(CHECKSUM), sha256(&json).as_bytes())?;
+        write_new(&folder.join(STATE), &json)?;
         Ok(())
     }
 
@@ -136,33 +144,42 @@ impl State {
             path: path.clone(),
             problem,
         };
-        let json = fs::read(&path).map_err(|error| damaged(error.to_string()))?;
-        let expected = fs::read_to_string(folder.join(CHECKSUM))
+        let expected = input::read_text(&folder.join(CHECKSUM), MAX_CHECKSUM)
             .map_err(|error| damaged(format!("{CHECKSUM}: {error}")))?;
-        let found = sha256(&json);
-        if found != expected.trim() {
+        // Hashed first, so that a file that is not right is not taken into memory.
+        let found = sha256_of_file(&path, MAX_STATE).map_err(|error| damaged(error.to_string()))?;
+        if found != expected {
             return Err(damaged(format!(
-                "its sha256 is {found}, but {CHECKSUM} says {}: the file is damaged",
-                expected.trim()
+                "its sha256 is {found}, but {CHECKSUM} says {}: one of the two is damaged",
+                excerpt(&expected)
             )));
         }
+        let json = input::read(&path, MAX_STATE).map_err(|error| damaged(error.to_string()))?;
         // The version is checked first, because another version may have other fields.
         let value: serde_json::Value =
-            serde_json::from_slice(&json).map_err(|error| damaged(error.to_string()))?;
+            serde_json::from_slice(&json).map_err(|error| damaged(condensed(error)))?;
         let version = &value["format_version"];
         if *version != FORMAT_VERSION {
             return Err(damaged(format!(
-                "format_version is {version}; this program reads version {FORMAT_VERSION}"
+                "format_version is {}; this program reads version {FORMAT_VERSION}",
+                excerpt(&version.to_string())
             )));
         }
-        serde_json::from_slice(&json).map_err(|error| damaged(error.to_string()))
+        serde_json::from_slice(&json).map_err(|error| damaged(condensed(error)))
     }
 }
 
 impl Stored {
     fn read(folder: &Path, device: &Device) -> Result<Self, TrainError> {
         let state = State::read(folder)?;
-        let replay = Replay::load(&folder.join(REPLAY))?;
+        let config = TrainConfig::from_toml_str(&state.config, &folder.join(STATE))?;
+        config.validate()?;
+        let replay = Replay::load(
+            &folder.join(REPLAY),
+            config.learner.replay_capacity,
+            config.rollout.workers,
+            config.scenario.port_count(),
+        )?;
         let sac = Sac::load(&folder.join(SAC), device)?;
         let problem = if replay.streams() != state.workers.len() {
             Some("the replay has another number of workers than state.json")
@@ -180,11 +197,12 @@ impl Stored {
         }
     }
 
-    /// The newest state that can be read, or `None` where none has been stored. Damaged states are
-    /// reported to `warn` and renamed, not removed.
+    /// The newest state that can be read, or `None` where none has been stored, or with `force` where
+    /// all are damaged. Damaged states are reported to `warn` and renamed, not removed.
     pub(crate) fn newest(
         checkpoints: &Path,
         device: &Device,
+        force: bool,
         mut warn: impl FnMut(&str),
     ) -> Result<Option<Self>, TrainError> {
         complete_interrupted_writes(checkpoints)?;
@@ -198,14 +216,14 @@ impl Stored {
                     break;
                 }
                 Err(error) => {
-                    warn(&format!("{error}; trying the checkpoint before it"));
+                    warn(&format!("{error}; looking for one before it"));
                     newest.get_or_insert(error);
                     damaged.push(folder);
                 }
             }
         }
         match (found, newest) {
-            (None, Some(newest)) => Err(TrainError::NoValidState {
+            (None, Some(newest)) if !force => Err(TrainError::NoValidState {
                 folder: checkpoints.to_owned(),
                 newest: Box::new(newest),
             }),
@@ -263,7 +281,7 @@ fn complete_interrupted_writes(checkpoints: &Path) -> Result<(), TrainError> {
         let hidden = name.strip_prefix('.').unwrap_or_default();
         let path = checkpoints.join(&name);
         if hidden.ends_with(".new") {
-            fs::remove_dir_all(&path).map_err(TrainError::io(&path))?;
+            remove(&path).map_err(TrainError::io(&path))?;
         } else if let Some(replaced) = hidden.strip_suffix(".old") {
             recover_folder(&checkpoints.join(replaced)).map_err(TrainError::io(&path))?;
         }

@@ -7,13 +7,16 @@
 //! workers. Nothing depends on which part was faster, so a run is the same, bit for bit, for any
 //! number of threads.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bufgym_agents::{Batch, Replay, Sac, UpdateMetrics};
+use bufgym_env::convert::floor_u64;
 use bufgym_env::gym::EnvError;
-use bufgym_models::checkpoint::{Manifest, save_actor};
+use bufgym_models::checkpoint::{MANIFEST_FILE, Manifest, save_actor};
+use bufgym_models::files::current_folder;
 use bufgym_models::{ActorWeights, Device, FastActor, cpu};
 use bufgym_sim::network::SimError;
 use bufgym_sim::rng::stream;
@@ -47,6 +50,8 @@ pub(crate) struct Output {
     pub(crate) folder: RunFolder,
     pub(crate) console: Console,
     pub(crate) curves: Curves,
+    /// The newest state in the folder.
+    stored: Option<PathBuf>,
 }
 
 /// Why the loop returned.
@@ -142,6 +147,7 @@ impl Trainer {
                 break End::Stopped;
             }
             let report = self.round(output, validation)?;
+            self.check(output)?;
             output.console.advance(self.progress().1, report.status());
             if self.is_checkpoint_due(&stored) && !self.budget_spent() {
                 // A failure here does not end the training: the earlier state is still there.
@@ -154,8 +160,36 @@ impl Trainer {
             }
         };
         output.console.stop_bar();
+        self.check(output)?;
         self.store(output)?;
         Ok(end)
+    }
+
+    /// Notices that files of the run folder are gone or are others than those that this training has
+    /// written. What can still be stored is stored.
+    pub(crate) fn check(&self, output: &mut Output) -> Result<(), TrainError> {
+        let lost = output.lost(self.best.is_some());
+        if lost.is_empty() {
+            return Ok(());
+        }
+        output.console.stop_bar();
+        let path = output.folder.path().to_owned();
+        let decisions = self.counters.decisions;
+        let left = if !output.folder.is_there() {
+            "where it was moved, its last checkpoint is there to resume from; where it was removed, \
+             all its results are lost"
+                .to_owned()
+        } else {
+            match self.store(output) {
+                Ok(()) => format!(
+                    "the state after {decisions} decisions is stored; --resume {} --force goes on \
+                     from it",
+                    path.display()
+                ),
+                Err(error) => format!("the state cannot be stored: {error}"),
+            }
+        };
+        Err(TrainError::FolderChanged { path, lost, left })
     }
 
     fn round(
@@ -284,7 +318,8 @@ impl Trainer {
             100.0 * result.won,
             if better { "   best so far" } else { "" },
         ));
-        if !better || !weights.is_finite() {
+        // A folder that is gone is not made again for this.
+        if !better || !weights.is_finite() || !output.folder.is_there() {
             return Ok(());
         }
         let config = &self.config;
@@ -329,18 +364,25 @@ impl Trainer {
     }
 
     /// Stores the whole state.
-    pub(crate) fn store(&self, output: &Output) -> Result<(), TrainError> {
+    pub(crate) fn store(&self, output: &mut Output) -> Result<(), TrainError> {
         let mut state = State::new(self.config.to_toml());
         state.counters = self.counters;
         state.best = self.best;
         (state.metrics_bytes, state.perf_bytes) = output.curves.sync()?;
         state.workers = self.workers.iter().map(Worker::state).collect();
+        // A folder that is gone is not made again.
+        if !output.folder.is_there() {
+            return Err(TrainError::io(output.folder.path())(
+                io::ErrorKind::NotFound.into(),
+            ));
+        }
         let keep = self.config.checkpoint.keep;
         let start = Instant::now();
         let folder = state.save(&output.folder.checkpoints(), keep, &self.sac, &self.replay)?;
         let seconds = start.elapsed().as_secs_f64();
         tracing::info!("{} written in {seconds:.2} s", folder.display());
-        Ok(())
+        output.stored = Some(folder);
+        output.folder.watch_checkpoints()
     }
 
     fn is_checkpoint_due(&self, stored: &Stopwatch) -> bool {
@@ -372,7 +414,7 @@ impl Trainer {
             Some(steps) => (steps, decisions.min(steps)),
             None => {
                 let seconds = 60.0 * self.config.budget.minutes.unwrap_or(0.0);
-                (seconds as u64, elapsed_s.min(seconds) as u64)
+                (floor_u64(seconds), floor_u64(elapsed_s.min(seconds)))
             }
         }
     }
@@ -441,6 +483,15 @@ fn thread_pool(config: &TrainConfig) -> Result<ThreadPool, TrainError> {
         })
 }
 
+/// Lengths of the tables, bytes.
+fn lengths(state: &State) -> (u64, u64) {
+    (state.metrics_bytes, state.perf_bytes)
+}
+
+fn has_manifest(checkpoint: &Path) -> bool {
+    current_folder(checkpoint).join(MANIFEST_FILE).is_file()
+}
+
 impl Output {
     /// Opens tables and curves of a new training.
     pub(crate) fn create(folder: RunFolder, console: Console) -> Result<Self, TrainError> {
@@ -449,13 +500,49 @@ impl Output {
 
     /// Opens tables and curves of a resumed training, and cuts the tables back to the stored state.
     pub(crate) fn reopen(
-        folder: RunFolder,
+        mut folder: RunFolder,
         console: Console,
         state: &State,
     ) -> Result<Self, TrainError> {
         let at = Some(state.counters.decisions + 1);
-        let bytes = (state.metrics_bytes, state.perf_bytes);
-        Self::open(folder, console, bytes, at)
+        folder.watch_checkpoints()?;
+        Self::open(folder, console, lengths(state), at)
+    }
+
+    /// What a resumed training needs and is not in the folder, in words. Without its wall-clock
+    /// columns a training loses nothing that could not be measured again; that is a warning.
+    pub(crate) fn missing(folder: &RunFolder, console: &Console, state: &State) -> Vec<String> {
+        let (metrics, perf) = Curves::problems(folder.path(), lengths(state));
+        if let Some(problem) = perf {
+            console.warn(&format!("{problem}; rows that are missing stay missing"));
+        }
+        let best = state.best.is_some() && !has_manifest(&folder.best());
+        let best = best.then(|| "checkpoints/best is missing".to_owned());
+        metrics.into_iter().chain(best).collect()
+    }
+
+    /// What is not in the folder any more, in words; empty where nothing is missing.
+    fn lost(&self, has_best: bool) -> String {
+        if !self.folder.is_there() {
+            return "the folder was moved or removed".to_owned();
+        }
+        let mut lost = self.folder.lost();
+        lost.extend(self.curves.lost());
+        let checkpoints = "checkpoints";
+        if !lost.contains(&checkpoints) {
+            let state = self.stored.as_ref();
+            if state.is_some_and(|state| !state.is_dir()) {
+                lost.push("the newest of checkpoints/step-N");
+            }
+            if has_best && !has_manifest(&self.folder.best()) {
+                lost.push("checkpoints/best");
+            }
+        }
+        match lost.as_slice() {
+            [] => String::new(),
+            [one] => format!("{one} was removed, replaced or altered"),
+            more => format!("{} were removed, replaced or altered", more.join(", ")),
+        }
     }
 
     fn open(
@@ -472,6 +559,7 @@ impl Output {
             folder,
             console,
             curves,
+            stored: None,
         })
     }
 }

@@ -242,16 +242,16 @@ fn a_kill_at_any_moment_leaves_something_to_resume() {
     }
 }
 
+/// Folders first: a table that is copied after a state has all of its rows, as after a kill.
 fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), target)?;
-        }
+    let entries: Vec<_> = fs::read_dir(from)?.collect::<Result<_, _>>()?;
+    let is_folder = |entry: &&fs::DirEntry| entry.path().is_dir();
+    for entry in entries.iter().filter(is_folder) {
+        copy_folder(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    for entry in entries.iter().filter(|entry| !is_folder(entry)) {
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
     }
     Ok(())
 }
@@ -305,7 +305,21 @@ fn a_run_without_any_valid_state_says_what_is_wrong() {
         "{message}"
     );
     assert!(error.is_bad_input() && !message.contains('\n'));
+    assert!(message.contains("--force"), "{message}");
     assert!(out.join("checkpoints/step-80").exists());
+
+    let force = ResumeOptions {
+        force: true,
+        ..ResumeOptions::default()
+    };
+    try_resume(&out, &force).unwrap();
+    assert!(out.join("checkpoints/step-80.damaged-0").exists());
+    let whole = root.path().join("whole");
+    run(small(&whole, 2));
+    assert_eq!(
+        (metrics(&out), weights(&out, 2)),
+        (metrics(&whole), weights(&whole, 2))
+    );
 }
 
 #[test]

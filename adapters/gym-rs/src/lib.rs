@@ -22,6 +22,7 @@
 use std::fmt;
 
 use bufgym_env::control::{ALPHAS, FEATURES, HISTORY, action_index};
+use bufgym_env::convert::floor_usize;
 use bufgym_env::gym::{self, BufferEnv, EnvError, Info, MakeOptions, RegistryError, Resumable};
 use gym_rs::core::{ActionReward, Env, EnvProperties};
 use gym_rs::spaces::{BoxR, Space};
@@ -223,7 +224,9 @@ impl GymRsEnv {
             .enumerate()
             .map(|(port, features)| {
                 let (share, alpha) = (features[0], ALPHAS[action_index(features[3])]);
-                let bar = "#".repeat((share.clamp(0.0, 1.0) * 40.0).round() as usize);
+                let bar = "#".repeat(floor_usize(f64::from(
+                    (share.clamp(0.0, 1.0) * 40.0).round(),
+                )));
                 format!("port {port:3}  α {alpha:5}  {:5.1} % {bar}", share * 100.0)
             })
             .collect()

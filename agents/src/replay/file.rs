@@ -1,10 +1,10 @@
 //! The file of a replay: header, frames in order, SHA-256 of both.
 
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use bufgym_env::control::{ALPHAS, FEATURES, PRIVILEGED};
+use bufgym_sim::{files, input};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -14,6 +14,10 @@ use super::{DECIDED, Outcome, Replay, Stream};
 const MAGIC: &[u8; 8] = b"BUFGYMRB";
 const VERSION: u32 = 2;
 const DIGEST: usize = 32;
+/// Most bytes of the header that a stream adds.
+const MAX_STREAM: usize = 64;
+/// Most bytes of everything else but the records.
+const MAX_FRAME: u64 = 4_096;
 
 /// The reason why a replay could not be saved or loaded.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +65,7 @@ impl Replay {
 
     fn write(&self, path: &Path) -> io::Result<()> {
         let mut out = Hashed {
-            inner: BufWriter::new(File::create(path)?),
+            inner: BufWriter::new(files::create(path)?),
             hash: Sha256::new(),
         };
         let header = serde_json::to_vec(&Header {
@@ -77,7 +81,8 @@ impl Replay {
         })?;
         out.write_all(MAGIC)?;
         out.write_all(&VERSION.to_le_bytes())?;
-        out.write_all(&(header.len() as u32).to_le_bytes())?;
+        let length = u32::try_from(header.len()).map_err(io::Error::other)?;
+        out.write_all(&length.to_le_bytes())?;
         out.write_all(&header)?;
         let mut record = Vec::with_capacity(record_size(self.ports));
         for ring in &self.streams {
@@ -95,23 +100,43 @@ impl Replay {
             .sync_all()
     }
 
-    /// Reads what [`Replay::save`] wrote. The random draws continue where they stopped.
+    /// Reads what [`Replay::save`] wrote of a replay that [`Replay::new`] made with this capacity,
+    /// streams and ports. The random draws continue where they stopped. Reads no more than such a
+    /// replay can have.
     ///
     /// # Errors
-    /// When the file cannot be read, or is not exactly as `save` wrote it.
-    pub fn load(path: &Path) -> Result<Replay, ReplayError> {
-        let bytes = fs::read(path).map_err(|error| ReplayError::Io {
+    /// When the file cannot be read, is not exactly as `save` wrote it, or is of another replay.
+    pub fn load(
+        path: &Path,
+        capacity: usize,
+        streams: usize,
+        ports: usize,
+    ) -> Result<Replay, ReplayError> {
+        let slots = super::slots(capacity, streams);
+        let records = product(&[slots, streams, record_size(ports)]);
+        let most = product(&[streams, MAX_STREAM])
+            .saturating_add(records)
+            .saturating_add(MAX_FRAME);
+        let bytes = input::read(path, most).map_err(|error| ReplayError::Io {
             path: path.to_owned(),
             error,
         })?;
-        parse(&bytes).map_err(|reason| ReplayError::Corrupt {
+        let replay = parse(&bytes, (slots, streams, ports));
+        replay.map_err(|reason| ReplayError::Corrupt {
             path: path.to_owned(),
             reason: reason.into(),
         })
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<Replay, &'static str> {
+fn product(factors: &[usize]) -> u64 {
+    factors.iter().fold(1, |product: u64, &factor| {
+        product.saturating_mul(u64::try_from(factor).unwrap_or(u64::MAX))
+    })
+}
+
+/// Checks all of it before anything is allocated by what it says.
+fn parse(bytes: &[u8], shape: (usize, usize, usize)) -> Result<Replay, &'static str> {
     let (body, digest) = bytes
         .len()
         .checked_sub(DIGEST)
@@ -135,25 +160,27 @@ fn parse(bytes: &[u8]) -> Result<Replay, &'static str> {
     let (header, body) = body.split_at_checked(length).ok_or("it is too short")?;
     let header: Header =
         serde_json::from_slice(header).map_err(|_| "its header cannot be understood")?;
+    if (header.slots, header.streams.len(), header.ports) != shape {
+        return Err("it is of a replay with other workers, ports or capacity");
+    }
     restore(&header, body)
 }
 
+/// More ports than any scenario has.
+const MAX_PORTS: usize = 1 << 16;
+
+/// More bytes than any stream has: 1 TiB.
+const MAX_RECORDS: u64 = 1 << 40;
+
 fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
     let Header { ports, slots, .. } = *header;
-    let frames: u64 = header
-        .streams
-        .iter()
-        .map(|&(end, _)| end.min(slots as u64))
-        .sum();
-    if header.streams.is_empty()
-        || ports == 0
-        || slots == 0
-        || body.len() as u64 != frames * record_size(ports) as u64
+    let streams = header.streams.len();
+    if streams == 0 || ports == 0 || slots == 0 || expected_body(header) != Some(body.len() as u64)
     {
         return Err("its header does not belong to its content");
     }
     let mut records = body.chunks_exact(record_size(ports));
-    let mut streams = Vec::with_capacity(header.streams.len());
+    let mut streams = Vec::with_capacity(streams);
     let mut held = 0;
     for &(end, open) in &header.streams {
         let mut ring = Stream {
@@ -161,9 +188,19 @@ fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
             open,
             ..Stream::new(slots, ports)
         };
+        if open && end == 0 {
+            return Err("a stream is open that has not begun");
+        }
         for (frame, record) in (ring.first(slots)..end).zip(&mut records) {
             let slot = ring.slot(frame);
             ring.decode(slot, ports, record);
+            let levels = &ring.actions[slot * ports..][..ports];
+            if levels
+                .iter()
+                .any(|&level| usize::from(level) >= ALPHAS.len())
+            {
+                return Err("an action is no level of α");
+            }
             held += usize::from(ring.outcomes[slot].flags & DECIDED != 0);
         }
         streams.push(ring);
@@ -176,6 +213,21 @@ fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
         pushed: header.pushed,
         held,
     })
+}
+
+/// Bytes of the frames that the header describes; `None` for numbers that no replay has, so that the
+/// sums below fit.
+fn expected_body(header: &Header) -> Option<u64> {
+    if header.ports > MAX_PORTS {
+        return None;
+    }
+    let record = record_size(header.ports) as u64;
+    let slots = header.slots as u64;
+    slots
+        .checked_mul(record)
+        .filter(|bytes| *bytes <= MAX_RECORDS)?;
+    let ends = header.streams.iter().map(|&(end, _)| end.min(slots));
+    ends.fold(0, u64::saturating_add).checked_mul(record)
 }
 
 /// Bytes of one frame and its decision.

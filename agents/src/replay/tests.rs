@@ -3,6 +3,7 @@ use bufgym_env::control::Observation;
 use bufgym_models::noise::uniform;
 use bufgym_models::windows::fill;
 use proptest::prelude::*;
+use sha2::Digest as _;
 
 const PORTS: usize = 3;
 
@@ -233,7 +234,7 @@ fn what_is_saved_is_loaded_and_draws_the_same_batches() {
     let mut batch = Batch::default();
     replay.sample(10, 1, &mut batch);
     replay.save(&path).unwrap();
-    let mut loaded = Replay::load(&path).unwrap();
+    let mut loaded = Replay::load(&path, 64, 2, PORTS).unwrap();
     assert_eq!(
         (loaded.len(), loaded.pushed()),
         (replay.len(), replay.pushed())
@@ -251,6 +252,47 @@ fn what_is_saved_is_loaded_and_draws_the_same_batches() {
     assert_eq!(batch, again);
 }
 
+/// Headers with a right checksum, of numbers that no replay has.
+#[test]
+fn a_header_with_numbers_beyond_all_bounds_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("replay.bin");
+    let mut replay = Replay::new(16, 1, PORTS, 3);
+    record(&mut replay, 0, &[(9, true)], 1);
+    replay.save(&path).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let start = whole.iter().position(|&byte| byte == b'{').unwrap();
+    let end = whole.windows(2).rposition(|pair| pair == b"]}").unwrap() + 2;
+    let header = std::str::from_utf8(&whole[start..end]).unwrap();
+    let load = |from: &str, to: &str| {
+        assert!(header.contains(from), "{header}");
+        let header = header.replace(from, to);
+        let mut bytes = whole[..start - 4].to_vec();
+        bytes.extend(u32::try_from(header.len()).unwrap().to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes.extend(&whole[end..whole.len() - 32]);
+        let digest = sha2::Sha256::digest(&bytes);
+        bytes.extend(digest);
+        std::fs::write(&path, bytes).unwrap();
+        Replay::load(&path, 16, 1, PORTS).map(|replay| replay.len())
+    };
+    assert_eq!(load("\"slots\":16", "\"slots\":16").unwrap(), replay.len());
+    for (from, to) in [
+        ("\"slots\":16", "\"slots\":18446744073709551615"),
+        ("\"slots\":16", "\"slots\":1125899906842624"),
+        ("\"ports\":3", "\"ports\":18446744073709551615"),
+        ("\"ports\":3", "\"ports\":6148914691236517208"),
+        (
+            "\"streams\":[[",
+            "\"streams\":[[18446744073709551615,false],[",
+        ),
+        ("\"streams\":[[", "\"streams\":[[0,true],["),
+    ] {
+        let loaded = load(from, to);
+        assert!(matches!(loaded, Err(ReplayError::Corrupt { .. })), "{to}");
+    }
+}
+
 #[test]
 fn damaged_files_are_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -262,19 +304,37 @@ fn damaged_files_are_refused() {
     for position in (0..whole.len()).step_by(61) {
         std::fs::write(&path, &whole[..position]).unwrap();
         assert!(matches!(
-            Replay::load(&path),
+            Replay::load(&path, 16, 1, PORTS),
             Err(ReplayError::Corrupt { .. })
         ));
         let mut flipped = whole.clone();
         flipped[position] ^= 1;
         std::fs::write(&path, &flipped).unwrap();
         assert!(matches!(
-            Replay::load(&path),
+            Replay::load(&path, 16, 1, PORTS),
             Err(ReplayError::Corrupt { .. })
         ));
     }
     assert!(matches!(
-        Replay::load(dir.path()),
+        Replay::load(dir.path(), 16, 1, PORTS),
         Err(ReplayError::Io { .. })
     ));
+}
+
+#[test]
+fn a_file_of_another_replay_is_refused_before_it_takes_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("replay.bin");
+    let mut replay = Replay::new(16, 1, PORTS, 3);
+    record(&mut replay, 0, &[(9, true)], 1);
+    replay.save(&path).unwrap();
+    for (capacity, streams, ports) in [(17, 1, PORTS), (32, 2, PORTS), (16, 1, PORTS + 1)] {
+        let error = Replay::load(&path, capacity, streams, ports).unwrap_err();
+        assert!(error.to_string().contains("other workers"), "{error}");
+    }
+    // A sparse file: reading it whole would take half a terabyte.
+    let file = std::fs::OpenOptions::new().write(true).open(&path);
+    file.unwrap().set_len(1 << 39).unwrap();
+    let error = Replay::load(&path, 16, 1, PORTS).unwrap_err().to_string();
+    assert!(error.contains("longer than"), "{error}");
 }

@@ -1,12 +1,15 @@
 //! Saving and restoring a learner, bit for bit.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use bufgym_models::Device;
-use bufgym_models::files::{current_folder, decode_tensors, encode_tensors, sha256, write_synced};
+use bufgym_models::files::{
+    current_folder, decode_tensors, encode_tensors, sha256, sha256_of_file,
+};
 use bufgym_models::parameters::{NamedTensor, apply, collect};
+use bufgym_sim::files::write_new;
+use bufgym_sim::input::{self, condensed, excerpt};
 use burn::module::Module;
 use burn::optim::{ModuleOptimizer, OptimizerRecord};
 use burn::tensor::Bytes;
@@ -15,10 +18,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{ActorLearner, LeastSquares, Sac, SacConfig, Temperature};
 
-const FORMAT_VERSION: u32 = 2;
+const FORMAT_VERSION: u32 = 3;
 const STATE: &str = "sac.json";
+/// SHA-256 of `sac.json`, which has those of the other files.
+const CHECKSUM: &str = "sac.sha256";
 const NETWORKS: &str = "networks.safetensors";
 const OPTIMIZERS: [&str; 3] = ["actor.adam.bpk", "critic-0.adam.bpk", "critic-1.adam.bpk"];
+/// Most bytes of the file with a SHA-256.
+const MAX_CHECKSUM: u64 = 1_024;
 /// The sums of the least squares, little-endian 64-bit floats.
 const ADVANTAGE: &str = "advantage.f64";
 const ACTOR: &str = "actor";
@@ -123,6 +130,7 @@ impl Sac {
         };
         let json = serde_json::to_vec_pretty(&record)
             .map_err(|error| corrupt(STATE, error.to_string()))?;
+        write(&dir.join(CHECKSUM), sha256(&json).as_bytes())?;
         write(&dir.join(STATE), &json)
     }
 
@@ -138,7 +146,9 @@ impl Sac {
             path: path.clone(),
             reason,
         };
-        let record = parse_record(&read(&path)?).map_err(corrupt)?;
+        let json = read(&path, input::MAX_JSON)?;
+        let stored = read(&dir.join(CHECKSUM), MAX_CHECKSUM);
+        let record = parse_record(&json, stored).map_err(corrupt)?;
 
         let mut sac = Sac::new(record.config.clone(), 0, device)?;
         sac.updates = record.updates;
@@ -226,30 +236,55 @@ fn restore<M: Module>(module: M, prefix: &str, tensors: &[NamedTensor]) -> Resul
     apply(module, own).map_err(|error| format!("{prefix}: {error}"))
 }
 
-fn parse_record(bytes: &[u8]) -> Result<Record, String> {
-    let value: serde_json::Value =
-        serde_json::from_slice(bytes).map_err(|error| format!("not valid JSON: {error}"))?;
+/// Checks the file's SHA-256 before it is understood. A file of an older version has none and is told
+/// by its version.
+fn parse_record(bytes: &[u8], checksum: Result<Vec<u8>, SacError>) -> Result<Record, String> {
+    if let Ok(stored) = &checksum {
+        let (found, stored) = (sha256(bytes), String::from_utf8_lossy(stored));
+        if found != stored {
+            let stored = excerpt(&stored);
+            return Err(format!(
+                "its sha256 is {found}; {CHECKSUM} says {stored}: one of the two is damaged"
+            ));
+        }
+    }
+    let value: serde_json::Value = serde_json::from_slice(bytes)
+        .map_err(|error| format!("not valid JSON: {}", condensed(error)))?;
     let version = value
         .get("format_version")
         .and_then(serde_json::Value::as_u64);
     if version != Some(u64::from(FORMAT_VERSION)) {
         let found = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
         return Err(format!(
-            "format_version is {found}; this program reads {FORMAT_VERSION}"
+            "format_version is {found}; this program reads {FORMAT_VERSION}: go on with the version \
+             that wrote it, or train anew"
         ));
     }
-    serde_json::from_value(value).map_err(|error| error.to_string())
+    checksum.map_err(|error| format!("it cannot be checked: {error}"))?;
+    serde_json::from_value(value).map_err(condensed)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, SacError> {
-    fs::read(path).map_err(|error| SacError::Io {
+fn read(path: &Path, limit: u64) -> Result<Vec<u8>, SacError> {
+    input::read(path, limit).map_err(io(path))
+}
+
+fn io(path: &Path) -> impl FnOnce(io::Error) -> SacError + '_ {
+    move |error| SacError::Io {
         path: path.to_owned(),
         error,
-    })
+    }
+}
+
+/// Most bytes of a file of a learner with these settings: networks of sixteen layers of the critics'
+/// width, four of them, and what does not depend on the width.
+fn most_bytes(config: &SacConfig) -> u64 {
+    let width = u64::try_from(config.critic_width).unwrap_or(u64::MAX);
+    let layers = width.saturating_mul(width).saturating_mul(4 * 16 * 4);
+    layers.saturating_add(32 << 20)
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), SacError> {
-    write_synced(path, bytes).map_err(|error| SacError::Io {
+    write_new(path, bytes).map_err(|error| SacError::Io {
         path: path.to_owned(),
         error,
     })
@@ -257,17 +292,18 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), SacError> {
 
 fn read_checked(dir: &Path, name: &str, record: &Record) -> Result<Vec<u8>, SacError> {
     let path = dir.join(name);
-    let bytes = read(&path)?;
+    let most = most_bytes(&record.config);
+    // Hashed first, so that a file that is not right is not taken into memory.
+    let found = sha256_of_file(&path, most).map_err(io(&path))?;
     let expected = record
         .sha256
         .iter()
         .find(|(file, _)| file == name)
         .map(|(_, hash)| hash);
-    let found = sha256(&bytes);
     if expected == Some(&found) {
-        return Ok(bytes);
+        return read(&path, most);
     }
-    let expected = expected.map_or("nothing", String::as_str);
+    let expected = expected.map_or("nothing".to_owned(), |hash| excerpt(hash));
     Err(SacError::Corrupt {
         path,
         reason: format!("its sha256 is {found}; {STATE} says {expected}"),

@@ -264,10 +264,38 @@ fn damaged_states_are_refused_with_the_file_s_name() {
                 .expect("a truncated file")
                 .to_string();
             assert!(error.contains(name) && !error.contains('\n'), "{error}");
+            let mut flipped = whole.clone();
+            flipped[position.min(whole.len() - 1)] ^= 1;
+            std::fs::write(&path, &flipped).unwrap();
+            let error = Sac::load(dir.path(), &cpu()).err().expect("a flipped bit");
+            assert!(error.to_string().contains(name), "{error}");
         }
         std::fs::write(&path, &whole).unwrap();
     }
     assert!(Sac::load(dir.path(), &cpu()).is_ok());
+}
+
+#[test]
+fn a_learner_without_its_checksum_is_refused() {
+    let sac = Sac::new(small(CriticKind::Privileged), 5, &cpu()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    sac.save(dir.path()).unwrap();
+    std::fs::remove_file(dir.path().join("sac.sha256")).unwrap();
+    let message = || {
+        let error = Sac::load(dir.path(), &cpu()).err().expect("not checked");
+        error.to_string()
+    };
+    assert!(message().contains("sac.sha256"), "{}", message());
+    // An earlier version wrote no checksum of this file.
+    let path = dir.path().join("sac.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(
+        &path,
+        text.replace("\"format_version\": 3", "\"format_version\": 2"),
+    )
+    .unwrap();
+    assert!(message().contains("format_version is 2"), "{}", message());
+    assert!(message().contains("train anew"), "{}", message());
 }
 
 #[test]
@@ -277,7 +305,10 @@ fn settings_out_of_range_are_named() {
         ..SacConfig::default()
     };
     let error = Sac::new(wrong, 1, &cpu()).err().expect("out of range");
-    assert_eq!(error.to_string(), "the setting `polyak` must be in (0, 1]");
+    assert_eq!(
+        error.to_string(),
+        "the setting `polyak` must be between 1e-12 and 1"
+    );
 }
 
 /// Nothing follows a terminated transition: its target is its reward, whatever the networks say.

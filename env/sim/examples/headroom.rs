@@ -29,13 +29,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for name in names {
         let policy: PolicySpec = name.parse()?;
         let (mut ratios, mut packets, mut wall) = (0.0, 0, 0.0);
-        for index in 0..traces {
+        for (place, index) in (0..traces).enumerate() {
             let trace = generate(&scenario, trace_seed(Split::Validation, 0, index));
             let outcome = policy.simulator(&scenario, &trace)?.run();
             if name == "dt" {
                 baseline.push(outcome.summary.mean_fct_ms);
             }
-            ratios += outcome.summary.mean_fct_ms / baseline[index as usize];
+            ratios += outcome.summary.mean_fct_ms / baseline[place];
             packets += outcome.summary.packets_forwarded;
             wall += outcome.summary.wall_s;
         }

@@ -5,6 +5,7 @@ mod nic;
 
 use crate::engine::Engine;
 use crate::engine::event::Timer;
+use crate::engine::link::wire_bytes;
 use crate::engine::packet::{Flags, Packet, PacketDirection, PacketId, PacketKind, SizeClass};
 use crate::engine::topology::{SwitchId, Topology};
 use crate::scenario::Scenario;
@@ -158,13 +159,14 @@ impl<T: Topology> Hosts<T> {
             settings,
             wire_bytes: WireBytes {
                 header: scenario.header_bytes + timestamp,
-                ack: (scenario.ack_bytes + timestamp) as u16,
-                sack_block: scenario.sack_block_bytes as u16,
-                syn: (scenario.syn_bytes + timestamp) as u16,
+                ack: wire_bytes(scenario.ack_bytes + timestamp),
+                sack_block: wire_bytes(scenario.sack_block_bytes),
+                syn: wire_bytes(scenario.syn_bytes + timestamp),
             },
             handshake: scenario.handshake,
             syn_timeout: scenario.syn_timeout(),
-            queues_per_port: scenario.queues_per_port as u16,
+            queues_per_port: u16::try_from(scenario.queues_per_port)
+                .expect("a valid scenario has at most 8 queues per port"),
             roster,
             flows,
             next_start: 0,
@@ -218,6 +220,10 @@ impl<T: Topology> Hosts<T> {
     }
 
     #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "networks with more than 65,536 queues of a switch are refused"
+    )]
     fn queue_of(&self, port: usize, priority: u8) -> u16 {
         if self.queues_per_port == 1 {
             return port as u16;
@@ -236,6 +242,10 @@ impl<T: Topology> Hosts<T> {
 }
 
 /// Flows: start, handshake, timers, completion.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a trace has fewer than 2^32 flows: `flows_in_start_order` counts them"
+)]
 impl<T: Topology> Hosts<T> {
     pub(crate) fn start_next_flow<O: HostObserver>(
         &mut self,
@@ -523,8 +533,8 @@ impl<T: Topology> Hosts<T> {
         let (sequence, dst) = (state.receiver.next_expected(), state.dst);
         let mut wire_bytes = self.wire_bytes.ack;
         if let Some(blocks) = &blocks {
-            let filled = blocks.iter().filter(|block| block.0 < block.1).count();
-            wire_bytes += self.wire_bytes.sack_block * filled as u16;
+            let filled = blocks.iter().map(|block| u16::from(block.0 < block.1));
+            wire_bytes += self.wire_bytes.sack_block * filled.sum::<u16>();
         }
         let queue = self.first_queue(flow, PacketDirection::Reverse);
         let size = (wire_bytes, engine.links.size_class(wire_bytes));
@@ -636,7 +646,12 @@ impl<T: Topology> Hosts<T> {
     }
 
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "no segment is larger than a full packet, and scenarios bound that"
+    )]
     fn data_packet(&mut self, flow: u32, segment: Segment, engine: &mut Engine) -> PacketId {
+        debug_assert!(segment.payload <= self.settings.mss);
         let wire_bytes = (segment.payload + self.wire_bytes.header) as u16;
         let size = (wire_bytes, engine.links.size_class(wire_bytes));
         let queue = self.first_queue(flow, PacketDirection::Forward);

@@ -12,6 +12,9 @@ use std::path::Path;
 /// Characters of foreign text that a message shows.
 const EXCERPT: usize = 80;
 
+/// Characters of a library's message about foreign text.
+const MESSAGE: usize = 240;
+
 /// Most bytes of one record of a CSV file, with the comments and empty lines before it.
 pub const MAX_RECORD: u64 = 1 << 20;
 
@@ -20,6 +23,10 @@ pub const MAX_TOML: u64 = 1 << 20;
 
 /// Most bytes of a JSON file: a manifest, a rule, tuned parameters.
 pub const MAX_JSON: u64 = 16 << 20;
+
+/// Most bytes of a table of numbers that is taken into memory whole: `metrics.csv`, an array of
+/// observations.
+pub const MAX_TABLE: u64 = 256 << 20;
 
 /// Most bytes of a network's weights, or of a forest.
 pub const MAX_WEIGHTS: u64 = 256 << 20;
@@ -30,11 +37,8 @@ pub fn excerpt(text: &str) -> String {
     let mut short = String::new();
     let mut length = 0;
     for character in text.chars() {
-        // `'` and `"` are harmless in a line of text.
-        let escaped: String = match character {
-            '\'' | '"' | '\\' => character.into(),
-            _ => character.escape_debug().collect(),
-        };
+        let mut escaped = String::new();
+        push_visible(&mut escaped, character);
         length += escaped.chars().count();
         if length > EXCERPT {
             short.push('…');
@@ -45,19 +49,73 @@ pub fn excerpt(text: &str) -> String {
     short
 }
 
+/// What a library says about foreign text, such as a parser's message, on one line of at most 240
+/// characters. What is left out stands in the middle, because such a message quotes there, and says
+/// at its ends what is wrong and where.
+pub fn condensed(text: impl Display) -> String {
+    line(&text.to_string(), MESSAGE)
+}
+
+/// `text` on one line of at most `most` characters and `…` for the middle where it is longer; control
+/// characters are escaped.
+pub fn line(text: &str, most: usize) -> String {
+    // An escape has at most ten characters, and nothing between the two ends is looked at twice.
+    let (head, tail) = (most - most / 2, most / 2);
+    let mut whole = String::new();
+    let mut length = 0;
+    for character in text.trim_end().chars() {
+        push_visible(&mut whole, character);
+        length += 1;
+        if length > most {
+            break;
+        }
+    }
+    if whole.chars().count() <= most {
+        return whole;
+    }
+    let start: String = whole.chars().take(head).collect();
+    let mut end: Vec<String> = Vec::new();
+    let mut length = 0;
+    for character in text.trim_end().chars().rev() {
+        let mut visible = String::new();
+        push_visible(&mut visible, character);
+        length += visible.chars().count();
+        if length > tail {
+            break;
+        }
+        end.push(visible);
+    }
+    end.reverse();
+    format!("{start}…{}", end.concat())
+}
+
+/// Adds the character, or its escape where it has no picture.
+fn push_visible(text: &mut String, character: char) {
+    match character {
+        '\'' | '"' | '\\' => text.push(character),
+        _ => text.extend(character.escape_debug()),
+    }
+}
+
 /// The text `; did you mean \`x\`?` for the known name nearest to `given`, or an empty text if none
-/// is near or `given` is itself a known name.
+/// is near or `given` is itself a known name. Capital letters and blanks around it do not count.
 ///
 /// Takes at most 80 characters of `given` into account, so its time is bounded.
 pub fn suggestion<S: AsRef<str>>(given: &str, known: &[S]) -> String {
     if given.chars().nth(EXCERPT).is_some() || known.iter().any(|name| name.as_ref() == given) {
         return String::new();
     }
+    let plain = given.trim().to_lowercase();
     known
         .iter()
         .map(AsRef::as_ref)
-        .map(|name| (strsim::damerau_levenshtein(given, name), name))
-        .filter(|(distance, name)| *distance <= name.len().max(given.len()).div_ceil(2))
+        .map(|name| {
+            (
+                strsim::damerau_levenshtein(&plain, &name.to_lowercase()),
+                name,
+            )
+        })
+        .filter(|(distance, name)| *distance <= name.len().max(plain.len()).div_ceil(2))
         .min()
         .map(|(_, name)| format!("; did you mean `{name}`?"))
         .unwrap_or_default()
@@ -69,7 +127,12 @@ pub fn suggestion<S: AsRef<str>>(given: &str, known: &[S]) -> String {
 /// Those of the file system; [`io::ErrorKind::FileTooLarge`] with the limit in its message if the
 /// file is longer.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    read_from(File::open(path)?, limit)
+    let file = File::open(path)?;
+    // A file that states its length need not be read to be refused. Devices state none.
+    if file.metadata()?.len() > limit {
+        return Err(too_large("the file", limit));
+    }
+    read_from(file, limit)
 }
 
 /// As [`read`], as text.
@@ -94,6 +157,18 @@ pub fn read_from(reader: impl Read, limit: u64) -> io::Result<Vec<u8>> {
         return Err(too_large("the file", limit));
     }
     Ok(bytes)
+}
+
+/// Copies a file that has at most `limit` bytes, without taking it into memory.
+///
+/// # Errors
+/// As for [`read`], and those of `out`.
+pub fn copy(path: &Path, out: &mut impl io::Write, limit: u64) -> io::Result<()> {
+    let mut reader = File::open(path)?.take(limit.saturating_add(1));
+    match io::copy(&mut reader, out)? {
+        length if length > limit => Err(too_large("the file", limit)),
+        _ => Ok(()),
+    }
 }
 
 fn too_large(what: impl Display, limit: u64) -> io::Error {
@@ -156,10 +231,33 @@ mod tests {
     }
 
     #[test]
+    fn a_message_keeps_its_ends_on_one_line() {
+        assert_eq!(condensed("unknown\nfield"), "unknown\\nfield");
+        let long = format!("invalid type: \"{}\" at line 7", "x\u{1b}".repeat(500_000));
+        let short = condensed(long);
+        assert_eq!(
+            short.chars().count().cmp(&(MESSAGE + 1)),
+            std::cmp::Ordering::Less,
+            "{short}"
+        );
+        assert!(short.starts_with("invalid type: \"x\\u{1b}") && short.ends_with(" at line 7"));
+        assert!(!short.contains('\u{1b}') && short.contains('…'));
+        assert_eq!(line("abcdef", 6), "abcdef");
+        assert_eq!(line("abcdefg", 6), "abc…efg");
+    }
+
+    #[test]
     fn the_nearest_name_is_suggested_and_never_the_name_itself() {
         let known = ["newreno", "cubic"];
         assert_eq!(suggestion("newrino", &known), "; did you mean `newreno`?");
         assert_eq!(suggestion("cubic", &known), "");
+        for given in ["CUBIC", " cubic", "cubic\n", "Cubic "] {
+            assert_eq!(
+                suggestion(given, &known),
+                "; did you mean `cubic`?",
+                "{given}"
+            );
+        }
         assert_eq!(suggestion("nothing like it", &known), "");
         assert_eq!(suggestion(&"cubic".repeat(100_000), &known), "");
     }

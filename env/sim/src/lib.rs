@@ -1,12 +1,25 @@
 //! Packet-level simulator of shared-memory switches.
 //!
-//! Modules import each other in one direction only: [`input`], [`units`] and [`rng`], then
-//! [`scenario`], [`traffic`], the discrete-event `engine` (clock, events, packets, links, topology), [`switch`] and
+//! Modules import each other in one direction only: [`convert`], [`files`], [`input`], [`memory`],
+//! [`units`] and [`rng`], then [`scenario`], [`traffic`], the discrete-event `engine` (clock, events, packets, links, topology), [`switch`] and
 //! [`transport`], then `host`, then [`network`] with the loop.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "tests convert the small numbers that they make"
+    )
+)]
+
+pub mod convert;
 mod engine;
+pub mod files;
 mod host;
 pub mod input;
+pub mod memory;
 pub mod network;
 pub mod rng;
 pub mod scenario;

@@ -7,6 +7,8 @@ mod outcome;
 mod recorders;
 mod simulator;
 
+use crate::scenario::Scenario;
+
 pub use crate::engine::clock::{EventTime, Potential};
 pub use crate::engine::topology::{LeafSpine, Neighbour, OneSwitch, SwitchId, Topology};
 pub use crate::host::{FlowRef, FlowView, HostObserver, LostSegment};
@@ -17,3 +19,12 @@ pub use observer::Observer;
 pub use outcome::{DropRow, FlowRecord, Outcome, Summary, TimelineRow};
 pub use recorders::Recorders;
 pub use simulator::{Pause, SimError, Simulator};
+
+/// Bytes that the state and the results of a flow take at least: 384 have been measured.
+const FLOW_BYTES: u64 = 256;
+
+/// Bytes that a simulation of a generated trace takes at least, on average over the traces; those of
+/// the trace itself are not among them.
+pub fn memory(scenario: &Scenario) -> u64 {
+    scenario.mean_flows() * FLOW_BYTES
+}

@@ -8,10 +8,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::input::{excerpt, suggestion};
 use rand::Rng as _;
 use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
+
+use crate::convert::lower_u64;
 
 /// The set of traces that a seed belongs to. Training and tuning never use test traces. Evaluation
 /// uses only test traces.
@@ -60,7 +63,7 @@ impl fmt::Display for Split {
 
 /// A text that names no split.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a split; the splits are train, validation and test")]
+#[error("`{}` is not a split{}; the splits are train, validation and test", excerpt(.0), suggestion(.0, &Split::ALL.map(Split::name)))]
 pub struct UnknownSplit(pub String);
 
 impl FromStr for Split {
@@ -109,7 +112,7 @@ pub fn below(rng: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
     let rejected = bound.wrapping_neg() % bound;
     loop {
         let product = u128::from(rng.next_u64()) * u128::from(bound);
-        if product as u64 >= rejected {
+        if lower_u64(product) >= rejected {
             return (product >> 64) as u64;
         }
     }
@@ -218,7 +221,7 @@ mod tests {
         let error = "tests".parse::<Split>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "`tests` is not a split; the splits are train, validation and test"
+            "`tests` is not a split; did you mean `test`?; the splits are train, validation and test"
         );
     }
 

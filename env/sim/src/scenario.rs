@@ -26,6 +26,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::convert::floor_u64;
 use crate::units::{Rate, Time};
 use settings::settings;
 
@@ -41,6 +42,13 @@ pub use workloads::Workloads;
 
 /// Largest size of a flow, bytes: 1 TB.
 pub const MAX_FLOW_BYTES: u64 = 1_000_000_000_000;
+
+/// Largest congestion window, bytes: 2 GiB. Windows are counted in 32 bits, and sums of two must fit.
+pub(crate) const MAX_WINDOW: u32 = u32::MAX / 2;
+
+/// Most full packets that a round trip through an empty network may carry: a flow alone has them all in
+/// memory.
+const MAX_PACKETS_PER_ROUND_TRIP: u64 = 10_000_000;
 
 settings! {
     /// The switch, the hosts, the transport, the traffic and the control loop of an experiment.
@@ -74,6 +82,7 @@ settings! {
         /// Every data packet, ACK and SYN has them.
         timestamps: bool = false, "TCP timestamps, 12 bytes more per packet";
         init_cwnd: u32 = 10, "initial window, segments";
+        /// No window exceeds 2 GiB.
         max_cwnd_bytes: u64 = 0, "largest congestion window, bytes; 0: not capped";
         min_rto_us: u64 = 200_000, "smallest retransmission timeout, us";
         initial_rtt_us: u64 = 200, "round-trip time assumed before the first sample, us";
@@ -205,6 +214,15 @@ impl Scenario {
         Time::from_us(self.syn_timeout_us.unwrap_or(self.min_rto_us))
     }
 
+    /// Mean number of flows of a generated trace, rounded down: that of a log-uniform distribution.
+    pub fn mean_flows(&self) -> u64 {
+        let (min, max) = (f64::from(self.flows.min), f64::from(self.flows.max));
+        match min < max {
+            true => floor_u64((max - min) / libm::log(max / min)),
+            false => u64::from(self.flows.max),
+        }
+    }
+
     /// Mean time between the flows of `workload` towards one active port at `load`, seconds:
     /// `8 · E[S] / (load · C)`.
     pub fn flow_gap_seconds(&self, workload: Workload, load: f64) -> f64 {
@@ -249,7 +267,7 @@ impl Scenario {
                 let gbps = self.rate_bps as f64 / 1e9;
                 let packets =
                     (20.0 + 5.0 * (gbps - 1.0)).clamp(20.0, 65.0) * (gbps / 10.0).max(1.0);
-                Some(packets.round() as u64 * self.full_packet_bytes())
+                Some(floor_u64(packets.round()) * self.full_packet_bytes())
             }
             0 => None,
             bytes => Some(bytes),

@@ -7,6 +7,7 @@ mod pcap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::scenario::Scenario;
 use crate::units::Time;
 
 pub use crate::scenario::{SizeDistribution, SizeError, Workload};
@@ -47,11 +48,21 @@ pub struct Trace {
     pub seed: u64,
 }
 
+/// The number of a host of a [valid](Trace::validate) trace, as networks number hosts.
+///
+/// # Panics
+/// When it is above 65,535: no network has so many hosts.
+pub fn host_number(host: u32) -> u16 {
+    u16::try_from(host).expect("a valid trace has hosts of the network")
+}
+
 impl Trace {
     /// Largest size of a flow, bytes.
     pub const MAX_SIZE: u64 = crate::scenario::MAX_FLOW_BYTES;
     /// Latest start of a flow, nanoseconds: eleven days.
     pub const MAX_START_NS: u64 = 1_000_000_000_000_000;
+    /// Most flows of a trace.
+    pub const MAX_FLOWS: usize = 10_000_000;
     /// Kind of the flows in files that do not give kinds.
     pub const DEFAULT_KIND: &'static str = "flow";
 
@@ -62,10 +73,16 @@ impl Trace {
             .map_or(Trace::DEFAULT_KIND, String::as_str)
     }
 
-    /// Payload bytes of all flows.
-    pub fn total_bytes(&self) -> u64 {
-        self.flows.iter().map(|flow| flow.size).sum()
+    /// Payload bytes of all flows. They need more than 64 bits where 18 million flows have the
+    /// largest size.
+    pub fn total_bytes(&self) -> u128 {
+        self.flows.iter().map(|flow| u128::from(flow.size)).sum()
     }
+}
+
+/// Bytes that the flows of a generated trace take on average.
+pub fn memory(scenario: &Scenario) -> u64 {
+    scenario.mean_flows() * size_of::<FlowSpec>() as u64
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(crate) use sender::{Ack, LossRecovery, Segment, Sender};
 
 pub use crate::scenario::TransportKind;
 
-use crate::scenario::{Recovery, Scenario};
+use crate::scenario::{MAX_WINDOW, Recovery, Scenario};
 use crate::units::Time;
 
 /// The congestion window of one flow, in bytes.
@@ -146,16 +146,17 @@ pub struct Settings {
 const ACK_DELAY: Time = Time::from_ms(40);
 
 impl Settings {
+    /// Of a valid scenario.
     pub(crate) fn from_scenario(scenario: &Scenario) -> Settings {
         let cap = match scenario.max_cwnd_bytes {
-            0 => u64::from(u32::MAX / 2),
-            bytes => bytes,
+            0 => MAX_WINDOW,
+            bytes => u32::try_from(bytes).map_or(MAX_WINDOW, |bytes| bytes.min(MAX_WINDOW)),
         };
         let min_rto = Time::from_us(scenario.min_rto_us);
         Settings {
             mss: scenario.mss,
             initial_window: scenario.init_cwnd,
-            window_cap: u32::try_from(cap).unwrap_or(u32::MAX / 2),
+            window_cap: cap,
             min_rto,
             initial_rtt: Time::from_us(scenario.initial_rtt_us),
             transport: scenario.transport,

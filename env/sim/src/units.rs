@@ -8,6 +8,8 @@ use std::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
+use crate::convert::floor_u64;
+
 /// An instant since the start of the simulation, or a duration, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -27,24 +29,39 @@ impl Time {
     /// From nanoseconds.
     ///
     /// # Panics
-    /// In debug builds, when the value exceeds 213 days.
+    /// When the value exceeds 213 days.
     pub const fn from_ns(ns: u64) -> Time {
-        Time(ns * 1_000)
+        Time::times(ns, 1_000)
     }
 
     /// From microseconds.
+    ///
+    /// # Panics
+    /// When the value exceeds 213 days.
     pub const fn from_us(us: u64) -> Time {
-        Time(us * 1_000_000)
+        Time::times(us, 1_000_000)
     }
 
     /// From milliseconds.
+    ///
+    /// # Panics
+    /// When the value exceeds 213 days.
     pub const fn from_ms(ms: u64) -> Time {
-        Time(ms * 1_000_000_000)
+        Time::times(ms, 1_000_000_000)
     }
 
-    /// From seconds, rounded down to a picosecond.
+    #[track_caller]
+    const fn times(count: u64, unit: u64) -> Time {
+        match count.checked_mul(unit) {
+            Some(ps) => Time(ps),
+            None => panic!("a time of more than 213 days"),
+        }
+    }
+
+    /// From seconds, rounded down to a picosecond; [`Time::MAX`] for more than it, and zero for
+    /// negative numbers and NaN.
     pub fn from_secs_f64(seconds: f64) -> Time {
-        Time((seconds * 1e12) as u64)
+        Time(floor_u64(seconds * 1e12))
     }
 
     /// Picoseconds.
@@ -132,6 +149,20 @@ mod tests {
     #[test]
     fn a_minimum_packet_at_100g_lasts_a_fraction_of_a_nanosecond_more_than_five() {
         assert_eq!(Rate(100_000_000_000).transmission_time(64), Time(5_120));
+    }
+
+    #[test]
+    fn times_beyond_213_days_are_not_taken_for_shorter_ones() {
+        let most = u64::MAX / 1_000;
+        assert_eq!(Time::from_ns(most), Time(most * 1_000));
+        for too_long in [most + 1, u64::MAX] {
+            assert!(std::panic::catch_unwind(|| Time::from_ns(too_long)).is_err());
+        }
+        assert!(std::panic::catch_unwind(|| Time::from_us(u64::MAX / 1_000_000 + 1)).is_err());
+        assert!(std::panic::catch_unwind(|| Time::from_ms(u64::MAX / 1_000_000_000 + 1)).is_err());
+        assert_eq!(Time::from_secs_f64(1e300), Time::MAX);
+        assert_eq!(Time::from_secs_f64(-1.0), Time::ZERO);
+        assert_eq!(Time::from_secs_f64(f64::NAN), Time::ZERO);
     }
 
     #[test]

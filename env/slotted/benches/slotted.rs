@@ -26,7 +26,8 @@ fn load() -> Arrivals {
         .map(|index| {
             let few = rng::below(&mut random, 2) == 0;
             let ports = if few { PORTS / 4 } else { PORTS };
-            let port = rng::below(&mut random, ports.into()) as u32;
+            let port = rng::below(&mut random, ports.into());
+            let port = u32::try_from(port).expect("below the number of ports");
             Packet::unit(index / PER_SLOT, port)
         })
         .collect();

@@ -65,15 +65,19 @@ fn main() -> Result<(), Failure> {
 /// Bursts for few ports and gaps, drawn anew for every instance.
 fn instance(size: &Size, index: u64) -> Result<(Switch, Arrivals), Failure> {
     let mut random = rng::stream(1, "slotted ratios", index);
+    let mut below = |bound: u64| {
+        let drawn = rng::below(&mut random, bound);
+        u32::try_from(drawn).expect("all bounds are small")
+    };
     let mut slot = 0;
     let mut port = 0;
     let packets = (0..size.packets)
         .map(|_| {
-            if rng::below(&mut random, 4) == 0 {
-                port = rng::below(&mut random, size.ports.into()) as u32;
-                slot += rng::below(&mut random, 3);
+            if below(4) == 0 {
+                port = below(size.ports.into());
+                slot += u64::from(below(3));
             }
-            let work = 1 + rng::below(&mut random, size.work) as u32;
+            let work = 1 + below(size.work);
             Packet {
                 work,
                 ..Packet::unit(slot, port)

@@ -204,11 +204,10 @@ impl Check {
         }
         self.last_slot = packet.slot;
         if packet.port >= self.ports {
-            return Err(format!(
-                "port: must be from 0 to {}, found {}",
-                self.ports - 1,
-                packet.port
-            ));
+            return Err(match self.ports.checked_sub(1) {
+                Some(last) => format!("port: must be from 0 to {last}, found {}", packet.port),
+                None => "port: there is none; a switch has at least one".to_owned(),
+            });
         }
         for (field, amount) in [("work", packet.work), ("value", packet.value)] {
             if !(1..=Arrivals::MAX_WORK).contains(&amount) {

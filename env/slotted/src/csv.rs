@@ -1,14 +1,19 @@
 //! Arrivals as CSV: `slot,port[,work][,value]`, one row per packet in order of arrival.
 
+#![warn(clippy::arithmetic_side_effects)]
+
+use std::fmt::Display;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
+use std::str::FromStr;
 
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
 use super::arrivals::Check;
+use super::generate::MAX_PACKETS;
 use super::{Arrivals, Packet, SlottedError};
-use bufgym_sim::input::suggestion;
+use bufgym_sim::input::{Records, condensed, excerpt, suggestion};
 
 const COLUMNS: [&str; 4] = ["slot", "port", "work", "value"];
 const HEADER: &str = "slot,port[,work][,value]";
@@ -48,27 +53,38 @@ impl Arrivals {
             .comment(Some(b'#'))
             .trim(Trim::All)
             .flexible(true)
-            .from_reader(reader);
+            .from_reader(Records::new(reader));
         let header = csv
             .byte_headers()
-            .map_err(|error| at(1, format!("not CSV: {error}")))?
+            .map_err(|error| at(1, format!("not CSV: {}", condensed(io::Error::from(error)))))?
             .clone();
         let columns = Columns::find(&header).map_err(|problem| at(1, problem))?;
         let mut check = Check::new(ports);
         let mut packets = Vec::new();
         let mut record = ByteRecord::new();
         loop {
-            let more = csv
-                .read_byte_record(&mut record)
-                .map_err(|error| at(csv_line(&error), format!("cannot be read: {error}")))?;
+            let more = csv.read_byte_record(&mut record).map_err(|error| {
+                let line = error.position().map_or(0, csv::Position::line);
+                at(
+                    line,
+                    format!("cannot be read: {}", condensed(io::Error::from(error))),
+                )
+            })?;
             if !more {
                 break;
             }
+            csv.get_mut().done();
             let line = record.position().map_or(0, csv::Position::line);
             let packet = columns
                 .packet(&record, header.len())
                 .and_then(|packet| check.packet(&packet).map(|()| packet))
                 .map_err(|problem| at(line, problem))?;
+            if packets.len() as u64 == MAX_PACKETS {
+                return Err(at(
+                    line,
+                    format!("more than {MAX_PACKETS} packets, the most that are read"),
+                ));
+            }
             packets.push(packet);
         }
         if packets.is_empty() {
@@ -79,10 +95,6 @@ impl Arrivals {
         }
         Arrivals::new(packets, ports)
     }
-}
-
-fn csv_line(error: &csv::Error) -> u64 {
-    error.position().map_or(0, csv::Position::line)
 }
 
 /// Positions of the columns in the file.
@@ -135,24 +147,25 @@ impl Columns {
     }
 
     fn small(&self, record: &ByteRecord, column: usize) -> Result<Option<u32>, String> {
-        let number = self.number(record, column, u64::from(u32::MAX))?;
-        Ok(number.map(|number| number as u32))
+        self.number(record, column, u32::MAX)
     }
 
-    fn number(&self, record: &ByteRecord, column: usize, most: u64) -> Result<Option<u64>, String> {
+    fn number<T>(&self, record: &ByteRecord, column: usize, most: T) -> Result<Option<T>, String>
+    where
+        T: Display + FromStr,
+    {
         let Some(field) = self.0[column].and_then(|index| record.get(index)) else {
             return Ok(None);
         };
         std::str::from_utf8(field)
             .ok()
             .and_then(|text| text.parse().ok())
-            .filter(|number| *number <= most)
             .map(Some)
             .ok_or_else(|| {
                 format!(
                     "{}: '{}' is not a whole number from 0 to {most}",
                     COLUMNS[column],
-                    String::from_utf8_lossy(field)
+                    excerpt(&String::from_utf8_lossy(field))
                 )
             })
     }

@@ -2,7 +2,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::PolicySpec;
-use bufgym_sim::input::suggestion;
+use bufgym_sim::input::{excerpt, suggestion};
 use bufgym_sim::switch::PolicyParseError;
 
 /// An error of the slotted model. Each message is one line: where, what is wrong, what would be
@@ -31,7 +31,7 @@ pub enum SlottedError {
         problem: String,
     },
     /// The model has no policy of this name.
-    #[error("policy '{name}' is not known in the slotted model{}; it has {}", suggestion(.name, &PolicySpec::names()), PolicySpec::names().join(", "))]
+    #[error("policy '{}' is not known in the slotted model{}; it has {}", excerpt(.name), suggestion(.name, &PolicySpec::names()), PolicySpec::names().join(", "))]
     UnknownPolicy {
         /// The name as it was written.
         name: String,
@@ -64,6 +64,20 @@ pub enum SlottedError {
         slot: u64,
         /// `work` or `values`.
         found: &'static str,
+    },
+    /// The exact search takes too much memory or time.
+    #[error(
+        "opt: the instance is too large: the search takes too much {what} from packet {packet} of {packets} (slot {slot}) on; with work or values it is for small instances, of about 20 packets or 10 in the buffer; unit packets have no such limit"
+    )]
+    OptimumTooCostly {
+        /// `memory` or `time`.
+        what: &'static str,
+        /// The packet that was the last to arrive, from 1.
+        packet: usize,
+        /// All packets.
+        packets: usize,
+        /// The slot.
+        slot: u64,
     },
     /// The arrivals have no schedule of a proof.
     #[error(

@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 use super::arrivals::Prediction;
 use super::{Arrivals, Packet, SlottedError, Switch};
-use bufgym_sim::input::suggestion;
+use bufgym_sim::convert::index;
+use bufgym_sim::input::{excerpt, suggestion};
+use bufgym_sim::memory::Estimate;
 
 /// A source of arrivals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,8 +43,8 @@ pub struct GeneratorOptions {
     pub seed: u64,
 }
 
-/// Largest number of packets of generated arrivals; they take about 1.2 GB.
-const MAX_PACKETS: u64 = 50_000_000;
+/// Largest number of packets of a list of arrivals; they take about 1.2 GB.
+pub(super) const MAX_PACKETS: u64 = 50_000_000;
 
 impl Generator {
     /// Every generator.
@@ -147,7 +149,8 @@ impl FromStr for Generator {
             .find(|generator| generator.name() == text)
             .ok_or_else(|| {
                 SlottedError::Input(format!(
-                    "generator '{text}' is not known{}; the generators are {}",
+                    "generator '{}' is not known{}; the generators are {}",
+                    excerpt(text),
                     suggestion(text, &Generator::NAMES),
                     Generator::NAMES.join(", ")
                 ))
@@ -210,7 +213,15 @@ impl Setup {
             (Some(packets), Some(slots))
                 if packets <= MAX_PACKETS && slots <= Arrivals::MAX_SLOT =>
             {
-                Ok(List::with_capacity(packets as usize))
+                Estimate::default()
+                    .with(
+                        "the packets",
+                        "--rounds, --buffer or --ports",
+                        packets * (size_of::<Packet>() + size_of::<bool>()) as u64,
+                    )
+                    .check()
+                    .or_else(|error| self.refuse(error))?;
+                Ok(List::with_capacity(index(packets)))
             }
             _ => self.refuse(format_args!(
                 "{} rounds with {} ports and a buffer of {} are more than {MAX_PACKETS} packets or {} slots; take fewer rounds or a smaller buffer",

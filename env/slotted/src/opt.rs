@@ -14,7 +14,8 @@ use super::{Arrivals, Kind, Outcome, SlottedError, Switch};
 /// For packets with work or values it is found by a search over all schedules.
 ///
 /// # Errors
-/// [`SlottedError::OptimumTooLarge`] when the search has more than [`MAX_STATES`] states.
+/// [`SlottedError::OptimumTooLarge`] when the search has more than [`MAX_STATES`] states, and
+/// [`SlottedError::OptimumTooCostly`] when they take too much memory or time.
 pub fn optimum(
     switch: &Switch,
     arrivals: &Arrivals,

@@ -2,7 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::SlottedError;
-use bufgym_sim::input::suggestion;
+use bufgym_sim::input::{excerpt, suggestion};
 
 /// In which order a queue works on its packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,7 +39,8 @@ impl FromStr for Order {
             .find(|order| order.name() == text)
             .ok_or_else(|| {
                 SlottedError::Input(format!(
-                    "order '{text}' is not known{}; the orders are pq and fifo",
+                    "order '{}' is not known{}; the orders are pq and fifo",
+                    excerpt(text),
                     suggestion(text, &["pq", "fifo"])
                 ))
             })

@@ -7,11 +7,15 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use super::{ControlEnv, FEATURES, HISTORY, INITIAL_INDEX, LOG_RANGE};
+use super::{ControlEnv, FEATURES, HISTORY, INITIAL_LEVEL, LOG_RANGE};
+use bufgym_sim::convert::{floor_u8, floor_u32, floor_u64};
 use bufgym_sim::scenario::Scenario;
 
 /// The largest code, which stands for 1.
 const LARGEST: u8 = 255;
+
+/// [`LOG_RANGE`], which is a whole number.
+const WHOLE_LOG_RANGE: u64 = floor_u64(LOG_RANGE);
 
 /// Bound of the units of [`log_code`], so that products with its thresholds fit into 64 bits.
 const UNIT_LIMIT: u64 = 1 << 41;
@@ -22,7 +26,7 @@ static LOG_THRESHOLDS: LazyLock<[u32; 256]> = LazyLock::new(|| {
     let threshold = |code: usize| {
         let normalised = (code as f64 - 0.5) / f64::from(LARGEST);
         let ratio = libm::exp(normalised * libm::log(LOG_RANGE)) - 1.0;
-        (65_536.0 * ratio).ceil() as u32
+        floor_u32((65_536.0 * ratio).ceil())
     };
     std::array::from_fn(|code| if code == 0 { 0 } else { threshold(code) })
 });
@@ -33,7 +37,7 @@ static LOG_THRESHOLDS: LazyLock<[u32; 256]> = LazyLock::new(|| {
 /// In debug builds, when `unit` is 0 or not below 2^41.
 pub fn log_code(x: u64, unit: u64) -> u8 {
     debug_assert!((1..UNIT_LIMIT).contains(&unit), "a unit of {unit}");
-    if x >= LOG_RANGE as u64 * unit {
+    if x >= WHOLE_LOG_RANGE * unit {
         return LARGEST;
     }
     let scaled = x << 16;
@@ -72,8 +76,7 @@ pub fn encode(observation: &[f32]) -> Vec<u8> {
             LAST_ACTION => 128.0 * value + 128.0,
             _ => f64::from(LARGEST) * value,
         };
-        // The conversion saturates at both ends.
-        libm::floor(scaled + 0.5) as u8
+        floor_u8(libm::floor(scaled + 0.5))
     };
     observation.iter().enumerate().map(code).collect()
 }
@@ -101,7 +104,8 @@ impl CodeUnits {
         CodeUnits {
             buffer_bytes: scenario.buffer_bytes,
             beta,
-            drain_ns: drain_ns.clamp(1, u128::from(UNIT_LIMIT - 1)) as u64,
+            drain_ns: u64::try_from(drain_ns)
+                .map_or(UNIT_LIMIT - 1, |ns| ns.clamp(1, UNIT_LIMIT - 1)),
         }
     }
 }
@@ -119,7 +123,7 @@ impl CodeHistory {
     pub fn new(ports: usize) -> CodeHistory {
         let mut codes = vec![0; ports * HISTORY * FEATURES];
         for step in codes.chunks_exact_mut(FEATURES) {
-            step[LAST_ACTION] = level_code(INITIAL_INDEX as u8);
+            step[LAST_ACTION] = level_code(INITIAL_LEVEL);
         }
         CodeHistory { codes }
     }
@@ -185,7 +189,7 @@ pub fn codes_header() -> String {
          \n\
          #endif\n",
         unit_bits = UNIT_LIMIT.ilog2(),
-        range = LOG_RANGE as u64,
+        range = WHOLE_LOG_RANGE,
     )
 }
 

@@ -15,8 +15,9 @@ use super::observation::log_scaled;
 use super::privileged::{self, Known, Scale};
 use super::record::ControlRecord;
 use super::{
-    BasePolicy, CodeUnits, Objective, Observation, SWITCH, TriggerMode, action_index, cell_centre,
+    BasePolicy, CodeUnits, Objective, Observation, SWITCH, TriggerMode, action_level, cell_centre,
 };
+use bufgym_sim::convert::single;
 use bufgym_sim::network::{self, FlowView, OneSwitch, Outcome, Recorders, SimError, Simulator};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::{NeuralDynamicThreshold, TriggerCause};
@@ -263,15 +264,14 @@ impl ControlEnv {
         false
     }
 
-    /// Decides α on all ports: one value of [-1, 1] per port, by [`action_index`].
+    /// Decides α on all ports: one value of [-1, 1] per port, by [`action_level`].
     ///
     /// # Panics
     /// When there is not one value per port.
     pub fn act(&mut self, action: &[f32]) {
         assert_eq!(action.len(), self.ports(), "one action per port");
         self.pending.clear();
-        self.pending
-            .extend(action.iter().map(|&a| action_index(a) as u8));
+        self.pending.extend(action.iter().map(|&a| action_level(a)));
         let now = self.simulator.now();
         if self.decisions > 0 {
             self.intervals.push((now - self.last_decision).as_ps());
@@ -307,7 +307,7 @@ impl ControlEnv {
         self.observation.push(|port| {
             let volumes = policy.volumes(port);
             [
-                (buffer.port(port) as f64 / scale.buffer) as f32,
+                single(buffer.port(port) as f64 / scale.buffer),
                 log_scaled(volumes.enqueued as f64 / scale.beta),
                 log_scaled(volumes.dropped as f64 / scale.beta),
                 cell_centre(usize::from(policy.indices()[port])),
@@ -322,9 +322,9 @@ impl ControlEnv {
         let elapsed = now - self.last_decision;
         let elapsed_s = elapsed.as_secs_f64();
         let discount = libm::exp(-elapsed_s / self.tau_s);
-        self.reward.discount = discount as f32;
+        self.reward.discount = single(discount);
         self.reward.entropy_weight =
-            (self.tau_s * (1.0 - discount) / self.reference_interval_s) as f32;
+            single(self.tau_s * (1.0 - discount) / self.reference_interval_s);
         self.reward.elapsed = elapsed;
         let switch_now = self.simulator.switch_now(SWITCH);
         let mut terms = self.meter_mut().close_interval(now, switch_now);
@@ -357,10 +357,10 @@ impl ControlEnv {
             .zip(&self.owed)
             .zip(&owed)
         {
-            *reward += (before - discount * after) as f32;
+            *reward += single(before - discount * after);
         }
         self.reward.total = self.reward.port_rewards.iter().map(|&r| f64::from(r)).sum();
-        self.reward.discount = libm::exp(-self.reward.elapsed.as_secs_f64() / horizon_s) as f32;
+        self.reward.discount = single(libm::exp(-self.reward.elapsed.as_secs_f64() / horizon_s));
         self.owed = owed;
     }
 

@@ -4,7 +4,7 @@ use super::meter::{FlowMeter, PortTotals};
 use bufgym_sim::network::{FlowView, OneSwitch, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
-use bufgym_sim::traffic::Trace;
+use bufgym_sim::traffic::{Trace, host_number};
 use bufgym_sim::units::Time;
 
 /// Starts and completions of a trace's flows with an unlimited buffer, replayed in step with the
@@ -66,7 +66,7 @@ impl IdealRun {
                 events.push(Event {
                     at,
                     flow,
-                    port: topology.port_of(spec.dst as u16) as u32,
+                    port: u32::from(host_number(spec.dst)),
                     starts,
                 });
             }
@@ -195,7 +195,7 @@ impl Arrivals {
     pub(super) fn new(topology: OneSwitch, trace: &Trace) -> Arrivals {
         let mut by_port = vec![Vec::new(); topology.ports];
         for flow in &trace.flows {
-            let port = topology.port_of(flow.dst as u16);
+            let port = topology.port_of(host_number(flow.dst));
             by_port[port].push((flow.start, flow.size));
         }
         for flows in &mut by_port {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use bufgym_sim::input::suggestion;
+use bufgym_sim::input::{excerpt, suggestion};
 
 /// Weights of the reward terms; written `fct`, or `fct=1,loss=0.1`.
 ///
@@ -36,13 +36,13 @@ pub struct Objective {
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ObjectiveError {
     /// No such term.
-    #[error("objective '{name}' is not known{}; use fct, loss, throughput, delay or fairness, or weights such as fct=1,loss=0.1", suggestion(.name, &TERMS))]
+    #[error("objective '{}' is not known{}; use fct, loss, throughput, delay or fairness, or weights such as fct=1,loss=0.1", excerpt(.name), suggestion(.name, &TERMS))]
     Unknown {
         /// The name given.
         name: String,
     },
     /// A weight is negative or not a finite number.
-    #[error("objective '{term}': weight '{weight}' is not a number of at least 0")]
+    #[error("objective '{}': weight '{}' is not a number of at least 0", excerpt(.term), excerpt(.weight))]
     Weight {
         /// The term.
         term: String,
@@ -50,7 +50,7 @@ pub enum ObjectiveError {
         weight: String,
     },
     /// Every weight is zero.
-    #[error("objective '{text}' has no positive weight; use for example fct=1")]
+    #[error("objective '{}' has no positive weight; use for example fct=1", excerpt(.text))]
     Empty {
         /// The text given.
         text: String,

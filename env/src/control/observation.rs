@@ -2,6 +2,7 @@
 //! which a switch can measure (paper, §III and §V-A).
 
 use super::{INITIAL_INDEX, cell_centre};
+use bufgym_sim::convert::single;
 
 /// Steps of history.
 pub const HISTORY: usize = 8;
@@ -24,7 +25,7 @@ pub const LOG_RANGE: f64 = 65.0;
 
 /// `log(1 + x)/log 65`, clipped to [0, 1]. Deterministic across platforms.
 pub(super) fn log_scaled(x: f64) -> f32 {
-    ((libm::log1p(x.max(0.0)) / libm::log(LOG_RANGE)) as f32).min(1.0)
+    single(libm::log1p(x.max(0.0)) / libm::log(LOG_RANGE)).min(1.0)
 }
 
 /// The history of all ports, `[ports, HISTORY, FEATURES]`, newest step last.

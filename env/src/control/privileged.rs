@@ -6,6 +6,7 @@
 
 use super::ideal::{Arrivals, IdealRun, Lag};
 use super::observation::log_scaled;
+use bufgym_sim::convert::single;
 use bufgym_sim::network::{FlowView, OneSwitch};
 use bufgym_sim::switch::SharedBuffer;
 use bufgym_sim::units::Time;
@@ -140,7 +141,7 @@ pub(super) fn write(known: Known<'_>, scale: Scale, out: &mut [f32]) {
             log_scaled(sums.windows / scale.buffer),
             log_scaled(sums.slow_start),
             log_scaled(f64::from(distinct)),
-            occupancy.min(1.0) as f32,
+            single(occupancy.min(1.0)),
             log_scaled(sums.short),
             log_scaled(lag.overdue),
             log_scaled(lag.slack_s * ideal_unit),

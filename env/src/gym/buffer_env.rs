@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::TraceSequence;
 use super::{Env, EnvError, EpisodeStats, Info, Reset, ResetOptions, Resumable, Space, Step};
 use crate::control::{ControlEnv, ControlOptions, Pause};
-use crate::control::{FEATURES, HISTORY, PRIVILEGED, action_index, cell_centre};
+use crate::control::{FEATURES, HISTORY, PRIVILEGED, action_level, cell_centre};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::generate;
 
@@ -205,7 +205,7 @@ impl BufferEnv {
         let episode = running(&mut self.episode)?;
         episode
             .actions
-            .extend(self.action.iter().map(|action| action_index(*action) as u8));
+            .extend(self.action.iter().map(|action| action_level(*action)));
         episode.control.act(&self.action);
         let pause = episode.control.advance();
         let reward = episode.control.reward();

@@ -3,6 +3,7 @@
 use super::{AutoresetMode, BufferEnv, BufferEnvOptions, EnvError, TraceSequence};
 use super::{VectorEnv, VectorError};
 use crate::control::ControlOptions;
+use bufgym_sim::input::excerpt;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 
 /// A registered environment.
@@ -32,7 +33,7 @@ pub struct MakeOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// No environment has this name.
-    #[error("unknown environment '{id}'{hint}; registered: {known}")]
+    #[error("unknown environment '{}'{hint}; registered: {known}", excerpt(.id))]
     Unknown {
         /// The name that was asked for.
         id: String,
@@ -52,13 +53,13 @@ pub enum RegistryError {
         known: String,
     },
     /// A name without version, or not of the form `namespace/Name-v0`.
-    #[error("'{id}' is not the name of an environment: it has to look like 'bufgym/NDT-16x1G-v0'")]
+    #[error("'{}' is not the name of an environment: it has to look like 'bufgym/NDT-16x1G-v0'", excerpt(.id))]
     Malformed {
         /// The name that was given.
         id: String,
     },
     /// The name is taken.
-    #[error("environment '{id}' is registered already")]
+    #[error("environment '{}' is registered already", excerpt(.id))]
     Taken {
         /// The name.
         id: String,

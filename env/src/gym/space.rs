@@ -5,6 +5,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::EnvError;
+use bufgym_sim::convert::single;
 use bufgym_sim::rng::{below, uniform};
 
 /// The set that observations or actions lie in.
@@ -146,7 +147,7 @@ impl Space {
             }
             Space::MultiDiscrete(space) => {
                 for (value, &count) in out.iter_mut().zip(&space.counts) {
-                    *value = below(rng, u64::from(count.max(1))) as f32;
+                    *value = exact_below(below(rng, u64::from(count.max(1))));
                 }
             }
         }
@@ -160,6 +161,13 @@ impl Space {
     }
 }
 
+/// The number without the bits that single precision does not have, so that it never gets larger:
+/// a set of more than 2^24 numbers has elements that no action can name.
+fn exact_below(number: u64) -> f32 {
+    let surplus = (u64::BITS - number.leading_zeros()).saturating_sub(f32::MANTISSA_DIGITS);
+    (number >> surplus << surplus) as f32
+}
+
 fn sample_interval(rng: &mut Xoshiro256PlusPlus, low: f32, high: f32) -> f32 {
     let unit = uniform(rng);
     // 1 - u lies in (0, 1], where the logarithm is finite.
@@ -167,14 +175,14 @@ fn sample_interval(rng: &mut Xoshiro256PlusPlus, low: f32, high: f32) -> f32 {
     match (low.is_finite(), high.is_finite()) {
         (true, true) => {
             let value = f64::from(low) + unit * (f64::from(high) - f64::from(low));
-            (value as f32).clamp(low, high)
+            single(value).clamp(low, high)
         }
-        (true, false) => (f64::from(low) + exponential) as f32,
-        (false, true) => (f64::from(high) - exponential) as f32,
+        (true, false) => single(f64::from(low) + exponential),
+        (false, true) => single(f64::from(high) - exponential),
         (false, false) => {
             // Box-Muller.
             let angle = std::f64::consts::TAU * uniform(rng);
-            (libm::sqrt(2.0 * exponential) * libm::cos(angle)) as f32
+            single(libm::sqrt(2.0 * exponential) * libm::cos(angle))
         }
     }
 }
@@ -239,6 +247,19 @@ mod tests {
         for (mean, expected) in sums.iter().zip([0.0, 4.0, 4.0, 0.0]) {
             assert!((mean - expected).abs() < 0.1, "{sums:?}");
         }
+    }
+
+    #[test]
+    fn a_sample_of_a_large_discrete_space_is_never_rounded_out_of_it() {
+        for number in [0, 1, (1 << 24) - 1, 1 << 24, (1 << 24) + 2] {
+            assert_eq!(exact_below(number), number as f32);
+        }
+        assert_eq!(exact_below((1 << 24) + 1), 16_777_216.0);
+        assert_eq!(exact_below(u64::from(u32::MAX) - 1), 4_294_967_040.0);
+        let space = Space::uniform_discrete(&[1], (1 << 25) - 1);
+        let mut rng = rng();
+        assert!((0..1_000).all(|_| space.contains(&space.sample(&mut rng))));
+        assert!(space.contains(&[exact_below((1 << 25) - 2)]));
     }
 
     #[test]

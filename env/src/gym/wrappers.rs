@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Env, EnvError, Info, Reset, ResetOptions, Resumable, Space, Step};
 use crate::control::{ALPHAS, cell_centre};
+use bufgym_sim::convert::floor_usize;
 
 /// Translates actions into those of the wrapped environment, as Gymnasium's wrapper of this name.
 ///
@@ -106,13 +107,17 @@ pub fn shared_alpha<E: Env>(env: E) -> Result<TransformAction<E>, EnvError> {
     }))
 }
 
+/// How many α there are to choose from.
+#[expect(clippy::cast_possible_truncation, reason = "there are eight")]
+const LEVELS: u32 = ALPHAS.len() as u32;
+
 /// Actions as indices of α, from `0` for `2^-2` to `7` for `2^5`, for agents that choose from a
 /// list. The actions of `env` must be cells of [-1, 1] as in [`BufferEnv`](super::BufferEnv).
 pub fn discrete_alpha<E: Env>(env: E) -> TransformAction<E> {
-    let indices = Space::uniform_discrete(env.action_space().shape(), ALPHAS.len() as u32);
+    let indices = Space::uniform_discrete(env.action_space().shape(), LEVELS);
     TransformAction::new(env, indices, |action, centres| {
         for (centre, index) in centres.iter_mut().zip(action) {
-            *centre = cell_centre(*index as usize);
+            *centre = cell_centre(floor_usize(f64::from(*index)));
         }
     })
 }

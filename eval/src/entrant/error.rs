@@ -5,19 +5,30 @@ use bufgym_export::ExportError;
 use bufgym_export::int8::IntegerFileError;
 use bufgym_models::LinearFileError;
 use bufgym_models::checkpoint::CheckpointError;
+use bufgym_sim::input::{excerpt, suggestion};
 use bufgym_sim::switch::PolicyParseError;
+use bufgym_sim::switch::policy::catalogue;
+
+use super::{INTEGER, LEARNED, LINEAR};
 
 /// A policy string that names no policy, or whose checkpoint or file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EntrantError {
-    /// There is no such rule, or it has no such parameters.
+    /// There is no such policy.
+    #[error(
+        "policy '{}' is not known{}; `bufgym policies` lists them",
+        excerpt(.0),
+        suggestion(.0, &names())
+    )]
+    Unknown(String),
+    /// The rule has no such parameters.
     #[error(transparent)]
     Rule(#[from] PolicyParseError),
     /// `ndt` without a folder.
-    #[error("policy `{0}` needs a checkpoint folder, as in ndt:checkpoints/ndt-fct")]
+    #[error("policy `{}` needs a checkpoint folder, as in ndt:checkpoints/ndt-fct", excerpt(.0))]
     NoFolder(String),
     /// The folder holds no usable checkpoint.
-    #[error("policy `{policy}`: {source}")]
+    #[error("policy `{}`: {source}", excerpt(.policy))]
     Checkpoint {
         /// The policy string.
         policy: String,
@@ -26,11 +37,12 @@ pub enum EntrantError {
     },
     /// `ndt-int8` without a folder.
     #[error(
-        "policy `{0}` needs a checkpoint folder or one that `bufgym export --format c-int8` wrote, as in ndt-int8:checkpoints/ndt-fct"
+        "policy `{}` needs a checkpoint folder or one that `bufgym export --format c-int8` wrote, as in ndt-int8:checkpoints/ndt-fct",
+        excerpt(.0)
     )]
     NoIntegerFolder(String),
     /// The folder's network cannot be rounded to integers.
-    #[error("policy `{policy}`: {source}")]
+    #[error("policy `{}`: {source}", excerpt(.policy))]
     Export {
         /// The policy string.
         policy: String,
@@ -38,7 +50,7 @@ pub enum EntrantError {
         source: ExportError,
     },
     /// The activations cannot be measured, as the scenario of the training cannot be run.
-    #[error("policy `{policy}`: {reason}")]
+    #[error("policy `{}`: {reason}", excerpt(.policy))]
     Calibration {
         /// The policy string.
         policy: String,
@@ -46,7 +58,7 @@ pub enum EntrantError {
         reason: String,
     },
     /// The exported integer network cannot be used.
-    #[error("policy `{policy}`: {source}")]
+    #[error("policy `{}`: {source}", excerpt(.policy))]
     Integer {
         /// The policy string.
         policy: String,
@@ -55,11 +67,12 @@ pub enum EntrantError {
     },
     /// `linear` without a file.
     #[error(
-        "policy `{0}` needs a file, as in linear:rule.json; `bufgym tune --policy linear` writes one"
+        "policy `{}` needs a file, as in linear:rule.json; `bufgym tune --policy linear` writes one",
+        excerpt(.0)
     )]
     NoFile(String),
     /// The file holds no usable linear rule.
-    #[error("policy `{policy}`: {source}")]
+    #[error("policy `{}`: {source}", excerpt(.policy))]
     Linear {
         /// The policy string.
         policy: String,
@@ -68,12 +81,19 @@ pub enum EntrantError {
     },
 }
 
+/// All names that a policy string may start with.
+fn names() -> Vec<&'static str> {
+    let rules = catalogue().iter().map(|definition| definition.info.name);
+    rules.chain([LEARNED, INTEGER, LINEAR]).collect()
+}
+
 /// Why there is no control record of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlRecordError {
     /// The policy is a rule, which decides packet by packet.
     #[error(
-        "policy `{0}` has no control loop to record; ndt, ndt:DIR, ndt-int8:DIR and linear:FILE have one"
+        "policy `{}` has no control loop to record; ndt, ndt:DIR, ndt-int8:DIR and linear:FILE have one",
+        excerpt(.0)
     )]
     NoControl(String),
     /// The run failed, or the record could not be written.

@@ -3,6 +3,7 @@
 //! that port is averaged over decisions and ports.
 
 use bufgym_env::control::{Controller, FEATURES, HISTORY, INITIAL_INDEX, action_index};
+use bufgym_sim::convert::{index, single};
 use bufgym_sim::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
@@ -81,10 +82,10 @@ impl Factor {
         let feature = self.feature();
         match self {
             Factor::Queue | Factor::Enqueued | Factor::Dropped => {
-                observation[place(port, step, feature)] = value as f32;
+                observation[place(port, step, feature)] = single(value);
             }
             Factor::Elapsed => {
-                (0..ports).for_each(|p| observation[place(p, step, feature)] = value as f32);
+                (0..ports).for_each(|p| observation[place(p, step, feature)] = single(value));
             }
             Factor::OtherQueues => {
                 let sum = self.value(observation, port, step);
@@ -92,8 +93,8 @@ impl Factor {
                 for other in (0..ports).filter(|other| *other != port) {
                     let queue = &mut observation[place(other, step, feature)];
                     *queue = match sum > 0.0 {
-                        true => (f64::from(*queue) * value / sum) as f32,
-                        false => equal as f32,
+                        true => single(f64::from(*queue) * value / sum),
+                        false => single(equal),
                     };
                 }
             }
@@ -179,7 +180,7 @@ impl Observations {
         }
         let count = members.len() as u64;
         (0..samples)
-            .map(|_| members[rng::below(chance, count) as usize])
+            .map(|_| members[index(rng::below(chance, count))])
             .collect()
     }
 }

@@ -4,6 +4,7 @@ use bufgym_env::control::{
     ALPHAS, BasePolicy, ControlEnv, ControlOptions, Controller, RunOptions, action_index,
     run_controlled,
 };
+use bufgym_sim::convert::{index, single};
 use bufgym_sim::network::{DropRow, SimError};
 use bufgym_sim::rng;
 use bufgym_sim::scenario::Scenario;
@@ -44,7 +45,7 @@ impl Watched {
         Watched {
             observations: Observations {
                 ports: scenario.port_count(),
-                busy_from: (packet / scenario.buffer_bytes as f64) as f32,
+                busy_from: single(packet / scenario.buffer_bytes as f64),
                 values: Vec::new(),
             },
             decisions: 0,
@@ -82,7 +83,7 @@ impl Watched {
         if values.len() < kept * observation.len() {
             return values.extend_from_slice(observation);
         }
-        let place = rng::below(chance, self.decisions.max(1)) as usize;
+        let place = index(rng::below(chance, self.decisions.max(1)));
         if place < kept {
             let start = place * observation.len();
             values[start..start + observation.len()].copy_from_slice(observation);

@@ -1,6 +1,7 @@
 //! The figures of an [`Explanation`].
 
 use bufgym_env::control::{ALPHAS, INITIAL_INDEX, LOG_RANGE};
+use bufgym_sim::convert::floor_usize;
 use plotters::prelude::*;
 
 use super::axis::Ticked;
@@ -252,7 +253,7 @@ fn bars(area: &Canvas, shares: &[[f64; ALPHAS.len()]; 2], keys: &[Key]) -> Drawn
         .build_cartesian_2d(range, 0.0..(most * 1.05).max(0.01))
         .map_err(text)?;
     let alpha = |place: &f64| {
-        let alpha = ALPHAS.get(place.round() as usize);
+        let alpha = ALPHAS.get(floor_usize(place.round()));
         alpha.map_or_else(String::new, |alpha| format::tick(*alpha))
     };
     let tick = |value: &f64| format::tick(*value);

@@ -4,6 +4,11 @@ use super::plot::{Curve, Plot, extent_y};
 use super::{Figure, FigureError, style};
 use crate::format;
 
+/// Largest number of decisions on the horizontal axis.
+const MAX_DECISIONS: f64 = 1e15;
+/// Largest result on the vertical axis.
+const MAX_RESULT: f64 = 1e9;
+
 /// One training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LearningCurve {
@@ -22,14 +27,14 @@ pub fn learning(trainings: &[LearningCurve]) -> Result<Option<Figure>, FigureErr
         .iter()
         .enumerate()
         .map(|(index, training)| {
-            let points = training.points.iter().copied();
+            let points = training.points.iter().filter_map(drawable);
             Curve::new(&training.name, style::series(index), points)
         })
         .collect();
     let Some((least, most)) = extent_y(&curves) else {
         return Ok(None);
     };
-    let decisions = trainings.iter().flat_map(|training| &training.points);
+    let decisions = curves.iter().flat_map(|curve| &curve.points);
     let last = decisions.map(|point| point.0).fold(0.0, f64::max);
     let ends = trainings.iter().filter_map(|training| {
         let (_, result) = training.points.last()?;
@@ -59,9 +64,49 @@ pub fn learning(trainings: &[LearningCurve]) -> Result<Option<Figure>, FigureErr
     plot.draw().map(Some)
 }
 
+/// The point within what an axis can show; `None` where it has no place at all. The drawing library
+/// would count ticks over a range of any size.
+fn drawable(&(decisions, result): &(f64, f64)) -> Option<(f64, f64)> {
+    let finite = decisions.is_finite() && result.is_finite();
+    let place = (
+        decisions.clamp(0.0, MAX_DECISIONS),
+        result.clamp(-MAX_RESULT, MAX_RESULT),
+    );
+    finite.then_some(place)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_number_is_drawn_or_left_out() {
+        let values = [
+            1e308,
+            -1e308,
+            5e-324,
+            0.0,
+            -0.0,
+            1.0,
+            f64::NAN,
+            f64::INFINITY,
+        ];
+        for end in values {
+            for other in values {
+                for decisions in values {
+                    let training = LearningCurve {
+                        name: "odd".to_owned(),
+                        points: vec![(1.0, other), (decisions, end), (decisions, end)],
+                    };
+                    let figure = learning(&[training]).unwrap();
+                    let drawn = other.is_finite() || end.is_finite() && decisions.is_finite();
+                    assert_eq!(figure.is_some(), drawn, "{other} {decisions} {end}");
+                    let length = figure.map_or(0, |figure| figure.standalone().len());
+                    assert!(length < 100_000, "{other} {decisions} {end}: {length}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn every_training_has_a_curve_and_an_end() {

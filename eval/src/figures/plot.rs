@@ -7,6 +7,7 @@ use plotters::prelude::*;
 use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
 use super::{Figure, FigureError, draw};
 use crate::format;
+use bufgym_sim::convert::whole_i32;
 
 /// The height of the plot without its legend.
 pub const HEIGHT: u32 = 300;
@@ -50,7 +51,7 @@ pub fn logarithmic(least: f64, most: f64) -> WithKeyPoints<LogCoord<f64>> {
     } else {
         &[1.0, 2.0, 5.0]
     };
-    let exponents = least.log10().floor() as i32..=most.log10().ceil() as i32;
+    let exponents = whole_i32(least.log10().floor())..=whole_i32(most.log10().ceil());
     let ticks = exponents.flat_map(|e| steps.iter().map(move |step| step * 10f64.powi(e)));
     let ticks: Vec<f64> = ticks.filter(|tick| (least..=most).contains(tick)).collect();
     (least..most).log_scale().with_key_points(ticks)

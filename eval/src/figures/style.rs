@@ -5,6 +5,7 @@ use plotters::prelude::*;
 
 use crate::data::Role;
 use crate::findings::short_name;
+use bufgym_sim::convert::whole_i32;
 
 /// The whole drawing.
 pub type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -109,8 +110,10 @@ fn rows(keys: &[Key]) -> Vec<Vec<(usize, i32)>> {
     let mut rows: Vec<Vec<(usize, i32)>> = vec![Vec::new()];
     let mut left = 8;
     for (index, key) in keys.iter().enumerate() {
-        let width = 26 + (short_name(&key.name).chars().count() as f64 * CHARACTER) as i32 + 16;
-        if left + width > WIDTH as i32 && left > 8 {
+        let name = short_name(&key.name).chars().count() as f64 * CHARACTER;
+        // A name that is wider than the figure has a row of its own.
+        let width = 26 + whole_i32(name.min(f64::from(WIDTH))) + 16;
+        if left + width > WIDTH.cast_signed() && left > 8 {
             rows.push(Vec::new());
             left = 8;
         }
@@ -124,13 +127,18 @@ fn rows(keys: &[Key]) -> Vec<Vec<(usize, i32)>> {
 
 /// The height of the legend in pixels.
 pub fn legend_height(keys: &[Key]) -> u32 {
-    (rows(keys).len() as i32 * LEGEND_LINE + 6) as u32
+    line_top(rows(keys).len()).cast_unsigned() + 6
+}
+
+/// Where a line of the legend begins.
+fn line_top(line: usize) -> i32 {
+    i32::try_from(line).expect("a legend has a few lines") * LEGEND_LINE
 }
 
 /// Draws the legend along the top of the canvas.
 pub fn legend(canvas: &Canvas, keys: &[Key]) -> Drawn {
     for (line, row) in rows(keys).iter().enumerate() {
-        let middle = line as i32 * LEGEND_LINE + 10;
+        let middle = line_top(line) + 10;
         for &(index, left) in row {
             let key = &keys[index];
             sample(canvas, key.stroke, left, middle)?;
@@ -147,10 +155,12 @@ pub fn legend(canvas: &Canvas, keys: &[Key]) -> Drawn {
 fn sample(canvas: &Canvas, stroke: Stroke, left: i32, middle: i32) -> Drawn {
     let style = stroke.colour.stroke_width(stroke.width);
     let (dash, gap) = stroke.dash.unwrap_or((20, 0));
-    for start in (0..20).step_by((dash + gap) as usize) {
+    let mut start = 0;
+    while start < 20 {
         let ends = [left + start, left + (start + dash).min(20)];
         let line = ends.map(|x| (x, middle)).to_vec();
         canvas.draw(&PathElement::new(line, style)).map_err(text)?;
+        start += dash + gap;
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ fn of_port(entries: &[&Entry], timeline: &Timeline, port: u32) -> Result<Figure,
         format::significant(timeline.start_ms),
         names.join(", "),
     );
-    let height = PANEL * series.len() as u32 + FOOT;
+    let height = series.iter().map(|_| PANEL).sum::<u32>() + FOOT;
     let title = format!("Queue and threshold at port {port}");
     draw(
         &format!("timeline-port-{port}"),

@@ -2,7 +2,7 @@
 
 use bufgym_sim::network::{FlowRecord, OneSwitch, SimError, isolated_port};
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::traffic::Trace;
+use bufgym_sim::traffic::{Trace, host_number};
 use rayon::prelude::*;
 
 /// Mean FCT of the flows to each port of a trace when only the flows to that port are simulated, in
@@ -37,7 +37,7 @@ impl IsolatedPorts {
         let topology = OneSwitch {
             ports: self.mean_fct_ms.len(),
         };
-        let port_of = |record: &FlowRecord| topology.port_of(record.spec.dst as u16);
+        let port_of = |record: &FlowRecord| topology.port_of(host_number(record.spec.dst));
         let mut slowdowns = Vec::new();
         for (port, isolated) in self.mean_fct_ms.iter().enumerate() {
             let Some(isolated) = isolated else { continue };

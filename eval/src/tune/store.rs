@@ -1,7 +1,8 @@
-//! Files of tuned parameters: one file per scenario, one entry per policy.
+//! Files of tuned parameters: one file per scenario with all its settings, one entry per policy.
 
 use std::collections::BTreeMap;
 
+use bufgym_sim::input::{condensed, excerpt};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::{PolicyParseError, PolicySpec};
 use serde::{Deserialize, Serialize};
@@ -88,9 +89,9 @@ impl Stored {
             problem,
         };
         let stored: Stored =
-            serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
+            serde_json::from_str(text).map_err(|error| refuse(condensed(error)))?;
         if stored.format != FORMAT || stored.version != VERSION {
-            let found = format!("{} {}", stored.format, stored.version);
+            let found = format!("{} {}", excerpt(&stored.format), stored.version);
             return Err(refuse(format!("is '{found}', not '{FORMAT} {VERSION}'")));
         }
         Ok(stored)
@@ -114,6 +115,11 @@ impl Stored {
             }
         })?;
         Ok(stored == *scenario)
+    }
+
+    /// Whether there is a result for the policy of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.policies.contains_key(name)
     }
 
     /// Stores the result of a search; it replaces an earlier one for the same policy.

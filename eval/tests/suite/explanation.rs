@@ -5,7 +5,7 @@ use std::fs;
 use bufgym_eval::Entrant;
 use bufgym_eval::data::Timing;
 use bufgym_eval::explain::{
-    ExplainConfig, ExplainError, Explanation, Factor, Inference, explain, findings, write,
+    ExplainConfig, ExplainError, Explanation, Factor, Inference, explain, findings, write_into,
 };
 use bufgym_models::{ActorWeights, FastActor};
 use bufgym_sim::rng;
@@ -99,7 +99,8 @@ fn everything_is_measured_and_written() {
 
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("out");
-    write(&explanation, &folder, false).unwrap();
+    fs::create_dir(&folder).unwrap();
+    write_into(&explanation, &folder).unwrap();
     let json = fs::read(folder.join("explain.json")).unwrap();
     let read: Explanation = serde_json::from_slice(&json).unwrap();
     assert_eq!(read.decisions, explanation.decisions);

@@ -8,6 +8,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::{env, fs};
 
+use bufgym_env::convert::single;
 use bufgym_export::{c, onnx};
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::npy;
@@ -45,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     network
                         .forward(&observation, ports)
                         .iter()
-                        .map(|&x| x as f32),
+                        .map(|&x| single(x)),
                 );
                 inputs.extend(observation);
             }

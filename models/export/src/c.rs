@@ -10,6 +10,7 @@ pub(super) mod text;
 use super::network::{Convolution, Network};
 use super::stages::{Stage, Stages};
 use super::{ExportError, File};
+use bufgym_env::convert::single;
 use bufgym_models::checkpoint::Manifest;
 use text::{array, fill};
 
@@ -56,7 +57,7 @@ pub fn render(
         .actions
         .edges()
         .iter()
-        .map(|&edge| edge as f32)
+        .map(|&edge| single(edge))
         .collect();
     let source = [
         ("ABOUT", about),
@@ -172,7 +173,7 @@ impl<'a> Program<'a> {
         };
         let (means, scales) = (
             of(|feature| feature.mean),
-            of(|feature| (1.0 / f64::from(feature.deviation)) as f32),
+            of(|feature| single(1.0 / f64::from(feature.deviation))),
         );
         let plain = means.iter().all(|&mean| mean == 0.0) && scales.iter().all(|&s| s == 1.0);
         let mut blocks = Vec::new();

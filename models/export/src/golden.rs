@@ -1,6 +1,6 @@
 //! Golden cases: recorded observations with known outputs, which every target is checked with.
 
-use bufgym_env::control::{FEATURES, HISTORY, action_index};
+use bufgym_env::control::{FEATURES, HISTORY, action_level};
 
 use super::{File, IntegerNetwork};
 use bufgym_models::fast::FastActor;
@@ -96,7 +96,7 @@ impl Recording {
             means.extend_from_slice(actor.forward(observation, self.ports).0);
         }
         let actions: Vec<f32> = means.iter().map(|&mean| libm::tanhf(mean)).collect();
-        let levels: Vec<u8> = actions.iter().map(|&a| action_index(a) as u8).collect();
+        let levels: Vec<u8> = actions.iter().map(|&a| action_level(a)).collect();
         let outputs = [self.count(), self.ports];
         let inputs = [self.count(), self.ports, HISTORY, FEATURES];
         let named = |name: &str, bytes| File::new(format!("{name}-{}.npy", self.ports), bytes);
@@ -120,7 +120,10 @@ impl Recording {
         let rows = codes.chunks_exact(self.ports * OBSERVATION);
         let forward = |row| network.forward(row, self.ports);
         let sums: Vec<i32> = rows.flat_map(forward).collect();
-        let levels: Vec<u8> = sums.iter().map(|&sum| network.level(sum) as u8).collect();
+        let levels: Vec<u8> = sums
+            .iter()
+            .map(|&sum| level_byte(network.level(sum)))
+            .collect();
         let outputs = [self.count(), self.ports];
         let inputs = [self.count(), self.ports, HISTORY, FEATURES];
         let named = |name: &str, bytes| File::new(format!("{name}-{}.npy", self.ports), bytes);
@@ -130,6 +133,11 @@ impl Recording {
             named("levels-int8", npy::encode(&outputs, &levels)),
         ]
     }
+}
+
+/// A level as arrays of levels hold it.
+fn level_byte(level: usize) -> u8 {
+    u8::try_from(level).expect("a network has at most 256 levels")
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub use check::IntegerNetworkError;
 pub use file::{Agreement, FILE, IntegerFile, IntegerFileError};
 pub use quantise::{Calibration, QuantiseError, quantise};
 
+use bufgym_env::convert::floor_u8;
 use serde::{Deserialize, Serialize};
 
 /// A permutation-equivariant network in integers. Its inputs are codes of one byte.
@@ -136,7 +137,7 @@ pub const MAX_PORTS: usize = 1 << 16;
 /// When there is no port, or more than [`MAX_PORTS`].
 pub fn reciprocal(ports: usize) -> u32 {
     assert!((1..=MAX_PORTS).contains(&ports), "{ports} ports");
-    let ports = ports as u32;
+    let ports = u32::try_from(ports).expect("at most 2^16");
     ((1 << RECIPROCAL_FRACTION) + ports / 2) / ports
 }
 
@@ -146,7 +147,7 @@ pub fn reciprocal(ports: usize) -> u32 {
 fn mean(sum: u32, reciprocal: u32) -> i32 {
     const SHIFT: u32 = RECIPROCAL_FRACTION - MEAN_FRACTION;
     // At most 255 · 2^24 and a rounding of half a unit per port: below 2^32.
-    ((sum * reciprocal + (1 << (SHIFT - 1))) >> SHIFT) as i32
+    ((sum * reciprocal + (1 << (SHIFT - 1))) >> SHIFT).cast_signed()
 }
 
 /// The share of the means in a sum.
@@ -159,6 +160,11 @@ fn mean_share(weights: &[i8], means: &[i32]) -> i32 {
 
 impl Rescale {
     #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "no factor is negative: `check` refuses such networks"
+    )]
     fn apply(&self, output: usize, sum: i32) -> u8 {
         let clipped = sum.clamp(0, self.cap) >> self.pre;
         let scaled = (clipped * self.multipliers[output] + (1 << (self.post - 1))) >> self.post;
@@ -187,7 +193,7 @@ impl IntegerNetwork {
             .zip(inputs)
             .map(|(&value, input)| {
                 let code = f64::from(value) / input.scale + f64::from(input.zero);
-                (code + 0.5).floor().clamp(0.0, 255.0) as u8
+                floor_u8((code + 0.5).floor())
             })
             .collect()
     }

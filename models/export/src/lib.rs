@@ -8,6 +8,16 @@
 //! - [`onnx`] and [`mod@c`] work for any [`Network`].
 //! - [`golden`] makes inputs with known outputs, which come with every export.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "tests convert the small numbers that they make"
+    )
+)]
+
 pub mod c;
 pub mod c_int8;
 pub mod ebpf;
@@ -33,6 +43,7 @@ use safetensors::SafeTensorError;
 use bufgym_models::FastActor;
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::weights::ActorWeights;
+use bufgym_sim::input::{excerpt, suggestion};
 
 /// A target of [`export`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +62,7 @@ pub enum Format {
 
 /// The error for a text that is not the name of a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format `{_0}`; there are {listed}", listed = Format::listed())]
+#[error("unknown format `{given}`{near}; there are {listed}", given = excerpt(_0), near = suggestion(_0, &Format::ALL.map(Format::name)), listed = Format::listed())]
 pub struct UnknownFormat(pub String);
 
 impl Format {

@@ -2,6 +2,7 @@
 
 use bufgym_env::control::{ALPHAS, HISTORY, INITIAL_INDEX};
 
+use bufgym_env::convert::whole_i32;
 use bufgym_models::checkpoint::{Feature, Manifest};
 use bufgym_models::weights::{
     ActorWeights, CHANNELS, CONVOLVED, EMBEDDING, FILTERS, HIDDEN, tensor,
@@ -91,9 +92,8 @@ impl Actions {
 
     /// The levels of α.
     pub fn alphas(&self) -> Vec<f64> {
-        let exponent = |index: usize| index as i32 - self.unit as i32;
         (0..self.levels)
-            .map(|index| 2f64.powi(exponent(index)))
+            .map(|index| 2f64.powi(whole_i32(index as f64 - self.unit as f64)))
             .collect()
     }
 }

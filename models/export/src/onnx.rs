@@ -13,6 +13,7 @@
 use super::ExportError;
 use super::network::{Convolution, Network};
 use super::stages::{Stage, Stages};
+use bufgym_env::convert::signed;
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::weights::transpose;
 
@@ -38,7 +39,7 @@ pub fn encode(network: &Network, manifest: &Manifest) -> Result<Vec<u8>, ExportE
     values = match &stages.convolution {
         Some((name, conv)) => convolve(&mut graph, network, name, conv, &values),
         None => {
-            let flat = graph.integers("flat", &[0, 0, stages.inputs as i64]);
+            let flat = graph.integers("flat", &[0, 0, signed(stages.inputs)]);
             graph.node("Reshape", "flatten", &[&values, &flat], &[])
         }
     };
@@ -47,7 +48,7 @@ pub fn encode(network: &Network, manifest: &Manifest) -> Result<Vec<u8>, ExportE
     }
     act(&mut graph, network, &values);
 
-    let (history, features) = (network.history as i64, network.features.len() as i64);
+    let (history, features) = (signed(network.history), signed(network.features.len()));
     graph.input(INPUT, &["batch", "ports"], &[history, features]);
     graph.float_output(ACTION, &["batch", "ports"]);
     graph.integer_output(LEVEL, &["batch", "ports"]);
@@ -82,7 +83,7 @@ fn convolve(
     conv: &Convolution,
     values: &str,
 ) -> String {
-    let (features, half) = (network.features.len(), (conv.taps / 2) as i64);
+    let (features, half) = (network.features.len(), signed(conv.taps / 2));
     let channels = features * conv.filters;
     let weight = graph.floats(
         &format!("{name}.weight"),
@@ -99,10 +100,10 @@ fn convolve(
         &order([0, 3, 1, 2]),
     );
     let attributes = [
-        ("group", Attribute::Integer(features as i64)),
+        ("group", Attribute::Integer(signed(features))),
         (
             "kernel_shape",
-            Attribute::Integers(vec![1, conv.taps as i64]),
+            Attribute::Integers(vec![1, signed(conv.taps)]),
         ),
         ("pads", Attribute::Integers(vec![0, half, 0, half])),
     ];
@@ -114,7 +115,7 @@ fn convolve(
         &[&positive],
         &order([0, 2, 1, 3]),
     );
-    let flat = [0, 0, (channels * network.history) as i64];
+    let flat = [0, 0, signed(channels * network.history)];
     let flat = graph.integers(&step("shape"), &flat);
     graph.node("Reshape", &step("flatten"), &[&ports, &flat], &[])
 }
@@ -257,7 +258,7 @@ impl Graph {
     fn constant(&mut self, name: &str, kind: i64, shape: &[usize], bytes: &[u8]) -> String {
         let mut tensor = Message::new();
         for &size in shape {
-            tensor.integer(1, size as i64);
+            tensor.integer(1, signed(size));
         }
         tensor.integer(2, kind).text(8, name).bytes(9, bytes);
         self.constants.push(tensor);
@@ -406,10 +407,10 @@ impl Message {
     /// follows.
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
+            self.0.push((value & 0x7f) as u8 | 0x80);
             value >>= 7;
         }
-        self.0.push(value as u8);
+        self.0.push((value & 0x7f) as u8);
     }
 }
 

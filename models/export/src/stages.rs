@@ -7,6 +7,7 @@
 
 use super::ExportError;
 use super::network::{Convolution, Dense, Layer, Network, NetworkError};
+use bufgym_env::convert::single;
 
 /// A checked network.
 pub(super) struct Stages<'a> {
@@ -84,7 +85,7 @@ impl<'a> Stage<'a> {
         let own = rows().flat_map(|row| &row[..inputs]).copied().collect();
         let summed = |row: &[f32], k: usize| {
             let parts = row[inputs..].iter().skip(k).step_by(inputs);
-            parts.map(|&weight| f64::from(weight)).sum::<f64>() as f32
+            single(parts.map(|&weight| f64::from(weight)).sum::<f64>())
         };
         let mean = || {
             let row = |row: &'a [f32]| (0..inputs).map(move |k| summed(row, k));

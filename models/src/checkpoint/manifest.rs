@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use bufgym_env::control::{ALPHAS, BasePolicy, FEATURE_NAMES, HISTORY, INITIAL_INDEX, cell_centre};
+use bufgym_sim::input::condensed;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -149,7 +150,7 @@ impl Manifest {
             reason,
         };
         let value: Value = serde_json::from_slice(text)
-            .map_err(|error| unreadable(format!("not valid JSON: {error}")))?;
+            .map_err(|error| unreadable(format!("not valid JSON: {}", condensed(error))))?;
         let version = value
             .get("format_version")
             .ok_or_else(|| unreadable("missing field `format_version`".to_owned()))?;
@@ -161,7 +162,7 @@ impl Manifest {
             });
         }
         let manifest: Manifest =
-            serde_json::from_value(value).map_err(|error| unreadable(error.to_string()))?;
+            serde_json::from_value(value).map_err(|error| unreadable(condensed(error)))?;
         manifest.check(path)?;
         Ok(manifest)
     }

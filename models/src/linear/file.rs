@@ -1,10 +1,10 @@
 //! The file of a linear rule: one JSON object.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use bufgym_env::control::BasePolicy;
+use bufgym_sim::input::{self, condensed, excerpt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -75,7 +75,7 @@ impl LinearFile {
     /// # Errors
     /// See [`LinearFileError`].
     pub fn load(path: &Path) -> Result<LinearFile, LinearFileError> {
-        let text = fs::read(path).map_err(|error| LinearFileError::Io {
+        let text = input::read(path, input::MAX_JSON).map_err(|error| LinearFileError::Io {
             path: path.to_owned(),
             error,
         })?;
@@ -106,10 +106,13 @@ impl LinearFile {
 }
 
 fn read(text: &[u8]) -> Result<LinearFile, String> {
-    let value: Value =
-        serde_json::from_slice(text).map_err(|error| format!("not valid JSON: {error}"))?;
+    let value: Value = serde_json::from_slice(text)
+        .map_err(|error| format!("not valid JSON: {}", condensed(error)))?;
     let Value::Object(values) = value else {
-        return Err(format!("holds {value}, not an object"));
+        return Err(format!(
+            "holds {}, not an object",
+            excerpt(&value.to_string())
+        ));
     };
     let mut fields = Fields(values);
     // These are checked first, because another format or version may have other fields.
@@ -141,14 +144,16 @@ impl Fields {
 
     fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, String> {
         let value = self.value(name)?;
-        serde_json::from_value(value).map_err(|error| format!("field `{name}`: {error}"))
+        serde_json::from_value(value)
+            .map_err(|error| format!("field `{name}`: {}", condensed(error)))
     }
 
     fn expect(&mut self, name: &str, expected: &Value) -> Result<(), String> {
         match self.value(name)? {
             found if found == *expected => Ok(()),
             found => Err(format!(
-                "field `{name}` is {found}; this program reads {expected}"
+                "field `{name}` is {}; this program reads {expected}",
+                excerpt(&found.to_string())
             )),
         }
     }
@@ -156,7 +161,10 @@ impl Fields {
     fn finish(self) -> Result<(), String> {
         match self.0.keys().next() {
             None => Ok(()),
-            Some(name) => Err(format!("field `{name}` is not known; leave it out")),
+            Some(name) => Err(format!(
+                "field `{}` is not known; leave it out",
+                excerpt(name)
+            )),
         }
     }
 }
@@ -172,13 +180,17 @@ fn rule(mut values: Map<String, Value>) -> Result<LinearRule, String> {
             .as_f64()
             .filter(|weight| weight.is_finite())
             .ok_or_else(|| {
-                format!("field `weights.{name}` is {value}; a finite number is needed")
+                format!(
+                    "field `weights.{name}` is {}; a finite number is needed",
+                    excerpt(&value.to_string())
+                )
             })?;
     }
     match values.keys().next() {
         None => Ok(LinearRule::new(weights)),
         Some(name) => Err(format!(
-            "field `weights.{name}` is not a feature; the features are {}",
+            "field `weights.{}` is not a feature; the features are {}",
+            excerpt(name),
             LINEAR_FEATURES.join(", ")
         )),
     }

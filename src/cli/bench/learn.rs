@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use bufgym::agents::{Batch, Frame, RandomAgent, Replay, Sac, SacConfig, Transition};
-use bufgym::env::control::{Controller as _, FEATURES, HISTORY, action_index};
+use bufgym::env::control::{Controller as _, FEATURES, HISTORY, action_level};
 use bufgym::env::gym::{ResetOptions, StepBuffers, VectorSeed};
 use bufgym::models::probabilities::UNIFORM;
 use bufgym::models::{self, ActorWeights, FastActor};
+use bufgym::sim::convert::single;
 use bufgym::sim::rng;
 use bufgym::sim::scenario::Scenario;
 
@@ -80,7 +81,7 @@ fn transition(buffers: &StepBuffers, env: usize, actions: &[f32]) -> Transition 
         (now, None)
     };
     Transition {
-        actions: actions.iter().map(|&a| action_index(a) as u8).collect(),
+        actions: actions.iter().map(|&a| action_level(a)).collect(),
         probabilities: vec![UNIFORM; actions.len()],
         port_rewards: buffers.port_rewards(env).to_vec(),
         discount: buffers.discounts[env],
@@ -97,7 +98,7 @@ pub fn inference_us(ports: usize, seed: u64, budget: Duration) -> f64 {
     let mut stream = rng::stream(seed, "bench inference", ports as u64);
     let mut actor = FastActor::new(&ActorWeights::random(&mut stream));
     let observation: Vec<f32> = (0..ports * HISTORY * FEATURES)
-        .map(|_| rng::uniform(&mut stream) as f32 * 2.0 - 1.0)
+        .map(|_| single(rng::uniform(&mut stream)) * 2.0 - 1.0)
         .collect();
     let mut action = vec![0.0; ports];
     let mut times = Vec::new();

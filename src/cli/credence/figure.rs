@@ -1,6 +1,7 @@
 //! Figures of the sweeps as SVG.
 
 use bufgym::credence::sweep::{FlipPoint, TreesPoint};
+use bufgym::sim::convert::floor_usize;
 use plotters::prelude::*;
 
 const WIDTH: u32 = 640;
@@ -140,7 +141,7 @@ fn paint(area: &Area<'_>, panel: &Panel<'_>, lines: &[Line<'_>]) -> Drawn {
     let place = |value: &f64| {
         let nearest = value.round();
         let on_place = (value - nearest).abs() < 1e-6 && nearest >= 0.0;
-        let label = on_place.then(|| panel.places.get(nearest as usize));
+        let label = on_place.then(|| panel.places.get(floor_usize(nearest)));
         label.flatten().cloned().unwrap_or_default()
     };
     chart
@@ -149,7 +150,7 @@ fn paint(area: &Area<'_>, panel: &Panel<'_>, lines: &[Line<'_>]) -> Drawn {
         .x_desc(panel.x)
         .y_desc(panel.y)
         .label_style(("sans-serif", 14))
-        .x_labels((last + panel.right) as usize + 1)
+        .x_labels(floor_usize(last + panel.right) + 1)
         .x_label_formatter(&place)
         .y_label_formatter(&|value| format!("{value:.*}", panel.decimals))
         .draw()?;

@@ -88,7 +88,7 @@ fn write(suite: &Suite, page: &str, folder: &std::path::Path) -> CliResult {
             .with_context(|| path.display().to_string())
             .or_failure()
     };
-    bufgym::eval::output::write(&suite.main, folder, true).or_failure()?;
+    bufgym::eval::output::write_into(&suite.main, folder).or_failure()?;
     file("results.md", page)?;
     let numbers = serde_json::to_string_pretty(&json!(suite)).or_failure()?;
     file("suite.json", &(numbers + "\n"))

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use bufgym::sim::input::excerpt;
 use bufgym::slotted::sweep::{Figure14, figure14};
 use bufgym::slotted::{Generator, PolicySpec, Switch};
 use plotters::prelude::*;
@@ -38,7 +39,7 @@ pub(super) fn run(args: &SlottedArgs, common: &Common) -> CliResult {
         other => {
             return Err(CliError::bad(format!(
                 "sweep '{}' is not known; the sweeps are fig14 and fig15",
-                other.unwrap_or_default()
+                excerpt(other.unwrap_or_default())
             )));
         }
     }

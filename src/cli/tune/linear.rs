@@ -10,12 +10,13 @@ use bufgym::train::TrainError;
 use bufgym::train::linear::{CheckedRule, Generation, LinearConfig, LinearTuning, tune_linear};
 use serde_json::json;
 
-use super::TuneArgs;
+use super::{TuneArgs, place};
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::output::{Output, file_name};
+use crate::cli::scenario::check_memory;
 
-/// Default folder of the rules, one file per scenario.
+/// Default folder of the rules, one file per scenario with all its settings.
 const FOLDER: &str = "checkpoints";
 
 /// Objective of the rule that `linear:tuned` stands for.
@@ -35,10 +36,12 @@ pub fn run(args: &TuneArgs, common: &Common) -> CliResult {
         )));
     }
     let config = args.linear_config(common)?;
-    let output = match &args.out {
-        Some(path) => Output::file(path, args.force)?,
-        None => Output::file(&default_file(&config), true)?,
+    check_memory(&config.scenario, config.traces, 0)?;
+    let path = match &args.out {
+        Some(path) => path.clone(),
+        None => default_file(&config)?,
     };
+    let output = Output::file(&path, args.force)?;
     let tuning = tune_linear(&config, &mut |generation| {
         common.note(progress(&config, generation));
     })
@@ -75,7 +78,6 @@ impl TuneArgs {
             ("--low-level", self.low_level.is_some()),
             ("--generations", self.generations.is_some()),
             ("--out", self.out.is_some()),
-            ("--force", self.force),
         ];
         match given.into_iter().find(|(_, given)| *given) {
             None => Ok(()),
@@ -127,21 +129,44 @@ fn describe(tuning: &LinearTuning, file: &Path) -> String {
     )
 }
 
-/// `checkpoints/linear-SCENARIO.json`; the objective is part of the name unless it is `fct`.
-fn default_file(config: &LinearConfig) -> PathBuf {
+/// The file of the scenario's rule: where one is, that one. The objective is part of the name unless it
+/// is `fct`.
+///
+/// # Errors
+/// Bad input: a file of that name cannot be used.
+fn default_file(config: &LinearConfig) -> CliResult<PathBuf> {
+    let scenario = &config.scenario;
     let objective = config.objective.to_string();
-    match objective == KEPT_OBJECTIVE {
-        true => tuned_file(&config.scenario),
-        false => file(&format!("{}-{objective}", config.scenario.name)),
+    if objective != KEPT_OBJECTIVE {
+        return Ok(file(&format!("{}-{objective}", place::key(scenario))));
     }
-}
-
-fn tuned_file(scenario: &Scenario) -> PathBuf {
-    file(&scenario.name)
+    if let Some((path, _)) = stored(scenario)? {
+        return Ok(path);
+    }
+    let usual = file(&place::key(scenario));
+    match usual.exists() {
+        // Its name is this scenario's and its settings are not: so earlier versions named files.
+        true => Ok(file(&place::hashed(scenario))),
+        false => Ok(usual),
+    }
 }
 
 fn file(name: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{LINEAR}-{}.json", file_name(name)))
+}
+
+/// The rule that was found for the scenario, with its file.
+fn stored(scenario: &Scenario) -> CliResult<Option<(PathBuf, LinearFile)>> {
+    let prefix = format!("{LINEAR}-{}", file_name(&scenario.name));
+    for path in place::candidates(Path::new(FOLDER), &prefix)? {
+        let found = LinearFile::load(&path).or_bad_input()?;
+        let origin = path.display().to_string();
+        let settings = Scenario::from_toml_str(&found.scenario_toml, &origin).or_bad_input()?;
+        if settings == *scenario {
+            return Ok(Some((path, found)));
+        }
+    }
+    Ok(None)
 }
 
 /// The rule of `linear:tuned`: the one in the scenario's file.
@@ -149,24 +174,17 @@ fn file(name: &str) -> PathBuf {
 /// # Errors
 /// Bad input: there is none, it cannot be used, or it was tuned for other settings.
 pub fn tuned(scenario: &Scenario) -> CliResult<Entrant> {
-    let path = tuned_file(scenario);
-    let untuned = || {
-        CliError::bad(format!(
+    let Some((path, found)) = stored(scenario)? else {
+        return Err(CliError::bad(format!(
             "policy {LINEAR}:tuned was not tuned for scenario {} with these settings (looked for {}); run `bufgym tune --policy {LINEAR}` with the same --scenario and --set first",
             scenario.name,
-            path.display()
-        ))
+            file(&place::key(scenario)).display()
+        )));
     };
-    if !path.exists() {
-        return Err(untuned());
-    }
-    let found = LinearFile::load(&path).or_bad_input()?;
-    let origin = path.display().to_string();
-    let settings = Scenario::from_toml_str(&found.scenario_toml, &origin).or_bad_input()?;
-    if settings != *scenario {
-        return Err(untuned());
-    }
-    Ok(Entrant::linear(&format!("{LINEAR}:{origin}"), &found))
+    Ok(Entrant::linear(
+        &format!("{LINEAR}:{}", path.display()),
+        &found,
+    ))
 }
 
 fn classify(error: TrainError) -> CliError {

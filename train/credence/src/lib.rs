@@ -8,13 +8,23 @@
 //! - [`score`] evaluates the predictions on other traces.
 //! - [`sweep`] varies the number of trees (Fig. 15) and the share of false predictions (Fig. 10).
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "tests convert the small numbers that they make"
+    )
+)]
+
 pub mod record;
 pub mod score;
 pub mod sweep;
 pub mod threshold;
 pub mod train;
 
-pub use record::{Arrival, Data, record};
+pub use record::{Arrival, Data, arrivals_memory, record};
 pub use score::Scores;
 pub use threshold::best_threshold;
 pub use train::{Settings, TrainError, train};

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use bufgym_sim::convert::{floor_u64, floor_usize};
 use bufgym_sim::network::{HostObserver, Observer, SimError, Simulator};
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
@@ -38,6 +39,13 @@ pub struct Data {
     pub test: Vec<Vec<Arrival>>,
 }
 
+/// Bytes that the arrivals of a trace take at least, on average over the traces of the scenario.
+pub fn arrivals_memory(scenario: &Scenario) -> u64 {
+    let packets = scenario.mean_over_sizes(|size| size.div_ceil(u64::from(scenario.mss)) as f64);
+    let bytes = packets * scenario.mean_flows() as f64 * size_of::<Arrival>() as f64;
+    floor_u64(bytes)
+}
+
 /// Simulates training traces `0..traces` of experiment `seed` under LQD. The first 60 % of them,
 /// rounded, but neither none nor all, are to learn from.
 ///
@@ -49,7 +57,7 @@ pub fn record(scenario: &Scenario, seed: u64, traces: u64) -> Result<Data, SimEr
         .map(|index| record_trace(scenario, trace_seed(Split::Train, seed, index)))
         .collect();
     let mut train = recorded?;
-    let split = (train.len() as f64 * TRAIN_SHARE).round() as usize;
+    let split = floor_usize((train.len() as f64 * TRAIN_SHARE).round());
     let test = train.split_off(split.clamp(1, train.len().saturating_sub(1).max(1)));
     Ok(Data { train, test })
 }
@@ -86,8 +94,8 @@ impl SwitchObserver for ArrivalRecorder {
     fn arriving(&mut self, _at: SwitchId, view: View<'_>, packet: PacketView) {
         self.arrivals.push(Arrival {
             at: view.now,
-            queue: packet.queue as u32,
-            bytes: packet.bytes as u32,
+            queue: u32::try_from(packet.queue).expect("a switch has at most 65,536 queues"),
+            bytes: u32::try_from(packet.bytes).expect("a packet has less than 64 KiB"),
             features: self.averages.observe(view, packet.queue),
             lost: false,
         });

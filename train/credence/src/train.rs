@@ -1,5 +1,6 @@
 //! The random forest: grown by smartcore, its leaves filled from all training data.
 
+use bufgym_sim::convert::{signed, single};
 use bufgym_sim::rng;
 use bufgym_sim::switch::policy::{Features, MAX_DEPTH, MAX_TREES, Tree};
 use serde::Deserialize;
@@ -161,10 +162,10 @@ impl GrownTree {
         for node in &self.nodes {
             let split = match (node.split_value, node.true_child, node.false_child) {
                 (Some(value), Some(left), Some(right)) => (
-                    node.split_feature as i64,
-                    value as f32,
-                    left as i64,
-                    right as i64,
+                    signed(node.split_feature),
+                    single(value),
+                    signed(left),
+                    signed(right),
                 ),
                 _ => (-1, 0.0, -1, -1),
             };

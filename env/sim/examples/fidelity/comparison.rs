@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use bufgym_sim::convert::index;
 use bufgym_sim::rng::{below, stream};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
@@ -100,7 +101,7 @@ pub fn jittered_runs(
         outcome.map_err(|error| error.to_string())
     };
     let threads = std::thread::available_parallelism()?.get() as u64;
-    let runs_of = |thread| (thread..JITTERED_RUNS).step_by(threads as usize).map(run);
+    let runs_of = |thread| (thread..JITTERED_RUNS).step_by(index(threads)).map(run);
     let mut runs = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(move || runs_of(thread).collect::<Vec<_>>().into_iter()))
@@ -110,7 +111,7 @@ pub fn jittered_runs(
     })
     .map_err(|_| "a run panicked")?;
     (0..JITTERED_RUNS)
-        .filter_map(|seed| runs[(seed % threads) as usize].next())
+        .filter_map(|seed| runs[index(seed % threads)].next())
         .collect::<Result<_, _>>()
         .map_err(Into::into)
 }

@@ -31,10 +31,10 @@ const GRID: RGBColor = RGBColor(0xe3, 0xe5, 0xe8);
 /// # Errors
 /// When the drawing library refuses.
 pub fn svg(comparisons: &[&Comparison]) -> Result<String, Box<dyn Error>> {
-    let rows = comparisons.len().div_ceil(COLUMNS);
+    let rows = comparisons.len().div_ceil(COLUMNS).max(1);
     let size = (
-        PANEL.0 * COLUMNS as u32,
-        LEGEND + PANEL.1 * rows.max(1) as u32,
+        PANEL.0 * u32::try_from(COLUMNS)?,
+        LEGEND + PANEL.1 * u32::try_from(rows)?,
     );
     let mut text = String::new();
     {
@@ -42,7 +42,7 @@ pub fn svg(comparisons: &[&Comparison]) -> Result<String, Box<dyn Error>> {
         canvas.fill(&WHITE)?;
         let (top, below) = canvas.split_vertically(LEGEND);
         legend(&top)?;
-        let areas = below.split_evenly((rows.max(1), COLUMNS));
+        let areas = below.split_evenly((rows, COLUMNS));
         for (area, comparison) in areas.iter().zip(comparisons) {
             panel(area, comparison)?;
         }
@@ -52,7 +52,7 @@ pub fn svg(comparisons: &[&Comparison]) -> Result<String, Box<dyn Error>> {
 }
 
 fn legend(area: &Area<'_>) -> Result<(), Box<dyn Error>> {
-    let middle = LEGEND as i32 / 2 + 2;
+    let middle = LEGEND.cast_signed() / 2 + 2;
     let ink = ("sans-serif", TYPE).into_font().color(&INK);
     for (left, (colour, width), text) in [
         (20, NS3, "ns-3 3.37"),

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use bufgym_sim::convert::floor_u64;
+
 use crate::comparison::Comparison;
 use crate::metrics::{Metric, Spread};
 
@@ -60,7 +62,7 @@ fn spread(metric: Metric, spread: &Spread) -> String {
 
 fn number(metric: Metric, value: f64) -> String {
     if is_count(metric) {
-        grouped(value.round() as u64)
+        grouped(floor_u64(value.round()))
     } else {
         format!("{value:.*}", decimals(value))
     }

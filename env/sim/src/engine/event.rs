@@ -102,8 +102,8 @@ impl TieRanks {
 
     /// The rank of an event that was scheduled with this delay.
     fn after(&self, delay: Time) -> TieRank {
-        let longer = self.delays.iter().filter(|&&known| known > delay).count();
-        TieRank(1 + longer as u16)
+        let longer = self.delays.iter().filter(|&&known| known > delay);
+        TieRank(1 + longer.map(|_| 1).sum::<u16>())
     }
 
     /// The end of a transmission.
@@ -160,7 +160,7 @@ impl Due {
 
     #[inline]
     fn rank(self) -> u8 {
-        self.0 as u8 & ((1 << RANK_BITS) - 1)
+        (self.0 & ((1 << RANK_BITS) - 1)) as u8
     }
 }
 
@@ -182,7 +182,9 @@ pub(crate) mod source {
 
 use source::{ARRIVAL, FREE, IRREGULAR, NEXT};
 
-const QUEUES: usize = 6;
+const QUEUES: u8 = 6;
+/// How many as a length.
+const LENGTH: usize = QUEUES as usize;
 
 /// Delays of the events that wait in FIFO queues.
 #[derive(Clone, Copy, Debug)]
@@ -199,9 +201,9 @@ pub(crate) struct Delays {
 
 impl Delays {
     /// Ahead of the event that schedules it.
-    fn ahead(&self, queue: usize) -> Time {
-        let transmission = self.transmission[queue % 2];
-        match (queue - queue % 2) as u8 {
+    fn ahead(&self, queue: u8) -> Time {
+        let transmission = self.transmission[usize::from(queue % 2)];
+        match queue - queue % 2 {
             ARRIVAL => Time(transmission.0 + 2 * self.propagation.0),
             _ => transmission,
         }
@@ -209,9 +211,9 @@ impl Delays {
 
     /// How long before it falls due an event is scheduled in principle: when its sender begins to
     /// send.
-    fn since_cause(&self, queue: usize) -> Time {
-        let transmission = self.transmission[queue % 2];
-        match (queue - queue % 2) as u8 {
+    fn since_cause(&self, queue: u8) -> Time {
+        let transmission = self.transmission[usize::from(queue % 2)];
+        match queue - queue % 2 {
             NEXT if self.fair_hosts => self.rank_among_deliveries(transmission),
             FREE => transmission,
             _ => transmission + self.propagation,
@@ -303,12 +305,12 @@ pub(crate) enum Irregular {
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
     /// When each candidate is due.
-    heads: [Due; QUEUES + 1],
+    heads: [Due; LENGTH + 1],
     /// For each FIFO queue, what is added to the present, its rank included.
-    ahead: [u64; QUEUES],
+    ahead: [u64; LENGTH],
     /// By rank.
     sources: [u8; 1 << RANK_BITS],
-    queues: [FixedDelayQueue; QUEUES],
+    queues: [FixedDelayQueue; LENGTH],
     timers: BinaryHeap<Reverse<Entry>>,
     /// Timers ever set.
     sequence: u64,
@@ -318,18 +320,19 @@ pub(crate) struct EventQueue {
 
 impl EventQueue {
     pub(crate) fn new(delays: Delays) -> EventQueue {
-        let mut order: [usize; QUEUES] = std::array::from_fn(|queue| queue);
+        let mut order: Vec<u8> = (0..QUEUES).collect();
         order.sort_by_key(|&queue| Reverse((delays.since_cause(queue), queue)));
-        let mut ahead = [0; QUEUES];
+        let mut ahead = [0; LENGTH];
         let mut sources = [IRREGULAR; 1 << RANK_BITS];
-        for (place, &queue) in order.iter().enumerate() {
+        for (place, queue) in (0..QUEUES).zip(order) {
             // Even ranks are left to the heap.
             let rank = 2 * place + 1;
-            ahead[queue] = Due::new(EventTime(delays.ahead(queue).0), rank as u8).0;
-            sources[rank] = queue as u8;
+            let delay = EventTime(delays.ahead(queue).0);
+            ahead[usize::from(queue)] = Due::new(delay, rank).0;
+            sources[usize::from(rank)] = queue;
         }
         EventQueue {
-            heads: [Due::NEVER; QUEUES + 1],
+            heads: [Due::NEVER; LENGTH + 1],
             ahead,
             sources,
             queues: Default::default(),
@@ -476,9 +479,9 @@ impl EventQueue {
     #[cold]
     #[inline(never)]
     fn set(&mut self, now: EventTime, delay: Time, since_cause: Time, timer: Timer) {
-        let earlier = |&queue: &usize| self.delays.since_cause(queue) > since_cause;
-        let rank = 2 * (0..QUEUES).filter(earlier).count();
-        let due = Due::saturating(now.saturating_add(delay), rank as u8);
+        let earlier = |queue| u8::from(self.delays.since_cause(queue) > since_cause);
+        let rank = 2 * (0..QUEUES).map(earlier).sum::<u8>();
+        let due = Due::saturating(now.saturating_add(delay), rank);
         self.sequence += 1;
         self.timers.push(Reverse(Entry {
             due,

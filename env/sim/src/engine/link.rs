@@ -11,6 +11,12 @@ struct CommonSize {
     transmission: Time,
 }
 
+/// The size of a packet in a valid scenario: at most 65,535 bytes.
+pub(crate) fn wire_bytes(bytes: impl TryInto<u16>) -> u16 {
+    let bytes = bytes.try_into().ok();
+    bytes.expect("a valid scenario has packets of at most 65,535 bytes")
+}
+
 /// All links: full duplex, of one rate and delay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Links {
@@ -27,7 +33,7 @@ impl Links {
         let rate = scenario.rate();
         let overhead_bytes = u64::from(scenario.overhead_bytes);
         let ack_bytes = scenario.ack_bytes + scenario.timestamp_bytes();
-        let common = [scenario.full_packet_bytes() as u16, ack_bytes as u16];
+        let common = [scenario.full_packet_bytes(), u64::from(ack_bytes)].map(wire_bytes);
         Links {
             rate,
             propagation: scenario.propagation(),

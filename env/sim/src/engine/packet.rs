@@ -209,6 +209,10 @@ impl Default for PacketStore {
 impl PacketStore {
     /// Complexity: O(1), amortised.
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "2^32 packets would take 128 GiB; a debug build checks"
+    )]
     pub(crate) fn insert(&mut self, packet: Packet) -> PacketId {
         self.live += 1;
         let id = self.vacant;
@@ -219,6 +223,7 @@ impl PacketStore {
                 id
             }
             None => {
+                debug_assert!(self.slots.len() < NO_PACKET as usize);
                 self.slots.push(packet);
                 (self.slots.len() - 1) as PacketId
             }

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use serde::Serialize;
 
 use super::packet::PacketDirection;
+use crate::convert::index;
 
 /// Number of a switch, from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize)]
@@ -17,7 +18,21 @@ impl SwitchId {
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
+
+    /// The switch with this index in a network that was [checked](Topology::check).
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a network has fewer switches than 16 bits can count"
+    )]
+    fn of(index: usize) -> SwitchId {
+        debug_assert!(index < 1 << 15);
+        SwitchId(index as u16)
+    }
 }
+
+/// Queues that a switch can have, and so ports: packets count queues in 16 bits.
+pub(crate) const MAX_QUEUES: usize = 1 << 16;
 
 /// What is at the other end of a switch port's link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,7 +111,7 @@ fn splitmix64(state: u64) -> u64 {
 
 /// One of `count` equal choices.
 fn choose(path: u64, count: usize) -> usize {
-    ((u128::from(path) * count as u128) >> 64) as usize
+    index(((u128::from(path) * count as u128) >> 64) as u64)
 }
 
 /// A single switch with a host on every port: port i leads to host i.
@@ -136,13 +151,29 @@ impl Topology for OneSwitch {
         SwitchId(0)
     }
 
+    /// There must be ports, at most 65,536.
+    fn check(&self) -> Result<(), String> {
+        if !(1..=MAX_QUEUES).contains(&self.ports) {
+            let found = self.ports;
+            return Err(format!(
+                "a switch has 1 to {MAX_QUEUES} ports; found {found}"
+            ));
+        }
+        Ok(())
+    }
+
     #[inline(always)]
     fn port_to(&self, _switch: SwitchId, host: u16, _path: u64) -> usize {
         usize::from(host)
     }
 
     #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "`check` bounds the hosts, and a port has one"
+    )]
     fn neighbour(&self, _switch: SwitchId, port: usize) -> Neighbour {
+        debug_assert!(port < self.ports);
         Neighbour::Host(port as u16)
     }
 
@@ -173,6 +204,22 @@ pub struct LeafSpine {
 impl LeafSpine {
     /// Events tell hosts from switches by one bit of a 16-bit number.
     const MAX_HOSTS: usize = 1 << 15;
+    /// As for hosts.
+    const MAX_SWITCHES: usize = 1 << 15;
+
+    /// Whether hosts, switches and the ports of each can be numbered.
+    fn is_countable(&self) -> bool {
+        let links = self.links_per_pair;
+        let within = |number: Option<usize>, most| number.is_some_and(|number| number <= most);
+        let leaf_ports = self.spines.checked_mul(links);
+        let leaf_ports = leaf_ports.and_then(|links| links.checked_add(self.hosts_per_leaf));
+        within(
+            self.leaves.checked_mul(self.hosts_per_leaf),
+            Self::MAX_HOSTS,
+        ) && within(self.leaves.checked_add(self.spines), Self::MAX_SWITCHES)
+            && within(leaf_ports, MAX_QUEUES)
+            && within(self.leaves.checked_mul(links), MAX_QUEUES)
+    }
 
     fn is_leaf(&self, switch: SwitchId) -> bool {
         switch.index() < self.leaves
@@ -200,17 +247,19 @@ impl Topology for LeafSpine {
     }
 
     fn switch_of(&self, host: u16) -> SwitchId {
-        SwitchId((usize::from(host) / self.hosts_per_leaf) as u16)
+        SwitchId::of(usize::from(host) / self.hosts_per_leaf)
     }
 
-    /// There must be hosts, at most 32,768, and links between leaves.
+    /// There must be hosts, at most 32,768, and links between leaves. There are at most 32,768
+    /// switches, of at most 65,536 ports each.
     fn check(&self) -> Result<(), String> {
-        let connected = self.leaves == 1 || self.spines * self.links_per_pair > 0;
-        if self.hosts() == 0 || self.hosts() > LeafSpine::MAX_HOSTS || !connected {
+        let connected = self.leaves == 1 || (self.spines > 0 && self.links_per_pair > 0);
+        if !self.is_countable() || self.hosts() == 0 || !connected {
             return Err(format!(
-                "a leaf-spine network has 1 to {} hosts, and spines where it has several leaves; \
-                 found {self:?}",
-                LeafSpine::MAX_HOSTS
+                "a leaf-spine network has 1 to {} hosts, at most {} switches of at most \
+                 {MAX_QUEUES} ports, and spines where it has several leaves; found {self:?}",
+                LeafSpine::MAX_HOSTS,
+                LeafSpine::MAX_SWITCHES
             ));
         }
         Ok(())
@@ -227,23 +276,27 @@ impl Topology for LeafSpine {
         }
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "`check` bounds the number of hosts"
+    )]
     fn neighbour(&self, switch: SwitchId, port: usize) -> Neighbour {
         if !self.is_leaf(switch) {
-            let id = SwitchId((port / self.links_per_pair) as u16);
+            let id = SwitchId::of(port / self.links_per_pair);
             return Neighbour::Switch { id, up: false };
         }
         match port.checked_sub(self.hosts_per_leaf) {
             None => Neighbour::Host((switch.index() * self.hosts_per_leaf + port) as u16),
             Some(uplink) => Neighbour::Switch {
-                id: SwitchId((self.leaves + uplink / self.links_per_pair) as u16),
+                id: SwitchId::of(self.leaves + uplink / self.links_per_pair),
                 up: true,
             },
         }
     }
 
     fn per_switch<S, E>(&self, make: impl FnMut(SwitchId) -> Result<S, E>) -> Result<Vec<S>, E> {
-        let switches = 0..(self.leaves + self.spines) as u16;
-        switches.map(SwitchId).map(make).collect()
+        let switches = 0..self.leaves + self.spines;
+        switches.map(SwitchId::of).map(make).collect()
     }
 }
 
@@ -290,7 +343,13 @@ mod tests {
             spines,
             links_per_pair,
         };
-        for right in [network(1, 4, 0, 1), network(2, 1, 1, 1)] {
+        for right in [
+            network(1, 4, 0, 1),
+            network(2, 1, 1, 1),
+            network(2, 16_384, 1, 1),
+            network(2, 1, 32_766, 1),
+            network(2, 1, 1, 32_768),
+        ] {
             assert_eq!(right.check(), Ok(()));
         }
         for wrong in [
@@ -299,6 +358,13 @@ mod tests {
             network(2, 4, 0, 1),
             network(2, 4, 1, 0),
             network(2, 16_385, 1, 1),
+            network(2, 1, 32_767, 1),
+            network(2, 1, 1, 32_769),
+            network(2, 1, 256, 257),
+            // Products that are in range again when they are cut to 64 bits.
+            network((1 << 62) + 1, 4, 1, 1),
+            network(2, 1, 1 << 32, 1 << 32),
+            network(1, 1, usize::MAX, 1),
         ] {
             assert!(wrong.check().is_err(), "{wrong:?}");
         }

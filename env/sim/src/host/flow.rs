@@ -1,7 +1,8 @@
 //! What is kept of a flow.
 
+use crate::convert::index;
 use crate::engine::packet::PacketQueue;
-use crate::traffic::{FlowSpec, Trace, TraceError};
+use crate::traffic::{FlowSpec, Trace, TraceError, host_number};
 use crate::transport::{Receiver, Sender, Settings};
 use crate::units::Time;
 
@@ -29,12 +30,14 @@ pub(super) struct Flow {
 }
 
 impl Flow {
+    /// A flow of a valid trace.
     fn new(spec: &FlowSpec, settings: &Settings) -> Flow {
+        let segments = spec.size.div_ceil(u64::from(settings.mss));
         Flow {
             in_network: 0,
-            segments: spec.size.div_ceil(u64::from(settings.mss)) as u32,
-            src: spec.src as u16,
-            dst: spec.dst as u16,
+            segments: u32::try_from(segments).expect("flows with more are refused"),
+            src: host_number(spec.src),
+            dst: host_number(spec.dst),
             kind: spec.kind,
             priority: spec.priority,
             established: false,
@@ -74,7 +77,7 @@ impl Stage {
 
     /// Position among the active flows.
     pub(super) fn position(self) -> usize {
-        (self.0 - Stage::FIRST_POSITION) as usize
+        index(self.0 - Stage::FIRST_POSITION)
     }
 
     pub(super) fn finish(self) -> Option<Time> {
@@ -119,7 +122,9 @@ pub(super) fn flows_in_start_order(
             problem,
         });
     }
-    let mut places: Vec<u32> = (0..trace.flows.len() as u32).collect();
+    let count = u32::try_from(trace.flows.len());
+    let count = count.expect("a trace has fewer than 2^32 flows: they would take 200 GB");
+    let mut places: Vec<u32> = (0..count).collect();
     places.sort_by_key(|&place| trace.flows[place as usize].start);
     let in_order = || places.iter().map(|&place| &trace.flows[place as usize]);
     let flows = in_order().map(|spec| Flow::new(spec, settings)).collect();
@@ -153,6 +158,10 @@ impl Roster {
     }
 
     /// Position in the trace.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "`flows_in_start_order` has counted the flows in 32 bits"
+    )]
     pub(super) fn place(&self, index: usize) -> u32 {
         self.places.get(index).copied().unwrap_or(index as u32)
     }

@@ -8,7 +8,8 @@ use crate::engine::topology::{LeafSpine, OneSwitch, Topology};
 use crate::scenario::{RangeU32, Scenario, TransportKind};
 use crate::switch::PolicySpec;
 use crate::switch::policy::CompleteSharing;
-use crate::traffic::{FlowSpec, Trace};
+use crate::traffic::{FlowSpec, Trace, host_number};
+use crate::transport::Settings;
 use crate::units::{Rate, Time};
 
 /// Completion times of isolated flows, by size.
@@ -32,15 +33,30 @@ struct SlowStart {
     rate: Rate,
     propagation: Time,
     handshake: Time,
+    rounds: Rounds,
+}
+
+/// When the segments of a flow that is alone start to leave its host, in slow start.
+///
+/// Acknowledgements return as far apart as segments leave, and each lets two segments go, or one at
+/// the cap of the window. So the window of a round trip leaves in one burst at line rate, a round trip
+/// after the burst before. From the first burst that lasts a round trip on, the host never pauses.
+#[derive(Clone, Debug)]
+struct Rounds {
+    /// Start of the first burst.
+    first: Time,
+    /// Transmission of a full packet.
     full: Time,
-    /// When segment k starts to leave the host, counted from the end of the handshake.
-    sends: Vec<Time>,
-    /// Beyond `sends`: number of segments in a period, and its length.
-    period: (usize, Time),
+    /// From the start of a burst to the acknowledgement of its first segment.
+    round_trip: Time,
+    /// Segments of the first burst.
+    initial: u64,
+    /// Most segments of a burst.
+    cap: u64,
 }
 
 impl IsolatedFlow {
-    /// For flows of `scenario`. Complexity: O(bandwidth-delay product in segments).
+    /// For flows of `scenario`.
     pub fn new(scenario: &Scenario) -> IsolatedFlow {
         // Other congestion controls are simulated.
         let is_plain_slow_start = match scenario.transport {
@@ -61,7 +77,7 @@ impl IsolatedFlow {
     }
 
     /// Time from the start of a flow of `bytes` bytes to the delivery of the last one. Complexity:
-    /// O(1), or a simulation of that flow with delayed acknowledgements, marks or HyStart.
+    /// O(log of the segments), or a simulation of that flow with delayed acknowledgements, marks or HyStart.
     ///
     /// # Panics
     /// When `bytes` is zero.
@@ -142,7 +158,7 @@ pub fn isolated_port(
     let topology = OneSwitch {
         ports: scenario.port_count(),
     };
-    let is_to_port = |flow: &&FlowSpec| topology.port_of(flow.dst as u16) == port;
+    let is_to_port = |flow: &&FlowSpec| topology.port_of(host_number(flow.dst)) == port;
     let alone = Trace {
         flows: trace.flows.iter().filter(is_to_port).copied().collect(),
         kinds: trace.kinds.clone(),
@@ -157,6 +173,7 @@ pub fn isolated_port(
 
 impl SlowStart {
     fn new(scenario: &Scenario) -> SlowStart {
+        let settings = Settings::from_scenario(scenario);
         let rate = scenario.rate();
         let propagation = scenario.propagation();
         let on_wire = |bytes: u32| {
@@ -175,7 +192,6 @@ impl SlowStart {
             (Time::ZERO, Time::ZERO)
         };
         let round_trip = hop_and_back(full, ack);
-        let (sends, period) = send_times(scenario, first, full, round_trip);
         SlowStart {
             mss: u64::from(scenario.mss),
             header_bytes: u64::from(scenario.header_bytes + scenario.timestamp_bytes()),
@@ -183,78 +199,58 @@ impl SlowStart {
             rate,
             propagation,
             handshake,
-            full,
-            sends,
-            period,
+            rounds: Rounds {
+                first,
+                full,
+                round_trip,
+                initial: u64::from(scenario.init_cwnd),
+                cap: u64::from((settings.window_cap / settings.mss).max(1)),
+            },
         }
     }
 
     fn completion(&self, bytes: u64) -> Time {
-        let last = ((bytes - 1) / self.mss) as usize;
-        let payload = bytes - last as u64 * self.mss;
+        let last = (bytes - 1) / self.mss;
+        let payload = bytes - last * self.mss;
         let wire = payload + self.header_bytes + self.overhead_bytes;
         let transmission = self.rate.transmission_time(wire);
         // A flow that does not end within the time that can be expressed ends at its end.
         let hop = Time(transmission.0 + self.propagation.0);
-        let at_switch = self.send(last).saturating_add(hop);
+        let at_switch = self.rounds.send(last).saturating_add(hop);
         // A short last segment catches up with the full one before it at the switch.
         let port_free = match last {
             0 => Time::ZERO,
             _ => {
-                let two = Time(2 * self.full.0 + self.propagation.0);
-                self.send(last - 1).saturating_add(two)
+                let two = Time(2 * self.rounds.full.0 + self.propagation.0);
+                self.rounds.send(last - 1).saturating_add(two)
             }
         };
         let left = at_switch.max(port_free).saturating_add(hop);
         self.handshake.saturating_add(left)
     }
-
-    fn send(&self, segment: usize) -> Time {
-        if let Some(&time) = self.sends.get(segment) {
-            return time;
-        }
-        let (segments, time) = self.period;
-        let beyond = segment - self.sends.len();
-        let periods = beyond / segments + 1;
-        let reference = self.sends.len() - segments + beyond % segments;
-        let later = Time(time.0.saturating_mul(periods as u64));
-        self.sends[reference].saturating_add(later)
-    }
 }
 
-/// Send times up to the steady state, and its period: segments and length.
-fn send_times(
-    scenario: &Scenario,
-    first: Time,
-    full: Time,
-    round_trip: Time,
-) -> (Vec<Time>, (usize, Time)) {
-    let initial = scenario.init_cwnd as usize;
-    let cap = match scenario.max_cwnd_bytes {
-        0 => usize::MAX,
-        bytes => ((bytes / u64::from(scenario.mss)) as usize).max(1),
-    };
-    let mut sends = vec![first];
-    loop {
-        let k = sends.len();
-        let paced = sends[k - 1] + full;
-        // Segment k needs `acks` acknowledgements: k - acks < min(initial + acks, cap).
-        let slow_start = (k + 1).saturating_sub(initial).div_ceil(2);
-        let capped = (k + 1).saturating_sub(cap);
-        let acks = slow_start.max(capped);
-        let allowed = match acks {
-            0 => first,
-            acks => sends[acks - 1] + round_trip,
-        };
-        sends.push(paced.max(allowed));
-        let window = k - acks + 1;
-        if window >= cap && k >= 2 * cap && allowed > paced {
-            return (sends, (cap, round_trip));
-        }
-        // Once sending a window takes a full round trip, the host limits the flow from then on.
-        let window_lasts = Time(full.0.saturating_mul(window.min(cap) as u64));
-        if acks > 0 && allowed <= paced && window_lasts >= round_trip {
-            return (sends, (1, full));
+impl Rounds {
+    /// When segment `k`, from 0, starts to leave the host; the last instant if that is later.
+    fn send(&self, k: u64) -> Time {
+        let mut start = self.first;
+        let mut before = 0;
+        let mut window = self.initial.min(self.cap);
+        loop {
+            let lasts = Time(self.full.0.saturating_mul(window));
+            let place = k - before;
+            if place < window || lasts >= self.round_trip {
+                return start.saturating_add(Time(self.full.0.saturating_mul(place)));
+            }
+            if window == self.cap {
+                let bursts = place / window;
+                let later = Time(self.round_trip.0.saturating_mul(bursts));
+                let within = Time(self.full.0.saturating_mul(place % window));
+                return start.saturating_add(later).saturating_add(within);
+            }
+            start = start.saturating_add(self.round_trip);
+            before += window;
+            window = window.saturating_mul(2).min(self.cap);
         }
     }
 }
@@ -296,6 +292,58 @@ mod tests {
                 "{bytes} B"
             );
         }
+    }
+
+    /// Segment k leaves after the one before it, and once its window lets it go:
+    /// `k - acks < min(initial + acks, cap)`.
+    fn sends_one_by_one(rounds: &Rounds, segments: usize) -> Vec<Time> {
+        let (initial, cap) = (rounds.initial as usize, rounds.cap as usize);
+        let mut sends = vec![rounds.first];
+        for k in 1..segments {
+            let slow_start = (k + 1).saturating_sub(initial).div_ceil(2);
+            let acks = slow_start.max((k + 1).saturating_sub(cap));
+            let allowed = match acks {
+                0 => rounds.first,
+                acks => sends[acks - 1] + rounds.round_trip,
+            };
+            sends.push(allowed.max(sends[k - 1] + rounds.full));
+        }
+        sends
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn bursts_are_what_the_acknowledgements_allow(
+            first in 0_u64..1_000,
+            full in 0_u64..100,
+            round_trip in 0_u64..5_000,
+            initial in 1_u64..20,
+            cap in proptest::prop_oneof![1_u64..100, proptest::strategy::Just(u64::MAX)],
+        ) {
+            let rounds = Rounds { first: Time(first), full: Time(full), round_trip: Time(round_trip), initial, cap };
+            for (k, send) in (0..).zip(sends_one_by_one(&rounds, 400)) {
+                proptest::prop_assert_eq!(rounds.send(k), send, "segment {}", k);
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_path_takes_no_memory() {
+        let scenario = Scenario {
+            propagation_ns: 100_000_000_000,
+            rate_bps: 10_000_000_000_000,
+            mss: 1,
+            ..Scenario::default()
+        };
+        let completion = IsolatedFlow::new(&scenario).completion(Trace::MAX_SIZE);
+        // Doublings from 10 segments to 2 GiB, the largest window, and from there on one window each.
+        let largest = f64::from(u32::MAX / 2);
+        let rounds = (largest / 10.0).log2() + Trace::MAX_SIZE as f64 / largest;
+        let round_trips = completion.as_secs_f64() / 400.0;
+        assert!(
+            (round_trips - rounds).abs() < 3.0,
+            "{round_trips} of {rounds}"
+        );
     }
 
     #[test]

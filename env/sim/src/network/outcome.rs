@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::convert::floor_usize;
 use crate::switch::{Loss, SwitchId};
 use crate::traffic::FlowSpec;
 use crate::units::Time;
@@ -156,7 +157,7 @@ pub(crate) fn nearest_rank(sorted: &[f64], percent: f64) -> f64 {
     if sorted.is_empty() {
         return f64::NAN;
     }
-    let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
+    let rank = floor_usize((percent / 100.0 * sorted.len() as f64).ceil());
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 

@@ -2,6 +2,7 @@
 
 use super::observer::Observer;
 use super::outcome::{DropRow, Outcome, TimelineRow};
+use crate::convert::{floor_u64, index};
 use crate::engine::clock::EventTime;
 use crate::host::HostObserver;
 use crate::switch::{Loss, PacketId, PacketView, Policy, Switch, SwitchId, SwitchObserver, View};
@@ -48,7 +49,7 @@ impl SwitchObserver for Recorders {
             drops.push(DropRow {
                 t: view.now,
                 switch: at,
-                port: packet.port as u32,
+                port: port_number(packet.port),
                 queue_bytes: view.buffer.port(packet.port),
                 occupancy_bytes: view.buffer.occupancy(),
                 loss,
@@ -112,9 +113,15 @@ impl Timeline {
             }
             let missed = (now.0 - next.0) / self.interval.0;
             sample_ports(switch, *next, now, &mut self.rows);
-            *next = Time(next.0 + (missed + 1) * self.interval.0);
+            let span = (missed + 1).saturating_mul(self.interval.0);
+            *next = next.saturating_add(Time(span));
         }
     }
+}
+
+/// The number of a port in a row.
+fn port_number(port: usize) -> u32 {
+    u32::try_from(port).expect("a switch has at most 65,536 ports")
 }
 
 fn sample_ports<P: Policy>(switch: &Switch<P>, t: Time, now: Time, rows: &mut Vec<TimelineRow>) {
@@ -124,7 +131,7 @@ fn sample_ports<P: Policy>(switch: &Switch<P>, t: Time, now: Time, rows: &mut Ve
         let queue = port * buffer.queues_per_port();
         rows.push(TimelineRow {
             t,
-            port: port as u32,
+            port: port_number(port),
             queue_bytes: buffer.port(port),
             threshold_bytes: switch.threshold(queue, now).unwrap_or(buffer.capacity()),
             occupancy_bytes: buffer.occupancy(),
@@ -205,7 +212,7 @@ impl WaitingTimes {
         if total == 0 {
             return f64::NAN;
         }
-        let rank = ((percent / 100.0 * total as f64).ceil() as u64).max(1);
+        let rank = floor_u64((percent / 100.0 * total as f64).ceil()).max(1);
         let mut seen = self.none;
         if seen >= rank {
             return 0.0;
@@ -225,7 +232,7 @@ impl WaitingTimes {
 fn bin_of(wait: Time) -> usize {
     let units = (wait.0 >> UNIT_BITS).min(LIMIT);
     let shift = (units | PARTS).ilog2() - PART_BITS;
-    ((u64::from(shift) << PART_BITS) + (units >> shift)) as usize
+    index((u64::from(shift) << PART_BITS) + (units >> shift))
 }
 
 fn middle_us(bin: usize) -> f64 {

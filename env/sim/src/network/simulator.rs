@@ -15,7 +15,7 @@ use crate::engine::event::{
 };
 use crate::engine::link::Links;
 use crate::engine::packet::{PacketId, PacketStore};
-use crate::engine::topology::{Neighbour, OneSwitch, SwitchId, Topology};
+use crate::engine::topology::{MAX_QUEUES, Neighbour, OneSwitch, SwitchId, Topology};
 use crate::host::{FlowView, Hosts};
 use crate::scenario::{HostQueue, Scenario, ScenarioError};
 use crate::switch::aqm::AqmSpec;
@@ -23,7 +23,7 @@ use crate::switch::{
     Admission, AnyPolicy, Policy, PolicyParseError, PolicySpec, SharedBuffer, Switch,
     SwitchCounters, SwitchSettings,
 };
-use crate::traffic::{Trace, TraceError};
+use crate::traffic::{Trace, TraceError, host_number};
 use crate::transport::Settings;
 use crate::units::Time;
 
@@ -251,6 +251,13 @@ fn check_network<T: Topology>(scenario: &Scenario, topology: &T) -> Result<(), S
     let (hosts, ports) = (topology.hosts(), scenario.port_count());
     if hosts != ports {
         let problem = format!("the network has {hosts} hosts, the scenario has ports = {ports}");
+        return Err(SimError::Network(problem));
+    }
+    let queues_per_port = scenario.queues_per_port as usize;
+    let queues =
+        topology.per_switch(|id| Ok::<_, SimError>(topology.ports(id) * queues_per_port))?;
+    if let Some(&queues) = queues.as_ref().iter().find(|queues| **queues > MAX_QUEUES) {
+        let problem = format!("a switch has at most {MAX_QUEUES} queues; found {queues}");
         return Err(SimError::Network(problem));
     }
     let is_above_others = |id| Ok::<_, SimError>(topology.level(id) > 1);
@@ -756,7 +763,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let finish = self.hosts.finish(number);
         let fct = finish.map(|finish| finish - spec.start);
         let slowdown = |fct: Time| {
-            let switch_of = |host: u32| self.topology().switch_of(host as u16);
+            let switch_of = |host: u32| self.topology().switch_of(host_number(host));
             let alone = match switch_of(spec.src) == switch_of(spec.dst) {
                 true => self.isolated.completion(spec.size),
                 false => self.isolated.completion_across(spec.size),

@@ -3,14 +3,15 @@
 
 use std::path::PathBuf;
 
-use crate::input::suggestion;
+use crate::input::{condensed, excerpt, suggestion};
 
 /// A scenario that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// A name that is neither a preset nor a TOML file.
     #[error(
-        "there is no scenario `{name}`{}; presets: {}; or give a file ending in .toml",
+        "there is no scenario `{}`{}; presets: {}; or give a file ending in .toml",
+        excerpt(.name),
         suggestion(.name, .known),
         .known.join(", ")
     )]
@@ -29,7 +30,7 @@ pub enum ScenarioError {
         source: std::io::Error,
     },
     /// A text that is not TOML.
-    #[error("{origin}:{line}: not valid TOML: {message}")]
+    #[error("{origin}:{line}: not valid TOML: {}", condensed(.message))]
     Syntax {
         /// The file.
         origin: String,
@@ -49,7 +50,7 @@ pub enum ScenarioError {
         problem: SettingProblem,
     },
     /// A `key=value` that is not right.
-    #[error("setting `{given}`: {problem}")]
+    #[error("setting `{}`: {problem}", excerpt(.given))]
     InSetting {
         /// The text given.
         given: String,
@@ -57,7 +58,7 @@ pub enum ScenarioError {
         problem: SettingProblem,
     },
     /// Values that do not make a scenario.
-    #[error("scenario `{scenario}`: {field} = {value}: {problem}")]
+    #[error("scenario `{}`: {field} = {value}: {problem}", excerpt(.scenario))]
     Invalid {
         /// The scenario's name.
         scenario: String,
@@ -74,7 +75,7 @@ pub enum ScenarioError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingProblem {
     /// No setting has this name.
-    #[error("unknown setting `{key}`{}", suggestion(.key, .known))]
+    #[error("unknown setting `{}`{}", excerpt(.key), suggestion(.key, .known))]
     UnknownKey {
         /// The name given.
         key: String,
@@ -82,7 +83,7 @@ pub enum SettingProblem {
         known: Vec<&'static str>,
     },
     /// The value is of the wrong type or out of the type's range.
-    #[error("{key}: {message}")]
+    #[error("{}: {message}", excerpt(.key))]
     Value {
         /// The setting.
         key: String,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A text that is not the name of a value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{given}` is not one of {}{}", .known.join(", "), crate::input::suggestion(.given, .known))]
+#[error("`{}` is not one of {}{}", crate::input::excerpt(.given), .known.join(", "), crate::input::suggestion(.given, .known))]
 pub struct UnknownName {
     /// What was given.
     pub given: String,

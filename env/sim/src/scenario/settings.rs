@@ -1,9 +1,15 @@
 //! Settings by name: one table serves `--set`, reading TOML and writing TOML.
 
+#![warn(clippy::arithmetic_side_effects)]
+
+use crate::convert::whole_i64;
+
 use super::{
     Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scheduler, Traffic, TransportKind, Workload,
     Workloads,
 };
+
+use crate::input::excerpt;
 
 /// A value as the user wrote it, independent of its setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +31,8 @@ pub(super) enum Written {
 impl Written {
     fn describe(&self) -> String {
         match self {
-            Written::Bare(text) => format!("`{text}`"),
-            Written::Text(text) => format!("the text \"{text}\""),
+            Written::Bare(text) => format!("`{}`", excerpt(text)),
+            Written::Text(text) => format!("the text \"{}\"", excerpt(text)),
             Written::Integer(value) => value.to_string(),
             Written::Float(value) => format!("{value:?}"),
             Written::Bool(value) => value.to_string(),
@@ -63,7 +69,8 @@ impl Written {
 
 /// The float as a whole number. Above 2^53 floats are not exact, so larger ones are refused.
 fn whole(value: f64) -> Option<i128> {
-    (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0).then_some(value as i128)
+    let exact = value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0;
+    exact.then(|| i128::from(whole_i64(value)))
 }
 
 /// The type of a scenario field, which can be read from user input and written as TOML.
@@ -80,12 +87,11 @@ macro_rules! unsigned_field {
                     .integer()
                     .ok_or_else(|| written.is_not("a whole number"))?;
                 // TOML integers are signed 64-bit numbers. A larger value could not be saved.
-                let max = ($type::MAX as i128).min(i64::MAX as i128);
-                if (0..=max).contains(&value) {
-                    Ok(value as $type)
-                } else {
-                    Err(format!("expected a whole number from 0 to {max}, found {value}"))
-                }
+                let max = i128::from($type::MAX).min(i128::from(i64::MAX));
+                let fitting = $type::try_from(value).ok().filter(|_| value <= max);
+                fitting.ok_or_else(|| {
+                    format!("expected a whole number from 0 to {max}, found {value}")
+                })
             }
 
             fn to_toml(&self) -> String {

@@ -4,6 +4,7 @@
 use std::sync::OnceLock;
 
 use super::Workload;
+use crate::convert::floor_u64;
 
 /// The error for points that are not a valid distribution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -131,7 +132,7 @@ impl SizeDistribution {
 
     /// The size of a flow, whole bytes and at least 1, for `u` uniform in [0, 1).
     pub fn sample(&self, u: f64) -> u64 {
-        (self.quantile(u) as u64).max(1)
+        floor_u64(self.quantile(u)).max(1)
     }
 
     /// The mean of `value(size)` over the distribution, `size` in whole bytes.

@@ -323,6 +323,16 @@ fn values_that_make_no_scenario_are_refused() {
             "max_cwnd_bytes=100",
             "max_cwnd_bytes = 100: smaller than one segment; must be 0 (not capped) or at least 1460",
         ),
+        // Windows are counted in 32 bits; this one would become a smaller one.
+        (
+            "max_cwnd_bytes=5000000000",
+            "max_cwnd_bytes = 5000000000: must be from 0 to 2147483647",
+        ),
+        (
+            "rate_bps=10000000000000 propagation_ns=100000000000 mss=1 header_bytes=0",
+            "propagation_ns = 100000000000: with rate_bps, mss and max_cwnd_bytes a round trip \
+             carries 2147483647 packets",
+        ),
         (
             "min_rto_us=0",
             "min_rto_us = 0: must be from 1 to 100000000",
@@ -403,6 +413,47 @@ fn values_that_make_no_scenario_are_refused() {
         scenario,
         "max_interval_us = 18446744073709551615: must be from 0",
     );
+}
+
+#[test]
+fn the_largest_window_and_the_longest_pipe_are_accepted_and_one_more_is_not() {
+    let mut scenario = Scenario::default();
+    for (setting, accepted) in [
+        ("max_cwnd_bytes=2147483647", true),
+        ("max_cwnd_bytes=2147483648", false),
+        ("max_cwnd_bytes=0", true),
+        // 8 bytes a packet and 1 Gbit/s: 64 ns each, and four delays to a round trip.
+        ("mss=6", true),
+        ("header_bytes=2", true),
+        ("ack_bytes=8", true),
+        ("propagation_ns=159999936", true),
+        ("propagation_ns=160000000", false),
+        ("max_cwnd_bytes=60000000", true),
+        ("max_cwnd_bytes=60000006", false),
+    ] {
+        scenario.set(setting).unwrap();
+        assert_eq!(scenario.validate().is_ok(), accepted, "{setting}");
+    }
+}
+
+#[test]
+fn a_number_that_does_not_fit_its_setting_is_refused_and_never_cut() {
+    for (assignment, fits) in [
+        ("ports=4294967295", true),
+        ("ports=4294967296", false),
+        ("ports=-1", false),
+        ("rate_bps=9223372036854775807", true),
+        ("rate_bps=9223372036854775808", false),
+        ("rate_bps=18446744073709551616", false),
+        ("rate_bps=9007199254740992.0", true),
+        ("rate_bps=1e19", false),
+        ("rate_bps=340282366920938463463374607431768211456", false),
+        ("flows=1..4294967295", true),
+        ("flows=1..4294967296", false),
+        ("flows=-1..4", false),
+    ] {
+        assert_eq!(set(assignment).is_ok(), fits, "{assignment}");
+    }
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::fmt::Display;
 
-use super::{MAX_FLOW_BYTES, RangeU32, Recovery, Scenario, ScenarioError, Traffic, TransportKind};
+use super::{
+    MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, RangeU32, Recovery, Scenario,
+    ScenarioError, Traffic, TransportKind,
+};
 
 /// Largest value of a setting in microseconds: 100 s. Sums of a few such delays are far below the
 /// 213 days that a `Time` can hold.
@@ -182,7 +185,13 @@ impl Scenario {
                 ),
             );
         }
-        check.within("max_cwnd_bytes", self.max_cwnd_bytes, 0, 1_000_000_000_000)?;
+        check.within(
+            "max_cwnd_bytes",
+            self.max_cwnd_bytes,
+            0,
+            u64::from(MAX_WINDOW),
+        )?;
+        self.validate_round_trip(check)?;
         check.within("min_rto_us", self.min_rto_us, 1, MAX_US)?;
         check.within("initial_rtt_us", self.initial_rtt_us, 1, MAX_US)?;
         check.within(
@@ -191,6 +200,28 @@ impl Scenario {
             1,
             MAX_US,
         )
+    }
+
+    /// A flow alone has at most a round trip of packets on the way, or its largest window.
+    fn validate_round_trip(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        let full = self.full_packet_bytes() + u64::from(self.overhead_bytes);
+        let on_line = self.base_rtt().0 / self.rate().transmission_time(full).0;
+        let window = match self.max_cwnd_bytes {
+            0 => u64::from(MAX_WINDOW),
+            bytes => bytes,
+        };
+        let packets = on_line.min(window / u64::from(self.mss));
+        if packets > MAX_PACKETS_PER_ROUND_TRIP {
+            return check.invalid(
+                "propagation_ns",
+                self.propagation_ns,
+                format!(
+                    "with rate_bps, mss and max_cwnd_bytes a round trip carries {packets} packets; \
+                     must be at most {MAX_PACKETS_PER_ROUND_TRIP}"
+                ),
+            );
+        }
+        Ok(())
     }
 
     fn validate_traffic(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::input::suggestion;
+use crate::input::{excerpt, suggestion};
 use crate::switch::policy::{Definition, catalogue};
 use crate::switch::{PolicyParseError, PolicySpec};
 
@@ -32,7 +32,8 @@ const DT: &str = "dt";
 pub enum UnknownBasePolicy {
     /// The policy has no α.
     #[error(
-        "low level '{name}' has no control factor alpha to set; those that have one are {}",
+        "low level '{}' has no control factor alpha to set; those that have one are {}",
+        excerpt(.name),
         listed()
     )]
     NoAlpha {
@@ -40,7 +41,7 @@ pub enum UnknownBasePolicy {
         name: String,
     },
     /// The text gives α, which the control sets.
-    #[error("low level '{text}': leave out alpha, which the decisions set")]
+    #[error("low level '{}': leave out alpha, which the decisions set", excerpt(.text))]
     AlphaGiven {
         /// The text given.
         text: String,
@@ -49,7 +50,7 @@ pub enum UnknownBasePolicy {
     #[error("low level: {0}")]
     Parameter(PolicyParseError),
     /// No such policy.
-    #[error("low level '{name}' is not known{}; there are {}", suggestion(.name, &names()), listed())]
+    #[error("low level '{}' is not known{}; there are {}", excerpt(.name), suggestion(.name, &names()), listed())]
     NoPolicy {
         /// The name given.
         name: String,

@@ -1,5 +1,6 @@
 //! Exact byte accounting of the shared buffer.
 
+use crate::convert::floor_u64;
 use crate::units::Time;
 
 /// Bins of the occupancy histogram: equal parts of the buffer.
@@ -176,6 +177,12 @@ impl SharedBuffer {
     }
 
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "an occupancy is at most 2^63, and what is beyond 32 bits is in the last bin"
+    )]
     fn account_time(&mut self, now: Time) {
         // Conversions from signed to float and from float to 32 bits take one instruction each;
         // unsigned and wider ones take ten.
@@ -189,7 +196,7 @@ impl SharedBuffer {
     /// by nearest rank over 512 equal bins. Zero before any time has passed.
     pub fn occupancy_percentile(&self, percent: f64) -> f64 {
         let total: u64 = self.time_in_bin.iter().sum();
-        let wanted = (percent / 100.0 * total as f64).ceil() as u64;
+        let wanted = floor_u64((percent / 100.0 * total as f64).ceil());
         let mut seen = 0;
         for (bin, time) in self.time_in_bin.iter().enumerate() {
             seen += time;

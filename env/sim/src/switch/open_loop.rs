@@ -3,6 +3,7 @@
 use super::{Admission, Loss, Policy, SharedBuffer, Switch, SwitchId, SwitchSettings, View};
 use crate::engine::clock::Potential;
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore, SizeClass};
+use crate::engine::topology::MAX_QUEUES;
 use crate::units::{Rate, Time};
 
 /// What became of an arrival.
@@ -34,9 +35,10 @@ impl<P: Policy> OpenLoop<P> {
     /// An empty switch.
     ///
     /// # Panics
-    /// When there are no ports.
+    /// When there are no ports, or more than 65,536.
     pub fn new(ports: usize, buffer_bytes: u64, rate: Rate, policy: P) -> OpenLoop<P> {
         assert!(ports > 0, "a switch has ports");
+        assert!(ports <= MAX_QUEUES, "a switch has at most 65,536 ports");
         let settings = SwitchSettings::plain(ports, buffer_bytes, rate);
         let switch = Switch::new(SwitchId(0), Potential::default(), &settings, policy);
         let switch = switch.expect("every packet counts, so that every policy fits");
@@ -58,15 +60,17 @@ impl<P: Policy> OpenLoop<P> {
     /// arrival, counted from 0.
     ///
     /// # Panics
-    /// When there is no such port, when `at` lies in the past, or when `bytes` exceeds 65,535.
+    /// When there is no such port, when `at` lies in the past, when `bytes` exceeds 65,535, or when
+    /// 2^32 packets have arrived.
     pub fn arrive(&mut self, at: Time, port: usize, bytes: u64) -> usize {
         self.run_until(at);
         let arrival = self.fates.len();
         self.fates.push(Fate::Stored);
         let wire_bytes = u16::try_from(bytes).expect("a packet has at most 65,535 bytes");
         let size = (wire_bytes, SizeClass::Odd);
-        let mut packet = Packet::new(PacketKind::Data, 0, port as u16, size, at);
-        packet.sequence = arrival as u32;
+        let queue = u16::try_from(port).expect("the switch has such a port");
+        let mut packet = Packet::new(PacketKind::Data, 0, queue, size, at);
+        packet.sequence = u32::try_from(arrival).expect("arrivals are counted in 32 bits");
         let id = self.packets.insert(packet);
         let admission = self.switch.arrive(&mut self.packets, id, at, &mut ());
         self.dispose_of_pushed_out();

@@ -65,7 +65,8 @@ impl<P: Policy> Switch<P> {
 
     /// The queue after this one is next.
     fn pass_turn(&mut self, port: usize, queue: usize) {
-        self.ports[port].turn = ((queue + 1) % self.queues_per_port) as u16;
+        let next = (queue + 1) % self.queues_per_port;
+        self.ports[port].turn = u16::try_from(next).expect("a switch has at most 65,536 queues");
     }
 
     /// A queue whose turn begins gets the quantum, and keeps its turn while what it has suffices.

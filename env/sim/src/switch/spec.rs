@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::aqm::AqmSpec;
 use super::policy::{AnyPolicy, Arguments, Definition, ParameterInfo, PolicyInfo, catalogue};
-use crate::input::suggestion;
+use crate::input::{excerpt, suggestion};
 use crate::scenario::Scenario;
 
 /// A policy and its parameters, written `name` or `name:key=value,key=value`; behind a `+`, the queue
@@ -88,13 +88,13 @@ impl PartialEq for PolicySpec {
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum PolicyParseError {
     /// No such policy.
-    #[error("policy '{name}' is not known{}; `bufgym policies` lists them", suggestion(.name, &names()))]
+    #[error("{}", unknown(.name))]
     UnknownPolicy {
         /// As it was written.
         name: String,
     },
     /// No such queue management.
-    #[error("queue management '{name}' is not known{suggestion}; there are {known}")]
+    #[error("queue management '{}' is not known{suggestion}; there are {known}", excerpt(.name))]
     UnknownAqm {
         /// As it was written.
         name: String,
@@ -104,7 +104,7 @@ pub enum PolicyParseError {
         known: String,
     },
     /// The policy has no such parameter.
-    #[error("policy {policy} has no parameter '{key}'{}; it has {}", suggestion(.key, .known), listed(.known))]
+    #[error("policy {policy} has no parameter '{}'{}; it has {}", excerpt(.key), suggestion(.key, .known), listed(.known))]
     UnknownParameter {
         /// The policy.
         policy: &'static str,
@@ -114,7 +114,7 @@ pub enum PolicyParseError {
         known: Vec<&'static str>,
     },
     /// A parameter's value does not fit.
-    #[error("policy {policy}: {key}={value} is not {expected}")]
+    #[error("policy {policy}: {key}={} is not {expected}", excerpt(.value))]
     Value {
         /// The policy.
         policy: &'static str,
@@ -126,7 +126,7 @@ pub enum PolicyParseError {
         expected: String,
     },
     /// The parameters do not fit the scenario or each other.
-    #[error("policy {policy}: {problem}")]
+    #[error("policy {}: {problem}", excerpt(.policy))]
     Unusable {
         /// As it was written.
         policy: String,
@@ -134,7 +134,7 @@ pub enum PolicyParseError {
         problem: String,
     },
     /// A parameter that is given more than once.
-    #[error("policy {policy}: {key} is given twice; leave one out")]
+    #[error("policy {policy}: {} is given twice; leave one out", excerpt(.key))]
     Repeated {
         /// The policy.
         policy: &'static str,
@@ -142,7 +142,7 @@ pub enum PolicyParseError {
         key: String,
     },
     /// A parameter without a value.
-    #[error("policy {policy}: '{text}' is not of the form key=value")]
+    #[error("policy {policy}: '{}' is not of the form key=value{}", excerpt(.text), tuned(.text))]
     Form {
         /// The policy.
         policy: &'static str,
@@ -181,8 +181,32 @@ fn names() -> Vec<&'static str> {
     catalogue()
         .iter()
         .map(|definition| definition.info.name)
-        .chain(["ndt", "linear"])
         .collect()
+}
+
+/// Policies that decide from a file of weights, which are no rules.
+const LEARNED: [&str; 3] = ["ndt", "ndt-int8", "linear"];
+
+fn unknown(name: &str) -> String {
+    if LEARNED.contains(&name) {
+        return format!(
+            "policy '{name}' has weights and no parameters, and a rule is needed here; the rules are {}",
+            listed(&names())
+        );
+    }
+    format!(
+        "policy '{}' is not known{}; `bufgym policies` lists them",
+        excerpt(name),
+        suggestion(name, &names())
+    )
+}
+
+/// A remark about the form that only commands with results of `bufgym tune` read.
+fn tuned(text: &str) -> &'static str {
+    match text.trim() {
+        "tuned" => "; tuned parameters cannot be named here, so give them one by one",
+        _ => "",
+    }
 }
 
 fn listed(names: &[&str]) -> String {
@@ -400,6 +424,17 @@ mod tests {
         assert!(message("dt:alpha=-1").contains("above 0"));
         assert!(message("dt:alpha").contains("key=value"));
         assert!(message("cs:alpha=1").contains("none"));
+        assert!(message("DT:alpha=1").contains("did you mean `dt`?"));
+        assert!(message(" dt").contains("did you mean `dt`?"));
+        assert!(message("dt:tuned").contains("one by one"));
+        for learned in LEARNED {
+            let message = message(learned);
+            assert!(
+                message.contains("a rule is needed") && message.contains("edt"),
+                "{message}"
+            );
+            assert!(!message.contains("did you mean"), "{message}");
+        }
         assert_eq!(
             message("dt:alpha=1,alpha=2"),
             "policy dt: alpha is given twice; leave one out"

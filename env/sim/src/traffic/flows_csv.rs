@@ -1,5 +1,7 @@
 //! Flow traces as CSV: `id,src,dst,start_ns,size_bytes[,kind,query,priority]`.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -8,11 +10,15 @@ use std::path::{Path, PathBuf};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
 use super::{FlowSpec, Trace};
+use crate::files;
 use crate::input::{Records, excerpt, suggestion};
 use crate::units::Time;
 
 const REQUIRED: [&str; 5] = ["id", "src", "dst", "start_ns", "size_bytes"];
 const OPTIONAL: [&str; 3] = ["kind", "query", "priority"];
+
+/// Longest name of a kind, bytes. There may be 65,536 kinds.
+const MAX_KIND: usize = 1_024;
 
 /// A flow list that cannot be used. Each message is one line: where, what is wrong, what would be
 /// right.
@@ -118,30 +124,13 @@ impl Trace {
         let result = if special {
             File::create(path).and_then(|file| self.to_writer(BufWriter::new(file)))
         } else {
-            self.write_then_rename(path)
+            files::replace_with(path, |file| self.to_writer(file))
         };
         result.map_err(|source| TraceError::Io {
             path: path.to_owned(),
             action: "write",
             source,
         })
-    }
-
-    fn write_then_rename(&self, path: &Path) -> io::Result<()> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.partial", std::process::id()));
-        let partial = path.with_file_name(name);
-        let result = File::create(&partial)
-            .and_then(|file| {
-                self.to_writer(BufWriter::new(&file))?;
-                file.sync_all()
-            })
-            .and_then(|()| std::fs::rename(&partial, path));
-        if result.is_err() {
-            // An error here is ignored: the first error is the one to report.
-            let _ = std::fs::remove_file(&partial);
-        }
-        result
     }
 
     /// Writes the flow list as CSV with all columns.
@@ -262,6 +251,10 @@ impl<'a> Parser<'a> {
         }
         let columns = self.columns(&record)?;
         while self.next(&mut reader, &mut record)? {
+            if self.flows.len() == Trace::MAX_FLOWS {
+                let most = Trace::MAX_FLOWS;
+                return Err(self.error(format!("more than {most} flows, the most that are read")));
+            }
             let flow = self.flow(&columns, &record)?;
             self.flows.push(flow);
         }
@@ -428,6 +421,10 @@ impl<'a> Parser<'a> {
         };
         if let Some(kind) = self.kind_index.get(&name) {
             return Ok(*kind);
+        }
+        if name.len() > MAX_KIND {
+            let name = excerpt(&name);
+            return Err(self.error(format!("kind: `{name}` is longer than {MAX_KIND} bytes")));
         }
         let kind = u16::try_from(self.kinds.len())
             .map_err(|_| self.error("kind: more than 65,536 different kinds"))?;

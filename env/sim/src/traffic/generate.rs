@@ -6,6 +6,7 @@ mod queries;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::Trace;
+use crate::convert::{floor_u32, floor_u64, index};
 use crate::rng::{below, stream, uniform};
 use crate::scenario::{RangeU32, Scenario, Traffic, Workload};
 use crate::units::Time;
@@ -43,9 +44,11 @@ pub fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
             queries::generate(scenario, trace_seed)
         }
     };
-    for (id, flow) in trace.flows.iter_mut().enumerate() {
-        flow.id = id as u64;
-        flow.priority = (id % scenario.queues_per_port as usize) as u8;
+    let queues = u8::try_from(scenario.queues_per_port);
+    let priorities = (0..queues.expect("a valid scenario has at most 8 queues per port")).cycle();
+    for ((id, priority), flow) in (0..).zip(priorities).zip(&mut trace.flows) {
+        flow.id = id;
+        flow.priority = priority;
     }
     trace
 }
@@ -63,7 +66,7 @@ fn load_of(scenario: &Scenario, trace_seed: u64) -> f64 {
 /// The workload of the trace, also from its own random stream.
 fn workload_of(scenario: &Scenario, trace_seed: u64) -> Workload {
     let count = u64::from(scenario.workload.count());
-    let chosen = below(&mut stream(trace_seed, "workload", 0), count) as usize;
+    let chosen = index(below(&mut stream(trace_seed, "workload", 0), count));
     scenario
         .workload
         .iter()
@@ -73,7 +76,7 @@ fn workload_of(scenario: &Scenario, trace_seed: u64) -> Workload {
 
 /// Converts seconds to a start time. Only an extremely long first gap reaches the limit.
 fn start_at(seconds: f64) -> Time {
-    Time::from_ns(((seconds * 1e9).round() as u64).min(Trace::MAX_START_NS))
+    Time::from_ns(floor_u64((seconds * 1e9).round()).min(Trace::MAX_START_NS))
 }
 
 /// An exponential gap, seconds.
@@ -90,16 +93,17 @@ fn distinct(rng: &mut Xoshiro256PlusPlus, mut items: Vec<u32>, count: u32) -> Ve
         "the scenario was not validated: {count} of {}",
         items.len()
     );
-    for index in 0..count {
-        let other = index + below(rng, (items.len() - index) as u64) as usize;
-        items.swap(index, other);
+    for place in 0..count {
+        let other = place + index(below(rng, (items.len() - place) as u64));
+        items.swap(place, other);
     }
     items.truncate(count);
     items
 }
 
 fn uniform_in(rng: &mut Xoshiro256PlusPlus, range: RangeU32) -> u32 {
-    range.min + below(rng, u64::from(range.max - range.min) + 1) as u32
+    let above = below(rng, u64::from(range.max - range.min) + 1);
+    range.min + u32::try_from(above).expect("below 2^32")
 }
 
 /// A whole number whose logarithm is uniform: `n` has probability proportional to
@@ -108,5 +112,5 @@ fn log_uniform(rng: &mut Xoshiro256PlusPlus, range: RangeU32) -> u32 {
     let low = libm::log(f64::from(range.min));
     let high = libm::log(f64::from(range.max) + 1.0);
     let value = libm::exp(low + uniform(rng) * (high - low));
-    (value as u32).clamp(range.min, range.max)
+    floor_u32(value).clamp(range.min, range.max)
 }

@@ -20,7 +20,7 @@ use serde::Serialize;
 use super::{FlowSpec, Trace};
 use crate::units::Time;
 use container::Container;
-use flows::{Flow, FlowTable};
+use flows::{Flow, FlowTable, count};
 use headers::{Headers, Network};
 
 /// Options for reading a capture.
@@ -225,6 +225,16 @@ impl Capture {
                     let belongs = table.add(time_ns, &segment);
                     skipped.no_payload += u64::from(segment.payload == 0);
                     skipped.repeated += u64::from(segment.payload > 0 && !belongs);
+                    if table.is_beyond_limit() {
+                        return Err(CaptureError::Flow {
+                            origin: origin.to_owned(),
+                            problem: format!(
+                                "more than {} connections or flows, the most that are read: split \
+                                 the capture",
+                                Trace::MAX_FLOWS
+                            ),
+                        });
+                    }
                 }
                 Network::LinkType => skipped.link_type += 1,
                 Network::NotIp => skipped.not_ip += 1,
@@ -236,7 +246,7 @@ impl Capture {
         }
         let packets = container.packets();
         let (flows, hosts) = table.finish();
-        let ports = options.ports.unwrap_or(hosts.len() as u32);
+        let ports = options.ports.unwrap_or_else(|| count(&hosts));
         let finished = Finish {
             origin,
             ports,

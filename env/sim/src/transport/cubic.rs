@@ -2,6 +2,7 @@
 
 use super::hystart::{HyStart, Pace};
 use super::{Acked, CongestionControl, Settings, Window};
+use crate::convert::floor_u32;
 use crate::units::Time;
 
 /// RFC 9438 §5: segments per cubic second.
@@ -100,7 +101,7 @@ impl CongestionControl for Cubic {
         let mss = f64::from(settings.mss);
         let bytes = self.fraction + mss * self.step(f64::from(window.cwnd) / mss, acked);
         self.fraction = bytes.fract();
-        window.grow(bytes as u32, settings);
+        window.grow(floor_u32(bytes), settings);
     }
 
     fn ssthresh(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32 {
@@ -115,7 +116,7 @@ impl CongestionControl for Cubic {
         self.epoch = None;
         self.fraction = 0.0;
         self.timed_out = false;
-        ((f64::from(flight) * BETA) as u32).max(2 * settings.mss)
+        floor_u32(f64::from(flight) * BETA).max(2 * settings.mss)
     }
 
     fn on_timeout(&mut self, _now: Time, _next: u32) {

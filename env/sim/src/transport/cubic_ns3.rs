@@ -2,6 +2,7 @@
 //! HyStart by packet trains and by delay, no Reno-friendly region.
 
 use super::{Acked, CongestionControl, Settings, Window};
+use crate::convert::floor_u32;
 use crate::units::Time;
 
 const C: f64 = 0.4;
@@ -92,7 +93,7 @@ impl CubicNs3 {
         let t = now + self.delay_min.unwrap_or(Time::ZERO) - epoch;
         // ns-3 counts time in nanoseconds.
         let offset = t.as_ns() as f64 * 1e-9 - self.k;
-        let delta = (C * libm::pow(offset.abs(), 3.0)) as u32;
+        let delta = floor_u32(C * libm::pow(offset.abs(), 3.0));
         let target = if offset < 0.0 {
             self.origin.wrapping_sub(delta)
         } else {
@@ -101,7 +102,7 @@ impl CubicNs3 {
         let count = if target > cwnd {
             cwnd / (target - cwnd)
         } else {
-            100 * cwnd
+            cwnd.wrapping_mul(100)
         };
         let clamped = if self.last_max == 0 {
             count.min(COUNT_CLAMP)
@@ -151,12 +152,12 @@ impl CongestionControl for CubicNs3 {
     fn ssthresh(&mut self, window: &Window, _flight: u32, settings: &Settings) -> u32 {
         let cwnd = segments(window, settings);
         self.last_max = if cwnd < self.last_max {
-            (f64::from(cwnd) * (1.0 + BETA) / 2.0) as u32
+            floor_u32(f64::from(cwnd) * (1.0 + BETA) / 2.0)
         } else {
             cwnd
         };
         self.epoch = None;
-        ((f64::from(cwnd) * BETA) as u32).max(2) * settings.mss
+        floor_u32(f64::from(cwnd) * BETA).max(2) * settings.mss
     }
 
     fn on_timeout(&mut self, now: Time, next: u32) {

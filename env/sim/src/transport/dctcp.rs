@@ -2,6 +2,7 @@
 
 use super::newreno::{grow, half};
 use super::{Acked, CongestionControl, Settings, Window};
+use crate::convert::floor_u32;
 
 /// RFC 8257 §4.2: gain of the estimate.
 const GAIN: f64 = 1.0 / 16.0;
@@ -62,7 +63,7 @@ impl CongestionControl for Dctcp {
     /// §3.3, step 9: `cwnd (1 - α/2)`; at least two segments, so that acknowledgements keep coming.
     fn window_after_mark(&mut self, window: &Window, _flight: u32, settings: &Settings) -> u32 {
         let left = f64::from(window.cwnd) * (1.0 - self.alpha / 2.0);
-        (left as u32).max(2 * settings.mss)
+        floor_u32(left).max(2 * settings.mss)
     }
 }
 

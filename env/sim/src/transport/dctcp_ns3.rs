@@ -2,6 +2,7 @@
 //! acknowledgements, as Linux's Reno does. A loss cuts it as a mark does.
 
 use super::{Acked, CongestionControl, Settings, Window};
+use crate::convert::floor_u32;
 
 const GAIN: f64 = 1.0 / 16.0;
 
@@ -77,7 +78,7 @@ impl CongestionControl for DctcpNs3 {
     }
 
     fn ssthresh(&mut self, window: &Window, _flight: u32, _settings: &Settings) -> u32 {
-        ((1.0 - self.alpha / 2.0) * f64::from(window.cwnd)) as u32
+        floor_u32((1.0 - self.alpha / 2.0) * f64::from(window.cwnd))
     }
 }
 

@@ -10,7 +10,12 @@ pub struct NewReno;
 /// Bytes that congestion avoidance adds per acknowledgement (RFC 5681 §3.1, equation 3); at least
 /// one, so that a huge window still grows.
 #[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a segment has fewer than 2^16 bytes, so the square has 32 bits"
+)]
 fn avoidance_step(window: &Window, settings: &Settings) -> u32 {
+    debug_assert!(settings.mss < 1 << 16);
     let square = u64::from(settings.mss) * u64::from(settings.mss);
     ((square / u64::from(window.cwnd)) as u32).max(1)
 }

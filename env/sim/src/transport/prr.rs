@@ -53,7 +53,8 @@ impl RateReduction {
         } else {
             0
         };
-        (u64::from(progress.pipe) + allowance.max(floor)).min(u64::from(u32::MAX / 2)) as u32
+        let window = u64::from(progress.pipe) + allowance.max(floor);
+        u32::try_from(window).map_or(u32::MAX / 2, |window| window.min(u32::MAX / 2))
     }
 
     /// Counts bytes sent during recovery (prr_out).

@@ -50,24 +50,23 @@ impl RttEstimator {
     /// Takes a measurement as ns-3 does: time stamps are whole milliseconds, a difference of zero
     /// counts as a microsecond, and the gains are shifts of whole nanoseconds.
     pub(crate) fn sample_in_ms(&mut self, sent: Time, now: Time) {
-        let ms = |time: Time| (time.as_ns() / 1_000_000) as i64;
-        let rtt = ((ms(now) - ms(sent)) * 1_000_000).max(1_000);
+        let ms = |time: Time| time.as_ns() / 1_000_000;
+        let rtt = (ms(now).saturating_sub(ms(sent)) * 1_000_000).max(1_000);
         if self.sampled {
-            let (smoothed, variation) = (self.smoothed_ns(), (self.variation / 1_000) as i64);
-            let error = rtt - smoothed;
-            self.smoothed = (((smoothed << 3) + error) >> 3) as u64 * 1_000;
+            // A thousandth of 64 bits leaves room for the shifts and for a sign.
+            let signed = |ps: u64| (ps / 1_000).cast_signed();
+            let (smoothed, variation) = (signed(self.smoothed), signed(self.variation));
+            let error = rtt.cast_signed() - smoothed;
+            // Neither gets below zero: an error takes off at most an eighth, a change a quarter.
+            self.smoothed = (((smoothed << 3) + error) >> 3).cast_unsigned() * 1_000;
             let change = error.abs() - variation;
-            self.variation = (((variation << 2) + change) >> 2) as u64 * 1_000;
+            self.variation = (((variation << 2) + change) >> 2).cast_unsigned() * 1_000;
         } else {
-            self.smoothed = rtt as u64 * 1_000;
-            self.variation = (rtt / 2) as u64 * 1_000;
+            self.smoothed = rtt * 1_000;
+            self.variation = rtt / 2 * 1_000;
             self.sampled = true;
         }
         self.reset_backoff();
-    }
-
-    fn smoothed_ns(&self) -> i64 {
-        (self.smoothed / 1_000) as i64
     }
 
     /// The smoothed round-trip time; the initial one before the first measurement.

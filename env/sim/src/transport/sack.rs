@@ -30,7 +30,7 @@ impl SackStore {
             }
             None => {
                 self.blocks.push(blocks);
-                SackHandle((self.blocks.len() - 1) as u32)
+                SackHandle(u32::try_from(self.blocks.len() - 1).expect("fewer than packets"))
             }
         }
     }

@@ -77,12 +77,13 @@ impl Sender {
     pub(crate) fn new(bytes: u64, settings: &Settings) -> Sender {
         let mss = u64::from(settings.mss);
         let segments = bytes.div_ceil(mss);
+        let last_payload = bytes - (segments - 1) * mss;
         Sender {
             sent: Outstanding::default(),
             window: initial_window(settings),
             rtt: RttEstimator::new(settings),
-            last_payload: (bytes - (segments - 1) * mss) as u16,
-            segments: segments as u32,
+            last_payload: u16::try_from(last_payload).expect("segments have less than 64 KiB"),
+            segments: u32::try_from(segments).expect("flows with more segments are refused"),
             deadline: Time::MAX,
             congestion: Congestion::new(settings),
             recovery: None,

@@ -3,6 +3,7 @@
 
 mod accounting;
 mod completion;
+mod differential;
 mod fabric;
 mod golden;
 mod limits;

@@ -4,8 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every module may use itself and those before it.
-const ORDER: [&str; 10] = [
+const ORDER: [&str; 13] = [
+    "convert",
+    "files",
     "input",
+    "memory",
     "units",
     "rng",
     "scenario",

@@ -5,6 +5,7 @@
 use super::{List, MAX_PACKETS, Setup, product};
 use crate::arrivals::Prediction;
 use crate::{Arrivals, Order, Packet, SlottedError};
+use bufgym_sim::convert::floor_u64;
 use bufgym_sim::rng;
 
 /// Theorem 1: LQD shares the buffer evenly between packets of little and of much work.
@@ -17,7 +18,8 @@ pub(super) fn theorem1(setup: &Setup) -> Result<Arrivals, SlottedError> {
     setup.check_ports(2)?;
     let share = setup.share()?;
     let others = u64::from(setup.ports) - 1;
-    let least = (others * u64::from(setup.ports)).min(u64::from(Arrivals::MAX_WORK)) as u32;
+    let least = u32::try_from(others * u64::from(setup.ports)).unwrap_or(u32::MAX);
+    let least = least.min(Arrivals::MAX_WORK);
     let work = setup.options.max_work.unwrap_or(least);
     if !(1..=Arrivals::MAX_WORK).contains(&work) {
         return setup.refuse(format_args!(
@@ -119,7 +121,7 @@ pub(super) fn theorem3(setup: &Setup) -> Result<Arrivals, SlottedError> {
     let share = setup.share()?;
     let (work, steps) = work_and_steps(setup, share)?;
     let ports = u64::from(setup.ports);
-    let length = work - 1 + share;
+    let length = u64::from(work) - 1 + share;
     let per_round = 1 + steps * (share - 1) + share;
     let mut list = setup.list(
         product(&[setup.rounds, ports, per_round]),
@@ -128,11 +130,12 @@ pub(super) fn theorem3(setup: &Setup) -> Result<Arrivals, SlottedError> {
     for round in 0..setup.rounds {
         let mut slot = round * length;
         one_per_port(&mut list, setup, slot, work, false);
-        let mut size = work;
+        let mut size = u64::from(work);
         for _ in 0..steps {
             size /= share;
+            let work = u32::try_from(size).expect("less than the first work");
             for _ in 1..share {
-                one_per_port(&mut list, setup, slot, size, true);
+                one_per_port(&mut list, setup, slot, work, true);
             }
             slot += (share - 1) * size;
         }
@@ -152,14 +155,14 @@ pub(super) fn theorem3(setup: &Setup) -> Result<Arrivals, SlottedError> {
 }
 
 /// Adds one packet for each port.
-fn one_per_port(list: &mut List, setup: &Setup, slot: u64, work: u64, accepted: bool) {
+fn one_per_port(list: &mut List, setup: &Setup, slot: u64, work: u32, accepted: bool) {
     for port in 0..setup.ports {
-        list.push(Packet::with_work(slot, port, work as u32), accepted);
+        list.push(Packet::with_work(slot, port, work), accepted);
     }
 }
 
 /// The largest work `k`, and `log_a k` for `a = share`.
-fn work_and_steps(setup: &Setup, share: u64) -> Result<(u64, u64), SlottedError> {
+fn work_and_steps(setup: &Setup, share: u64) -> Result<(u32, u64), SlottedError> {
     if share < 2 {
         return setup.refuse(format_args!(
             "needs a buffer of at least two packets per port, found {} packets for {} ports",
@@ -173,17 +176,17 @@ fn work_and_steps(setup: &Setup, share: u64) -> Result<(u64, u64), SlottedError>
         None if squared <= most => squared,
         None => share,
     };
-    let (mut work, mut steps) = (1, 0);
+    let (mut work, mut steps) = (1_u64, 0);
     while work < wanted && work <= most {
         work = product(&[work, share]).unwrap_or(u64::MAX);
         steps += 1;
     }
-    if steps == 0 || work != wanted || work > most {
-        return setup.refuse(format_args!(
+    match u32::try_from(work) {
+        Ok(fitting) if steps > 0 && work == wanted && work <= most => Ok((fitting, steps)),
+        _ => setup.refuse(format_args!(
             "max-work must be a power of B/N = {share} above 1, and at most {most}, found {wanted}"
-        ));
+        )),
     }
-    Ok((work, steps))
 }
 
 /// Theorem 6: MTVD fills the buffer with packets of the largest value, which are all for one port.
@@ -248,7 +251,7 @@ pub(super) fn theorem7(setup: &Setup) -> Result<Arrivals, SlottedError> {
         product(&[setup.rounds, 2 * cheap_ports + buffer]),
         product(&[setup.rounds, buffer]),
     )?;
-    let dear_port = cheap_ports as u32;
+    let dear_port = u32::try_from(cheap_ports).expect("fewer than ports");
     for round in 0..setup.rounds {
         let slot = round * buffer;
         for port in 0..dear_port {
@@ -358,14 +361,15 @@ pub(super) fn poisson_bursts(setup: &Setup) -> Result<Arrivals, SlottedError> {
     let mut time = 0.0;
     for _ in 0..setup.rounds {
         time -= libm::log(1.0 - rng::uniform(&mut random)) / rate;
-        let port = rng::below(&mut random, u64::from(setup.ports)) as u32;
+        let port = rng::below(&mut random, u64::from(setup.ports));
+        let port = u32::try_from(port).expect("below the number of ports");
         if time >= Arrivals::MAX_SLOT as f64 {
             return setup.refuse(format_args!(
                 "{} bursts at {rate} per slot last too long; take a larger burst-rate",
                 setup.rounds
             ));
         }
-        list.burst(Packet::unit(time as u64, port), setup.buffer, 0);
+        list.burst(Packet::unit(floor_u64(time), port), setup.buffer, 0);
     }
     let end = list.packets.last().map_or(0, |packet| packet.slot + 1);
     Ok(Arrivals::constructed(list.packets, end, None, None))

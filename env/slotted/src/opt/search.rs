@@ -13,6 +13,11 @@ use crate::{Kind, Order, Outcome, Packet, SlottedError, Switch};
 /// Largest number of contents of the buffer that the search keeps.
 pub const MAX_STATES: usize = 200_000;
 
+/// Most bytes of these contents.
+const MAX_BYTES: u64 = 256 << 20;
+/// Most bytes of contents that the search goes through, all steps together: a minute or two.
+const MAX_STEPS: u64 = 30 << 30;
+
 /// The properties of a stored packet that can still matter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Stored {
@@ -53,6 +58,22 @@ pub(super) fn optimum(
     };
     let mut arrived = 0;
     let mut slot = 0;
+    let mut steps = 0;
+    let mut check = |search: &Search, arrived: usize, slot: u64| {
+        let bytes = search.bytes();
+        steps += bytes;
+        let what = match (bytes > MAX_BYTES, steps > MAX_STEPS) {
+            (true, _) => "memory",
+            (false, true) => "time",
+            (false, false) => return Ok(()),
+        };
+        Err(SlottedError::OptimumTooCostly {
+            what,
+            packet: arrived,
+            packets: packets.len(),
+            slot,
+        })
+    };
     let best = loop {
         let all_empty = search.states.keys().all(|state| stored(state) == 0);
         if all_empty {
@@ -70,6 +91,7 @@ pub(super) fn optimum(
         {
             arrived += 1;
             search.arrive(packet);
+            check(&search, arrived, slot)?;
             if search.states.len() > MAX_STATES {
                 return Err(SlottedError::OptimumTooLarge {
                     limit: MAX_STATES,
@@ -86,6 +108,7 @@ pub(super) fn optimum(
         }
         search.transmit();
         slot += 1;
+        check(&search, arrived, slot)?;
     };
     let (gain, left) = best;
     Ok(Outcome {
@@ -110,6 +133,14 @@ impl Search {
             .map(|(state, gain)| (*gain, std::cmp::Reverse(stored(state))))
             .max()
             .map_or((Gain::default(), 0), |(gain, left)| (gain, left.0))
+    }
+
+    /// Bytes of the states.
+    fn bytes(&self) -> u64 {
+        let queues = u64::from(self.switch.ports) * size_of::<Vec<Stored>>() as u64;
+        let packets: u64 = self.states.keys().map(stored).sum();
+        let entry = queues + size_of::<(State, Gain)>() as u64;
+        self.states.len() as u64 * entry + packets * size_of::<Stored>() as u64
     }
 
     fn arrive(&mut self, packet: &Packet) {

@@ -16,6 +16,7 @@
 //! "Clairvoyant" buffer sharing in Credence, Table 1.)
 
 use crate::{Outcome, Packet, Switch};
+use bufgym_sim::convert::signed;
 
 pub(super) fn optimum(switch: &Switch, packets: &[Packet], end: Option<u64>) -> Outcome {
     let mut queues = Queues::new(switch, packets);
@@ -103,9 +104,11 @@ impl Queues {
         }
     }
 
+    /// Slots are at most 2^50 and the work of all packets later, and lengths at most the number of
+    /// packets, so that all of them have room for a sign.
     fn look_ahead(&mut self, port: usize, slot: u64) {
         let (length, arrived) = (self.lengths[port], self.arrived[port]);
-        let level = arrived as i64 - length as i64 - slot as i64;
+        let level = signed(arrived) - length.cast_signed() - slot.cast_signed();
         let until = self.future[port].first_at_most(arrived, level);
         self.empty_after[port] = slot + length + (until - arrived) as u64 - 1;
     }
@@ -135,7 +138,7 @@ impl Future {
         let leaves = slots.len().next_power_of_two();
         let mut least = vec![i64::MAX; 2 * leaves];
         for (index, slot) in slots.iter().enumerate() {
-            least[leaves + index] = index as i64 - *slot as i64;
+            least[leaves + index] = signed(index) - slot.cast_signed();
         }
         for node in (1..leaves).rev() {
             least[node] = least[2 * node].min(least[2 * node + 1]);

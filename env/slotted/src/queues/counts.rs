@@ -23,8 +23,8 @@ impl Ranking {
             leaves,
             now: 0,
         };
-        for leaf in 0..leaves {
-            ranking.winners[leaves + leaf] = leaf as u32;
+        for (winner, leaf) in ranking.winners[leaves..].iter_mut().zip(0..) {
+            *winner = leaf;
         }
         for node in (1..leaves).rev() {
             ranking.winners[node] = ranking.winners[2 * node];
@@ -56,6 +56,10 @@ impl Ranking {
     }
 
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a switch has at most 2^20 ports"
+    )]
     pub(crate) fn increase(&mut self, port: usize) {
         self.ends[port] = self.ends[port].max(self.now) + 1;
         let mut node = (self.leaves + port) / 2;

@@ -23,6 +23,39 @@ fn assert_words(text: &str, words: &[&str]) {
 }
 
 #[test]
+fn a_number_beyond_its_range_is_refused_and_never_cut() {
+    for (row, accepted) in [
+        ("1125899906842624,3,1,1", true),
+        ("1125899906842625,3,1,1", false),
+        ("18446744073709551615,3,1,1", false),
+        ("18446744073709551616,3,1,1", false),
+        ("-1,3,1,1", false),
+        ("0,4,1,1", false),
+        // 3 and 1 if they were cut to 32 bits.
+        ("0,4294967299,1,1", false),
+        ("0,3,4294967297,1", false),
+        ("0,3,1,4294967297", false),
+        ("0,3,1000000,1", true),
+        ("0,3,1000001,1", false),
+        ("0,3,1,1000000", true),
+        ("0,3,1,1000001", false),
+        ("0,3,0,1", false),
+        ("0,3,1.0,1", false),
+    ] {
+        let result = read(&format!("slot,port,work,value\n{row}\n"));
+        assert_eq!(result.is_ok(), accepted, "{row}: {result:?}");
+    }
+}
+
+#[test]
+fn a_switch_without_ports_takes_no_packet() {
+    let error = message(Arrivals::new(vec![Packet::unit(0, 0)], 0));
+    assert_words(&error, &["packet 1", "port", "at least one"]);
+    let csv = Arrivals::from_reader("slot,port\n0,0\n".as_bytes(), "a.csv", 0);
+    assert_words(&message(csv), &["a.csv:2", "port", "at least one"]);
+}
+
+#[test]
 fn arrivals_are_read_in_any_order_of_columns() {
     let arrivals = read("# comment\nvalue,port,slot,note\n\n7,3,0,x\n 2 , 0 ,5,y\n").unwrap();
     let expected = [
@@ -102,6 +135,24 @@ fn an_optimum_that_is_too_large_is_refused() {
     assert_words(
         &message(refused),
         &["too large", "of 400", "work", "unit packets"],
+    );
+}
+
+#[test]
+fn an_optimum_that_takes_too_much_memory_is_refused() {
+    let ports = 1 << 18;
+    let switch = Switch::new(ports, 60, Order::Pq).unwrap();
+    let packets = (0..60)
+        .map(|port| Packet {
+            work: 2,
+            ..Packet::unit(0, port)
+        })
+        .collect();
+    let arrivals = Arrivals::new(packets, ports).unwrap();
+    let refused = PolicySpec::Optimum.run(&switch, &arrivals, 1, false);
+    assert_words(
+        &message(refused),
+        &["too large", "too much memory", "of 60"],
     );
 }
 

@@ -58,7 +58,7 @@ fn the_code_of_a_level_is_the_centre_of_its_cell() {
         let value = (f32::from(level_code(level)) - 128.0) / 128.0;
         assert_eq!(value, cell_centre(usize::from(level)));
     }
-    assert_eq!(level_code(INITIAL_INDEX as u8), 80);
+    assert_eq!(level_code(INITIAL_LEVEL), 80);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::ControlOptions;
 use crate::control::Objective;
 use crate::control::meter::PortTotals;
+use bufgym_sim::convert::single;
 use bufgym_sim::network::{IsolatedFlow, SimError, isolated_port};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
@@ -109,7 +110,7 @@ impl RewardScale {
                 - objective.loss * totals.lost as f64 / self.beta_packets
                 + objective.throughput * totals.delivered as f64 / self.beta
                 - objective.delay * area / self.queue_area;
-            *paid = value as f32;
+            *paid = single(value);
         }
         if let Some(fairness) = &mut self.fairness {
             fairness.charge(terms, objective.fairness, &mut reward.port_rewards);
@@ -133,7 +134,7 @@ impl Fairness {
         let mean = busy.iter().map(|&port| slowdown(port)).sum::<f64>() / count;
         for port in busy {
             let deviation = (slowdown(port) - mean) * (slowdown(port) - mean) / count;
-            rewards[port] -= (weight * (deviation - self.deviations[port])) as f32;
+            rewards[port] -= single(weight * (deviation - self.deviations[port]));
             self.deviations[port] = deviation;
         }
     }

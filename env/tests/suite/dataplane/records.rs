@@ -7,11 +7,12 @@ use bufgym_env::control::{
     CodeHistory, ControlEnv, ControlOptions, Controller, FEATURES, FixedAlpha, HISTORY, RunOptions,
     cell_centre, run_recorded,
 };
-use bufgym_sim::rng::{Split, trace_seed};
+use bufgym_sim::rng::{self, Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::generate;
 
 use crate::dataplane::compiler::{BUILDS, Build, text};
+use crate::mutate::Mutator;
 
 const FILES: [&str; 2] = [
     "dataplane/replay.c",
@@ -331,5 +332,47 @@ fn a_damaged_record_is_refused_with_its_line() {
             assert!(error.contains(&format!(":{line}: ")), "{message}: {error}");
             assert!(error.contains(message), "{message}: {error}");
         }
+    }
+}
+
+/// Altered and truncated records, as many as `BUFGYM_FUZZ_INPUTS` says: the replay ends with one of its
+/// exit codes and at most one line of error, and its sanitizers have nothing to say.
+#[test]
+fn altered_records_are_refused_or_replayed() {
+    let given = std::env::var("BUFGYM_FUZZ_INPUTS").ok();
+    let inputs = given.map_or(100, |text| text.parse().expect("a whole number"));
+    let short = |low_level| {
+        record(
+            &[
+                "flows=10",
+                "ports=4",
+                "active_ports=1..4",
+                "incast_degree=1..3",
+            ],
+            low_level,
+            2,
+        )
+    };
+    let seeds = ["dt", FAB].map(|low_level| short(low_level).into_bytes());
+    let mutator = Mutator::new(&seeds);
+    for (folder, program) in replays() {
+        let mut codes = [0_u64; 3];
+        for number in 0..inputs {
+            let input = mutator.input(&mut rng::stream(0xf022, "record", number));
+            let path = folder.path().join("altered");
+            std::fs::write(&path, &input).unwrap();
+            let output = Command::new(&program).arg(&path).output().unwrap();
+            let error = String::from_utf8_lossy(&output.stderr);
+            let code = output.status.code();
+            let shown: String = text(&output).chars().take(2_000).collect();
+            assert!(
+                matches!(code, Some(0..=2)),
+                "input {number}: {code:?} {shown}"
+            );
+            assert!(error.lines().count() <= 1, "input {number}: {shown}");
+            codes[code.unwrap_or_default() as usize] += 1;
+        }
+        println!("{}: {codes:?} by exit code", program.display());
+        assert!(codes[2] > inputs / 2, "{codes:?}");
     }
 }

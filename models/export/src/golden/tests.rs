@@ -1,3 +1,4 @@
+use bufgym_env::control::action_index;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 

@@ -33,12 +33,12 @@ impl IntegerNetwork {
             width = match layer {
                 IntegerLayer::Convolution(conv) => {
                     let name = || conv.name.clone();
-                    let channels = self.inputs.len() * conv.filters;
+                    let channels = conv.bias.len();
                     let fits = index == 0
                         && conv.taps % 2 == 1
-                        && (1..=conv.bias.len()).contains(&conv.filters)
-                        && conv.bias.len() == channels
-                        && conv.weight.len() == channels * conv.taps
+                        && conv.filters > 0
+                        && self.inputs.len().checked_mul(conv.filters) == Some(channels)
+                        && channels.checked_mul(conv.taps) == Some(conv.weight.len())
                         && conv.rescale.multipliers.len() == channels;
                     if !fits {
                         return Err(IntegerNetworkError::Sizes(name()));

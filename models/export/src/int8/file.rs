@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bufgym_env::control::{ALPHAS, BasePolicy, FEATURE_NAMES, HISTORY, INITIAL_INDEX};
+use bufgym_sim::input::{self, condensed, excerpt};
 use serde::{Deserialize, Serialize};
 
 use super::{IntegerNetwork, IntegerNetworkError};
@@ -124,7 +125,7 @@ impl IntegerFile {
     /// # Errors
     /// See [`IntegerFileError`].
     pub fn load(path: &Path) -> Result<IntegerFile, IntegerFileError> {
-        let text = std::fs::read(path).map_err(|error| IntegerFileError::Io {
+        let text = input::read(path, input::MAX_JSON).map_err(|error| IntegerFileError::Io {
             path: path.to_owned(),
             error,
         })?;
@@ -133,11 +134,12 @@ impl IntegerFile {
             problem,
         };
         let file: IntegerFile =
-            serde_json::from_slice(&text).map_err(|error| content(error.to_string()))?;
+            serde_json::from_slice(&text).map_err(|error| content(condensed(error)))?;
         if (file.format.as_str(), file.version) != (FORMAT, VERSION) {
             return Err(content(format!(
                 "holds {} version {}; this program reads {FORMAT} version {VERSION}",
-                file.format, file.version
+                excerpt(&file.format),
+                file.version
             )));
         }
         let names = file.network.inputs.iter().map(|input| input.name.as_str());

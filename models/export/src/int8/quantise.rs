@@ -6,6 +6,7 @@ use super::{
     Rescale,
 };
 use crate::{Convolution, Dense, Layer, Network};
+use bufgym_env::convert::{floor_u8, whole_i32};
 use bufgym_models::checkpoint::Feature;
 
 /// Largest magnitude of a weight.
@@ -13,7 +14,7 @@ const WEIGHT_RANGE: f64 = 127.0;
 /// Largest activation.
 const ACTIVATION_RANGE: f64 = 255.0;
 /// Bits of `cap >> pre` and of multipliers.
-const FACTOR_BITS: i32 = 15;
+const FACTOR_BITS: u32 = 15;
 /// Most bits of a bias at the scale of its weights.
 const BIAS_BITS: i32 = 24;
 /// One in this many ports is used for the moments.
@@ -113,7 +114,7 @@ impl Calibration {
             name: feature.name.clone(),
             zero,
             scale,
-            padding: padding.round().clamp(0.0, ACTIVATION_RANGE) as u8,
+            padding: floor_u8(padding.round()),
         }
     }
 }
@@ -188,7 +189,7 @@ pub fn quantise(
         }
     }
     let edges = network.actions.edges();
-    let in_units = |edge: &f64| (edge / output_scale).ceil() as i32;
+    let in_units = |edge: &f64| whole_i32((edge / output_scale).ceil());
     let integer = IntegerNetwork {
         history: network.history,
         inputs,
@@ -283,11 +284,19 @@ fn round_rows(rows: &[RealRow], scales: &[f64], compensation: Option<&Compensati
             Some(compensation) => compensation.round(&weights, WEIGHT_RANGE),
             None => (weights.iter().map(|w| w.round()).collect(), 0.0),
         };
-        rounded.weight.extend(whole.iter().map(|&w| w as i8));
-        rounded.bias.push((row.bias / unit + gain).round() as i32);
+        rounded.weight.extend(whole.iter().map(|&w| weight(w)));
+        rounded
+            .bias
+            .push(whole_i32((row.bias / unit + gain).round()));
         rounded.units.push(unit);
     }
     rounded
+}
+
+/// A weight that was rounded in its unit; at the ends it is cut to the range.
+fn weight(rounded: f64) -> i8 {
+    let whole = whole_i32(rounded.clamp(-WEIGHT_RANGE, WEIGHT_RANGE));
+    i8::try_from(whole).expect("the range of weights is that of a signed byte")
 }
 
 fn convolution(
@@ -356,19 +365,20 @@ fn rescale(units: &[f64], scales: &[f64]) -> Rescale {
     let largest = ratios.iter().fold(f64::MIN_POSITIVE, |max, &r| max.max(r));
     let smallest = ratios.iter().fold(largest, |min, &r| min.min(r));
     let cap = ((ACTIVATION_RANGE + 1.0) / smallest).ceil();
-    let cap = cap.min(f64::from(i32::MAX)) as i32;
-    let pre = (cap.ilog2() + 1).saturating_sub(FACTOR_BITS as u32);
+    let cap = whole_i32(cap);
+    let pre = (cap.ilog2() + 1).saturating_sub(FACTOR_BITS);
     // ratio = multiplier / 2^(pre + post), where the largest multiplier uses all its bits.
-    let exponent = largest.log2().floor() as i32 + 1;
-    let post = (FACTOR_BITS - exponent - pre as i32).clamp(1, 30);
-    let unit = 2f64.powi(post + pre as i32);
+    let exponent = whole_i32(largest.log2().floor()) + 1;
+    let bits = FACTOR_BITS.cast_signed() - exponent - pre.cast_signed();
+    let post = bits.clamp(1, 30).cast_unsigned();
+    let unit = 2f64.powi((post + pre).cast_signed());
     let limit = f64::from((1 << FACTOR_BITS) - 1);
-    let multiplier = |ratio: &f64| (ratio * unit).round().min(limit) as i32;
+    let multiplier = |ratio: &f64| whole_i32((ratio * unit).round().min(limit));
     Rescale {
         cap,
         pre,
         multipliers: ratios.iter().map(multiplier).collect(),
-        post: post as u32,
+        post,
     }
 }
 

@@ -115,6 +115,23 @@ fn a_network_that_could_fail_is_refused() {
     let post = refused(&|n| dense(n, 1, &|d| d.rescale.as_mut().unwrap().post = 0));
     assert!(post.contains("rescaling"), "{post}");
     assert!(refused(&|n| n.edges.swap(0, 1)).contains("ascend"));
+    let conv = |integer: &mut IntegerNetwork, change: &dyn Fn(&mut IntegerConvolution)| {
+        let IntegerLayer::Convolution(conv) = &mut integer.layers[0] else {
+            panic!("the first layer is a convolution");
+        };
+        change(conv);
+    };
+    // Products that are right again when they are cut to 64 bits.
+    for sizes in [
+        refused(&|n| conv(n, &|c| c.taps += 1 << (64 - c.bias.len().trailing_zeros()))),
+        refused(&|n| conv(n, &|c| c.filters = 0)),
+        refused(&|n| conv(n, &|c| c.filters = usize::MAX)),
+    ] {
+        assert!(
+            sizes.ends_with("its sizes do not belong together"),
+            "{sizes}"
+        );
+    }
     assert!(refused(&|n| n.layers.clear()).contains("last layer"));
 }
 

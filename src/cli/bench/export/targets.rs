@@ -198,8 +198,11 @@ fn c(source: &Source, folder: &Path, format: Format, flags: &[&str]) -> Result<P
     Ok(Prepared {
         bytes: bytes.and_then(|file| elf::sizes(&file)),
         nanoseconds: Box::new(move |load, _| {
-            let mut input = (load.ports as u32).to_ne_bytes().to_vec();
-            input.extend((super::OBSERVATIONS as u32).to_ne_bytes());
+            let mut input = Vec::new();
+            for count in [load.ports, super::OBSERVATIONS] {
+                let count = u32::try_from(count).map_err(|error| error.to_string())?;
+                input.extend(count.to_ne_bytes());
+            }
             match format {
                 Format::CInt8 => input.extend(&load.codes),
                 _ => input.extend(load.observations.iter().flat_map(|x| x.to_ne_bytes())),

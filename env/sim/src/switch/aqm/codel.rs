@@ -3,6 +3,7 @@
 
 use super::spec::{ACTION, AqmDefinition, AqmInfo, marks};
 use super::{Advice, AnyDiscipline, Discipline, Leaving};
+use crate::convert::floor_u64;
 use crate::switch::policy::{Deployment, Kind, ParameterInfo};
 use crate::units::Time;
 
@@ -116,7 +117,7 @@ impl CoDelConfig {
     /// `t + INTERVAL / sqrt(count)` (§5.6).
     fn control_law(&self, t: Time, count: u32) -> Time {
         let wait = self.interval.as_ps() as f64 / f64::from(count.max(1)).sqrt();
-        t.saturating_add(Time(wait as u64))
+        t.saturating_add(Time(floor_u64(wait)))
     }
 }
 

@@ -7,6 +7,7 @@ use super::{
     Arguments, Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo,
     Verdict, View,
 };
+use crate::convert::floor_u64;
 use crate::scenario::Scenario;
 use crate::units::Time;
 
@@ -226,7 +227,7 @@ impl Policy for ActiveBufferManagement {
     /// The threshold of scheduled packets.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
         let alpha = self.alphas[queue] * self.shares.factor(queue);
-        Some((alpha * self.free(view) as f64) as u64)
+        Some(floor_u64(alpha * self.free(view) as f64))
     }
 
     /// The factor of `B - Q`: the α with which Dynamic Threshold would have the same threshold.

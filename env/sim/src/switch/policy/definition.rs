@@ -33,8 +33,8 @@ impl Kind {
         match self {
             Kind::Positive => "a number above 0".to_owned(),
             Kind::Fraction => "a number from 0 to 1".to_owned(),
-            Kind::Count => "a whole number above 0".to_owned(),
-            Kind::Seed => "a whole number".to_owned(),
+            Kind::Count => format!("a whole number from 1 to {}", u32::MAX),
+            Kind::Seed => format!("a whole number up to {}", u32::MAX),
             Kind::Bytes => "a whole number of bytes".to_owned(),
             Kind::Numbers => "numbers above 0, separated by /".to_owned(),
             Kind::Choice(words) => format!("one of {}", words.join(", ")),

@@ -3,6 +3,7 @@
 use super::{
     Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict, View,
 };
+use crate::convert::floor_u64;
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {
@@ -46,7 +47,7 @@ impl Policy for DynamicThreshold {
     }
 
     fn threshold(&self, view: View<'_>, _queue: usize) -> Option<u64> {
-        Some((self.alpha * view.buffer.free() as f64) as u64)
+        Some(floor_u64(self.alpha * view.buffer.free() as f64))
     }
 
     fn alpha(&self, _queue: usize) -> Option<f64> {

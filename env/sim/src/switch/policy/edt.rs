@@ -9,6 +9,7 @@ use super::{
     Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
     Verdict, View,
 };
+use crate::convert::{floor_u32, floor_u64};
 use crate::scenario::Scenario;
 use crate::units::{Rate, Time};
 
@@ -83,7 +84,7 @@ impl EnhancedDynamicThresholdConfig {
         EnhancedDynamicThresholdConfig {
             alpha,
             underload_dequeues: Arguments::defaults(&DEFINITION.info).value("c1"),
-            burst_enqueues: ((alpha * packets / spread) as u32).max(1),
+            burst_enqueues: floor_u32(alpha * packets / spread).max(1),
             controlled_period: Time::from_secs_f64(t2 * (1.0 + alpha * n) / spread),
             uncontrolled_period: Time::from_secs_f64(t2),
         }
@@ -277,7 +278,7 @@ impl Policy for EnhancedDynamicThreshold {
     }
 
     fn threshold(&self, view: View<'_>, port: usize) -> Option<u64> {
-        Some(self.limit(view, port) as u64)
+        Some(floor_u64(self.limit(view, port)))
     }
 
     fn alpha(&self, port: usize) -> Option<f64> {

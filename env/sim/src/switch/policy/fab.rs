@@ -6,6 +6,7 @@ use super::{
     Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
     Verdict, View,
 };
+use crate::convert::floor_u64;
 use crate::scenario::Scenario;
 use crate::units::Time;
 
@@ -151,7 +152,7 @@ impl Policy for FlowAwareBuffer {
 
     /// The threshold of long flows.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
-        Some((self.alphas[queue] * view.buffer.free() as f64) as u64)
+        Some(floor_u64(self.alphas[queue] * view.buffer.free() as f64))
     }
 
     /// The α of long flows.

@@ -1,6 +1,7 @@
 //! Harmonic (Kesselman and Mansour, Theoretical Computer Science, 2004).
 
 use super::{Definition, Deployment, PacketView, Policy, PolicyInfo, Verdict, View};
+use crate::convert::floor_u64;
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {
@@ -79,7 +80,7 @@ impl Policy for Harmonic {
         let length = view.buffer.queue(queue);
         let lengths = view.buffer.queues();
         let longer = lengths.iter().filter(|&&other| other > length).count();
-        Some((self.longest(view) / (longer + 1) as f64) as u64)
+        Some(floor_u64(self.longest(view) / (longer + 1) as f64))
     }
 }
 

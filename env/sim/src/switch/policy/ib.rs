@@ -14,6 +14,7 @@ use super::{
     Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
     Verdict, View,
 };
+use crate::convert::floor_u64;
 use crate::rng;
 use crate::scenario::Scenario;
 use crate::units::Time;
@@ -133,7 +134,7 @@ impl IntelligentBufferConfig {
             alpha: arguments.value("alpha"),
             interval,
             reference_bytes: reference_bytes.unwrap_or_else(|| bandwidth_delay_product(scenario)),
-            queue_bytes: queue_bytes.unwrap_or((150_000.0 / slower) as u64),
+            queue_bytes: queue_bytes.unwrap_or(floor_u64(150_000.0 / slower)),
             initial_share: arguments.value("mfair_bytes"),
             largest_share: arguments.optional("mfair_most_bytes"),
             elephant_bytes: arguments.value("elephant_bytes"),
@@ -155,7 +156,7 @@ fn bandwidth_delay_product(scenario: &Scenario) -> u64 {
         .map(|bytes| 2 * (bytes + u64::from(scenario.overhead_bytes)))
         .sum();
     let on_the_way = 4.0 * scenario.propagation().as_secs_f64() * scenario.rate_bps as f64 / 8.0;
-    on_the_line + on_the_way as u64
+    on_the_line + floor_u64(on_the_way)
 }
 
 /// The state of a flow in the elephant trap.
@@ -305,7 +306,7 @@ impl Policy for IntelligentBuffer {
 
     /// The threshold of Dynamic Threshold.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
-        Some((self.queues[queue].alpha * view.buffer.free() as f64) as u64)
+        Some(floor_u64(self.queues[queue].alpha * view.buffer.free() as f64))
     }
 
     fn alpha(&self, queue: usize) -> Option<f64> {

@@ -3,11 +3,12 @@
 
 mod action;
 
-pub use action::{ALPHAS, INITIAL_INDEX, action_index, cell_centre};
+pub use action::{ALPHAS, INITIAL_INDEX, INITIAL_LEVEL, action_index, action_level, cell_centre};
 
 use serde::{Deserialize, Serialize};
 
 use super::{AnyPolicy, Loss, PacketView, Policy, Verdict, View};
+use crate::convert::floor_u64;
 
 /// When a decision of the control loop is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -99,7 +100,7 @@ impl NeuralDynamicThreshold {
             mode,
             sensitivity,
             safe_line,
-            indices: vec![INITIAL_INDEX as u8; ports],
+            indices: vec![INITIAL_LEVEL; ports],
             volumes: vec![PortVolumes::default(); ports],
             guard_armed: true,
             suspended: false,
@@ -200,7 +201,7 @@ impl NeuralDynamicThreshold {
     fn admits(&self, view: View<'_>, packet: PacketView) -> bool {
         let (queue, free) = (view.buffer.queue(packet.queue), view.buffer.free());
         // α = 2^(index - INITIAL_INDEX); shifting left on either side loses no bits.
-        match i32::from(self.indices[packet.port]) - INITIAL_INDEX as i32 {
+        match i32::from(self.indices[packet.port]) - i32::from(INITIAL_LEVEL) {
             left if left >= 0 => queue < free << left,
             right => (queue << -right) < free,
         }
@@ -304,7 +305,7 @@ impl Policy for NeuralDynamicThreshold {
             return heuristic.threshold(view, queue);
         }
         self.alpha(queue)
-            .map(|alpha| (alpha * view.buffer.free() as f64) as u64)
+            .map(|alpha| floor_u64(alpha * view.buffer.free() as f64))
     }
 
     /// The decided α of the queue's port.

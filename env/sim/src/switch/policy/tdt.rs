@@ -9,6 +9,7 @@ use super::{
     Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
     Verdict, View,
 };
+use crate::convert::floor_u64;
 use crate::scenario::Scenario;
 
 pub(super) static DEFINITION: Definition = Definition {
@@ -284,7 +285,7 @@ impl Policy for TrafficAwareThreshold {
     }
 
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
-        Some(self.limit(view, queue) as u64)
+        Some(floor_u64(self.limit(view, queue)))
     }
 
     fn alpha(&self, queue: usize) -> Option<f64> {

@@ -3,6 +3,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{distinct, exponential, load_of, log_uniform, start_at, uniform_in, workload_of};
+use crate::convert::index;
 use crate::rng::{below, stream, uniform};
 use crate::scenario::{Arrivals, Scenario};
 use crate::traffic::{FlowSpec, SizeDistribution, Trace};
@@ -60,13 +61,13 @@ pub(super) fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
             break;
         };
         if synchronised {
-            for index in 0..port.sources.len() {
-                let src = port.sources[index];
+            for place in 0..port.sources.len() {
+                let src = port.sources[place];
                 flows.push(port.flow(src, sizes, group));
             }
             group += 1;
         } else {
-            let src = port.sources[below(&mut port.rng, port.sources.len() as u64) as usize];
+            let src = port.sources[index(below(&mut port.rng, port.sources.len() as u64))];
             flows.push(port.flow(src, sizes, -1));
         }
         port.advance();

@@ -15,6 +15,8 @@ use super::headers::Link;
 /// Largest size of a record, bytes. A larger one means a damaged file, so no memory is allocated
 /// for it.
 const MAX_RECORD: usize = 64 << 20;
+/// Most interfaces of a section.
+const MAX_INTERFACES: usize = 65_536;
 /// Type of a block that starts a section of a pcapng file. It is the same in both byte orders.
 const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 /// The magic number of a section, as stored in big-endian order.
@@ -88,7 +90,7 @@ impl<R: Read> Container<R> {
             Err(_) => return Err(container.not_a_capture()),
         };
         // The upper bits may hold the length of the frame check sequence.
-        let number = header.network.0 as u32 & 0xffff;
+        let number = header.network.0.cast_unsigned() & 0xffff;
         let link = Link::from_number(number).ok_or_else(|| CaptureError::NotACapture {
             origin: container.origin.clone(),
             problem: format!(
@@ -167,7 +169,8 @@ impl<R: Read> Container<R> {
                 Ok(Block::InterfaceDescription(block)) => {
                     let interface = Interface::new(&block, section.big_endian);
                     section.interfaces.push(interface);
-                    None
+                    (section.interfaces.len() > MAX_INTERFACES)
+                        .then(|| format!("more than {MAX_INTERFACES} interfaces in a section"))
                 }
                 Ok(Block::EnhancedPacket(block)) => {
                     let number = block.if_id;
@@ -327,7 +330,7 @@ impl Interface {
             .find(|option| option.code == OptionCode::IfTsoffset)
             .and_then(|option| option.value.get(..8)?.try_into().ok());
         Interface {
-            link: Link::from_number(block.linktype.0 as u32),
+            link: Link::from_number(block.linktype.0.cast_unsigned()),
             ticks_per_second: ticks_per_second.unwrap_or(u128::MAX),
             offset_s: offset.map_or(0, |bytes| match big_endian {
                 true => i64::from_be_bytes(bytes),
@@ -337,9 +340,9 @@ impl Interface {
     }
 
     fn time_ns(&self, ticks: u64) -> i128 {
-        // At most 2^64 · 10^9, well within 128 bits.
+        // At most 2^64 · 10^9, well within 128 bits with a sign; so is the offset.
         let elapsed = u128::from(ticks) * 1_000_000_000 / self.ticks_per_second;
-        elapsed as i128 + i128::from(self.offset_s) * 1_000_000_000
+        elapsed.cast_signed() + i128::from(self.offset_s) * 1_000_000_000
     }
 }
 

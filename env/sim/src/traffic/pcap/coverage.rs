@@ -1,5 +1,7 @@
 //! The bytes of a TCP stream that were captured.
 
+use crate::convert::lower_u32;
+
 /// Largest number of ranges per stream. It bounds the memory if a capture misses many packets.
 const MAX_RANGES: usize = 64;
 
@@ -36,7 +38,9 @@ impl Coverage {
         match self.highest {
             None => (1 << 32) + u64::from(seq),
             Some(highest) => {
-                let distance = seq.wrapping_sub(highest as u32) as i32;
+                let lower = lower_u32(highest);
+                // Sequence numbers wrap, so the difference has a sign.
+                let distance = seq.wrapping_sub(lower).cast_signed();
                 highest.saturating_add_signed(i64::from(distance))
             }
         }

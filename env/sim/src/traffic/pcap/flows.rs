@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::coverage::Coverage;
 use super::headers::{Segment, Tuple};
+use crate::traffic::Trace;
 
 /// The captured part of a flow.
 pub(super) struct Flow {
@@ -31,7 +32,15 @@ struct Direction {
     /// Index of the current flow.
     flow: Option<usize>,
     /// Time of the last packet with payload.
-    last_ns: i128,
+    last_ns: Option<i128>,
+}
+
+/// How many hosts there are.
+///
+/// # Panics
+/// When 32 bits cannot count them: they would take 68 GB.
+pub(super) fn count(hosts: &[IpAddr]) -> u32 {
+    u32::try_from(hosts.len()).expect("a capture has fewer than 2^32 hosts")
 }
 
 /// All conversations of a capture.
@@ -63,10 +72,12 @@ impl FlowTable {
             return false;
         }
         let direction = self.directions.entry(segment.tuple).or_default();
-        if time_ns - direction.last_ns > self.idle_ns {
+        let last_ns = direction.last_ns.unwrap_or(time_ns);
+        if time_ns - last_ns > self.idle_ns {
             direction.flow = None;
         }
-        direction.last_ns = direction.last_ns.max(time_ns);
+        // Times can be before 1970 and so negative.
+        direction.last_ns = Some(last_ns.max(time_ns));
         let new = if segment.tuple.udp {
             segment.payload
         } else {
@@ -116,9 +127,15 @@ impl FlowTable {
 
     fn number(&mut self, host: IpAddr) -> u32 {
         *self.numbers.entry(host).or_insert_with(|| {
+            let number = count(&self.hosts);
             self.hosts.push(host);
-            self.hosts.len() as u32 - 1
+            number
         })
+    }
+
+    /// Whether there are more flows, or directions of connections, than a trace may have flows.
+    pub(super) fn is_beyond_limit(&self) -> bool {
+        self.flows.len().max(self.directions.len()) > Trace::MAX_FLOWS
     }
 
     /// The flows in the order of their first packets, and the hosts by number.

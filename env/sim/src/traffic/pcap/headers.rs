@@ -1,5 +1,7 @@
 //! Reads the headers of a packet down to TCP or UDP.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
@@ -11,8 +13,8 @@ use super::container::Packet;
 const MAX_FRAGMENTED: usize = 4_096;
 const TCP_SYN: u8 = 0x02;
 const TCP_ACK: u8 = 0x10;
-const UDP_HEADER: u64 = 8;
-const TCP_HEADER: u64 = 20;
+const UDP_HEADER: u32 = 8;
+const TCP_HEADER: u32 = 20;
 
 /// The first header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +110,7 @@ struct Fragmented {
     tuple: Tuple,
     /// Sequence number of the payload's first byte.
     seq: u32,
-    header_bytes: u64,
+    header_bytes: u32,
 }
 
 /// The part of a packet behind the IP headers.
@@ -126,7 +128,7 @@ struct Datagram<'a> {
 struct Fragment {
     id: u32,
     /// Position of the fragment's data in the whole packet, bytes.
-    offset: u64,
+    offset: u32,
 }
 
 impl Headers {
@@ -153,7 +155,7 @@ impl Headers {
         }
     }
 
-    fn remember(&mut self, key: FragmentKey, segment: &Segment, header_bytes: u64) {
+    fn remember(&mut self, key: FragmentKey, segment: &Segment, header_bytes: u32) {
         let first = Fragmented {
             tuple: segment.tuple,
             seq: segment.seq,
@@ -179,7 +181,7 @@ impl Headers {
         Network::Segment(Segment {
             tuple: first.tuple,
             payload: datagram.bytes,
-            seq: first.seq.wrapping_add(offset as u32),
+            seq: first.seq.wrapping_add(offset),
             syn: false,
             ack: true,
         })
@@ -200,6 +202,7 @@ impl<'a> Datagram<'a> {
         // Bytes that were on the wire but cut off. They add to every length that follows from
         // `data`.
         let beyond = packet.wire_bytes.saturating_sub(data.len() as u64);
+        let whole = |payload: &[u8]| (payload.len() as u64).saturating_add(beyond);
         match net {
             Some(LaxNetSlice::Ipv4(ip)) => {
                 let header = ip.header();
@@ -207,14 +210,14 @@ impl<'a> Datagram<'a> {
                 let extension = ip.extensions().auth.map_or(0, |auth| auth.slice().len());
                 // Hosts that leave the segmentation to their interface write 0.
                 let stated = u64::from(header.total_len()).checked_sub(header_bytes);
-                let offset = u64::from(header.fragments_offset().value()) * 8;
+                let offset = u32::from(header.fragments_offset().value()) * 8;
                 let fragmented = header.more_fragments() || offset > 0;
                 Ok(Datagram {
                     src: header.source_addr().into(),
                     dst: header.destination_addr().into(),
                     protocol: ip.payload().ip_number,
                     data: ip.payload().payload,
-                    bytes: stated.map_or(ip.payload().payload.len() as u64 + beyond, |stated| {
+                    bytes: stated.map_or(whole(ip.payload().payload), |stated| {
                         stated.saturating_sub(extension as u64)
                     }),
                     fragment: fragmented.then(|| Fragment {
@@ -227,7 +230,7 @@ impl<'a> Datagram<'a> {
                 let header = ip.header();
                 let extensions = ip.extensions().slice().len() as u64;
                 let bytes = match u64::from(header.payload_length()) {
-                    0 => ip.payload().payload.len() as u64 + beyond,
+                    0 => whole(ip.payload().payload),
                     stated => stated.saturating_sub(extensions),
                 };
                 let fragment = ip.extensions().clone().into_iter().find_map(|extension| {
@@ -236,7 +239,7 @@ impl<'a> Datagram<'a> {
                     };
                     header.is_fragmenting_payload().then(|| Fragment {
                         id: header.identification(),
-                        offset: u64::from(header.fragment_offset().value()) * 8,
+                        offset: u32::from(header.fragment_offset().value()) * 8,
                     })
                 });
                 Ok(Datagram {
@@ -260,26 +263,27 @@ impl<'a> Datagram<'a> {
 
     /// The segment and the length of its header. Only the needed part of the header is read,
     /// because captures are often cut off within the options of TCP.
-    fn segment(&self) -> Result<(Segment, u64), Network> {
+    fn segment(&self) -> Result<(Segment, u32), Network> {
         let udp = self.protocol == IpNumber::UDP;
         let needed = if udp { 4 } else { 14 };
         let Some(header) = self.data.get(..needed) else {
             let minimum = if udp { UDP_HEADER } else { TCP_HEADER };
-            return Err(if self.bytes < minimum {
+            return Err(if self.bytes < u64::from(minimum) {
                 Network::Malformed
             } else {
                 Network::CutOff
             });
         };
-        let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        let src_port = u16::from_be_bytes([header[0], header[1]]);
+        let dst_port = u16::from_be_bytes([header[2], header[3]]);
         let (header_bytes, seq, flags) = if udp {
             (UDP_HEADER, 0, 0)
         } else {
             let seq = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
-            (u64::from(header[12] >> 4) * 4, seq, header[13])
+            (u32::from(header[12] >> 4) * 4, seq, header[13])
         };
         let minimum = if udp { UDP_HEADER } else { TCP_HEADER };
-        let payload = self.bytes.checked_sub(header_bytes);
+        let payload = self.bytes.checked_sub(u64::from(header_bytes));
         let Some(payload) = payload.filter(|_| header_bytes >= minimum) else {
             return Err(Network::Malformed);
         };
@@ -288,8 +292,8 @@ impl<'a> Datagram<'a> {
             tuple: Tuple {
                 src: self.src,
                 dst: self.dst,
-                src_port: port(0),
-                dst_port: port(2),
+                src_port,
+                dst_port,
                 udp,
             },
             payload,
@@ -329,10 +333,11 @@ fn after_address_family(data: &[u8]) -> Result<&[u8], Network> {
 }
 
 fn cooked(data: &[u8], ether_type: usize, header: usize) -> Result<LaxSlicedPacket<'_>, Network> {
-    let Some(rest) = data.get(header..) else {
+    let kind = data.get(ether_type..).and_then(<[u8]>::first_chunk);
+    let (Some(rest), Some(kind)) = (data.get(header..), kind) else {
         return Err(Network::CutOff);
     };
-    let number = u16::from_be_bytes([data[ether_type], data[ether_type + 1]]);
+    let number = u16::from_be_bytes(*kind);
     Ok(LaxSlicedPacket::from_ether_type(EtherType(number), rest))
 }
 

@@ -4,7 +4,7 @@ mod writer;
 use std::io;
 use std::time::Duration;
 
-use crate::traffic::{Capture, CaptureError, CaptureOptions, FlowSpec};
+use crate::traffic::{Capture, CaptureError, CaptureOptions, FlowSpec, Trace};
 use writer::*;
 
 const CLIENT: (u16, u16) = (50_000, 80);
@@ -209,6 +209,55 @@ fn a_pause_starts_a_new_flow() {
     };
     let capture = read_with(&bytes, &patient).unwrap();
     assert_eq!(outline(&capture), [(0, 1, 0, 400)]);
+}
+
+/// A pause is one before 1970 too, where times are negative.
+#[test]
+fn a_clock_that_is_behind_1970_makes_no_difference() {
+    let data = |seq| segment(0, (1, 2), CLIENT, seq, ACK, 100);
+    let flows = |offset_s: i64| {
+        let mut bytes = section(Style::PLAIN);
+        bytes.extend(interface(Style::PLAIN, 6, offset_s));
+        for (time, seq) in [(0, 0), (900_000, 100), (2_500_000, 200)] {
+            bytes.extend(packet(Style::PLAIN, 0, time, &data(seq)));
+        }
+        outline(&read(&bytes))
+    };
+    let expected = [(0, 1, 0, 200), (0, 1, 2_500_000_000, 100)];
+    for offset_s in [0, 1_700_000_000, -1_000, i64::MIN, i64::MAX] {
+        assert_eq!(flows(offset_s), expected, "{offset_s}");
+    }
+}
+
+/// The latest start is eleven days after the earliest packet, and resolutions go to 10^-127 s.
+#[test]
+fn clocks_at_their_ends_are_read_or_refused() {
+    let data = |seq| segment(0, (1, 2), CLIENT, seq, ACK, 100);
+    let read_times = |resolution, times: [u64; 2]| {
+        let mut bytes = section(Style::PLAIN);
+        bytes.extend(interface(Style::PLAIN, resolution, 0));
+        for (time, seq) in times.into_iter().zip([0, 100]) {
+            bytes.extend(packet(Style::PLAIN, 0, time, &data(seq)));
+        }
+        read_with(&bytes, &CaptureOptions::default())
+    };
+    let last = Trace::MAX_START_NS;
+    let starts = |times| outline(&read_times(9, times).unwrap());
+    assert_eq!(starts([0, last]), [(0, 1, 0, 100), (0, 1, last, 100)]);
+    for (resolution, times) in [(9, [0, last + 1]), (9, [0, u64::MAX]), (0, [0, u64::MAX])] {
+        let error = read_times(resolution, times).unwrap_err().to_string();
+        assert!(error.contains("at most 1000000 s are possible"), "{error}");
+    }
+    for resolution in [127, 255] {
+        assert_eq!(
+            read_times(resolution, [0, u64::MAX])
+                .unwrap()
+                .trace
+                .flows
+                .len(),
+            1
+        );
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod sending;
 
 use super::loss_recovery::{LossRecovery, Phase};
 use super::{Ack, Sender, initial_window};
+use crate::convert::{lower_u32, whole_i64};
 use crate::transport::pool::Pool;
 use crate::transport::ranges::RangeSet;
 use crate::transport::scoreboard::Outstanding;
@@ -120,19 +121,20 @@ impl Reduction {
         self.delivered = self.delivered.wrapping_add(delivered);
         let allowance = if pipe > ssthresh {
             let product = f64::from(self.delivered.wrapping_mul(ssthresh));
-            (product / f64::from(self.flight)).ceil() as i64 - i64::from(self.out)
+            whole_i64((product / f64::from(self.flight)).ceil()) - i64::from(self.out)
         } else {
             let room = i64::from(ssthresh - pipe);
             let bound = if repaired {
                 let conserving = self.delivered.wrapping_sub(self.out).max(delivered);
-                i64::from(conserving.wrapping_add(mss) as i32)
+                i64::from(conserving.wrapping_add(mss).cast_signed())
             } else {
                 i64::from(delivered)
             };
             bound.min(room)
         };
         let floor = if self.out > 0 { 0 } else { i64::from(mss) };
-        (i64::from(pipe) + allowance.max(floor)) as u32
+        let window = i64::from(pipe).wrapping_add(allowance.max(floor));
+        lower_u32(window.cast_unsigned())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
-use bufgym_sim::traffic::{FlowSpec, Trace};
+use bufgym_sim::traffic::{FlowSpec, Trace, generate};
 use bufgym_sim::units::Time;
 
 fn alone(start: Time, size: u64) -> Trace {
@@ -44,6 +44,74 @@ fn the_largest_packet_takes_its_time_and_a_larger_one_is_refused() {
             "{error}"
         );
     }
+}
+
+/// Every setting at the ends of what is accepted: refused by name, or what it makes can be simulated.
+#[test]
+fn every_setting_at_its_ends_is_refused_or_works() {
+    let small = || {
+        let mut scenario = Scenario::default();
+        for setting in [
+            "active_ports=2",
+            "incast_degree=2",
+            "flows=30",
+            "max_simulated_ms=3",
+        ] {
+            scenario.set(setting).unwrap();
+        }
+        scenario
+    };
+    let values = [
+        "0",
+        "1",
+        "8",
+        "1000",
+        "4096",
+        "65535",
+        "65536",
+        "1000000",
+        "4294967295",
+        "4294967296",
+        "10000000000000",
+        "9223372036854775807",
+        "18446744073709551615",
+        "-1",
+        "0.5",
+        "1e300",
+        "nan",
+    ];
+    let (mut refused, mut ran) = (0, 0);
+    for traffic in ["poisson", "incast_elephants", "bursts_over_elephants"] {
+        for setting in Scenario::settings() {
+            for value in values {
+                let mut scenario = small();
+                scenario.set(&format!("traffic={traffic}")).unwrap();
+                let checked = scenario
+                    .set(&format!("{}={value}", setting.key))
+                    .and_then(|()| scenario.validate());
+                match checked {
+                    Ok(()) if setting.key == "max_simulated_ms" => {}
+                    Ok(()) => {
+                        let trace = generate(&scenario, 5);
+                        let dt = PolicySpec::baseline();
+                        let mut simulator = dt.simulator(&scenario, &trace).unwrap();
+                        simulator.run();
+                        assert_eq!(simulator.check_invariants(), Ok(()));
+                        ran += 1;
+                    }
+                    Err(error) => {
+                        let error = error.to_string();
+                        assert!(
+                            error.contains(setting.key) || error.contains("load"),
+                            "{error}"
+                        );
+                        refused += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(ran > 500 && refused > 500, "{ran}, {refused}");
 }
 
 /// A simulation ends before its instants can no longer be told apart: what is under way then is

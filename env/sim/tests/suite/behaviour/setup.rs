@@ -16,8 +16,16 @@ use crate::behaviour::probe::Probe;
 pub fn config() -> ProptestConfig {
     ProptestConfig {
         max_shrink_iters: 200,
-        ..ProptestConfig::with_cases(if cfg!(debug_assertions) { 24 } else { 512 })
+        ..ProptestConfig::with_cases(cases(if cfg!(debug_assertions) { 24 } else { 512 }))
     }
+}
+
+/// The number of cases of a property: that of the variable `PROPTEST_CASES`, or else `usual`.
+pub fn cases(usual: u32) -> u32 {
+    let given = std::env::var("PROPTEST_CASES").ok();
+    given.map_or(usual, |text| {
+        text.parse().expect("PROPTEST_CASES is a whole number")
+    })
 }
 
 /// More events than any of these simulations needs.

@@ -1,5 +1,6 @@
 //! The features of an arrival, which are the input of the oracle.
 
+use crate::convert::single;
 use crate::scenario::Scenario;
 use crate::switch::View;
 use crate::units::Time;
@@ -30,7 +31,7 @@ impl Average {
     fn observe(&mut self, seen: f32, now: Time, per_ps: f64) -> f32 {
         let elapsed = now.saturating_since(self.updated).0;
         if elapsed > 0 {
-            let weight = 1.0 - libm::expf(-(elapsed as f64 * per_ps) as f32);
+            let weight = 1.0 - libm::expf(single(-(elapsed as f64 * per_ps)));
             self.value += weight * (seen - self.value);
             self.updated = now;
         }
@@ -58,7 +59,7 @@ impl Averages {
             queues: vec![Average::default(); queues],
             occupancy: Average::default(),
             per_ps: 1.0 / scenario.base_rtt().0.max(1) as f64,
-            scale: (1.0 / scenario.buffer_bytes as f64) as f32,
+            scale: single(1.0 / scenario.buffer_bytes as f64),
         }
     }
 

@@ -170,16 +170,15 @@ fn check(tree: &Tree, index: usize) -> Result<(), ForestError> {
         return Err(ForestError::Lengths(index));
     }
     for node in 0..nodes {
-        let child = |child: i64| child > node as i64 && child < nodes as i64;
         let problem = if !(0.0..=1.0).contains(&tree.lost[node]) {
             "the share lost is not a number from 0 to 1"
         } else if tree.feature[node] == -1 {
             continue;
-        } else if !(0..FEATURES.len() as i64).contains(&tree.feature[node]) {
+        } else if feature(tree, node).is_none() {
             "there is no such feature"
         } else if !tree.split[node].is_finite() {
             "the split is not finite"
-        } else if !child(tree.left[node]) || !child(tree.right[node]) {
+        } else if children(tree, node).is_none() {
             "a child does not follow it"
         } else {
             continue;
@@ -193,7 +192,22 @@ fn check(tree: &Tree, index: usize) -> Result<(), ForestError> {
     Ok(())
 }
 
-/// Copies the tree below `node` to position `place` of the complete tree.
+/// The feature that a node tests, if there is such a feature.
+fn feature(tree: &Tree, node: usize) -> Option<u32> {
+    let feature = u32::try_from(tree.feature[node]).ok()?;
+    ((feature as usize) < FEATURES.len()).then_some(feature)
+}
+
+/// The children of a node, if they are nodes that follow it.
+fn children(tree: &Tree, node: usize) -> Option<(usize, usize)> {
+    let child = |child: i64| {
+        let child = usize::try_from(child).ok()?;
+        (node + 1..tree.feature.len()).contains(&child).then_some(child)
+    };
+    Some((child(tree.left[node])?, child(tree.right[node])?))
+}
+
+/// Copies the tree below `node`, a tree that was checked, to position `place` of the complete tree.
 fn compile(
     tree: &Tree,
     index: usize,
@@ -215,10 +229,10 @@ fn compile(
         (node, node)
     } else {
         into.splits[place] = Split {
-            feature: tree.feature[node] as u32,
+            feature: feature(tree, node).expect("the tree is checked"),
             value: tree.split[node],
         };
-        (tree.left[node] as usize, tree.right[node] as usize)
+        children(tree, node).expect("the tree is checked")
     };
     compile(tree, index, left, depth + 1, 2 * place + 1, into)?;
     compile(tree, index, right, depth + 1, 2 * place + 2, into)
@@ -283,6 +297,11 @@ mod tests {
             Forest::new(&[tree], 0.5).unwrap_err().to_string()
         };
         assert!(broken(|tree| tree.left[0] = 9).contains("child"));
+        // These would be nodes and features if they were cut to 32 bits.
+        assert!(broken(|tree| tree.left[0] = (1 << 32) + 1).contains("child"));
+        assert!(broken(|tree| tree.right[0] = i64::MIN + 2).contains("child"));
+        assert!(broken(|tree| tree.feature[0] = 1 << 32).contains("feature"));
+        assert!(broken(|tree| tree.feature[0] = -2).contains("feature"));
         assert!(broken(|tree| tree.right[1] = 0).contains("child"));
         assert!(broken(|tree| tree.feature[0] = 4).contains("feature"));
         assert!(broken(|tree| tree.split[0] = f32::NAN).contains("finite"));

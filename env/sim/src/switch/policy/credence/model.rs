@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::input::{self, excerpt, condensed};
+
 use super::features::FEATURES;
 use super::forest::{Forest, ForestError, MAX_DEPTH, Tree};
 
@@ -118,7 +120,7 @@ impl ForestModel {
             true => path.to_path_buf(),
             false => path.join(MODEL_FILE),
         };
-        let text = std::fs::read_to_string(&path).map_err(|source| ModelError::Read {
+        let text = input::read_text(&path, input::MAX_JSON).map_err(|source| ModelError::Read {
             path: path.clone(),
             source,
         })?;
@@ -136,20 +138,20 @@ impl ForestModel {
         };
         let no_model = |error: serde_json::Error| {
             content(format!(
-                "is no forest of `bufgym credence train`, or damaged: {error}"
+                "is no forest of `bufgym credence train`, or damaged: {}", condensed(error)
             ))
         };
         let head: Head = serde_json::from_str(text).map_err(no_model)?;
         if head.format != FORMAT || head.version != VERSION {
             return Err(content(format!(
                 "is of format {} {}; this program reads {FORMAT} {VERSION}",
-                head.format, head.version
+                excerpt(&head.format), head.version
             )));
         }
         if head.features != FEATURES {
             return Err(content(format!(
                 "was trained on the features {}; the switch has {}",
-                head.features.join(", "),
+                excerpt(&head.features.join(", ")),
                 FEATURES.join(", ")
             )));
         }

@@ -1,0 +1,486 @@
+//! Writing of results: a file or folder is complete or absent, and nothing that is there is lost.
+//!
+//! What is written goes into a hidden file or folder beside its place, `.NAME.partial-PID`, which is
+//! synchronised with the disk and renamed. It is created, never opened: a link that somebody has put
+//! there is not followed. What a killed process has left is removed by the next one that writes the
+//! same name.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// What is between the name of a result and the number of the process that writes it.
+const PARTIAL: &str = ".partial-";
+
+/// Creates a file that must not exist, also not as a link.
+///
+/// # Errors
+/// Those of the file system.
+pub fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// Creates a file that must not exist, writes it and waits until it is on the disk.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Replaces the content of a file, or makes the file. At any moment, also after a
+/// crash, the old or the new content is there, whole. A link is replaced, not what it points to.
+///
+/// # Errors
+/// Those of the file system. The old content is then still there.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (staging, mut file) = Staging::file(path)?;
+    file.write_all(bytes)?;
+    staging.install_file(file, path)
+}
+
+/// As [`replace`], with a function that writes the content.
+///
+/// # Errors
+/// Those of the function and of the file system.
+pub fn replace_with<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
+) -> Result<(), E> {
+    let (staging, file) = Staging::file(path)?;
+    let mut file = BufWriter::new(file);
+    write(&mut file)?;
+    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok(staging.install_file(file, path)?)
+}
+
+/// A file or folder that is being written beside its place. Dropped without having been installed, it
+/// is removed.
+#[derive(Debug)]
+pub struct Staging {
+    path: PathBuf,
+    /// Held while this process writes: what is not locked was left behind.
+    _lock: Option<File>,
+}
+
+impl Staging {
+    /// A new file for the place `target`, whose folder must be there. Removes what killed processes have
+    /// left for the same place.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn file(target: &Path) -> io::Result<(Staging, File)> {
+        let path = Staging::prepare(target)?;
+        let file = create(&path)?;
+        let lock = file.try_clone().ok().filter(|file| file.try_lock().is_ok());
+        Ok((Staging { path, _lock: lock }, file))
+    }
+
+    /// As [`Staging::file`], an empty folder.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn folder(target: &Path) -> io::Result<Staging> {
+        let path = Staging::prepare(target)?;
+        fs::create_dir(&path)?;
+        let lock = File::open(&path).ok();
+        let lock = lock.filter(|folder| folder.try_lock().is_ok());
+        Ok(Staging { path, _lock: lock })
+    }
+
+    fn prepare(target: &Path) -> io::Result<PathBuf> {
+        remove_partial(target)?;
+        let name = hidden(target, &format!("{PARTIAL}{}", std::process::id()));
+        Ok(parent(target).join(name))
+    }
+
+    /// Where it is now.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts the file in place of `target`, when it is on the disk.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn install_file(self, file: File, target: &Path) -> io::Result<()> {
+        file.sync_all()?;
+        fs::rename(&self.path, target)?;
+        sync_folder(parent(target))
+    }
+
+    /// Puts the folder in place of `target`, when it is on the disk: at once where `target` is absent
+    /// or empty, else entry by entry. Other entries of `target` stay.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn install_folder(self, target: &Path) -> io::Result<()> {
+        sync_tree(&self.path)?;
+        // Who may read the empty folder may read what comes in its place, and nobody else.
+        if let Ok(found) = fs::symlink_metadata(target)
+            && found.is_dir()
+        {
+            fs::set_permissions(&self.path, found.permissions())?;
+        }
+        // A link, and a folder that something is mounted on, cannot be renamed over.
+        let empty = fs::read_dir(target).map_or(true, |mut entries| entries.next().is_none());
+        if !(empty && fs::rename(&self.path, target).is_ok()) {
+            fs::create_dir_all(target)?;
+            move_entries(&self.path, target)?;
+            fs::remove_dir(&self.path)?;
+            sync_folder(target)?;
+        }
+        sync_folder(parent(target))
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // Nothing is there after an installation. A failure here is of no consequence: the next
+        // process that writes to the same place removes what is left.
+        let _ = remove(&self.path);
+    }
+}
+
+/// Removes what killed processes have left beside `target`. What a living process writes stays.
+///
+/// # Errors
+/// Those of the file system.
+pub fn remove_partial(target: &Path) -> io::Result<()> {
+    let prefix = hidden(target, PARTIAL);
+    let entries = match fs::read_dir(parent(target)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let process = name.strip_prefix(&prefix).map(str::parse::<u32>);
+        if let Some(Ok(process)) = process
+            && !is_alive(process)
+            && !is_locked(&path)
+        {
+            remove(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether another process has this number, as far as the system says so.
+fn is_alive(process: u32) -> bool {
+    process != std::process::id() && Path::new(&format!("/proc/{process}")).exists()
+}
+
+fn is_locked(path: &Path) -> bool {
+    let plain = fs::symlink_metadata(path).is_ok_and(|found| found.is_file() || found.is_dir());
+    let file = plain.then(|| File::open(path).ok()).flatten();
+    file.is_some_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+}
+
+/// A lock file, held until the process ends or this is dropped. The file stays.
+#[derive(Debug)]
+pub struct Lock(File);
+
+impl Lock {
+    /// Opens the lock file at `path`, without taking the lock.
+    ///
+    /// # Errors
+    /// Those of the file system, and [`io::ErrorKind::InvalidInput`] for a link or anything else than
+    /// a file: what it points to is nobody's lock.
+    fn open(path: &Path) -> io::Result<File> {
+        match OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+        {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return other,
+        }
+        // A pipe would wait for its other end.
+        if !fs::symlink_metadata(path)?.is_file() {
+            return Err(no_lock());
+        }
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        match is_at(&file, path) {
+            true => Ok(file),
+            false => Err(no_lock()),
+        }
+    }
+
+    /// Waits for the lock.
+    ///
+    /// # Errors
+    /// Those of the file system; a link or anything else than a file at `path`.
+    pub fn wait(path: &Path) -> io::Result<Lock> {
+        let file = Lock::open(path)?;
+        file.lock()?;
+        Ok(Lock(file))
+    }
+
+    /// Takes the lock; none if another process has it.
+    ///
+    /// # Errors
+    /// Those of the file system; a link or anything else than a file at `path`.
+    pub fn take(path: &Path) -> io::Result<Option<Lock>> {
+        let file = Lock::open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Whether the lock file is still at `path`.
+    pub fn is_at(&self, path: &Path) -> bool {
+        is_at(&self.0, path)
+    }
+}
+
+fn no_lock() -> io::Error {
+    let message = "it is a link, or no file, and cannot be a lock";
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
+/// Whether `path` is the open file or folder itself, neither a link nor another one of the same name.
+#[cfg(unix)]
+pub fn is_at(open: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    match (open.metadata(), fs::symlink_metadata(path)) {
+        (Ok(open), Ok(found)) => (open.dev(), open.ino()) == (found.dev(), found.ino()),
+        _ => false,
+    }
+}
+
+/// Whether something of the same kind as the open file or folder is at `path`.
+#[cfg(not(unix))]
+pub fn is_at(open: &File, path: &Path) -> bool {
+    match (open.metadata(), fs::symlink_metadata(path)) {
+        (Ok(open), Ok(found)) => open.file_type() == found.file_type(),
+        _ => false,
+    }
+}
+
+/// Whether an error of the file system says that a place was chosen in which nothing can be written,
+/// rather than that the disk or the system has failed.
+pub fn is_wrong_place(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::NotFound
+            | Kind::NotADirectory
+            | Kind::IsADirectory
+            | Kind::AlreadyExists
+            | Kind::PermissionDenied
+            | Kind::ReadOnlyFilesystem
+            | Kind::InvalidFilename
+            | Kind::InvalidInput
+    )
+}
+
+/// Waits until the entries of a folder are on the disk.
+///
+/// # Errors
+/// Those of the file system.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    // Elsewhere a folder cannot be opened.
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Waits until all files in a folder, and the folders below it, are on the disk.
+fn sync_tree(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync_tree(&entry.path())?;
+        } else {
+            File::open(entry.path())?.sync_all()?;
+        }
+    }
+    sync_folder(folder)
+}
+
+/// Moves files into the folders of the same names, one after the other.
+fn move_entries(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() && target.is_dir() {
+            move_entries(&entry.path(), &target)?;
+            fs::remove_dir(entry.path())?;
+            sync_folder(&target)?;
+        } else {
+            fs::rename(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file, a link or a folder with everything in it; nothing where nothing is.
+///
+/// # Errors
+/// Those of the file system.
+pub fn remove(path: &Path) -> io::Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// The folder that holds `path`; `.` for a bare name.
+pub fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => Path::new("/"),
+    }
+}
+
+/// `NAME` of `a/NAME` as `.NAMEsuffix`.
+fn hidden(path: &Path, suffix: &str) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!(".{name}{suffix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("file");
+        for text in ["one", "two"] {
+            replace(&path, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        let failed = replace_with(&path, |file| {
+            file.write_all(b"three")?;
+            Err(io::Error::other("full"))
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "full");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(names(root.path()), ["file"]);
+    }
+
+    #[test]
+    fn a_folder_takes_the_place_of_an_empty_one_and_joins_a_full_one() {
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("out");
+        fs::create_dir(&target).unwrap();
+        for round in ["one", "two"] {
+            let staging = Staging::folder(&target).unwrap();
+            write_new(&staging.path().join("a"), round.as_bytes()).unwrap();
+            fs::create_dir(staging.path().join("below")).unwrap();
+            write_new(&staging.path().join("below/b"), round.as_bytes()).unwrap();
+            staging.install_folder(&target).unwrap();
+            assert_eq!(fs::read_to_string(target.join("a")).unwrap(), round);
+            assert_eq!(fs::read_to_string(target.join("below/b")).unwrap(), round);
+            fs::write(target.join("below/mine"), "precious").unwrap();
+        }
+        assert_eq!(names(&target.join("below")), ["b", "mine"]);
+        drop(Staging::folder(&target).unwrap());
+        assert_eq!(names(root.path()), ["out"]);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_what_a_living_one_writes_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("out");
+        let own = format!(".out.partial-{}", std::process::id());
+        // The first process lives; no process has the largest number.
+        for name in [".out.partial-1", ".out.partial-4294967295", &own] {
+            fs::create_dir(root.path().join(name)).unwrap();
+        }
+        for name in [
+            ".out.partial-x",
+            ".outer.partial-4294967294",
+            "out.partial-7",
+        ] {
+            fs::write(root.path().join(name), "").unwrap();
+        }
+        let held = create(&root.path().join(".out.partial-4294967293")).unwrap();
+        held.lock().unwrap();
+        replace(&target, b"new").unwrap();
+        let left = [
+            ".out.partial-1",
+            ".out.partial-4294967293",
+            ".out.partial-x",
+            ".outer.partial-4294967294",
+            "out",
+            "out.partial-7",
+        ];
+        assert_eq!(names(root.path()), left);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_was_private_stays_private() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("out");
+        fs::create_dir(&target).unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o700)).unwrap();
+        let staging = Staging::folder(&target).unwrap();
+        write_new(&staging.path().join("a"), b"1").unwrap();
+        staging.install_folder(&target).unwrap();
+        let mode = fs::metadata(&target).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_not_followed() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let precious = root.path().join("precious");
+        fs::write(&precious, "precious").unwrap();
+        let own = format!(".out.partial-{}", std::process::id());
+        symlink(&precious, root.path().join(&own)).unwrap();
+        symlink(&precious, root.path().join("out")).unwrap();
+        symlink(&precious, root.path().join("lock")).unwrap();
+        assert!(create(&root.path().join("out")).is_err());
+        assert!(Lock::take(&root.path().join("lock")).is_err());
+        replace(&root.path().join("out"), b"new").unwrap();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+        assert_eq!(fs::read_to_string(root.path().join("out")).unwrap(), "new");
+        assert_eq!(names(root.path()), ["lock", "out", "precious"]);
+    }
+
+    #[test]
+    fn a_lock_is_had_by_one_and_seen_to_be_gone() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("lock");
+        let lock = Lock::take(&path).unwrap().unwrap();
+        assert!(Lock::take(&path).unwrap().is_none());
+        assert!(lock.is_at(&path));
+        fs::remove_file(&path).unwrap();
+        assert!(!lock.is_at(&path));
+        fs::write(&path, "").unwrap();
+        assert!(!lock.is_at(&path) || cfg!(not(unix)));
+        drop(lock);
+        drop(Lock::wait(&path).unwrap());
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(Lock::take(&path).is_err());
+    }
+}

@@ -1,0 +1,182 @@
+//! Altered inputs for every reader: each is refused with one line, or read, within the memory that the
+//! reader states, and never ends the program.
+//!
+//! `BUFGYM_FUZZ_INPUTS` is the number of inputs of each reader (300 without it). The input being read is
+//! always in `target/tmp/fuzz-READER.input`, so that it is there after an abort too.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "tests convert the small numbers that they make"
+)]
+
+mod mutate;
+mod readers;
+
+use std::fs;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+
+use allocation_counter::measure;
+use bufgym::sim::rng;
+
+use mutate::Mutator;
+use readers::Reader;
+
+/// Longest message, characters.
+const LONGEST: usize = 2_000;
+
+/// What happened to all inputs of a reader.
+#[derive(Default)]
+struct Tally {
+    read: u64,
+    refused: u64,
+    most_bytes: u64,
+}
+
+fn inputs() -> u64 {
+    let given = std::env::var("BUFGYM_FUZZ_INPUTS").ok();
+    given.map_or(300, |text| {
+        text.parse().expect("BUFGYM_FUZZ_INPUTS is a whole number")
+    })
+}
+
+/// The message of a panic.
+fn said(payload: &(dyn std::any::Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without a message")
+}
+
+/// Reads one input and says what is wrong with how that went.
+fn check(reader: &Reader, input: &[u8], tally: &mut Tally) -> Result<(), String> {
+    let mut outcome = None;
+    let allocated = measure(|| {
+        outcome = Some(panic::catch_unwind(AssertUnwindSafe(|| {
+            (reader.read)(input)
+        })));
+    });
+    tally.most_bytes = tally.most_bytes.max(allocated.bytes_max);
+    if allocated.bytes_max > reader.memory {
+        return Err(format!(
+            "{} bytes at once, of {}",
+            allocated.bytes_max, reader.memory
+        ));
+    }
+    match outcome.expect("it was run") {
+        Err(payload) => Err(format!("panicked: {}", said(payload.as_ref()))),
+        Ok(Ok(())) => {
+            tally.read += 1;
+            Ok(())
+        }
+        Ok(Err(message)) => {
+            tally.refused += 1;
+            check_message(&message)
+        }
+    }
+}
+
+fn check_message(message: &str) -> Result<(), String> {
+    let problem = match message {
+        "" => "an empty message",
+        _ if message.chars().any(char::is_control) => "a message with control characters",
+        _ if message.chars().count() > LONGEST => "a message of more than 2,000 characters",
+        _ => return Ok(()),
+    };
+    let start: String = message.chars().take(300).collect();
+    Err(format!("{problem}: {start:?}"))
+}
+
+/// The file in which an input lies while it is read.
+fn place(reader: &Reader) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{}.input", reader.name))
+}
+
+fn fuzz(reader: &Reader) {
+    let place = place(reader);
+    let mut tally = Tally::default();
+    for seed in &reader.seeds {
+        let read = (reader.read)(seed);
+        assert_eq!(read, Ok(()), "{}: a seed is refused", reader.name);
+    }
+    let mutator = Mutator::new(&reader.seeds);
+    for number in 0..inputs() {
+        let input = mutator.input(&mut rng::stream(0xf022, reader.name, number));
+        fs::write(&place, &input).expect("the folder of temporary files can be written to");
+        if let Err(problem) = check(reader, &input, &mut tally) {
+            let kept = place.with_extension(format!("{number}.found"));
+            fs::rename(&place, &kept).expect("the input was written");
+            panic!(
+                "{}: input {number}, kept in {}: {problem}",
+                reader.name,
+                kept.display()
+            );
+        }
+    }
+    let _ = fs::remove_file(&place);
+    println!(
+        "{}: {} read, {} refused, at most {} KiB at once",
+        reader.name,
+        tally.read,
+        tally.refused,
+        tally.most_bytes >> 10
+    );
+    // Mutation has to damage inputs, and must not only damage them.
+    assert!(
+        tally.refused > inputs() / 20 && tally.read > 0,
+        "{}",
+        reader.name
+    );
+}
+
+/// One test for each reader, so that they run side by side and a failure names it.
+macro_rules! fuzzed {
+    ($($test:ident)+) => {
+        $(
+            #[test]
+            fn $test() {
+                fuzz(&readers::$test());
+            }
+        )+
+
+        #[test]
+        fn every_reader_is_fuzzed() {
+            assert_eq!([$(stringify!($test)),+].len(), readers::COUNT);
+        }
+    };
+}
+
+fuzzed! {
+    flow_list
+    capture
+    scenario
+    setting
+    train_config
+    manifest
+    weights
+    npy
+    forest
+    linear_rule
+    integer_network
+    slotted_arrivals
+    tuned_parameters
+    policy
+    objective
+    replay
+    learner
+}
+
+/// The inputs that were once a defect.
+#[test]
+fn inputs_that_were_found_once_stay_mended() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/found");
+    for entry in fs::read_dir(folder).expect("the folder is part of the sources") {
+        let path = entry.expect("it can be listed").path();
+        let name = path.file_stem().expect("a file").to_string_lossy();
+        let name = name.split('-').next().expect("a first part");
+        let reader = readers::by_name(name)
+            .unwrap_or_else(|| panic!("{}: there is no reader {name}", path.display()));
+        let input = fs::read(&path).expect("it can be read");
+        let checked = check(&reader, &input, &mut Tally::default());
+        assert_eq!(checked, Ok(()), "{}", path.display());
+    }
+}

@@ -1,0 +1,612 @@
+//! The readers: a good input or several of each, how it is read, and what is done with what was read.
+
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+use std::str;
+
+use bufgym::agents::replay::{Frame, Replay, Transition};
+use bufgym::agents::sac::{Sac, SacConfig};
+use bufgym::env::control::{BasePolicy, Controller as _, FEATURES, Objective, PRIVILEGED};
+use bufgym::eval::tune::Stored;
+use bufgym::export::Source;
+use bufgym::export::golden::Recording;
+use bufgym::export::int8::{IntegerFile, IntegerLayer};
+use bufgym::models::checkpoint::{self, Manifest};
+use bufgym::models::files::sha256;
+use bufgym::models::linear::LinearFile;
+use bufgym::models::probabilities::UNIFORM;
+use bufgym::models::windows::OBSERVATION;
+use bufgym::models::{ActorWeights, npy};
+use bufgym::sim::rng;
+use bufgym::sim::scenario::Scenario;
+use bufgym::sim::switch::PolicySpec;
+use bufgym::sim::switch::policy::{Forest, ForestModel, catalogue};
+use bufgym::sim::traffic::{Capture, CaptureOptions, Trace, generate};
+use bufgym::train::TrainConfig;
+use burn::tensor::Device;
+use rand::RngExt as _;
+
+/// How many there are.
+pub const COUNT: usize = 17;
+
+const MIB: u64 = 1 << 20;
+
+/// Reads an input and uses what was read; or the message for the user.
+type Read = dyn Fn(&[u8]) -> Result<(), String>;
+
+/// A reader of foreign input.
+pub struct Reader {
+    pub name: &'static str,
+    /// Inputs that are read without an error.
+    pub seeds: Vec<Vec<u8>>,
+    /// Most bytes that may be allocated at once for an input of up to 1 MiB.
+    pub memory: u64,
+    pub read: Box<Read>,
+}
+
+/// The reader whose name is given.
+pub fn by_name(name: &str) -> Option<Reader> {
+    let all = [
+        flow_list,
+        capture,
+        scenario,
+        setting,
+        train_config,
+        manifest,
+        weights,
+        npy,
+        forest,
+        linear_rule,
+        integer_network,
+        slotted_arrivals,
+        tuned_parameters,
+        policy,
+        objective,
+        replay,
+        learner,
+    ];
+    all.into_iter()
+        .map(|reader| reader())
+        .find(|reader| reader.name == name)
+}
+
+/// The error as the program prints it: with its causes, on one line.
+fn said(error: impl std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        // Errors that hold their cause in their own message name it once.
+        if !text.contains(&cause.to_string()) {
+            text = format!("{text}: {cause}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+fn text(input: &[u8]) -> Result<&str, String> {
+    str::from_utf8(input).map_err(|error| error.to_string())
+}
+
+/// Puts the input into a file, and reads that.
+fn through_file<T>(input: &[u8], read: impl FnOnce(&Path) -> T) -> T {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("input");
+    fs::write(&path, input).expect("a temporary file");
+    read(&path)
+}
+
+fn small_scenario() -> Scenario {
+    let mut scenario = Scenario::default();
+    for setting in [
+        "ports=4",
+        "active_ports=1..4",
+        "incast_degree=1..3",
+        "flows=10..20",
+    ] {
+        scenario.set(setting).expect("a setting");
+    }
+    scenario
+}
+
+fn random_values(count: usize) -> Vec<f32> {
+    let mut random = rng::stream(1, "values", 0);
+    (0..count).map(|_| random.random::<f32>()).collect()
+}
+
+/// Observations `[rows, 8, 5]`: features from 0 to 1, the last action from -1 to 1.
+fn random_observations(rows: usize) -> Vec<f32> {
+    const LAST_ACTION: usize = 3;
+    let mut values = random_values(rows * OBSERVATION);
+    for step in values.chunks_exact_mut(FEATURES) {
+        step[LAST_ACTION] = 2.0 * step[LAST_ACTION] - 1.0;
+    }
+    values
+}
+
+fn random_weights() -> ActorWeights {
+    ActorWeights::random(&mut rng::stream(1, "weights", 0))
+}
+
+fn some_manifest() -> Manifest {
+    let scenario = small_scenario();
+    Manifest::new(&scenario.name, &scenario.to_toml(), "fct", 1)
+}
+
+/// The files of a checkpoint.
+fn checkpoint_files() -> (Vec<u8>, Vec<u8>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    checkpoint::save_actor(folder.path(), &random_weights(), &some_manifest())
+        .expect("it can be saved");
+    let read = |name| fs::read(folder.path().join(name)).expect("it was saved");
+    (read("manifest.json"), read("actor.safetensors"))
+}
+
+pub fn flow_list() -> Reader {
+    let mut generated = Vec::new();
+    let trace = generate(&small_scenario(), 1);
+    trace.to_writer(&mut generated).expect("memory takes it");
+    Reader {
+        name: "flow_list",
+        seeds: vec![
+            generated,
+            b"id,src,dst,start_ns,size_bytes\n1,0,1,0,1000\n2,1,2,5,1\n".to_vec(),
+            b"# made by hand\r\n\"id\", src ,dst,start_ns,size_bytes,kind,extra\r\n7,0,1,100,1460,web,x\r\n".to_vec(),
+        ],
+        memory: 16 * MIB,
+        read: Box::new(|input| {
+            let trace = Trace::from_reader(input, "flows.csv").map_err(said)?;
+            trace.validate(16).map_err(said)
+        }),
+    }
+}
+
+/// An IPv4 packet with a TCP segment.
+fn segment(src: u8, dst: u8, seq: u32, payload: u16) -> Vec<u8> {
+    let mut bytes = vec![0x45, 0];
+    bytes.extend((40 + payload).to_be_bytes());
+    bytes.extend([0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, src, 10, 0, 0, dst]);
+    bytes.extend([0x10, 0, 0x20, 0]);
+    bytes.extend(seq.to_be_bytes());
+    bytes.extend([0, 0, 0, 0, 5 << 4, 0x10, 1, 0, 0, 0, 0, 0]);
+    bytes.resize(40 + usize::from(payload), 0);
+    bytes
+}
+
+/// Packets of a few connections.
+fn packets() -> Vec<Vec<u8>> {
+    (0..12)
+        .map(|k| segment(1 + k % 3, 4, u32::from(k / 3) * 200, 200))
+        .collect()
+}
+
+/// A pcap file (draft-ietf-opsawg-pcap) of raw IP packets.
+fn pcap() -> Vec<u8> {
+    let mut bytes = Vec::from(0xa1b2_c3d4_u32.to_le_bytes());
+    bytes.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0]);
+    for (time, packet) in (0_u32..).zip(packets()) {
+        let length = packet.len() as u32;
+        for value in [1_700_000_000, time * 1_000, length, length] {
+            bytes.extend(value.to_le_bytes());
+        }
+        bytes.extend(packet);
+    }
+    bytes
+}
+
+/// A pcapng file (draft-ietf-opsawg-pcapng) of raw IP packets.
+fn pcapng() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut block = |kind: u32, body: &[u8]| {
+        let length = 12 + body.len() as u32;
+        for part in [
+            &kind.to_le_bytes()[..],
+            &length.to_le_bytes(),
+            body,
+            &length.to_le_bytes(),
+        ] {
+            bytes.extend(part);
+        }
+    };
+    let section = [
+        &0x1a2b_3c4d_u32.to_le_bytes()[..],
+        &[1, 0, 0, 0],
+        &[0xff; 8],
+    ]
+    .concat();
+    block(0x0a0d_0d0a, &section);
+    block(1, &[101, 0, 0, 0, 0, 0, 4, 0]);
+    for (time, packet) in (0_u32..).zip(packets()) {
+        let length = packet.len() as u32;
+        let mut body = Vec::new();
+        for value in [0, 0, time * 1_000, length, length] {
+            body.extend(value.to_le_bytes());
+        }
+        body.extend(packet);
+        body.resize(body.len().next_multiple_of(4), 0);
+        block(6, &body);
+    }
+    bytes
+}
+
+pub fn capture() -> Reader {
+    Reader {
+        name: "capture",
+        seeds: vec![pcap(), pcapng()],
+        memory: 16 * MIB,
+        read: Box::new(|input| {
+            let capture = Capture::from_reader(
+                Cursor::new(input),
+                "capture.pcap",
+                &CaptureOptions::default(),
+            );
+            let capture = capture.map_err(said)?;
+            let trace = capture.trace.validate(capture.ports);
+            trace.map_err(|error| panic!("a capture gave a bad trace: {error}"))
+        }),
+    }
+}
+
+pub fn scenario() -> Reader {
+    let presets = Scenario::presets()
+        .iter()
+        .map(|preset| preset.scenario().to_toml().into_bytes());
+    let by_hand =
+        b"base = \"ndt-16x1g\"\nports = 8\nactive_ports = \"1..8\"\nincast_degree = 3\n".to_vec();
+    Reader {
+        name: "scenario",
+        seeds: presets.chain([by_hand]).collect(),
+        memory: 16 * MIB,
+        read: Box::new(|input| {
+            let scenario = Scenario::from_toml_str(text(input)?, "mine.toml").map_err(said)?;
+            let again = Scenario::from_toml_str(&scenario.to_toml(), "mine.toml");
+            assert_eq!(again.expect("what we wrote"), scenario);
+            Ok(())
+        }),
+    }
+}
+
+pub fn setting() -> Reader {
+    let toml = Scenario::default().to_toml();
+    let settings = toml.lines().map(|line| {
+        let assignment = line.split(" #").next().unwrap_or_default();
+        assignment
+            .replace(" = ", "=")
+            .replace('"', "")
+            .trim()
+            .as_bytes()
+            .to_vec()
+    });
+    Reader {
+        name: "setting",
+        seeds: settings.collect(),
+        memory: 16 * MIB,
+        read: Box::new(|input| {
+            let mut scenario = Scenario::default();
+            scenario.set(text(input)?).map_err(said)?;
+            scenario.validate().map_err(said)
+        }),
+    }
+}
+
+pub fn train_config() -> Reader {
+    Reader {
+        name: "train_config",
+        seeds: vec![
+            TrainConfig::default().to_toml().into_bytes(),
+            include_bytes!("../../.ci/short-training.toml").to_vec(),
+        ],
+        memory: 16 * MIB,
+        read: Box::new(|input| {
+            let config =
+                TrainConfig::from_toml_str(text(input)?, Path::new("train.toml")).map_err(said)?;
+            config.validate().map_err(said)
+        }),
+    }
+}
+
+pub fn manifest() -> Reader {
+    let (manifest, weights) = checkpoint_files();
+    Reader {
+        name: "manifest",
+        seeds: vec![manifest],
+        memory: 16 * MIB,
+        read: Box::new(move |input| {
+            let (_, manifest) =
+                checkpoint::decode_actor(input, &weights, Path::new("checkpoint")).map_err(said)?;
+            let scenario = Scenario::from_toml_str(&manifest.scenario_toml, "scenario_toml");
+            scenario.map(drop).map_err(said)
+        }),
+    }
+}
+
+/// The manifest is given the checksum of the altered weights, so that they are looked into.
+pub fn weights() -> Reader {
+    let (manifest, weights) = checkpoint_files();
+    let manifest = String::from_utf8(manifest).expect("JSON");
+    let original = sha256(&weights);
+    Reader {
+        name: "weights",
+        seeds: vec![weights],
+        memory: 16 * MIB,
+        read: Box::new(move |input| {
+            let manifest = manifest.replace(&original, &sha256(input));
+            let read =
+                checkpoint::decode_actor(manifest.as_bytes(), input, Path::new("checkpoint"));
+            read.map(drop).map_err(said)
+        }),
+    }
+}
+
+pub fn npy() -> Reader {
+    Reader {
+        name: "npy",
+        seeds: vec![
+            npy::encode(&[2, 3, 8, 5], &random_values(240)),
+            npy::encode(&[4], &random_values(4)),
+        ],
+        memory: 16 * MIB,
+        read: Box::new(|input| {
+            let array = through_file(input, npy::read).map_err(said)?;
+            assert_eq!(array.shape.iter().product::<usize>(), array.data.len());
+            Ok(())
+        }),
+    }
+}
+
+pub fn forest() -> Reader {
+    let built_in = ForestModel::built_in().expect("it comes with the program");
+    Reader {
+        name: "forest",
+        seeds: vec![built_in.encode().into_bytes()],
+        memory: 32 * MIB,
+        read: Box::new(|input| {
+            let model = ForestModel::decode(text(input)?, "forest.json").map_err(said)?;
+            let forest = Forest::new(&model.trees, model.threshold).map_err(said)?;
+            for value in [0.0, 1.0, -1.0, f32::MAX, f32::NAN] {
+                forest.predicts_loss(&[value; 4]);
+            }
+            Ok(())
+        }),
+    }
+}
+
+pub fn linear_rule() -> Reader {
+    Reader {
+        name: "linear_rule",
+        seeds: vec![include_bytes!("../../checkpoints/linear.json").to_vec()],
+        memory: 16 * MIB,
+        read: Box::new(|input| {
+            let mut file = LinearFile::parse(input, Path::new("rule.json")).map_err(said)?;
+            let mut actions = vec![0.0_f32; 3];
+            file.rule.act(&random_observations(3), 3, &mut actions);
+            assert!(
+                actions.iter().all(|action| action.abs() <= 1.0),
+                "{actions:?}"
+            );
+            Ok(())
+        }),
+    }
+}
+
+pub fn integer_network() -> Reader {
+    let recording = Recording {
+        ports: 4,
+        observations: random_observations(64 * 4),
+    };
+    let source =
+        Source::new(random_weights(), some_manifest(), recording).expect("it can be rounded");
+    Reader {
+        name: "integer_network",
+        seeds: vec![source.integer.to_json().into_bytes()],
+        memory: 32 * MIB,
+        read: Box::new(|input| {
+            let file = through_file(input, IntegerFile::load).map_err(said)?;
+            let network = &file.network;
+            assert!(matches!(
+                network.layers.last(),
+                Some(IntegerLayer::Dense(_))
+            ));
+            for code in [0, 128, 255] {
+                let codes = vec![code; 3 * network.inputs_per_port()];
+                for output in network.forward(&codes, 3) {
+                    assert!(network.level(output) <= network.edges.len());
+                }
+            }
+            Ok(())
+        }),
+    }
+}
+
+pub fn slotted_arrivals() -> Reader {
+    use bufgym::slotted::{Arrivals, Order, PolicySpec, Switch};
+    Reader {
+        name: "slotted_arrivals",
+        seeds: vec![
+            b"slot,port\n0,0\n0,1\n1,1\n7,3\n".to_vec(),
+            b"slot,port,work,value\n0,0,1,5\n0,2,1,2\n3,2,1,9\n".to_vec(),
+            b"slot,port,work\n0,0,3\n0,1,1\n4,1,2\n".to_vec(),
+        ],
+        memory: 64 * MIB,
+        read: Box::new(|input| {
+            let arrivals = Arrivals::from_reader(input, "arrivals.csv", 4).map_err(said)?;
+            let switch = Switch::new(4, 16, Order::Fifo).map_err(said)?;
+            let run = PolicySpec::LongestQueueDrop.run(&switch, &arrivals, 1, false);
+            run.map(drop).map_err(said)
+        }),
+    }
+}
+
+pub fn tuned_parameters() -> Reader {
+    Reader {
+        name: "tuned_parameters",
+        seeds: vec![include_bytes!("../../checkpoints/tuned/ndt-16x1g.json").to_vec()],
+        memory: 16 * MIB,
+        read: Box::new(|input| {
+            let stored = Stored::read(text(input)?, "tuned.json").map_err(said)?;
+            let is_for = stored
+                .is_for(&Scenario::default(), "tuned.json")
+                .map_err(said)?;
+            if is_for {
+                for definition in catalogue() {
+                    let policy = stored
+                        .policy(definition.info.name, "tuned.json")
+                        .map_err(said)?;
+                    policy.map(|policy| simulate(&policy)).transpose()?;
+                }
+            }
+            Ok(())
+        }),
+    }
+}
+
+/// A short simulation under a policy that somebody has written.
+fn simulate(policy: &PolicySpec) -> Result<(), String> {
+    let scenario = small_scenario();
+    let mut simulator = policy
+        .simulator(&scenario, &generate(&scenario, 1))
+        .map_err(said)?;
+    for _ in 0..2_000 {
+        simulator.step();
+    }
+    simulator.check_invariants().map_err(said)
+}
+
+pub fn policy() -> Reader {
+    let seeds = catalogue().iter().flat_map(|definition| {
+        let info = definition.info;
+        let given = info
+            .parameters
+            .iter()
+            .filter(|parameter| parameter.default.parse::<f64>().is_ok());
+        let given: Vec<_> = given
+            .map(|parameter| format!("{}={}", parameter.name, parameter.default))
+            .collect();
+        [
+            info.name.to_owned(),
+            format!("{}:{}", info.name, given.join(",")),
+        ]
+    });
+    Reader {
+        name: "policy",
+        seeds: seeds
+            .map(|seed| seed.trim_end_matches(':').as_bytes().to_vec())
+            .collect(),
+        memory: 64 * MIB,
+        read: Box::new(|input| {
+            let text = text(input)?;
+            // Either may refuse it; the answer of one does not depend on the other's.
+            let base: Result<BasePolicy, _> = text.parse();
+            let message = base.err().map(said).unwrap_or_default();
+            assert!(!message.chars().any(char::is_control), "{message:?}");
+            let policy: PolicySpec = text.parse().map_err(said)?;
+            simulate(&policy)
+        }),
+    }
+}
+
+pub fn objective() -> Reader {
+    let seeds = [
+        "fct",
+        "loss",
+        "fairness",
+        "fct=1,loss=0.1",
+        "delay=0.5,throughput=2",
+    ];
+    Reader {
+        name: "objective",
+        seeds: seeds.map(|seed| seed.as_bytes().to_vec()).to_vec(),
+        memory: 16 * MIB,
+        read: Box::new(|input| {
+            let objective: Objective = text(input)?.parse().map_err(said)?;
+            let again: Objective = objective.to_string().parse().map_err(said)?;
+            assert_eq!(again, objective);
+            Ok(())
+        }),
+    }
+}
+
+const CAPACITY: usize = 64;
+const STREAMS: usize = 2;
+const PORTS: usize = 2;
+
+fn some_replay() -> Replay {
+    let (ports, streams) = (PORTS, STREAMS);
+    let frame = Frame::newest(
+        &random_observations(ports),
+        &random_values(ports * PRIVILEGED),
+    );
+    let mut replay = Replay::new(CAPACITY, streams, ports, 1);
+    for stream in 0..streams {
+        replay.start(stream, &frame);
+        for step in 0..20 {
+            let terminated = step == 12;
+            replay.push(
+                stream,
+                &Transition {
+                    actions: vec![1; ports],
+                    probabilities: vec![UNIFORM; ports],
+                    port_rewards: vec![-1.0; ports],
+                    discount: 0.99,
+                    entropy_weight: 1.0,
+                    terminated,
+                    truncated: false,
+                    next: frame.clone(),
+                    reset: terminated.then(|| frame.clone()),
+                },
+            );
+        }
+    }
+    replay
+}
+
+/// The checksum at the end is made to fit, so that the content is looked into.
+pub fn replay() -> Reader {
+    const DIGEST: usize = 32;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("replay.bin");
+    some_replay().save(&path).expect("it can be saved");
+    let mut seed = fs::read(&path).expect("it was saved");
+    seed.truncate(seed.len() - DIGEST);
+    Reader {
+        name: "replay",
+        seeds: vec![seed],
+        memory: 32 * MIB,
+        read: Box::new(|input| {
+            let hexadecimal = sha256(input);
+            let digits = hexadecimal.as_bytes().as_chunks::<2>().0.iter();
+            let digest = digits.map(|pair| {
+                let pair = str::from_utf8(pair).expect("digits");
+                u8::from_str_radix(pair, 16).expect("digits")
+            });
+            let whole: Vec<u8> = input.iter().copied().chain(digest).collect();
+            through_file(&whole, |path| Replay::load(path, CAPACITY, STREAMS, PORTS))
+                .map(drop)
+                .map_err(said)
+        }),
+    }
+}
+
+/// The state of a learner, of which one file is altered and its checksum made to fit.
+pub fn learner() -> Reader {
+    const STATE: &str = "sac.json";
+    const CHECKSUM: &str = "sac.sha256";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let sac = Sac::new(SacConfig::default(), 1, &Device::default()).expect("the defaults");
+    sac.save(folder.path()).expect("it can be saved");
+    let seed = fs::read(folder.path().join(STATE)).expect("it was saved");
+    Reader {
+        name: "learner",
+        seeds: vec![seed],
+        memory: 64 * MIB,
+        read: Box::new(move |input| {
+            fs::write(folder.path().join(STATE), input).expect("a temporary file");
+            let checksum = sha256(input);
+            fs::write(folder.path().join(CHECKSUM), checksum).expect("a temporary file");
+            Sac::load(folder.path(), &Device::default())
+                .map(drop)
+                .map_err(said)
+        }),
+    }
+}

@@ -1,0 +1,336 @@
+//! Which settings make a training, and whether it fits into the memory of the machine.
+
+use bufgym_agents::{Batch, Replay, Transition, UpdateMetrics};
+use bufgym_env::control::RewardBaseline;
+use bufgym_sim::memory::Estimate;
+use bufgym_sim::{network, traffic};
+
+use crate::{TrainConfig, TrainError};
+
+/// Largest number of workers and of threads.
+const MAX_PARALLEL: u64 = 4_096;
+/// Largest numbers of decisions, updates and traces that a training counts to: at a million decisions
+/// a second it would take 31 years.
+const MAX_COUNT: u64 = 1_000_000_000_000_000;
+/// Largest seed: TOML knows no larger whole number, and the settings of a run are stored as TOML.
+const MAX_SEED: u64 = i64::MAX.unsigned_abs();
+/// Shortest and longest time constants, seconds.
+const TIME_CONSTANTS: (f64, f64) = (1e-6, 1e6);
+/// Bytes that an update holds per transition and port, beside the batch: measured are 20 kB.
+const ACTIVATIONS: u64 = 10_000;
+/// Longest budget, minutes: 19 years.
+pub const MAX_MINUTES: f64 = 1e7;
+
+impl TrainConfig {
+    /// Checks every setting.
+    ///
+    /// # Errors
+    /// Names the first setting that is out of range, and the range.
+    pub fn validate(&self) -> Result<(), TrainError> {
+        self.scenario.validate()?;
+        self.sac.validate()?;
+        self.check_counts()?;
+        self.check_times()?;
+        let rollout = &self.rollout;
+        require(
+            self.budget.steps.is_some() || self.budget.minutes.is_some(),
+            "budget",
+            "give steps or minutes, else the training never ends",
+        )?;
+        require(
+            rollout.traces == 0 || rollout.traces >= rollout.workers as u64,
+            "rollout.traces",
+            "must be 0 or at least the number of workers, so that they play different traces",
+        )?;
+        let in_flight = rollout.workers * self.learner.n_step;
+        let room = self.sac.batch_size.max(in_flight);
+        let problem = format!("must be at least {room} to hold a batch");
+        require(
+            self.learner.replay_capacity >= room,
+            "learner.replay_capacity",
+            &problem,
+        )
+    }
+
+    fn check_counts(&self) -> Result<(), TrainError> {
+        let (rollout, learner) = (&self.rollout, &self.learner);
+        let (validation, checkpoint) = (&self.validation, &self.checkpoint);
+        let steps = self.budget.steps.unwrap_or(1);
+        for (setting, value, least, most) in [
+            ("seed", self.seed, 0, MAX_SEED),
+            ("budget.steps", steps, 1, MAX_COUNT),
+            ("rollout.workers", rollout.workers as u64, 1, MAX_PARALLEL),
+            ("rollout.threads", rollout.threads as u64, 0, MAX_PARALLEL),
+            (
+                "rollout.decisions_per_round",
+                rollout.decisions_per_round,
+                1,
+                1_000_000,
+            ),
+            (
+                "rollout.learning_starts",
+                rollout.learning_starts,
+                1,
+                MAX_COUNT,
+            ),
+            ("rollout.traces", rollout.traces, 0, MAX_COUNT),
+            (
+                "learner.updates_per_round",
+                learner.updates_per_round,
+                0,
+                1_000_000,
+            ),
+            (
+                "learner.replay_capacity",
+                learner.replay_capacity as u64,
+                1,
+                10_000_000_000,
+            ),
+            ("learner.n_step", learner.n_step as u64, 1, 10_000),
+            (
+                "validation.every_decisions",
+                validation.every_decisions,
+                1,
+                MAX_COUNT,
+            ),
+            ("validation.traces", validation.traces, 1, 1_000_000),
+            (
+                "validation.final_traces",
+                validation.final_traces,
+                0,
+                1_000_000,
+            ),
+            ("validation.seed", validation.seed, 0, MAX_SEED),
+            (
+                "checkpoint.every_rounds",
+                checkpoint.every_rounds,
+                0,
+                MAX_COUNT,
+            ),
+            ("checkpoint.keep", checkpoint.keep as u64, 1, 1_000_000),
+        ] {
+            let problem = format!("must be from {least} to {most}, not {value}");
+            require((least..=most).contains(&value), setting, &problem)?;
+        }
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), TrainError> {
+        let rollout = &self.rollout;
+        let minutes = self.budget.minutes.unwrap_or(1.0);
+        let (short, long) = TIME_CONSTANTS;
+        for (setting, value, least, most) in [
+            ("rollout.tau_s", rollout.tau_s, short, long),
+            ("budget.minutes", minutes, 1e-6, MAX_MINUTES),
+            (
+                "checkpoint.every_seconds",
+                self.checkpoint.every_seconds,
+                1e-3,
+                1e9,
+            ),
+        ] {
+            let problem = format!("must be a number from {least} to {most}, not {value:e}");
+            require((least..=most).contains(&value), setting, &problem)?;
+        }
+        let horizon = rollout.horizon_s;
+        require(
+            horizon == 0.0 || (short..=long).contains(&horizon),
+            "rollout.horizon_s",
+            &format!("must be a number from {short} to {long}, or 0 for none, not {horizon:e}"),
+        )?;
+        require(
+            horizon == 0.0 || rollout.baseline == RewardBaseline::UnlimitedBuffer,
+            "rollout.horizon_s",
+            "must be 0 where rollout.baseline is not \"unlimited-buffer\"",
+        )
+    }
+
+    /// What the training needs of memory, as far as it follows from the settings.
+    #[must_use]
+    pub fn memory(&self) -> Estimate {
+        let (rollout, learner) = (&self.rollout, &self.learner);
+        let ports = self.scenario.port_count();
+        let product = |factors: &[u64]| {
+            factors
+                .iter()
+                .fold(1, |product: u64, factor| product.saturating_mul(*factor))
+        };
+        let workers = rollout.workers as u64;
+        // With a baseline every environment runs its trace a second time.
+        let run = network::memory(&self.scenario).saturating_mul(2);
+        let environment = traffic::memory(&self.scenario).saturating_add(run);
+        let traces = self.validation.traces.max(self.validation.final_traces);
+        let decision = Transition::memory(ports);
+        let width = self.sac.critic_width as u64;
+        let update = size_of::<UpdateMetrics>() as u64;
+        Estimate::default()
+            .with(
+                "the replay memory",
+                "learner.replay_capacity",
+                Replay::memory(learner.replay_capacity, rollout.workers, ports),
+            )
+            .with(
+                "the flows of the workers' environments",
+                "rollout.workers, or flows of the scenario",
+                product(&[workers, environment]),
+            )
+            .with(
+                "the decisions of a round",
+                "rollout.decisions_per_round",
+                product(&[workers, rollout.decisions_per_round, decision]),
+            )
+            .with(
+                "the learner's batches",
+                "sac.batch_size",
+                product(&[
+                    self.sac.batch_size as u64,
+                    ports as u64,
+                    2 * Batch::BYTES_PER_PORT + ACTIVATIONS,
+                ]),
+            )
+            .with(
+                "what the updates of a round measure",
+                "learner.updates_per_round",
+                product(&[learner.updates_per_round, update]),
+            )
+            .with(
+                "the networks and their optimisers",
+                "sac.critic_width",
+                // A layer of two critics with gradient and two moments, and of two targets.
+                product(&[10, 4, width, width]),
+            )
+            .with(
+                "the validation traces",
+                "validation.traces, validation.final_traces, or flows of the scenario",
+                product(&[traces, traffic::memory(&self.scenario)]),
+            )
+    }
+
+    /// Checks that the training fits into the memory that the machine has left.
+    ///
+    /// # Errors
+    /// [`TrainError::Memory`] with the estimate, its largest part and the setting to lower.
+    pub fn check_memory(&self) -> Result<(), TrainError> {
+        Ok(self.memory().check()?)
+    }
+}
+
+fn require(holds: bool, setting: &'static str, problem: &str) -> Result<(), TrainError> {
+    if holds {
+        return Ok(());
+    }
+    Err(TrainError::Setting {
+        setting,
+        problem: problem.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bufgym_env::control::RewardBaseline;
+
+    use super::*;
+
+    fn refused(change: impl FnOnce(&mut TrainConfig)) -> String {
+        let mut config = TrainConfig::default();
+        change(&mut config);
+        config.validate().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn values_without_sense_are_refused() {
+        assert!(refused(|c| c.rollout.workers = 0).contains("rollout.workers"));
+        assert!(refused(|c| c.budget.steps = Some(0)).contains("budget.steps"));
+        assert!(refused(|c| c.budget.minutes = Some(f64::NAN)).contains("budget.minutes"));
+        assert!(refused(|c| c.budget.steps = None).contains("never ends"));
+        assert!(refused(|c| c.rollout.horizon_s = -1.0).contains("rollout.horizon_s"));
+        assert!(refused(|c| c.rollout.baseline = RewardBaseline::Zero).contains("horizon_s"));
+        assert!(refused(|c| c.learner.replay_capacity = 1).contains("replay_capacity"));
+        assert!(TrainConfig::default().validate().is_ok());
+    }
+
+    #[test]
+    fn no_count_is_unbounded() {
+        type Change = fn(&mut TrainConfig);
+        let changes: [(&str, Change); 17] = [
+            ("seed", |c| c.seed = u64::MAX),
+            ("budget.steps", |c| c.budget.steps = Some(u64::MAX)),
+            ("rollout.workers", |c| c.rollout.workers = usize::MAX),
+            ("rollout.threads", |c| c.rollout.threads = usize::MAX),
+            ("rollout.decisions_per_round", |c| {
+                c.rollout.decisions_per_round = u64::MAX;
+            }),
+            ("rollout.learning_starts", |c| {
+                c.rollout.learning_starts = u64::MAX;
+            }),
+            ("rollout.traces", |c| c.rollout.traces = u64::MAX),
+            ("learner.updates_per_round", |c| {
+                c.learner.updates_per_round = u64::MAX;
+            }),
+            ("learner.replay_capacity", |c| {
+                c.learner.replay_capacity = usize::MAX;
+            }),
+            ("learner.n_step", |c| c.learner.n_step = usize::MAX),
+            ("validation.every_decisions", |c| {
+                c.validation.every_decisions = u64::MAX;
+            }),
+            ("validation.traces", |c| c.validation.traces = u64::MAX),
+            ("validation.final_traces", |c| {
+                c.validation.final_traces = u64::MAX;
+            }),
+            ("validation.seed", |c| c.validation.seed = u64::MAX),
+            ("checkpoint.every_rounds", |c| {
+                c.checkpoint.every_rounds = u64::MAX;
+            }),
+            ("checkpoint.keep", |c| c.checkpoint.keep = usize::MAX),
+            ("batch_size", |c| c.sac.batch_size = usize::MAX),
+        ];
+        for (setting, change) in changes {
+            let message = refused(change);
+            assert!(message.contains(setting), "{setting}: {message}");
+        }
+    }
+
+    #[test]
+    fn no_time_is_unbounded() {
+        for value in [f64::NAN, f64::INFINITY, -0.0, -1.0, 1e308, 5e-324] {
+            let tau = refused(|c| c.rollout.tau_s = value);
+            assert!(tau.contains("rollout.tau_s"), "{tau}");
+            let seconds = refused(|c| c.checkpoint.every_seconds = value);
+            assert!(seconds.contains("checkpoint.every_seconds"), "{seconds}");
+            let minutes = refused(|c| c.budget.minutes = Some(value));
+            assert!(minutes.contains("budget.minutes"), "{minutes}");
+            if value != 0.0 {
+                let horizon = refused(|c| c.rollout.horizon_s = value);
+                assert!(horizon.contains("rollout.horizon_s"), "{horizon}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_memory_of_a_training_grows_with_each_of_its_settings() {
+        type Change = fn(&mut TrainConfig);
+        let usual = TrainConfig::default().memory().total();
+        // 300,000 frames of 16 ports are most of it.
+        assert!((500_000_000..1_000_000_000).contains(&usual), "{usual}");
+        let changes: [Change; 8] = [
+            |c| c.learner.replay_capacity *= 1_000,
+            |c| c.rollout.workers = 4_096,
+            |c| c.rollout.decisions_per_round = 1_000_000,
+            |c| c.sac.batch_size = 65_536,
+            |c| c.learner.updates_per_round = 1_000_000,
+            |c| c.sac.critic_width = 4_096,
+            |c| c.validation.traces = 1_000_000,
+            |c| c.scenario.flows.max = 10_000_000,
+        ];
+        for (index, change) in changes.into_iter().enumerate() {
+            let mut config = TrainConfig::default();
+            change(&mut config);
+            let grown = config.memory().total();
+            assert!(
+                grown > usual + usual / 100,
+                "{index}: {grown} after {usual}"
+            );
+        }
+    }
+}
