@@ -184,7 +184,10 @@ static void read_key(const char *key, const char *value)
         const size_t name = strcspn(value, ":");
 
         header.has_low_level = 1;
-        if (name == 2 && strncmp(value, "dt", name) == 0) {
+        if (strchr(value, '+') != NULL) {
+            /* With queue management behind it, verdicts are not of the heuristic alone. */
+            header.low_level = LOW_LEVEL_OTHER;
+        } else if (name == 2 && strncmp(value, "dt", name) == 0) {
             header.low_level = LOW_LEVEL_DT;
         } else if (name == 3 && strncmp(value, "fab", name) == 0) {
             header.low_level = LOW_LEVEL_FAB;

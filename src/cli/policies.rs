@@ -1,20 +1,22 @@
-//! `bufgym policies`: every policy with its rule, parameters, defaults and source.
+//! `bufgym policies`: every policy and every queue management with rule, parameters, defaults and
+//! source.
 
 use bufgym::eval::Entrant;
 use bufgym::eval::entrant::{INTEGER, LINEAR};
-use bufgym::sim::switch::PolicyInfo;
-use bufgym::sim::switch::policy::{Deployment, catalogue};
+use bufgym::sim::switch::aqm::{self, AqmSpec};
+use bufgym::sim::switch::policy::{Deployment, ParameterInfo, catalogue};
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::Common;
 use super::error::{CliResult, ResultExt as _};
 
-/// List every policy with its parameters, defaults and source
+/// List every policy and queue management with parameters, defaults and source
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     bufgym policies\n  \
     bufgym policies edt\n  \
+    bufgym policies red\n  \
     bufgym sim --policy dt:alpha=8 --scenario ndt-16x1g")]
 pub struct PoliciesArgs {
     /// Show this one only
@@ -75,24 +77,108 @@ pub fn run(args: PoliciesArgs, common: &Common) -> CliResult {
                 let value = json!({ "policies": [learned.json()] });
                 return common.print(&value, &learned.describe());
             }
+            if let Some(aqm) = disciplines().find(|aqm| aqm.name == name) {
+                let value = json!({ "policies": [], "queue_management": [aqm.json()] });
+                return common.print(&value, &aqm.describe());
+            }
             // Parsing gives the message with the nearest name.
             let _: Entrant = name.parse().or_bad_input()?;
-            Some(name.split(':').next().unwrap_or(name))
+            let (policy, aqm) = AqmSpec::split(name);
+            Some([Some(policy), aqm].map(|part| part.and_then(|part| part.split(':').next())))
         }
         None => None,
     };
-    let shown: Vec<&PolicyInfo> = catalogue()
-        .iter()
-        .map(|definition| &definition.info)
-        .filter(|info| wanted.is_none_or(|name| info.name == name))
+    let [policy, aqm] = wanted.unwrap_or_default();
+    let is_shown = |listed: &Listed, name: Option<&str>| match wanted {
+        None => true,
+        Some(_) => Some(listed.name) == name,
+    };
+    let policies: Vec<Listed> = policies()
+        .filter(|listed| is_shown(listed, policy))
         .collect();
-    let mut values: Vec<Value> = shown.iter().map(|info| describe_json(info)).collect();
-    let mut texts: Vec<String> = shown.iter().map(|info| describe(info)).collect();
+    let aqms: Vec<Listed> = disciplines()
+        .filter(|listed| is_shown(listed, aqm))
+        .collect();
+    let mut values: Vec<Value> = policies.iter().map(Listed::json).collect();
+    let mut texts: Vec<String> = policies.iter().map(Listed::describe).collect();
     if wanted.is_none() {
         values.extend(LEARNED.iter().map(Learned::json));
         texts.extend(LEARNED.iter().map(Learned::describe));
+        texts.push(BEHIND.to_owned());
     }
-    common.print(&json!({ "policies": values }), &texts.join("\n\n"))
+    texts.extend(aqms.iter().map(Listed::describe));
+    let aqms: Vec<Value> = aqms.iter().map(Listed::json).collect();
+    let value = json!({ "policies": values, "queue_management": aqms });
+    common.print(&value, &texts.join("\n\n"))
+}
+
+/// Heading of the disciplines in the whole list.
+const BEHIND: &str = "Queue management, behind any rule: dt+red, fab:alpha=4+random:p=0.01";
+
+/// What a policy and a discipline have in common.
+struct Listed {
+    name: &'static str,
+    summary: &'static str,
+    rule: &'static str,
+    source: &'static str,
+    switch: &'static str,
+    parameters: &'static [ParameterInfo],
+}
+
+fn policies() -> impl Iterator<Item = Listed> {
+    catalogue().iter().map(|definition| {
+        let info = &definition.info;
+        Listed {
+            name: info.name,
+            summary: info.summary,
+            rule: info.rule,
+            source: info.source,
+            switch: deployment(info.deployment),
+            parameters: info.parameters,
+        }
+    })
+}
+
+fn disciplines() -> impl Iterator<Item = Listed> {
+    aqm::catalogue().iter().map(|definition| {
+        let info = &definition.info;
+        Listed {
+            name: info.name,
+            summary: info.summary,
+            rule: info.rule,
+            source: info.source,
+            switch: has(info.deployment),
+            parameters: info.parameters,
+        }
+    })
+}
+
+impl Listed {
+    fn describe(&self) -> String {
+        let mut text = format!(
+            "{}  {}\n  rule    {}\n  source  {}\n  switch  {}",
+            self.name, self.summary, self.rule, self.source, self.switch
+        );
+        for parameter in self.parameters {
+            text.push_str(&format!(
+                "\n  {} = {}  {}",
+                parameter.name, parameter.default, parameter.meaning
+            ));
+        }
+        text
+    }
+
+    fn json(&self) -> Value {
+        let parameter = |parameter: &ParameterInfo| json!({ "name": parameter.name, "default": parameter.default, "meaning": parameter.meaning });
+        json!({
+            "name": self.name,
+            "summary": self.summary,
+            "rule": self.rule,
+            "source": self.source,
+            "switch": self.switch,
+            "parameters": self.parameters.iter().map(parameter).collect::<Vec<Value>>(),
+        })
+    }
 }
 
 impl Learned {
@@ -122,24 +208,6 @@ impl Learned {
     }
 }
 
-fn describe(info: &PolicyInfo) -> String {
-    let mut text = format!(
-        "{}  {}\n  rule    {}\n  source  {}\n  switch  {}",
-        info.name,
-        info.summary,
-        info.rule,
-        info.source,
-        deployment(info.deployment)
-    );
-    for parameter in info.parameters {
-        text.push_str(&format!(
-            "\n  {} = {}  {}",
-            parameter.name, parameter.default, parameter.meaning
-        ));
-    }
-    text
-}
-
 /// Whether a switch could run it, in words.
 fn deployment(deployment: Deployment) -> &'static str {
     match deployment {
@@ -150,20 +218,12 @@ fn deployment(deployment: Deployment) -> &'static str {
     }
 }
 
-fn describe_json(info: &PolicyInfo) -> Value {
-    let parameters: Vec<Value> = info
-        .parameters
-        .iter()
-        .map(|parameter| {
-            json!({ "name": parameter.name, "default": parameter.default, "meaning": parameter.meaning })
-        })
-        .collect();
-    json!({
-        "name": info.name,
-        "summary": info.summary,
-        "rule": info.rule,
-        "source": info.source,
-        "switch": deployment(info.deployment),
-        "parameters": parameters,
-    })
+/// Which switches have a discipline, in words.
+fn has(deployment: Deployment) -> &'static str {
+    match deployment {
+        Deployment::Today => "today's have it, as WRED or ECN thresholds",
+        Deployment::Extension => "needs counters",
+        Deployment::NewHardware => "rare: it needs a time stamp or a controller for every queue",
+        Deployment::Reference => "none has it",
+    }
 }

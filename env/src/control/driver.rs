@@ -162,7 +162,7 @@ impl ControlEnv {
         let policy = NeuralDynamicThreshold::new(ports, beta, beta, options.trigger)
             .with_queues_per_port(scenario.queues_per_port as usize);
         let low_level = &options.low_level;
-        let policy = match low_level.is_default() {
+        let policy = match low_level.admits_by_dt() {
             true => policy,
             false => policy.over(low_level.policy().build(scenario)?),
         };

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::input::{excerpt, suggestion};
+use crate::switch::aqm::AqmSpec;
 use crate::switch::policy::{Definition, catalogue};
 use crate::switch::{PolicyParseError, PolicySpec};
 
@@ -21,7 +22,7 @@ use crate::switch::{PolicyParseError, PolicySpec};
 /// - [TDT](crate::switch::policy::TrafficAwareThreshold): the normal state and evacuations.
 ///
 /// In text and files it is a policy string without `alpha`, such as `abm` or
-/// `fab:short_bytes=62500`.
+/// `fab:short_bytes=62500`; queue management may stand behind it, as in `dt+random:p=0.01`.
 #[derive(Clone, PartialEq)]
 pub struct BasePolicy(PolicySpec);
 
@@ -90,8 +91,13 @@ impl BasePolicy {
         &self.0
     }
 
-    /// Whether it is Dynamic Threshold, as in the paper.
+    /// Whether it is Dynamic Threshold alone, as in the paper.
     pub fn is_default(&self) -> bool {
+        self.admits_by_dt() && self.0.aqm().is_none()
+    }
+
+    /// Whether packets are admitted by Dynamic Threshold.
+    pub fn admits_by_dt(&self) -> bool {
         self.0.name() == DT
     }
 }
@@ -118,7 +124,8 @@ impl FromStr for BasePolicy {
     type Err = UnknownBasePolicy;
 
     fn from_str(text: &str) -> Result<BasePolicy, UnknownBasePolicy> {
-        let (name, _) = text.split_once(':').unwrap_or((text, ""));
+        let (written, _) = AqmSpec::split(text);
+        let (name, _) = written.split_once(':').unwrap_or((written, ""));
         let mut policies = catalogue().iter();
         let Some(definition) = policies.find(|definition| definition.info.name == name) else {
             return Err(UnknownBasePolicy::NoPolicy {
@@ -132,7 +139,7 @@ impl FromStr for BasePolicy {
         }
         let policy: PolicySpec = text.parse().map_err(UnknownBasePolicy::Parameter)?;
         let gives_alpha = |part: &str| part.trim_start().starts_with("alpha=");
-        if text.split([':', ',']).any(gives_alpha) {
+        if written.split([':', ',']).any(gives_alpha) {
             return Err(UnknownBasePolicy::AlphaGiven {
                 text: text.to_owned(),
             });
@@ -179,6 +186,9 @@ mod tests {
         assert_eq!(tuned.to_string(), text);
         assert_eq!(tuned.policy().to_string(), text);
         assert!(!tuned.is_default() && BasePolicy::dt().is_default());
+        let managed: BasePolicy = "dt+pie:alpha=0.5".parse().unwrap();
+        assert_eq!(managed.to_string(), "dt+pie:alpha=0.5");
+        assert!(managed.admits_by_dt() && !managed.is_default());
     }
 
     #[test]

@@ -47,6 +47,32 @@ fn a_fixed_alpha_under_the_control_is_dynamic_threshold() {
     assert!(decisions > 10);
 }
 
+/// Queue management acts behind the control as it does behind a fixed α.
+#[test]
+fn queue_management_stands_behind_the_control() {
+    let scenario = small();
+    let trace = generate(&scenario, 5);
+    let fixed = "dt+random:min_bytes=3000,p=0.05".parse::<PolicySpec>().unwrap();
+    let options = ControlOptions {
+        low_level: "dt+random:min_bytes=3000,p=0.05".parse().unwrap(),
+        ..ControlOptions::default()
+    };
+    let mut controlled = ControlEnv::new(&scenario, &trace, &options).unwrap();
+    let mut action = FixedAlpha::new(2);
+    let mut values = vec![0.0; 16];
+    while controlled.advance() == Pause::Decision {
+        action.act(controlled.observation(), 16, &mut values);
+        controlled.act(&values);
+    }
+    let fcts = |outcome: &Outcome| -> Vec<_> {
+        outcome.records.iter().map(|record| record.fct).collect()
+    };
+    let by_control = fcts(&controlled.outcome());
+    let by_policy = |spec: &PolicySpec| fcts(&spec.simulator(&scenario, &trace).unwrap().run());
+    assert_eq!(by_control, by_policy(&fixed));
+    assert_ne!(by_control, by_policy(&PolicySpec::baseline()));
+}
+
 fn run(scenario: &Scenario, options: &ControlOptions, seed: u64) -> (ControlEnv, f64, Time) {
     let trace = generate(scenario, seed);
     let mut env = ControlEnv::new(scenario, &trace, options).unwrap();
