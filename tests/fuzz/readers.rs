@@ -91,10 +91,18 @@ fn text(input: &[u8]) -> Result<&str, String> {
 
 /// Puts the input into a file, and reads that.
 fn through_file<T>(input: &[u8], read: impl FnOnce(&Path) -> T) -> T {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("input");
-    fs::write(&path, input).expect("a temporary file");
-    read(&path)
+    thread_local! {
+        static FOLDER: tempfile::TempDir = match Path::new("/dev/shm").is_dir() {
+            true => tempfile::tempdir_in("/dev/shm"),
+            false => tempfile::tempdir(),
+        }
+        .expect("a temporary folder");
+    }
+    FOLDER.with(|folder| {
+        let path = folder.path().join("input");
+        fs::write(&path, input).expect("a temporary file");
+        read(&path)
+    })
 }
 
 fn small_scenario() -> Scenario {
