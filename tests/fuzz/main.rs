@@ -2,7 +2,8 @@
 //! reader states, and never ends the program.
 //!
 //! `BUFGYM_FUZZ_INPUTS` is the number of inputs of each reader (300 without it). The input being read is
-//! always in `target/tmp/fuzz-READER.input`, so that it is there after an abort too.
+//! always in `/dev/shm/bufgym-fuzz-PROCESS-READER.input` (`target/tmp` where there is no such folder), so
+//! that it is there after an abort too.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -86,9 +87,15 @@ fn check_message(message: &str) -> Result<(), String> {
     Err(format!("{problem}: {start:?}"))
 }
 
-/// The file in which an input lies while it is read.
+/// The file in which an input lies while it is read; in memory where the system has such a folder.
 fn place(reader: &Reader) -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{}.input", reader.name))
+    let in_memory = Path::new("/dev/shm");
+    let folder = match in_memory.is_dir() {
+        true => in_memory,
+        false => Path::new(env!("CARGO_TARGET_TMPDIR")),
+    };
+    let process = std::process::id();
+    folder.join(format!("bufgym-fuzz-{process}-{}.input", reader.name))
 }
 
 fn fuzz(reader: &Reader) {

@@ -233,7 +233,13 @@ fn remove_range(input: &mut Vec<u8>, random: &mut Random) {
 
 fn repeat_range(input: &mut Vec<u8>, random: &mut Random) {
     let range = range(input, random);
-    let times = 1 << random.random_range(0..10);
+    // Rarely to the longest input: those take the most time and are refused for their length.
+    let most = if random.random_range(0..200) == 0 {
+        16
+    } else {
+        6
+    };
+    let times = 1 << random.random_range(0..=most);
     let again: Vec<u8> = input[range.clone()]
         .iter()
         .copied()

@@ -91,10 +91,18 @@ fn text(input: &[u8]) -> Result<&str, String> {
 
 /// Puts the input into a file, and reads that.
 fn through_file<T>(input: &[u8], read: impl FnOnce(&Path) -> T) -> T {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("input");
-    fs::write(&path, input).expect("a temporary file");
-    read(&path)
+    thread_local! {
+        static FOLDER: tempfile::TempDir = match Path::new("/dev/shm").is_dir() {
+            true => tempfile::tempdir_in("/dev/shm"),
+            false => tempfile::tempdir(),
+        }
+        .expect("a temporary folder");
+    }
+    FOLDER.with(|folder| {
+        let path = folder.path().join("input");
+        fs::write(&path, input).expect("a temporary file");
+        read(&path)
+    })
 }
 
 fn small_scenario() -> Scenario {
@@ -154,7 +162,7 @@ pub fn flow_list() -> Reader {
             b"id,src,dst,start_ns,size_bytes\n1,0,1,0,1000\n2,1,2,5,1\n".to_vec(),
             b"# made by hand\r\n\"id\", src ,dst,start_ns,size_bytes,kind,extra\r\n7,0,1,100,1460,web,x\r\n".to_vec(),
         ],
-        memory: 16 * MIB,
+        memory: 64 * MIB,
         read: Box::new(|input| {
             let trace = Trace::from_reader(input, "flows.csv").map_err(said)?;
             trace.validate(16).map_err(said)
@@ -234,7 +242,7 @@ pub fn capture() -> Reader {
     Reader {
         name: "capture",
         seeds: vec![pcap(), pcapng()],
-        memory: 16 * MIB,
+        memory: 64 * MIB,
         read: Box::new(|input| {
             let capture = Capture::from_reader(
                 Cursor::new(input),
@@ -257,7 +265,7 @@ pub fn scenario() -> Reader {
     Reader {
         name: "scenario",
         seeds: presets.chain([by_hand]).collect(),
-        memory: 16 * MIB,
+        memory: 64 * MIB,
         read: Box::new(|input| {
             let scenario = Scenario::from_toml_str(text(input)?, "mine.toml").map_err(said)?;
             let again = Scenario::from_toml_str(&scenario.to_toml(), "mine.toml");
@@ -281,7 +289,7 @@ pub fn setting() -> Reader {
     Reader {
         name: "setting",
         seeds: settings.collect(),
-        memory: 16 * MIB,
+        memory: 64 * MIB,
         read: Box::new(|input| {
             let mut scenario = Scenario::default();
             scenario.set(text(input)?).map_err(said)?;
@@ -297,7 +305,7 @@ pub fn train_config() -> Reader {
             TrainConfig::default().to_toml().into_bytes(),
             include_bytes!("../../.ci/short-training.toml").to_vec(),
         ],
-        memory: 16 * MIB,
+        memory: 64 * MIB,
         read: Box::new(|input| {
             let config =
                 TrainConfig::from_toml_str(text(input)?, Path::new("train.toml")).map_err(said)?;
@@ -311,7 +319,7 @@ pub fn manifest() -> Reader {
     Reader {
         name: "manifest",
         seeds: vec![manifest],
-        memory: 16 * MIB,
+        memory: 64 * MIB,
         read: Box::new(move |input| {
             let (_, manifest) =
                 checkpoint::decode_actor(input, &weights, Path::new("checkpoint")).map_err(said)?;
@@ -329,7 +337,7 @@ pub fn weights() -> Reader {
     Reader {
         name: "weights",
         seeds: vec![weights],
-        memory: 16 * MIB,
+        memory: 64 * MIB,
         read: Box::new(move |input| {
             let manifest = manifest.replace(&original, &sha256(input));
             let read =
@@ -346,7 +354,7 @@ pub fn npy() -> Reader {
             npy::encode(&[2, 3, 8, 5], &random_values(240)),
             npy::encode(&[4], &random_values(4)),
         ],
-        memory: 16 * MIB,
+        memory: 64 * MIB,
         read: Box::new(|input| {
             let array = through_file(input, npy::read).map_err(said)?;
             assert_eq!(array.shape.iter().product::<usize>(), array.data.len());
@@ -360,7 +368,7 @@ pub fn forest() -> Reader {
     Reader {
         name: "forest",
         seeds: vec![built_in.encode().into_bytes()],
-        memory: 32 * MIB,
+        memory: 64 * MIB,
         read: Box::new(|input| {
             let model = ForestModel::decode(text(input)?, "forest.json").map_err(said)?;
             let forest = Forest::new(&model.trees, model.threshold).map_err(said)?;
@@ -376,7 +384,7 @@ pub fn linear_rule() -> Reader {
     Reader {
         name: "linear_rule",
         seeds: vec![include_bytes!("../../checkpoints/linear.json").to_vec()],
-        memory: 16 * MIB,
+        memory: 64 * MIB,
         read: Box::new(|input| {
             let mut file = LinearFile::parse(input, Path::new("rule.json")).map_err(said)?;
             let mut actions = vec![0.0_f32; 3];
@@ -400,7 +408,7 @@ pub fn integer_network() -> Reader {
     Reader {
         name: "integer_network",
         seeds: vec![source.integer.to_json().into_bytes()],
-        memory: 32 * MIB,
+        memory: 64 * MIB,
         read: Box::new(|input| {
             let file = through_file(input, IntegerFile::load).map_err(said)?;
             let network = &file.network;
@@ -442,7 +450,7 @@ pub fn tuned_parameters() -> Reader {
     Reader {
         name: "tuned_parameters",
         seeds: vec![include_bytes!("../../checkpoints/tuned/ndt-16x1g.json").to_vec()],
-        memory: 16 * MIB,
+        memory: 64 * MIB,
         read: Box::new(|input| {
             let stored = Stored::read(text(input)?, "tuned.json").map_err(said)?;
             let is_for = stored
@@ -517,7 +525,7 @@ pub fn objective() -> Reader {
     Reader {
         name: "objective",
         seeds: seeds.map(|seed| seed.as_bytes().to_vec()).to_vec(),
-        memory: 16 * MIB,
+        memory: 64 * MIB,
         read: Box::new(|input| {
             let objective: Objective = text(input)?.parse().map_err(said)?;
             let again: Objective = objective.to_string().parse().map_err(said)?;
@@ -572,7 +580,7 @@ pub fn replay() -> Reader {
     Reader {
         name: "replay",
         seeds: vec![seed],
-        memory: 32 * MIB,
+        memory: 64 * MIB,
         read: Box::new(|input| {
             let hexadecimal = sha256(input);
             let digits = hexadecimal.as_bytes().as_chunks::<2>().0.iter();

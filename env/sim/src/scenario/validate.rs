@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use crate::input::excerpt;
+
 use super::{
     MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, RangeU32, Recovery, Scenario,
     ScenarioError, Traffic, TransportKind,
@@ -85,7 +87,7 @@ impl Scenario {
         if self.name.trim().is_empty() || self.name.chars().any(char::is_control) {
             return check.invalid(
                 "name",
-                format!("{:?}", self.name),
+                format!("\"{}\"", excerpt(&self.name)),
                 "must be a non-empty text of one line",
             );
         }
