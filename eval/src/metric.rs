@@ -63,6 +63,17 @@ impl Metric {
             .map_or(Metric::MeanFct, |(_, metric)| metric)
     }
 
+    /// The objective that it is the metric of.
+    pub fn objective(self) -> &'static str {
+        match self {
+            Metric::MeanFct => "fct",
+            Metric::Loss => "loss",
+            Metric::Goodput => "throughput",
+            Metric::QueueingDelay => "delay",
+            Metric::PortSlowdownVariance => "fairness",
+        }
+    }
+
     /// Whether higher values are better.
     pub fn higher_is_better(self) -> bool {
         self == Metric::Goodput

@@ -145,7 +145,8 @@ pub fn progress_bar(common: &Common) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(0);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} simulations, {eta} left")
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:40} {pos}/{len} simulations, {eta} left {msg}")
     {
         bar.set_style(style);
     }

@@ -192,9 +192,9 @@ const CASES: [Case; 6] = [
         most: 16,
     },
     Case {
-        command: "tune --policy dt --traces 1 --set flows=20..20 --quiet --force",
+        command: "tune --policy dt --simulations 100 --set flows=20..20 --quiet --force",
         output: "checkpoints",
-        before: Some("tune --policy st --traces 1 --set flows=20..20 --quiet"),
+        before: Some("tune --policy st --simulations 100 --set flows=20..20 --quiet"),
         same: &["checkpoints/tuned"],
         most: 16,
     },

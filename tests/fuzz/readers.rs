@@ -8,6 +8,7 @@ use std::str;
 use bufgym::agents::replay::{Frame, Replay, Transition};
 use bufgym::agents::sac::{Sac, SacConfig};
 use bufgym::env::control::{BasePolicy, Controller as _, FEATURES, Objective, PRIVILEGED};
+use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::Stored;
 use bufgym::export::Source;
 use bufgym::export::golden::Recording;
@@ -459,7 +460,7 @@ pub fn tuned_parameters() -> Reader {
             if is_for {
                 for definition in catalogue() {
                     let policy = stored
-                        .policy(definition.info.name, "tuned.json")
+                        .policy(Metric::MeanFct, definition.info.name, "tuned.json")
                         .map_err(said)?;
                     policy.map(|policy| simulate(&policy)).transpose()?;
                 }

@@ -90,6 +90,9 @@ pub(crate) fn low_level() -> BasePolicy {
     LOW_LEVEL.parse().unwrap_or_default()
 }
 
+/// Mean number of decisions of a trace of `ndt-16x1g`.
+const DECISIONS_PER_TRACE: u64 = 370;
+
 /// When a training ends: at whichever limit comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -278,6 +281,19 @@ impl TrainConfig {
             .div_ceil(self.decisions_per_round())
     }
 
+    /// About how many simulations a training of so many decisions runs: the episodes, each with the
+    /// unlimited buffer beside it where rewards are measured from that, and the validations with DT. The
+    /// table at the end is not counted. `None` where only the time ends the training.
+    #[must_use]
+    pub fn simulations(&self) -> Option<u64> {
+        let steps = self.budget.steps?;
+        let beside =
+            self.rollout.baseline == RewardBaseline::UnlimitedBuffer && self.objective.fct > 0.0;
+        let episodes = steps / DECISIONS_PER_TRACE * if beside { 2 } else { 1 };
+        let validations = steps / self.validation.every_decisions.max(1) + 1;
+        Some(episodes + (validations + 1) * self.validation.traces)
+    }
+
     /// The settings that determine the results, as TOML. Budget, checkpoint times and threads are
     /// left out: they may change at a resume.
     pub(crate) fn identity(&self) -> toml::Table {
@@ -405,6 +421,7 @@ mod tests {
     #[test]
     fn the_default_is_valid() {
         assert!(TrainConfig::default().validate().is_ok());
+        assert_eq!(TrainConfig::default().simulations(), Some(4_074));
         assert_eq!(TrainConfig::default().low_level.to_string(), LOW_LEVEL);
     }
 

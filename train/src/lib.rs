@@ -41,6 +41,7 @@ mod report;
 mod rollout;
 mod state;
 mod trainer;
+pub mod tune;
 mod validation;
 
 use std::path::{Path, PathBuf};

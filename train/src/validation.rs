@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bufgym_env::control::{BasePolicy, ControlOptions, Controller, RunOptions, run_controlled};
 use bufgym_eval::metric::{Comparison, IsolatedPorts, Metric, Sample, compare};
 use bufgym_models::checkpoint;
-use bufgym_sim::network::SimError;
+use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
@@ -139,14 +139,44 @@ impl ValidationSet {
         &self,
         controllers: &[C],
     ) -> Result<(Vec<Vec<Sample>>, Duration), SimError> {
-        let measured = (0..controllers.len() * self.traces.len())
+        self.measure(controllers, |controller, trace| {
+            let mut controller = controller.clone();
+            run_controlled(&self.scenario, trace, &mut controller, &self.options)
+        })
+    }
+
+    /// Compares each rule with DT.
+    ///
+    /// # Errors
+    /// When one does not fit the scenario.
+    pub(crate) fn rules(
+        &self,
+        rules: &[PolicySpec],
+        resamples: usize,
+    ) -> Result<Vec<Comparison>, SimError> {
+        let (samples, _) = self.measure(rules, |rule, trace| {
+            let mut simulator = rule.simulator(&self.scenario, trace)?;
+            simulator.measure_waits();
+            Ok(simulator.run())
+        })?;
+        let found = samples
+            .iter()
+            .map(|samples| self.compare(samples, resamples));
+        Ok(found.collect())
+    }
+
+    /// As [`run`](ValidationSet::run), of anything that runs a trace.
+    fn measure<C: Sync>(
+        &self,
+        candidates: &[C],
+        run: impl Fn(&C, &Trace) -> Result<Outcome, SimError> + Sync,
+    ) -> Result<(Vec<Vec<Sample>>, Duration), SimError> {
+        let measured = (0..candidates.len() * self.traces.len())
             .into_par_iter()
-            .map(|run| {
+            .map(|number| {
                 let start = Instant::now();
-                let known = &self.traces[run % self.traces.len()];
-                let mut controller = controllers[run / self.traces.len()].clone();
-                let (scenario, trace) = (&self.scenario, &known.trace);
-                let outcome = run_controlled(scenario, trace, &mut controller, &self.options)?;
+                let known = &self.traces[number % self.traces.len()];
+                let outcome = run(&candidates[number / self.traces.len()], &known.trace)?;
                 let sample = Sample::of(self.metric, &outcome, known.ports.as_ref());
                 Ok((sample, start.elapsed()))
             })

@@ -1,4 +1,5 @@
-//! Files of tuned parameters: one file per scenario with all its settings, one entry per policy.
+//! Files of tuned parameters: one file per scenario with all its settings, one entry per policy with its
+//! queue management, and objective.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +8,13 @@ use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::{PolicyParseError, PolicySpec};
 use serde::{Deserialize, Serialize};
 
-use super::Tuning;
+use crate::metric::Metric;
 
 /// Format of the file.
 const FORMAT: &str = "bufgym-tuned";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Versions that are read. Version 1 has mean FCT on training traces only.
+const READ: [u32; 2] = [1, VERSION];
 
 /// Why a file of tuned parameters cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -44,18 +47,33 @@ pub enum StoreError {
 
 /// One tuned policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct StoredPolicy {
+pub struct Tuned {
     /// The policy string with its best parameters.
-    policy: String,
-    /// Mean over the training traces of its mean FCT over that of DT (α = 1).
-    ratio_to_dt: f64,
-    /// The same for the parameters that the search started from.
-    start_ratio_to_dt: f64,
-    /// Number of training traces.
-    traces: usize,
-    /// Seed of the training traces.
-    seed: u64,
+    pub policy: String,
+    /// How it compares with DT (α = 1) on the traces: [`Comparison::value`](crate::metric::Comparison).
+    pub ratio_to_dt: f64,
+    /// The same for the defaults.
+    pub start_ratio_to_dt: f64,
+    /// Number of traces.
+    pub traces: u64,
+    /// Seed of the traces.
+    pub seed: u64,
+    /// Split of the traces; that of training in files of version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<String>,
+    /// Simulations spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulations: Option<u64>,
+    /// Simulations that the search was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<u64>,
+    /// Parameters that are at an edge of what was searched, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<String>,
 }
+
+/// By the names of a policy and its queue management, `dt` or `dt+red`.
+type Policies = BTreeMap<String, Tuned>;
 
 /// The tuned policies of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,8 +82,11 @@ pub struct Stored {
     version: u32,
     /// The scenario with all its settings, as TOML.
     scenario: String,
-    /// Keyed by the name of the policy.
-    policies: BTreeMap<String, StoredPolicy>,
+    /// Judged by mean FCT.
+    policies: Policies,
+    /// Judged by the metrics of other objectives.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    objectives: BTreeMap<String, Policies>,
 }
 
 impl Stored {
@@ -75,7 +96,8 @@ impl Stored {
             format: FORMAT.to_owned(),
             version: VERSION,
             scenario: scenario.to_toml(),
-            policies: BTreeMap::new(),
+            policies: Policies::new(),
+            objectives: BTreeMap::new(),
         }
     }
 
@@ -90,7 +112,7 @@ impl Stored {
         };
         let stored: Stored =
             serde_json::from_str(text).map_err(|error| refuse(condensed(error)))?;
-        if stored.format != FORMAT || stored.version != VERSION {
+        if stored.format != FORMAT || !READ.contains(&stored.version) {
             let found = format!("{} {}", excerpt(&stored.format), stored.version);
             return Err(refuse(format!("is '{found}', not '{FORMAT} {VERSION}'")));
         }
@@ -117,29 +139,42 @@ impl Stored {
         Ok(stored == *scenario)
     }
 
-    /// Whether there is a result for the policy of this name.
-    pub fn has(&self, name: &str) -> bool {
-        self.policies.contains_key(name)
+    fn judged_by(&self, metric: Metric) -> Option<&Policies> {
+        match metric {
+            Metric::MeanFct => Some(&self.policies),
+            other => self.objectives.get(other.objective()),
+        }
     }
 
-    /// Stores the result of a search; it replaces an earlier one for the same policy.
-    pub fn keep(&mut self, name: &str, tuning: &Tuning, seed: u64) {
-        let entry = StoredPolicy {
-            policy: tuning.best.policy.clone(),
-            ratio_to_dt: tuning.best.ratio_to_dt,
-            start_ratio_to_dt: tuning.start.ratio_to_dt,
-            traces: tuning.best.traces,
-            seed,
+    /// The result for a policy of these names, if there is one.
+    pub fn entry(&self, metric: Metric, names: &str) -> Option<&Tuned> {
+        self.judged_by(metric)?.get(names)
+    }
+
+    /// Stores a result; it replaces an earlier one for the same policy.
+    pub fn keep(&mut self, metric: Metric, names: &str, tuned: Tuned) {
+        let policies = match metric {
+            Metric::MeanFct => &mut self.policies,
+            other => self
+                .objectives
+                .entry(other.objective().to_owned())
+                .or_default(),
         };
-        self.policies.insert(name.to_owned(), entry);
+        policies.insert(names.to_owned(), tuned);
+        self.version = VERSION;
     }
 
-    /// The tuned policy of this name, if there is one.
+    /// The tuned policy of these names, if there is one.
     ///
     /// # Errors
     /// When the stored policy string is invalid.
-    pub fn policy(&self, name: &str, origin: &str) -> Result<Option<PolicySpec>, StoreError> {
-        let Some(entry) = self.policies.get(name) else {
+    pub fn policy(
+        &self,
+        metric: Metric,
+        names: &str,
+        origin: &str,
+    ) -> Result<Option<PolicySpec>, StoreError> {
+        let Some(entry) = self.entry(metric, names) else {
             return Ok(None);
         };
         let spec = entry.policy.parse().map_err(|source| StoreError::Policy {
@@ -163,7 +198,7 @@ mod tests {
             "[]",
             &good[..good.len() / 2],
             &good.replace("bufgym-tuned", "other"),
-            &good.replace("\"version\": 1", "\"version\": 9"),
+            &good.replace("\"version\": 2", "\"version\": 9"),
         ] {
             let message = Stored::read(text, "f.json").unwrap_err().to_string();
             assert!(
@@ -183,5 +218,28 @@ mod tests {
             ..scenario
         };
         assert!(!stored.is_for(&other, "f").unwrap());
+    }
+
+    #[test]
+    fn files_of_the_first_version_are_read_and_added_to() {
+        let text = Stored::new(&Scenario::default()).to_json();
+        let entry = r#""dt": {"policy": "dt:alpha=8", "ratio_to_dt": 0.9, "start_ratio_to_dt": 1.0, "traces": 64, "seed": 1}"#;
+        let text = text
+            .replace("\"version\": 2", "\"version\": 1")
+            .replace("\"policies\": {}", &format!("\"policies\": {{{entry}}}"));
+        let mut stored = Stored::read(&text, "f").unwrap();
+        let dt = stored.policy(Metric::MeanFct, "dt", "f").unwrap().unwrap();
+        assert_eq!(dt.to_string(), "dt:alpha=8");
+        assert_eq!(stored.entry(Metric::Loss, "dt"), None);
+        let entry = Tuned {
+            policy: "dt:alpha=2+red".to_owned(),
+            edges: vec!["alpha=2 of 1..2".to_owned()],
+            ..stored.entry(Metric::MeanFct, "dt").unwrap().clone()
+        };
+        stored.keep(Metric::Loss, "dt+red", entry.clone());
+        let again = Stored::read(&stored.to_json(), "f").unwrap();
+        assert_eq!(again, stored);
+        assert_eq!(again.entry(Metric::Loss, "dt+red"), Some(&entry));
+        assert_eq!(again.entry(Metric::MeanFct, "dt+red"), None);
     }
 }

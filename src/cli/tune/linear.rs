@@ -6,11 +6,10 @@ use bufgym::eval::Entrant;
 use bufgym::eval::entrant::LINEAR;
 use bufgym::models::LinearFile;
 use bufgym::sim::scenario::Scenario;
-use bufgym::train::TrainError;
 use bufgym::train::linear::{CheckedRule, Generation, LinearConfig, LinearTuning, tune_linear};
 use serde_json::json;
 
-use super::{TuneArgs, place};
+use super::{TuneArgs, classify, place};
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::output::{Output, file_name};
@@ -28,11 +27,15 @@ pub fn is_linear(policy: &str) -> bool {
 }
 
 /// Runs the command.
-pub fn run(args: &TuneArgs, common: &Common) -> CliResult {
-    if args.policy != LINEAR {
+pub fn run(args: &TuneArgs, policy: &str, common: &Common) -> CliResult {
+    if policy != LINEAR {
         return Err(CliError::bad(format!(
-            "policy {}: the search for a linear rule has its own start; give --policy {LINEAR}",
-            args.policy
+            "policy {policy}: the search for a linear rule has its own start; give --policy {LINEAR}"
+        )));
+    }
+    if args.simulations.is_some() {
+        return Err(CliError::bad(format!(
+            "--simulations is not for --policy {LINEAR}: its search has --generations"
         )));
     }
     let config = args.linear_config(common)?;
@@ -72,8 +75,8 @@ impl TuneArgs {
         })
     }
 
-    /// Refuses the options of linear rules for other policies.
-    pub(super) fn refuse_linear_options(&self) -> CliResult {
+    /// Refuses the options of linear rules for what else is tuned.
+    pub(super) fn refuse_linear_options(&self, tuned: &str) -> CliResult {
         let given = [
             ("--low-level", self.low_level.is_some()),
             ("--generations", self.generations.is_some()),
@@ -82,8 +85,7 @@ impl TuneArgs {
         match given.into_iter().find(|(_, given)| *given) {
             None => Ok(()),
             Some((option, _)) => Err(CliError::bad(format!(
-                "{option} is for --policy {LINEAR} only, not for {}",
-                self.policy
+                "{option} is for --policy {LINEAR} only, not for {tuned}"
             ))),
         }
     }
@@ -185,11 +187,4 @@ pub fn tuned(scenario: &Scenario) -> CliResult<Entrant> {
         &format!("{LINEAR}:{}", path.display()),
         &found,
     ))
-}
-
-fn classify(error: TrainError) -> CliError {
-    match error {
-        TrainError::Setting { .. } | TrainError::Simulation(_) => CliError::input(error),
-        _ => CliError::failure(error),
-    }
 }

@@ -3,6 +3,7 @@
 mod definition;
 mod flow_table;
 pub mod ndt;
+mod search;
 #[cfg(test)]
 mod workbench;
 
@@ -23,6 +24,7 @@ pub use lqd::LongestQueueDrop;
 pub use ndt::{NeuralDynamicThreshold, PortVolumes, TriggerCause};
 pub use occamy::Occamy;
 pub use pot::PushOutWithThreshold;
+pub use search::{Bound, Scale, Search, SearchRange};
 pub use sma::MinimumAllocation;
 pub use smxq::MaximumQueueLengths;
 pub use st::StaticThreshold;

@@ -58,6 +58,11 @@ impl Given {
         Ok(())
     }
 
+    /// Back to the default.
+    pub(super) fn reset(&mut self, key: &str) {
+        self.0.retain(|(given, _)| *given != key);
+    }
+
     pub(super) fn values(&self) -> &[(&'static str, String)] {
         &self.0
     }
@@ -288,6 +293,18 @@ impl PolicySpec {
     pub fn with(mut self, key: &str, value: &str) -> Result<PolicySpec, PolicyParseError> {
         self.set(key, value)?;
         Ok(self)
+    }
+
+    /// The policy with the default of a parameter.
+    pub fn without(mut self, key: &str) -> PolicySpec {
+        self.given.reset(key);
+        self
+    }
+
+    /// The text of a parameter: the given value or a constant default. `None` for a derived default, and
+    /// where there is no such parameter.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        Arguments::of(self.definition.info.parameters, self.given.values()).text(key)
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), PolicyParseError> {

@@ -4,7 +4,7 @@
 use super::spec::{ACTION, AqmDefinition, AqmInfo, marks};
 use super::{Advice, AnyDiscipline, Discipline, Leaving};
 use crate::convert::floor_u64;
-use crate::switch::policy::{Deployment, Kind, ParameterInfo};
+use crate::switch::policy::{Deployment, Kind, ParameterInfo, Search};
 use crate::units::Time;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
@@ -20,12 +20,14 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 name: "target_us",
                 default: "5000",
                 kind: Kind::Positive,
+                search: Search::log(1.0, 1e6),
                 meaning: "acceptable standing delay, us",
             },
             ParameterInfo {
                 name: "interval_us",
                 default: "100000",
                 kind: Kind::Positive,
+                search: Search::log(10.0, 1e7),
                 meaning: "time in which the delay must fall below the target once, us",
             },
             ACTION,

@@ -9,7 +9,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::spec::{ACTION, AqmDefinition, AqmInfo, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline, drain_ps};
 use crate::rng;
-use crate::switch::policy::{Deployment, Kind, ParameterInfo};
+use crate::switch::policy::{Deployment, Kind, ParameterInfo, Search};
 use crate::units::{Rate, Time};
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
@@ -25,30 +25,35 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 name: "target_us",
                 default: "15000",
                 kind: Kind::Positive,
+                search: Search::log(1.0, 1e6),
                 meaning: "wanted queueing delay, us",
             },
             ParameterInfo {
                 name: "update_us",
                 default: "15000",
                 kind: Kind::Positive,
+                search: Search::log(1.0, 1e6),
                 meaning: "time between updates of the probability, at least 1, us",
             },
             ParameterInfo {
                 name: "alpha",
                 default: "0.125",
                 kind: Kind::Positive,
+                search: Search::log(1e-3, 1e4),
                 meaning: "weight of the distance from the target, 1/s",
             },
             ParameterInfo {
                 name: "beta",
                 default: "1.25",
                 kind: Kind::Positive,
+                search: Search::log(1e-3, 1e4),
                 meaning: "weight of the change since the last update, 1/s",
             },
             ParameterInfo {
                 name: "burst_us",
                 default: "150000",
                 kind: Kind::Positive,
+                search: Search::log(1.0, 1e7),
                 meaning: "longest burst that passes whole, us",
             },
             ACTION,

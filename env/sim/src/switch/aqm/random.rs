@@ -6,7 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::spec::{AqmDefinition, AqmInfo, SEED};
 use super::{Advice, AnyDiscipline, Arriving, Discipline};
 use crate::rng;
-use crate::switch::policy::{Deployment, Kind, ParameterInfo};
+use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, Search};
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: AqmInfo {
@@ -20,12 +20,14 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 name: "min_bytes",
                 default: "15000",
                 kind: Kind::Bytes,
+                search: Search::log_to(1.0, Bound::Buffer(1.0)),
                 meaning: "queue length from which packets are dropped, bytes",
             },
             ParameterInfo {
                 name: "p",
                 default: "0.007",
                 kind: Kind::Fraction,
+                search: Search::log(1e-5, 1.0),
                 meaning: "probability of a drop",
             },
             SEED,

@@ -6,7 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::spec::{ACTION, AqmDefinition, AqmInfo, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline};
 use crate::rng;
-use crate::switch::policy::{Deployment, Kind, ParameterInfo};
+use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, Search};
 use crate::units::Time;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
@@ -22,36 +22,42 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 name: "min_bytes",
                 default: "15000",
                 kind: Kind::Bytes,
+                search: Search::log_to(1.0, Bound::Buffer(1.0)),
                 meaning: "average length below which no packet is dropped, bytes",
             },
             ParameterInfo {
                 name: "max_bytes",
                 default: "45000",
                 kind: Kind::Bytes,
+                search: Search::log_to(2.0, Bound::Buffer(4.0)),
                 meaning: "average length at which the probability is max_p, bytes",
             },
             ParameterInfo {
                 name: "max_p",
                 default: "0.01",
                 kind: Kind::Fraction,
+                search: Search::log(1e-5, 1.0),
                 meaning: "probability at max_bytes",
             },
             ParameterInfo {
                 name: "weight",
                 default: "1",
                 kind: Kind::Fraction,
+                search: Search::log(1e-4, 1.0),
                 meaning: "weight of an arrival in the average, above 0; 1: the length itself",
             },
             ParameterInfo {
                 name: "gentle",
                 default: "yes",
                 kind: Kind::Choice(&["yes", "no"]),
+                search: Search::Words,
                 meaning: "whether the probability rises to 1 up to twice max_bytes, or jumps there",
             },
             ParameterInfo {
                 name: "uniform",
                 default: "no",
                 kind: Kind::Choice(&["yes", "no"]),
+                search: Search::Words,
                 meaning: "whether drops are spaced uniformly, not geometrically",
             },
             ACTION,

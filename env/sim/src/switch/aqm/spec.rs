@@ -6,7 +6,7 @@ use super::{AnyDiscipline, QueueManagement, codel, pie, random, red, step};
 use crate::input::suggestion;
 use crate::scenario::Scenario;
 use crate::switch::SwitchId;
-use crate::switch::policy::{Arguments, Deployment, Kind, ParameterInfo};
+use crate::switch::policy::{Arguments, Deployment, Kind, ParameterInfo, Search};
 use crate::switch::spec::{Given, PolicyParseError, pairs};
 use crate::units::Rate;
 
@@ -52,6 +52,7 @@ pub(super) const ACTION: ParameterInfo = ParameterInfo {
     name: "action",
     default: "drop",
     kind: Kind::Choice(&["drop", "mark"]),
+    search: Search::Words,
     meaning: "whether packets that can be marked are dropped or marked",
 };
 
@@ -60,6 +61,7 @@ pub(super) const SEED: ParameterInfo = ParameterInfo {
     name: "seed",
     default: "1",
     kind: Kind::Seed,
+    search: Search::Fixed,
     meaning: "seed of the random streams of the ports",
 };
 
@@ -156,6 +158,18 @@ impl AqmSpec {
         self.given
             .set(self.name(), self.definition.info.parameters, key, value)?;
         Ok(self)
+    }
+
+    /// The discipline with the default of a parameter.
+    pub fn without(mut self, key: &str) -> AqmSpec {
+        self.given.reset(key);
+        self
+    }
+
+    /// The text of a parameter: the given value or a constant default. `None` for a derived default, and
+    /// where there is no such parameter.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        Arguments::of(self.definition.info.parameters, self.given.values()).text(key)
     }
 
     /// Builds it for the switch `id` of `scenario`, which has so many ports.

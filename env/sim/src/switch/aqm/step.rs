@@ -4,7 +4,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::spec::{AqmDefinition, AqmInfo};
 use super::{Advice, AnyDiscipline, Arriving, Discipline};
-use crate::switch::policy::{Deployment, Kind, ParameterInfo};
+use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, Search};
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: AqmInfo {
@@ -17,6 +17,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
             name: "bytes",
             default: "30000",
             kind: Kind::Bytes,
+            search: Search::log_to(1.0, Bound::Buffer(1.0)),
             meaning: "queue length K from which packets are marked, bytes",
         }],
     },

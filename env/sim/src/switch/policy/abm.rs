@@ -4,7 +4,7 @@ mod headroom;
 mod shares;
 
 use super::{
-    Arguments, Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Arguments, Definition, Deployment, Kind, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo,
     Verdict, View,
 };
 use crate::convert::floor_u64;
@@ -27,36 +27,42 @@ pub(super) static DEFINITION: Definition = Definition {
                 name: "alpha",
                 default: "0.5",
                 kind: Kind::Positive,
+                search: Search::log(1.0 / 64.0, 4096.0),
                 meaning: "control factor of every priority, above 0",
             },
             ParameterInfo {
                 name: "alphas",
                 default: "alpha for each",
                 kind: Kind::Numbers,
+                search: Search::Fixed,
                 meaning: "control factors by priority, the first one's first",
             },
             ParameterInfo {
                 name: "alpha_unscheduled",
                 default: "64",
                 kind: Kind::Positive,
+                search: Search::log(1.0 / 64.0, 65_536.0),
                 meaning: "control factor of packets of a flow's first round trip (§3.3)",
             },
             ParameterInfo {
                 name: "update_us",
                 default: "base RTT",
                 kind: Kind::Positive,
+                search: Search::log(1.0, 1e5).from(Bound::Value(50.0)),
                 meaning: "time between two updates of n_p and mu, microseconds",
             },
             ParameterInfo {
                 name: "headroom_bytes",
                 default: "0",
                 kind: Kind::Bytes,
+                search: Search::log_to(1.0, Bound::Buffer(0.5)),
                 meaning: "part of the buffer that only unscheduled packets may use, bytes",
             },
             ParameterInfo {
                 name: "periodic_rtts",
                 default: "off",
                 kind: Kind::Count,
+                search: Search::Fixed,
                 meaning: "today's switches: DT whose alpha per queue is rewritten every so many base RTT (§4.4); tells no packet apart",
             },
         ],

@@ -10,7 +10,7 @@ pub use forest::{Forest, ForestError, MAX_DEPTH, MAX_TREES, Tree};
 pub use model::{ForestModel, MODEL_FILE, ModelError};
 
 use super::{
-    Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Arguments, Definition, Deployment, Kind, Loss, PacketView, Search, ParameterInfo, Policy, PolicyInfo,
     Verdict, View, VirtualQueues,
 };
 use crate::rng;
@@ -28,24 +28,28 @@ pub(super) static DEFINITION: Definition = Definition {
                 name: "oracle",
                 default: "forest",
                 kind: Kind::Choice(&["forest", "perfect"]),
+                search: Search::Fixed,
                 meaning: "who predicts; `perfect` exists where arrivals are given, in `bufgym slotted`",
             },
             ParameterInfo {
                 name: "model",
                 default: "a forest trained on ndt-16x1g, compiled in",
                 kind: Kind::Path,
+                search: Search::Fixed,
                 meaning: "folder that `bufgym credence train` wrote",
             },
             ParameterInfo {
                 name: "flip",
                 default: "0",
                 kind: Kind::Fraction,
+                search: Search::Fixed,
                 meaning: "probability with which a prediction is turned into its opposite",
             },
             ParameterInfo {
                 name: "seed",
                 default: "1",
                 kind: Kind::Seed,
+                search: Search::Fixed,
                 meaning: "seed of the flips",
             },
         ],

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::AnyPolicy;
+use super::{AnyPolicy, Search};
 use crate::scenario::Scenario;
 use crate::units::Time;
 
@@ -84,6 +84,8 @@ pub struct ParameterInfo {
     pub default: &'static str,
     /// The kind of its values.
     pub kind: Kind,
+    /// What a search tries of it.
+    pub search: Search,
     /// What it means, with its unit.
     pub meaning: &'static str,
 }

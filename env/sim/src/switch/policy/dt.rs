@@ -1,7 +1,7 @@
 //! Dynamic Threshold (Choudhury and Hahne, IEEE/ACM Transactions on Networking, 1998).
 
 use super::{
-    Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict, View,
+    Definition, Deployment, Kind, PacketView, Search, ParameterInfo, Policy, PolicyInfo, Verdict, View,
 };
 use crate::convert::floor_u64;
 
@@ -25,6 +25,7 @@ pub(super) const ALPHA: ParameterInfo = ParameterInfo {
     name: "alpha",
     default: "1",
     kind: Kind::Positive,
+    search: Search::log(1.0 / 64.0, 4096.0),
     meaning: "control factor, above 0",
 };
 

@@ -6,7 +6,7 @@ mod tests;
 
 use super::dt::ALPHA;
 use super::{
-    Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Arguments, Definition, Deployment, Kind, Loss, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo,
     Verdict, View,
 };
 use crate::convert::{floor_u32, floor_u64};
@@ -26,24 +26,28 @@ pub(super) static DEFINITION: Definition = Definition {
                 name: "c1",
                 default: "3",
                 kind: Kind::Count,
+                search: Search::log(1.0, 1024.0),
                 meaning: "dequeues in a row that show an underloaded port",
             },
             ParameterInfo {
                 name: "c2",
                 default: "floor(alpha B / (1 + alpha N/2)^2) packets",
                 kind: Kind::Count,
+                search: Search::log(1.0, 65_536.0).from(Bound::Value(8.0)),
                 meaning: "net enqueues that reveal a burst",
             },
             ParameterInfo {
                 name: "t1_us",
                 default: "T2 (1 + alpha N) / (1 + alpha N/2)^2",
                 kind: Kind::Positive,
+                search: Search::log(1.0, 1e6).from(Bound::LineTime(2_000.0)),
                 meaning: "restart of the counters while controlled, microseconds",
             },
             ParameterInfo {
                 name: "t2_us",
                 default: "10000 at 1 Gbit/s, in inverse proportion to the rate",
                 kind: Kind::Positive,
+                search: Search::log(1.0, 1e6).from(Bound::LineTime(10_000.0)),
                 meaning: "longest stay in the uncontrolled state, microseconds",
             },
         ],

@@ -3,7 +3,7 @@
 
 use super::flow_table::FlowTable;
 use super::{
-    Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Arguments, Definition, Deployment, Kind, Loss, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo,
     Verdict, View,
 };
 use crate::convert::floor_u64;
@@ -22,24 +22,28 @@ pub(super) static DEFINITION: Definition = Definition {
                 name: "alpha",
                 default: "0.5",
                 kind: Kind::Positive,
+                search: Search::log(1.0 / 64.0, 4096.0),
                 meaning: "control factor of long flows, above 0",
             },
             ParameterInfo {
                 name: "alpha_short",
                 default: "1024",
                 kind: Kind::Positive,
+                search: Search::log(1.0 / 64.0, 65_536.0),
                 meaning: "control factor of a flow's first bytes, above 0",
             },
             ParameterInfo {
                 name: "short_bytes",
                 default: "15 MSS",
                 kind: Kind::Bytes,
+                search: Search::log_to(100.0, Bound::Buffer(1.0)).from(Bound::Packets(15.0)),
                 meaning: "wire bytes, the arrival's included, from which a flow is long",
             },
             ParameterInfo {
                 name: "idle_us",
                 default: "5000",
                 kind: Kind::Positive,
+                search: Search::log(10.0, 1e6),
                 meaning: "after longer than this without a packet a flow starts afresh, microseconds",
             },
         ],

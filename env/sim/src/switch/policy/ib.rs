@@ -11,7 +11,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::dt::ALPHA;
 use super::flow_table::FlowTable;
 use super::{
-    Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Arguments, Definition, Deployment, Kind, Loss, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo,
     Verdict, View,
 };
 use crate::convert::floor_u64;
@@ -41,48 +41,56 @@ const PARAMETERS: &[ParameterInfo] = &[
         name: "t_afd_us",
         default: "50 at 10 Gbit/s, in inverse proportion to the rate",
         kind: Kind::Positive,
+        search: Search::log(1.0, 1e6).from(Bound::LineTime(500.0)),
         meaning: "interval over which the bytes of flows are counted and Mfair is kept, microseconds",
     },
     ParameterInfo {
         name: "qref_bytes",
         default: "bandwidth-delay product",
         kind: Kind::Bytes,
+        search: Search::log_to(1.0, Bound::Buffer(1.0)).from(Bound::LineBytes(8_000.0)),
         meaning: "queue length that Mfair aims at, bytes",
     },
     ParameterInfo {
         name: "queue_bytes",
         default: "150000 at 10 Gbit/s, in proportion to the rate",
         kind: Kind::Bytes,
+        search: Search::log_to(1.0, Bound::Buffer(1.0)).from(Bound::LineBytes(15_000.0)),
         meaning: "queue length above which elephants are dropped, bytes",
     },
     ParameterInfo {
         name: "mfair_bytes",
         default: "4000000",
         kind: Kind::Bytes,
+        search: Search::log(100.0, 1e8),
         meaning: "Mfair at first, bytes per interval",
     },
     ParameterInfo {
         name: "mfair_most_bytes",
         default: "no limit",
         kind: Kind::Bytes,
+        search: Search::log(100.0, 1e10).from(Bound::Value(1e10)),
         meaning: "limit of Mfair, which grows while a queue is short, bytes per interval",
     },
     ParameterInfo {
         name: "elephant_bytes",
         default: "1000000",
         kind: Kind::Bytes,
+        search: Search::log(1000.0, 1e8),
         meaning: "wire bytes above which a flow is an elephant",
     },
     ParameterInfo {
         name: "age_us",
         default: "5000 at 10 Gbit/s, in inverse proportion to the rate",
         kind: Kind::Positive,
+        search: Search::log(10.0, 1e7).from(Bound::LineTime(50_000.0)),
         meaning: "after longer than this without a packet a flow leaves the elephant trap, microseconds",
     },
     ParameterInfo {
         name: "seed",
         default: "1",
         kind: Kind::Seed,
+        search: Search::Fixed,
         meaning: "seed of the random drops",
     },
 ];

@@ -3,7 +3,7 @@
 
 use super::dt::ALPHA;
 use super::{
-    Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict,
+    Definition, Deployment, Kind, Loss, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo, Verdict,
     View,
 };
 use crate::convert::floor_u64;
@@ -26,12 +26,14 @@ pub(super) static DEFINITION: Definition = Definition {
                 name: "bandwidth",
                 default: "1",
                 kind: Kind::Positive,
+                search: Search::log(0.125, 64.0),
                 meaning: "memory bandwidth; 1 lets all ports write and read at line rate at once",
             },
             ParameterInfo {
                 name: "burst_bytes",
                 default: "a full packet for each port",
                 kind: Kind::Bytes,
+                search: Search::log_to(1.0, Bound::Buffer(1.0)).at_least(Bound::Packets(1.0)).from(Bound::Packets(16.0)),
                 meaning: "unused bandwidth that is kept, bytes, at least a full packet",
             },
         ],

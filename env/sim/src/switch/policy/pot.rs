@@ -2,7 +2,7 @@
 
 use super::lqd::longest_with;
 use super::{
-    Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict, View,
+    Definition, Deployment, Kind, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo, Verdict, View,
 };
 
 pub(super) static DEFINITION: Definition = Definition {
@@ -16,6 +16,7 @@ pub(super) static DEFINITION: Definition = Definition {
             name: "k",
             default: "B/N",
             kind: Kind::Bytes,
+            search: Search::log_to(100.0, Bound::Buffer(1.0)).from(Bound::Queue(1.0)),
             meaning: "length below which a queue may push out of others, bytes",
         }],
     },

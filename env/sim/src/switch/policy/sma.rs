@@ -1,7 +1,7 @@
 //! Sharing with minimum allocation.
 
 use super::{
-    Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict, View,
+    Definition, Deployment, Kind, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo, Verdict, View,
 };
 
 pub(super) static DEFINITION: Definition = Definition {
@@ -15,6 +15,7 @@ pub(super) static DEFINITION: Definition = Definition {
             name: "m",
             default: "B/4N",
             kind: Kind::Bytes,
+            search: Search::log_to(1.0, Bound::Queue(1.0)).from(Bound::Queue(0.25)),
             meaning: "reserved for each queue, bytes; at most B/N",
         }],
     },

@@ -1,7 +1,7 @@
 //! Sharing with maximum queue lengths.
 
 use super::{
-    Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict, View,
+    Definition, Deployment, Kind, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo, Verdict, View,
 };
 
 pub(super) static DEFINITION: Definition = Definition {
@@ -15,6 +15,7 @@ pub(super) static DEFINITION: Definition = Definition {
             name: "k",
             default: "2B/N",
             kind: Kind::Bytes,
+            search: Search::log_to(1.0, Bound::Buffer(1.0)).at_least(Bound::Packets(1.0)).from(Bound::Queue(2.0)),
             meaning: "longest queue K, bytes; at least a full packet",
         }],
     },

@@ -6,7 +6,7 @@ mod tests;
 
 use super::dt::ALPHA;
 use super::{
-    Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Arguments, Definition, Deployment, Kind, Loss, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo,
     Verdict, View,
 };
 use crate::convert::floor_u64;
@@ -25,30 +25,35 @@ pub(super) static DEFINITION: Definition = Definition {
                 name: "dec",
                 default: "3",
                 kind: Kind::Count,
+                search: Search::log(1.0, 1024.0),
                 meaning: "dequeues in a row that show an underloaded port",
             },
             ParameterInfo {
                 name: "nec",
                 default: "B/N in packets",
                 kind: Kind::Count,
+                search: Search::log(1.0, 65_536.0).from(Bound::Value(42.0)),
                 meaning: "net enqueues that reveal a burst",
             },
             ParameterInfo {
                 name: "oc1",
                 default: "nec",
                 kind: Kind::Count,
+                search: Search::log(1.0, 65_536.0).from(Bound::Value(42.0)),
                 meaning: "dequeues in the normal state after which the net enqueues are counted afresh",
             },
             ParameterInfo {
                 name: "oc2",
                 default: "2B in packets",
                 kind: Kind::Count,
+                search: Search::log(1.0, 65_536.0).from(Bound::Value(1333.0)),
                 meaning: "longest absorption, in dequeues",
             },
             ParameterInfo {
                 name: "dc",
                 default: "B/2 in packets",
                 kind: Kind::Count,
+                search: Search::log(1.0, 65_536.0).from(Bound::Value(333.0)),
                 meaning: "drops after which a port is evacuated",
             },
         ],

@@ -1,0 +1,106 @@
+//! The values of a parameter that a search tries.
+
+use crate::scenario::Scenario;
+
+/// A bound of a search, or where it starts.
+#[derive(Clone, Copy, Debug)]
+pub enum Bound {
+    /// This value.
+    Value(f64),
+    /// This share of the buffer, bytes.
+    Buffer(f64),
+    /// This share of B/N, bytes.
+    Queue(f64),
+    /// So many full packets, bytes.
+    Packets(f64),
+    /// So many microseconds at 1 Gbit/s, in inverse proportion to the rate.
+    LineTime(f64),
+    /// So many bytes at 1 Gbit/s, in proportion to the rate.
+    LineBytes(f64),
+}
+
+impl Bound {
+    /// The value in a scenario.
+    pub fn value(self, scenario: &Scenario) -> f64 {
+        let buffer = scenario.buffer_bytes as f64;
+        let gigabits = scenario.rate_bps as f64 / 1e9;
+        match self {
+            Bound::Value(value) => value,
+            Bound::Buffer(share) => share * buffer,
+            Bound::Queue(share) => share * buffer / scenario.queue_count() as f64,
+            Bound::Packets(count) => count * scenario.full_packet_bytes() as f64,
+            Bound::LineTime(us) => us / gigabits,
+            Bound::LineBytes(bytes) => bytes * gigabits,
+        }
+    }
+}
+
+/// How the steps of a search are measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scale {
+    /// By ratios.
+    Log,
+    /// By differences.
+    Linear,
+}
+
+/// The numbers that a search tries; whole ones where the kind of the parameter is whole.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchRange {
+    /// The least.
+    pub low: Bound,
+    /// The most.
+    pub high: Bound,
+    /// The scale.
+    pub scale: Scale,
+    /// Where a search starts if the default is derived and so has no number: about there. `None` for the
+    /// middle of the range.
+    pub derived: Option<Bound>,
+}
+
+/// What a search tries of a parameter.
+#[derive(Clone, Copy, Debug)]
+pub enum Search {
+    /// Only what is given: seeds, paths, lists, and switches between different policies.
+    Fixed,
+    /// Numbers of a range.
+    Range(SearchRange),
+    /// Every word of a choice.
+    Words,
+}
+
+impl Search {
+    /// Numbers on a log scale.
+    pub(in crate::switch) const fn log(low: f64, high: f64) -> Search {
+        Search::log_to(low, Bound::Value(high))
+    }
+
+    /// Numbers on a log scale up to a bound of the scenario.
+    pub(in crate::switch) const fn log_to(low: f64, high: Bound) -> Search {
+        Search::Range(SearchRange {
+            low: Bound::Value(low),
+            high,
+            scale: Scale::Log,
+            derived: None,
+        })
+    }
+
+    /// The same with another least value.
+    pub(in crate::switch) const fn at_least(self, low: Bound) -> Search {
+        match self {
+            Search::Range(range) => Search::Range(SearchRange { low, ..range }),
+            other => other,
+        }
+    }
+
+    /// The same, with where the search starts in place of a derived default.
+    pub(in crate::switch) const fn from(self, derived: Bound) -> Search {
+        match self {
+            Search::Range(range) => Search::Range(SearchRange {
+                derived: Some(derived),
+                ..range
+            }),
+            other => other,
+        }
+    }
+}

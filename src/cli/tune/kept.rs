@@ -1,0 +1,189 @@
+//! Results of searches: where they are kept, and the policies that they stand for.
+
+use std::path::{Path, PathBuf};
+
+use bufgym::eval::Entrant;
+use bufgym::eval::entrant::LINEAR;
+use bufgym::eval::metric::Metric;
+use bufgym::eval::tune::{Stored, Tuned};
+use bufgym::sim::files::{self, Lock};
+use bufgym::sim::input::{MAX_JSON, excerpt, read_text};
+use bufgym::sim::scenario::Scenario;
+use bufgym::sim::switch::PolicySpec;
+
+use super::{linear, place};
+use crate::cli::error::{CliError, CliResult, ResultExt as _};
+use crate::cli::output::{Output, file_name};
+
+include!(concat!(env!("OUT_DIR"), "/tuned.rs"));
+
+/// Folder of the results, one file per scenario with all its settings.
+const FOLDER: &str = "checkpoints/tuned";
+
+/// Held in that folder while a result is added.
+const LOCK: &str = ".lock";
+
+/// Suffix of a policy string that stands for the tuned parameters.
+const TUNED: &str = ":tuned";
+
+/// A place for the result of a policy by a metric.
+pub struct Kept<'a> {
+    pub scenario: &'a Scenario,
+    pub metric: Metric,
+    /// Of the policy and its queue management.
+    pub names: String,
+    /// What is there may be replaced.
+    pub force: bool,
+}
+
+impl Kept<'_> {
+    /// The result that is there, with its file.
+    ///
+    /// # Errors
+    /// Bad input: a file of results is broken.
+    pub fn there(&self) -> CliResult<Option<(PathBuf, Tuned)>> {
+        let (path, stored) = self.place()?;
+        let entry = stored.entry(self.metric, &self.names).cloned();
+        Ok(entry.map(|entry| (path, entry)))
+    }
+
+    /// Refuses before the search what would be refused after it.
+    ///
+    /// # Errors
+    /// Bad input: there is a result, a file of results is broken, or it cannot be written.
+    pub fn check(&self) -> CliResult {
+        let (path, stored) = self.place()?;
+        if stored.entry(self.metric, &self.names).is_some() && !self.force {
+            let name = &self.names;
+            let way_out = match self.metric {
+                Metric::MeanFct => format!("use {name}{TUNED}, or give --force"),
+                _ => "give --force".to_owned(),
+            };
+            return Err(CliError::bad(format!(
+                "{} has {name} tuned for scenario {} with these settings: {way_out} to search again and replace it",
+                path.display(),
+                self.scenario.name
+            )));
+        }
+        Output::file(&path, true).map(drop)
+    }
+
+    /// The file for the result and what is in it now: the file that has one for the policy, else one
+    /// of the scenario, else a new one.
+    fn place(&self) -> CliResult<(PathBuf, Stored)> {
+        let mut files = stored(self.scenario)?;
+        let found = files
+            .iter()
+            .position(|(_, stored)| stored.entry(self.metric, &self.names).is_some());
+        if !files.is_empty() {
+            return Ok(files.swap_remove(found.unwrap_or(0)));
+        }
+        let path = Path::new(FOLDER).join(format!("{}.json", place::key(self.scenario)));
+        let path = match path.exists() {
+            // Its name is this scenario's and its settings are not: so earlier versions named files.
+            true => Path::new(FOLDER).join(format!("{}.json", place::hashed(self.scenario))),
+            false => path,
+        };
+        Ok((path, Stored::new(self.scenario)))
+    }
+
+    /// Adds the result to what the file has at this moment. Other searches may have ended meanwhile.
+    ///
+    /// # Errors
+    /// A failure: another search was faster, or the file cannot be written.
+    pub fn keep(&self, tuned: Tuned) -> CliResult<PathBuf> {
+        let failure = |error: std::io::Error| {
+            CliError::failure(anyhow::Error::new(error).context(format!("cannot write {FOLDER}")))
+        };
+        std::fs::create_dir_all(FOLDER).map_err(failure)?;
+        let _lock = Lock::wait(&Path::new(FOLDER).join(LOCK)).map_err(failure)?;
+        let (path, mut stored) = self.place()?;
+        if stored.entry(self.metric, &self.names).is_some() && !self.force {
+            return Err(CliError::failure(anyhow::anyhow!(
+                "{} has got {} tuned by another search meanwhile: the result above is not kept; --force replaces",
+                path.display(),
+                self.names
+            )));
+        }
+        stored.keep(self.metric, &self.names, tuned);
+        files::replace(&path, stored.to_json().as_bytes()).map_err(failure)?;
+        Ok(path)
+    }
+}
+
+/// The files of results for the scenario, with what is in them.
+fn stored(scenario: &Scenario) -> CliResult<Vec<(PathBuf, Stored)>> {
+    let mut found = Vec::new();
+    for path in place::candidates(Path::new(FOLDER), &file_name(&scenario.name))? {
+        let origin = path.display().to_string();
+        let text = read_text(&path, MAX_JSON)
+            .map_err(|error| CliError::bad(format!("{origin}: {error}")))?;
+        let stored = Stored::read(&text, &origin).or_bad_input()?;
+        if stored.is_for(scenario, &origin).or_bad_input()? {
+            found.push((path, stored));
+        }
+    }
+    Ok(found)
+}
+
+/// The policy of a policy string `P:tuned` or `P+A:tuned`; `None` for other strings.
+///
+/// # Errors
+/// Bad input: no such policy, or it was not tuned for this scenario.
+pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
+    let Some(name) = text.strip_suffix(TUNED) else {
+        return Ok(None);
+    };
+    if name == LINEAR {
+        return linear::tuned(scenario).map(Some);
+    }
+    let policy: PolicySpec = name.parse().or_bad_input()?;
+    let names = policy.names();
+    if name != names {
+        return Err(CliError::bad(format!(
+            "policy {}: tuned stands for all parameters; write {names}{TUNED}, or the parameters alone",
+            excerpt(text),
+        )));
+    }
+    let found = if_tuned(&names, scenario)?;
+    found.map(Some).ok_or_else(|| {
+        CliError::bad(format!(
+            "policy {text} was not tuned for scenario {} with these settings; run `bufgym tune --policy {name}` with the same --scenario and --set first",
+            scenario.name
+        ))
+    })
+}
+
+/// The policy of these names with the parameters tuned for mean FCT in the scenario.
+///
+/// # Errors
+/// Bad input: the file of tuned parameters is broken.
+pub fn if_tuned(names: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
+    let spec = parameters(Metric::MeanFct, names, scenario)?;
+    Ok(spec.map(Entrant::tuned))
+}
+
+/// The tuned parameters: those in the results file, or else those that come with the program.
+///
+/// # Errors
+/// Bad input: the file of tuned parameters is broken.
+pub fn parameters(
+    metric: Metric,
+    names: &str,
+    scenario: &Scenario,
+) -> CliResult<Option<PolicySpec>> {
+    for (path, stored) in stored(scenario)? {
+        let found = stored.policy(metric, names, &path.display().to_string());
+        if let Some(spec) = found.or_bad_input()? {
+            return Ok(Some(spec));
+        }
+    }
+    for (origin, text) in BUILT_IN {
+        let stored = Stored::read(text, origin).or_failure()?;
+        let found = stored.policy(metric, names, origin).or_failure()?;
+        if found.is_some() && stored.is_for(scenario, origin).or_failure()? {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,342 @@
+//! The search for the parameters of a rule and of the queue management behind it, all at once, so that
+//! comparisons are made with opponents that had as many simulations as the learner.
+//!
+//! Every parameter has a [range](bufgym_sim::switch::policy::Search) beside its definition. First the
+//! defaults, what is known, every combination of words and random places are screened; CMA-ES
+//! ([`Evolution`](bufgym_agents::Evolution)) then starts from the best of them. Every generation has
+//! fresh training traces, the same for all its candidates, so that the search cannot overfit to any of
+//! them. Validation traces choose among the best candidates, of which the default is always one.
+
+mod search;
+mod space;
+
+use std::time::Instant;
+
+use bufgym_env::control::BasePolicy;
+use bufgym_eval::metric::Metric;
+use bufgym_eval::tune::{TRACES, Tuned};
+use bufgym_sim::network::SimError;
+use bufgym_sim::rng::{Split, stream};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::{FlowSpec, Trace};
+use bufgym_sim::units::Time;
+use serde::Serialize;
+
+use crate::TrainError;
+use crate::config::TrainConfig;
+use crate::validation::ValidationSet;
+
+use search::{Plan, search, validation_traces};
+use space::Space;
+
+pub use space::Edge;
+
+/// Least number of simulations of a search.
+pub const LEAST_SIMULATIONS: u64 = 100;
+
+/// Most policies beside the default from which a search starts.
+const MOST_STARTS: usize = 4;
+
+/// Bootstrap resamples of an interval.
+const RESAMPLES: usize = 1_000;
+
+/// What to search, and with how much.
+#[derive(Clone, Debug)]
+pub struct TuneConfig {
+    /// Switch, transport and traffic.
+    pub scenario: Scenario,
+    /// The policy, with queue management or without. The search starts from its parameters and from the
+    /// defaults.
+    pub policy: PolicySpec,
+    /// Further starts with the same names: results of earlier searches. At most four are used.
+    pub starts: Vec<PolicySpec>,
+    /// What it is judged by.
+    pub metric: Metric,
+    /// Seed of the traces and of the search.
+    pub seed: u64,
+    /// Simulations to spend, at least [`LEAST_SIMULATIONS`], with those of DT (α = 1).
+    pub simulations: u64,
+    /// Validation traces that choose the result, at least 1; fewer where they would take more than
+    /// a third of the simulations.
+    pub traces: u64,
+}
+
+impl TuneConfig {
+    /// As many simulations as a default training of the network.
+    pub fn new(scenario: Scenario, policy: PolicySpec, seed: u64) -> TuneConfig {
+        TuneConfig {
+            scenario,
+            policy,
+            starts: Vec::new(),
+            metric: Metric::MeanFct,
+            seed,
+            simulations: default_simulations(),
+            traces: TRACES,
+        }
+    }
+
+    /// Validation traces that choose the result.
+    pub fn validation_traces(&self) -> u64 {
+        validation_traces(self.simulations, self.traces)
+    }
+}
+
+/// What a default training of the network spends, in simulations: the default of a search.
+pub fn default_simulations() -> u64 {
+    let training = TrainConfig::default().simulations();
+    training.map_or(LEAST_SIMULATIONS, |simulations| {
+        simulations.max(LEAST_SIMULATIONS)
+    })
+}
+
+/// A candidate of the comparison at the end.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Candidate {
+    /// The policy string.
+    pub policy: String,
+    /// Number of validation traces.
+    pub traces: u64,
+    /// [`Comparison::value`](bufgym_eval::metric::Comparison::value) on them; lower is better.
+    pub ratio_to_dt: f64,
+    /// Lower end of its 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Mean over the traces of its mean FCT over DT's.
+    pub fct_ratio_to_dt: f64,
+}
+
+/// The result of a search.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tuning {
+    /// The best candidate on validation traces; of equals the first of the search.
+    pub best: Candidate,
+    /// The policy with its defaults; where they do not fit the scenario, as it was given.
+    pub start: Candidate,
+    /// All that were compared at the end, the best first.
+    pub tried: Vec<Candidate>,
+    /// Names of the parameters that were not searched.
+    pub not_tuned: Vec<String>,
+    /// Parameters of the best one that are at an edge of their ranges.
+    pub edges: Vec<Edge>,
+    /// Simulations run, with those of DT.
+    pub simulations: u64,
+    /// Simulations that it was given.
+    pub budget: u64,
+    /// Wall time, seconds.
+    pub wall_s: f64,
+}
+
+impl Tuning {
+    /// As it is kept in a file.
+    pub fn kept(&self, config: &TuneConfig) -> Tuned {
+        Tuned {
+            policy: self.best.policy.clone(),
+            ratio_to_dt: self.best.ratio_to_dt,
+            start_ratio_to_dt: self.start.ratio_to_dt,
+            traces: self.best.traces,
+            seed: config.seed,
+            split: Some(Split::Validation.to_string()),
+            simulations: Some(self.simulations),
+            budget: Some(self.budget),
+            edges: self.edges.iter().map(Edge::note).collect(),
+        }
+    }
+}
+
+/// How far a search is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Simulations so far.
+    pub done: u64,
+    /// Simulations that it may spend.
+    pub budget: u64,
+    /// The best candidate of the last generation.
+    pub best: &'a PolicySpec,
+    /// Its ratio to DT on the traces of that generation.
+    pub ratio_to_dt: f64,
+}
+
+/// Searches the parameters, in parallel on the current pool. `on_progress` is called after every
+/// generation. The result does not depend on the number of threads.
+///
+/// # Errors
+/// [`TrainError::Setting`] when a number of the configuration is too low, and
+/// [`TrainError::Simulation`] when the scenario makes no sense or the policy as given does not fit it.
+pub fn tune(
+    config: &TuneConfig,
+    on_progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Tuning, TrainError> {
+    let started = Instant::now();
+    config.check()?;
+    let space = Space::new(&config.policy, &config.scenario);
+    let plan = Plan::new(config.simulations, config.traces, &space);
+    fits(&config.policy, &config.scenario)?;
+    let given = config.given(&space);
+    let mut rng = stream(config.seed, "parameter search", 0);
+    let mut course = Course {
+        config,
+        next: 0,
+        simulations: 0,
+    };
+    let finalists = search(&space, &plan, &given, &mut rng, &mut |policies| {
+        let costs = course.costs(policies, plan.traces)?;
+        if let Some((best, cost)) = lowest(policies, &costs) {
+            on_progress(Progress {
+                done: course.simulations,
+                budget: config.simulations,
+                best,
+                ratio_to_dt: cost,
+            });
+        }
+        Ok::<_, SimError>(costs)
+    })?;
+    let mut tried = course.compare(&finalists, plan.validation)?;
+    let start = tried[0].clone();
+    // The sort is stable: of equals the default comes first.
+    tried.sort_by(|a, b| a.ratio_to_dt.total_cmp(&b.ratio_to_dt));
+    let best = tried[0].clone();
+    let edges = best.policy.parse().map(|spec| space.edges(&spec));
+    Ok(Tuning {
+        best,
+        start,
+        tried,
+        not_tuned: space.fixed().to_vec(),
+        edges: edges.unwrap_or_default(),
+        simulations: course.simulations,
+        budget: config.simulations,
+        wall_s: started.elapsed().as_secs_f64(),
+    })
+}
+
+fn lowest<'a>(policies: &'a [PolicySpec], costs: &[f64]) -> Option<(&'a PolicySpec, f64)> {
+    let pairs = policies.iter().zip(costs.iter().copied());
+    pairs.min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+impl TuneConfig {
+    fn check(&self) -> Result<(), TrainError> {
+        let least = [
+            ("simulations", self.simulations, LEAST_SIMULATIONS),
+            ("traces", self.traces, 1),
+        ];
+        match least.into_iter().find(|(_, value, least)| value < least) {
+            None => Ok(()),
+            Some((setting, value, least)) => Err(TrainError::Setting {
+                setting,
+                problem: format!("{value} is too few; at least {least} are needed"),
+            }),
+        }
+    }
+
+    /// The default, the policy as it is given, and the other starts, as far as they fit the scenario.
+    fn given(&self, space: &Space) -> Vec<PolicySpec> {
+        let mut given = Vec::new();
+        let policies = [space.default(), self.policy.clone()];
+        for policy in policies.iter().chain(&self.starts) {
+            let named = policy.names() == self.policy.names();
+            let usable = named && fits(policy, &self.scenario).is_ok();
+            if usable && !given.contains(policy) && given.len() <= MOST_STARTS {
+                given.push(policy.clone());
+            }
+        }
+        given
+    }
+}
+
+/// The traces of a search, one set after the other.
+struct Course<'a> {
+    config: &'a TuneConfig,
+    /// The next training trace.
+    next: u64,
+    simulations: u64,
+}
+
+impl Course<'_> {
+    fn traces(
+        &mut self,
+        split: Split,
+        indices: std::ops::Range<u64>,
+    ) -> Result<ValidationSet, SimError> {
+        let TuneConfig {
+            scenario,
+            metric,
+            seed,
+            ..
+        } = self.config;
+        self.simulations += indices.end - indices.start;
+        let source = (split, *seed);
+        ValidationSet::new(scenario, *metric, &BasePolicy::default(), source, indices)
+    }
+
+    /// The value of each policy relative to DT on so many fresh training traces.
+    fn costs(&mut self, policies: &[PolicySpec], traces: u64) -> Result<Vec<f64>, SimError> {
+        let set = self.traces(Split::Train, self.next..self.next + traces)?;
+        self.next += traces;
+        let scenario = &self.config.scenario;
+        let usable: Vec<bool> = policies
+            .iter()
+            .map(|policy| fits(policy, scenario).is_ok())
+            .collect();
+        let running = policies.iter().zip(&usable).filter(|(_, usable)| **usable);
+        let running: Vec<PolicySpec> = running.map(|(policy, _)| policy.clone()).collect();
+        self.simulations += running.len() as u64 * traces;
+        let mut found = set.rules(&running, 0)?.into_iter();
+        let cost = |usable: bool| match usable {
+            true => found.next().map_or(f64::INFINITY, |found| found.value),
+            false => f64::INFINITY,
+        };
+        Ok(usable.into_iter().map(cost).collect())
+    }
+
+    /// Compares the candidates that fit on validation traces.
+    fn compare(
+        &mut self,
+        finalists: &[PolicySpec],
+        traces: u64,
+    ) -> Result<Vec<Candidate>, SimError> {
+        let set = self.traces(Split::Validation, 0..traces)?;
+        let scenario = &self.config.scenario;
+        let usable = finalists
+            .iter()
+            .filter(|policy| fits(policy, scenario).is_ok());
+        let usable: Vec<PolicySpec> = usable.cloned().collect();
+        self.simulations += usable.len() as u64 * traces;
+        let found = set.rules(&usable, RESAMPLES)?;
+        let candidate =
+            |(policy, found): (&PolicySpec, bufgym_eval::metric::Comparison)| Candidate {
+                policy: policy.to_string(),
+                traces,
+                ratio_to_dt: found.value,
+                low: found.ratio.low,
+                high: found.ratio.high,
+                fct_ratio_to_dt: found.fct_ratio,
+            };
+        Ok(usable.iter().zip(found).map(candidate).collect())
+    }
+}
+
+/// Whether policy and queue management can be built for the scenario.
+fn fits(policy: &PolicySpec, scenario: &Scenario) -> Result<(), SimError> {
+    // Simulators are built for traces, and a trace has at least one flow.
+    let flow = FlowSpec {
+        id: 0,
+        src: 0,
+        dst: 1,
+        start: Time::ZERO,
+        size: 1,
+        kind: 0,
+        query: -1,
+        priority: 0,
+    };
+    let trace = Trace {
+        flows: vec![flow],
+        kinds: vec!["flow".to_owned()],
+        seed: 0,
+    };
+    policy.simulator(scenario, &trace).map(drop)
+}
+
+#[cfg(test)]
+mod tests;
