@@ -128,19 +128,20 @@ pub(crate) struct HostCounters {
     pub(crate) tail_probes: u64,
     /// Data packets that their receivers had already.
     pub(crate) duplicates: u64,
-    /// Timeouts by number of the flow.
-    timeouts_by_flow: Vec<u32>,
+    /// Timeouts by number of the flow; 255 stands for more, too.
+    timeouts_by_flow: Vec<u8>,
 }
 
 impl HostCounters {
     fn count_timeout(&mut self, flow: u32) {
         self.timeouts += 1;
-        self.timeouts_by_flow[flow as usize] += 1;
+        let of_flow = &mut self.timeouts_by_flow[flow as usize];
+        *of_flow = of_flow.saturating_add(1);
     }
 
     /// Timeouts of a flow, by number.
     pub(crate) fn timeouts_of(&self, flow: usize) -> u32 {
-        self.timeouts_by_flow[flow]
+        u32::from(self.timeouts_by_flow[flow])
     }
 }
 

@@ -25,7 +25,8 @@ pub struct FlowRecord {
     pub fct: Option<Time>,
     /// FCT divided by the FCT of the same flow alone in the network.
     pub slowdown: Option<f64>,
-    /// Expiries of its retransmission timers, including those for SYN and SYN-ACK.
+    /// Expiries of its retransmission timers, including those for SYN and SYN-ACK; 255 stands for
+    /// more, too.
     pub timeouts: u32,
 }
 
