@@ -1,6 +1,7 @@
 //! Hosts: flows start, segments go out, packets come in.
 
 mod flow;
+mod late;
 mod nic;
 
 use crate::engine::Engine;
@@ -11,7 +12,8 @@ use crate::engine::topology::{SwitchId, Topology};
 use crate::scenario::Scenario;
 use crate::traffic::{FlowSpec, Trace, TraceError};
 use crate::transport::{
-    Ack, Answer, LossRecovery, Pool, Reassembly, SackBlocks, SackStore, Segment, Settings,
+    Ack, Answer, Expiry, LossRecovery, Pool, Reassembly, SackBlocks, SackStore, Segment, Settings,
+    with_duplicate,
 };
 use crate::units::Time;
 
@@ -92,7 +94,8 @@ pub struct FlowView {
     pub recovering: bool,
     /// The window still doubles.
     pub slow_start: bool,
-    /// Until the retransmission timer expires, if nothing is acknowledged before.
+    /// Until the next timer of the flow expires, if nothing is acknowledged before: that for
+    /// retransmissions, or with RACK-TLP an earlier one.
     pub timeout_in: Time,
     /// Only the timer helps, after this long: nothing of the flow is on its way.
     pub stalled_for: Option<Time>,
@@ -117,10 +120,29 @@ struct Pools {
 }
 
 /// Counts over a run.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct HostCounters {
     pub(crate) delivered: u64,
     pub(crate) timeouts: u64,
+    /// Tail loss probes.
+    pub(crate) tail_probes: u64,
+    /// Data packets that their receivers had already.
+    pub(crate) duplicates: u64,
+    /// Timeouts by number of the flow; 255 stands for more, too.
+    timeouts_by_flow: Vec<u8>,
+}
+
+impl HostCounters {
+    fn count_timeout(&mut self, flow: u32) {
+        self.timeouts += 1;
+        let of_flow = &mut self.timeouts_by_flow[flow as usize];
+        *of_flow = of_flow.saturating_add(1);
+    }
+
+    /// Timeouts of a flow, by number.
+    pub(crate) fn timeouts_of(&self, flow: usize) -> u32 {
+        u32::from(self.timeouts_by_flow[flow])
+    }
 }
 
 /// All hosts: their flows, the two ends of each, and their network interfaces.
@@ -130,6 +152,7 @@ pub(crate) struct Hosts<T> {
     settings: Settings,
     wire_bytes: WireBytes,
     handshake: bool,
+    late_binding: bool,
     syn_timeout: Time,
     queues_per_port: u16,
     roster: Roster,
@@ -164,11 +187,11 @@ impl<T: Topology> Hosts<T> {
                 syn: wire_bytes(scenario.syn_bytes + timestamp),
             },
             handshake: scenario.handshake,
+            late_binding: scenario.late_binding,
             syn_timeout: scenario.syn_timeout(),
             queues_per_port: u16::try_from(scenario.queues_per_port)
                 .expect("a valid scenario has at most 8 queues per port"),
             roster,
-            flows,
             next_start: 0,
             active: Vec::new(),
             completed: 0,
@@ -176,7 +199,11 @@ impl<T: Topology> Hosts<T> {
             nics: Nics::new(scenario.host_queue, topology.hosts()),
             pools: Pools::default(),
             sacks: SackStore::default(),
-            counters: HostCounters::default(),
+            counters: HostCounters {
+                timeouts_by_flow: vec![0; flows.len()],
+                ..HostCounters::default()
+            },
+            flows,
             topology,
         })
     }
@@ -274,7 +301,7 @@ impl<T: Topology> Hosts<T> {
 
     pub(crate) fn on_syn_timer(&mut self, flow: u32, sent_before: u8, engine: &mut Engine) {
         if !self.flows[flow as usize].established {
-            self.counters.timeouts += 1;
+            self.counters.count_timeout(flow);
             self.send_syn(flow, sent_before.saturating_add(1), engine);
         }
     }
@@ -306,7 +333,7 @@ impl<T: Topology> Hosts<T> {
         }
         let stamp = receiver.echo(Time::ZERO, false);
         let sent_before = receiver.count_syn_ack();
-        self.counters.timeouts += 1;
+        self.counters.count_timeout(flow);
         self.send_handshake(flow, PacketKind::SynAck, stamp, true, engine);
         self.arm_syn_ack_timer(flow, sent_before, engine);
     }
@@ -314,6 +341,10 @@ impl<T: Topology> Hosts<T> {
     fn establish(&mut self, flow: u32, engine: &mut Engine) {
         self.flows[flow as usize].established = true;
         self.roster.establish(flow as usize, engine.host_now());
+        if self.settings.is_rack() {
+            let pool = &mut self.pools.senders;
+            self.flows[flow as usize].sender.begin_by_time(pool);
+        }
         if self.settings.is_ns3() {
             // ns-3's socket sends one unit of its time after it was told to.
             engine.set_timer(Time::from_ns(1), Timer::Begin(flow));
@@ -336,9 +367,14 @@ impl<T: Topology> Hosts<T> {
         state.timer_at = Time::MAX;
         if state.sender.deadline() <= now {
             let pool = &mut self.pools.senders;
-            state.sender.on_timeout(now, &self.settings, pool);
-            self.counters.timeouts += 1;
-            observer.timed_out(self.flow_ref(flow));
+            match state.sender.on_timeout(now, &self.settings, pool) {
+                Expiry::Timeout => {
+                    self.counters.count_timeout(flow);
+                    observer.timed_out(self.flow_ref(flow));
+                }
+                Expiry::Probe => self.counters.tail_probes += 1,
+                Expiry::Reordering => {}
+            }
             self.pump(flow, engine);
         }
         self.arm_timer(flow, engine);
@@ -453,7 +489,9 @@ impl<T: Topology> Hosts<T> {
         let in_order = state.receiver.next_expected() == packet.sequence;
         let pool = &mut self.pools.receivers;
         let receiver = &mut state.receiver;
-        let delivered = receiver.receive(packet.sequence, &self.settings, pool);
+        let reception = receiver.receive(packet.sequence, &self.settings, pool);
+        let delivered = reception.delivered;
+        self.counters.duplicates += u64::from(reception.duplicate);
         let stamp = if self.settings.is_ns3() {
             receiver.echo(packet.stamp, in_order)
         } else {
@@ -468,6 +506,7 @@ impl<T: Topology> Hosts<T> {
             stamp,
             retransmission: packet.retransmission,
             marked,
+            duplicate: (reception.duplicate && self.settings.is_rack()).then_some(packet.sequence),
         };
         if delays {
             self.answer_or_postpone(packet.flow, answer, delivered, engine);
@@ -529,6 +568,10 @@ impl<T: Topology> Hosts<T> {
         } else {
             None
         };
+        let blocks = match answer.duplicate {
+            Some(index) => Some(with_duplicate(index, blocks)),
+            None => blocks,
+        };
         state.in_network += 1;
         let (sequence, dst) = (state.receiver.next_expected(), state.dst);
         let mut wire_bytes = self.wire_bytes.ack;
@@ -585,9 +628,16 @@ impl<T: Topology> Hosts<T> {
         let pool = &mut self.pools.receivers;
         let receiver = &mut self.flows[flow as usize].receiver;
         receiver.postpone(answer, pool);
-        let may_wait = delivered == 1 && receiver.is_in_order();
+        let in_order = delivered == 1 && receiver.is_in_order();
+        let may_wait = in_order && receiver.may_delay(&self.settings);
+        if !may_wait {
+            receiver.note_quick(in_order);
+        }
         if !may_wait || receiver.pending() >= self.settings.delayed_ack {
-            let answer = receiver.take_postponed(pool);
+            let answer = Answer {
+                duplicate: answer.duplicate,
+                ..receiver.take_postponed(pool)
+            };
             return self.acknowledge(flow, answer, engine);
         }
         if receiver.pending() > 1 {
@@ -627,13 +677,7 @@ impl<T: Topology> Hosts<T> {
     pub(crate) fn pump(&mut self, flow: u32, engine: &mut Engine) {
         let now = engine.host_now();
         let src = self.flows[flow as usize].src;
-        let mut sent = false;
-        while let Some(segment) = self.flows[flow as usize].sender.emit(now, &self.settings) {
-            sent = true;
-            let packet = self.data_packet(flow, segment, engine);
-            let state = &mut self.flows[flow as usize];
-            self.nics.take_data(src, (flow, state), packet, engine);
-        }
+        let sent = self.fill(flow, engine);
         if self.settings.paced
             && let Some(delay) = self.flows[flow as usize].sender.take_pacing_timer(now)
         {
@@ -642,7 +686,27 @@ impl<T: Topology> Hosts<T> {
         if sent {
             self.arm_timer(flow, engine);
             self.nics.wake(src, &mut self.flows, engine);
+            if self.late_binding {
+                self.refill(flow, engine);
+            }
         }
+    }
+
+    /// Puts what a flow may send into the queue of its host; whether that was anything.
+    #[inline]
+    fn fill(&mut self, flow: u32, engine: &mut Engine) -> bool {
+        let now = engine.host_now();
+        let src = self.flows[flow as usize].src;
+        let mut sent = false;
+        while self.has_room(flow)
+            && let Some(segment) = self.flows[flow as usize].sender.emit(now, &self.settings)
+        {
+            sent = true;
+            let packet = self.data_packet(flow, segment, engine);
+            let state = &mut self.flows[flow as usize];
+            self.nics.take_data(src, (flow, state), packet, engine);
+        }
+        sent
     }
 
     #[inline]
@@ -695,6 +759,9 @@ impl<T: Topology> Hosts<T> {
     /// The line of a host has become free.
     #[inline(always)]
     pub(crate) fn line_is_free(&mut self, host: u16, engine: &mut Engine) {
+        if self.late_binding {
+            return self.line_is_free_late(host, engine);
+        }
         self.nics.line_is_free(host, &mut self.flows, engine);
     }
 }
@@ -713,8 +780,13 @@ impl<T: Topology> Hosts<T> {
         &self.nics
     }
 
-    pub(crate) fn counters(&self) -> HostCounters {
-        self.counters
+    pub(crate) fn counters(&self) -> &HostCounters {
+        &self.counters
+    }
+
+    /// Timeouts of a flow, by number.
+    pub(crate) fn timeouts_of(&self, number: usize) -> u32 {
+        self.counters.timeouts_of(number)
     }
 
     pub(crate) fn flows(&self) -> usize {

@@ -19,6 +19,7 @@ mod presets;
 mod range;
 mod settings;
 mod sizes;
+mod stack;
 mod validate;
 mod workloads;
 
@@ -71,14 +72,16 @@ settings! {
         syn_bytes: u32 = 64, "bytes of a SYN or SYN-ACK on the wire";
         /// These bytes take time on the line but no space in the buffer.
         overhead_bytes: u32 = 0, "preamble and gap per packet, on the line only, bytes";
-        transport: TransportKind = TransportKind::NewReno, "congestion control: newreno | cubic | dctcp | cubic-ns3";
+        transport: TransportKind = TransportKind::NewReno, "newreno | cubic | dctcp | cubic-ns3 | linux | linux-dctcp";
         /// HyStart++ is RFC 9406.
         hystart: bool = false, "cubic leaves slow start when delay grows (HyStart++)";
         sack: bool = true, "selective acknowledgements";
         sack_block_bytes: u32 = 0, "bytes of an ACK per SACK block, on top of ack_bytes";
         /// Applies where `sack` is true.
-        recovery: Recovery = Recovery::Rfc, "loss recovery: rfc | ns3";
+        recovery: Recovery = Recovery::Rfc, "loss recovery: rfc | ns3 | rack";
         delayed_ack: u32 = 1, "in-order segments that one ACK covers; 1: an ACK each";
+        /// Where `delayed_ack` is above 1: at the start of a flow, and after one that came out of order.
+        quick_acks: u32 = 0, "segments acknowledged at once before ACKs are delayed";
         /// Every data packet, ACK and SYN has them.
         timestamps: bool = false, "TCP timestamps, 12 bytes more per packet";
         init_cwnd: u32 = 10, "initial window, segments";
@@ -90,6 +93,8 @@ settings! {
         /// `None`, written `"min_rto"`, means `min_rto_us`.
         syn_timeout_us: Option<u64> = None, "first timeout of a SYN, us, or min_rto";
         host_queue: HostQueue = HostQueue::Fair, "how the flows of a host share its interface: fair | fifo";
+        /// A flow then has at most two packets in the queue of its host, as with TCP small queues.
+        late_binding: bool = false, "a flow makes a packet when its host can soon send it";
         /// It then counts in the buffer too.
         count_in_service: bool = true, "the packet being serialised counts in its queue";
         /// A packet takes the queue of its flow's priority, or the last queue where there is no
@@ -263,7 +268,7 @@ impl Scenario {
     /// (DCTCP, SIGCOMM 2010, §3.4), in between and beyond in proportion.
     pub fn mark_threshold_bytes(&self) -> Option<u64> {
         match self.ecn_threshold_bytes {
-            0 if self.transport == TransportKind::Dctcp => {
+            0 if self.transport.is_dctcp() => {
                 let gbps = self.rate_bps as f64 / 1e9;
                 let packets =
                     (20.0 + 5.0 * (gbps - 1.0)).clamp(20.0, 65.0) * (gbps / 10.0).max(1.0);

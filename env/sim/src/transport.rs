@@ -10,19 +10,24 @@ mod cubic;
 mod cubic_ns3;
 mod dctcp;
 mod dctcp_ns3;
+mod flight;
 mod hystart;
 mod newreno;
 mod pacer;
 mod pool;
 mod prr;
+mod rack;
 mod ranges;
 mod receiver;
 mod rtt;
 mod sack;
 mod scoreboard;
 mod sender;
+mod tail_probe;
 #[cfg(test)]
 pub(crate) mod testing;
+mod undo;
+mod validation;
 
 pub(crate) use congestion::Congestion;
 pub use cubic::Cubic;
@@ -33,8 +38,8 @@ pub use newreno::NewReno;
 pub use pacer::Pacer;
 pub(crate) use pool::Pool;
 pub(crate) use receiver::{Answer, Reassembly, Receiver};
-pub(crate) use sack::{SackBlocks, SackStore};
-pub(crate) use sender::{Ack, LossRecovery, Segment, Sender};
+pub(crate) use sack::{SackBlocks, SackStore, with_duplicate};
+pub(crate) use sender::{Ack, Expiry, LossRecovery, Segment, Sender};
 
 pub use crate::scenario::TransportKind;
 
@@ -122,6 +127,11 @@ pub struct Settings {
     pub window_cap: u32,
     /// Minimum retransmission timeout.
     pub min_rto: Time,
+    /// Least value of the term for the variation in the retransmission timeout: the clock's
+    /// granularity (RFC 6298 §2), or as in Linux `min_rto`.
+    pub least_variation: Time,
+    /// What is added to the timers of RACK-TLP, which are not as fine as round trips.
+    pub timer_slack: Time,
     /// Round-trip time assumed before the first measurement.
     pub initial_rtt: Time,
     /// Congestion control.
@@ -134,6 +144,9 @@ pub struct Settings {
     pub recovery: Recovery,
     /// In-order segments that one acknowledgement covers.
     pub delayed_ack: u32,
+    /// Segments that a receiver acknowledges at once at the start of a flow, and after one that came
+    /// out of order.
+    pub quick_acks: u32,
     /// Longest delay of an acknowledgement.
     pub ack_delay: Time,
     /// Whether the congestion control sets a rate. The sender then asks its [`Pacer`] whether the
@@ -145,6 +158,9 @@ pub struct Settings {
 /// second that RFC 5681 §4.2 allows.
 const ACK_DELAY: Time = Time::from_ms(40);
 
+/// Two ticks of a clock of 1 kHz, which Linux adds to its timers (`TCP_TIMEOUT_MIN`).
+const TIMER_SLACK: Time = Time::from_ms(2);
+
 impl Settings {
     /// Of a valid scenario.
     pub(crate) fn from_scenario(scenario: &Scenario) -> Settings {
@@ -153,17 +169,25 @@ impl Settings {
             bytes => u32::try_from(bytes).map_or(MAX_WINDOW, |bytes| bytes.min(MAX_WINDOW)),
         };
         let min_rto = Time::from_us(scenario.min_rto_us);
+        let stack = scenario.stack();
         Settings {
             mss: scenario.mss,
             initial_window: scenario.init_cwnd,
             window_cap: cap,
             min_rto,
+            least_variation: match stack.recovery {
+                Recovery::Rack => min_rto,
+                _ => rtt::GRANULARITY,
+            },
+            // In proportion to minRTO, 2 of 200 ms, where that is less than Linux's.
+            timer_slack: TIMER_SLACK.min(Time(min_rto.0 / 100)),
             initial_rtt: Time::from_us(scenario.initial_rtt_us),
             transport: scenario.transport,
-            hystart: scenario.hystart,
+            hystart: stack.hystart,
             sack: scenario.sack,
-            recovery: scenario.recovery,
-            delayed_ack: scenario.delayed_ack,
+            recovery: stack.recovery,
+            delayed_ack: stack.delayed_ack,
+            quick_acks: stack.quick_acks,
             // With a delay as long as the timeout, every lone segment would time out.
             ack_delay: ACK_DELAY.min(Time(min_rto.0 / 2)),
             paced: false,
@@ -174,5 +198,11 @@ impl Settings {
     #[inline]
     pub(crate) fn is_ns3(&self) -> bool {
         self.recovery == Recovery::Ns3
+    }
+
+    /// Whether loss recovery is RACK-TLP.
+    #[inline]
+    pub(crate) fn is_rack(&self) -> bool {
+        self.recovery == Recovery::Rack
     }
 }

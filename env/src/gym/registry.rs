@@ -83,12 +83,15 @@ pub struct Registry {
 }
 
 /// Names of the environments of this crate and the presets they simulate.
-const STANDARD: [(&str, &str); 5] = [
+const STANDARD: [(&str, &str); 8] = [
     ("bufgym/NDT-16x1G-v0", "ndt-16x1g"),
     ("bufgym/NS3-16x1G-v0", "ns3-16x1g"),
     ("bufgym/NDT-96x10G-Incast-v0", "ndt-96x10g-incast"),
     ("bufgym/NDT-Testbed-4x1G-v0", "ndt-testbed-4x1g"),
     ("bufgym/NDT-4to2-Incast-v0", "ndt-4to2-incast"),
+    ("bufgym/Linux-16x1G-v0", "linux-16x1g"),
+    ("bufgym/Linux-16x25G-v0", "linux-16x25g"),
+    ("bufgym/DCTCP-16x10G-v0", "dctcp-16x10g"),
 ];
 
 impl Registry {

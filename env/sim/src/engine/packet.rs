@@ -300,6 +300,12 @@ impl PacketQueue {
         self.head == NO_PACKET
     }
 
+    /// Whether it has no packet or one.
+    #[inline]
+    pub(crate) fn has_at_most_one(self) -> bool {
+        self.is_empty() || self.head == self.tail
+    }
+
     /// Complexity: O(1).
     #[inline]
     pub(crate) fn push_back(&mut self, packets: &mut PacketStore, id: PacketId) {

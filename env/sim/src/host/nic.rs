@@ -75,6 +75,14 @@ impl Nics {
         }
     }
 
+    /// The flow whose packet a fair interface sends next.
+    pub(super) fn next_flow(&self, host: u16) -> Option<u32> {
+        match self {
+            Nics::Fair(nics) => nics[usize::from(host)].next_flow(),
+            Nics::Fifo(_) => None,
+        }
+    }
+
     /// A packet from a host reaches the first switch. Behind that of a FIFO interface the next one
     /// follows, if it waits.
     #[inline(always)]
@@ -118,6 +126,11 @@ impl FairNic {
         } else {
             self.transmit(host, id, engine);
         }
+    }
+
+    fn next_flow(&self) -> Option<u32> {
+        let flow = self.ready.front().copied();
+        flow.filter(|_| self.control.is_empty())
     }
 
     /// Puts the next packet onto the wire, if there is one.

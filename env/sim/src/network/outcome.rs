@@ -25,6 +25,9 @@ pub struct FlowRecord {
     pub fct: Option<Time>,
     /// FCT divided by the FCT of the same flow alone in the network.
     pub slowdown: Option<f64>,
+    /// Expiries of its retransmission timers, including those for SYN and SYN-ACK; 255 stands for
+    /// more, too.
+    pub timeouts: u32,
 }
 
 /// State of one port at one instant.
@@ -123,6 +126,10 @@ pub struct Summary {
     pub marks: u64,
     /// Expiries of retransmission timers, including those for SYNs.
     pub timeouts: u64,
+    /// Tail loss probes (RFC 8985 §7).
+    pub tail_probes: u64,
+    /// Data packets that arrived at receivers that had their segments already.
+    pub spurious_retransmissions: u64,
     /// Packets whose last bit left a switch port.
     pub packets_forwarded: u64,
     /// Simulated time until the last flow completed, seconds.

@@ -690,6 +690,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             pushed_out: self.count(|counters| counters.pushed_out),
             marks: self.count(|counters| counters.marks),
             timeouts: self.hosts.counters().timeouts,
+            tail_probes: self.hosts.counters().tail_probes,
+            spurious_retransmissions: self.hosts.counters().duplicates,
             packets_forwarded: forwarded,
             simulated_s: self.last_finish().as_secs_f64(),
             wall_s,
@@ -776,6 +778,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             finish,
             fct,
             slowdown: fct.map(slowdown),
+            timeouts: self.hosts.timeouts_of(number),
         }
     }
 }

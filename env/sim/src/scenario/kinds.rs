@@ -82,6 +82,10 @@ named! {
         CubicNs3 = "cubic-ns3",
         /// DCTCP (RFC 8257); the switch marks packets.
         Dctcp = "dctcp",
+        /// CUBIC with RACK-TLP, delayed and quick acknowledgements and HyStart, as Linux has them.
+        Linux = "linux",
+        /// DCTCP with what `linux` has.
+        LinuxDctcp = "linux-dctcp",
     }
 }
 
@@ -93,6 +97,8 @@ named! {
         /// As in TcpSocketBase of ns-3 3.37, with its timestamps in milliseconds, for comparing the
         /// simulators.
         Ns3 = "ns3",
+        /// RACK-TLP (RFC 8985), as Linux has it.
+        Rack = "rack",
     }
 }
 

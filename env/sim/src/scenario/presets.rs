@@ -56,6 +56,24 @@ pub const PRESETS: &[Preset] = &[
                   elephants, NewReno, minRTO 200 ms (NDT §VI-D, Fig. 10)",
         build: ndt_4to2_incast,
     },
+    Preset {
+        name: "linux-16x1g",
+        summary: "ndt-16x1g with the senders of Linux: CUBIC, RACK-TLP, delayed acknowledgements, \
+                  handshake, receive window of 6 MB, minRTO 200 ms",
+        build: linux_16x1g,
+    },
+    Preset {
+        name: "linux-16x25g",
+        summary: "the same senders and traffic at 25 Gbit/s, with 3.84 MB of buffer and links of \
+                  2 us",
+        build: linux_16x25g,
+    },
+    Preset {
+        name: "dctcp-16x10g",
+        summary: "the same traffic at 10 Gbit/s with DCTCP as Linux has it, 1.54 MB of buffer, \
+                  marks from 65 packets on and links of 2 us",
+        build: dctcp_16x10g,
+    },
 ];
 
 /// The sizes are those of ns-3: TCP with timestamps and a 2-byte PPP header, 1,502 B for a full
@@ -75,6 +93,48 @@ fn ns3_16x1g() -> Scenario {
         host_queue: HostQueue::Fifo,
         count_in_service: false,
         ..Scenario::default()
+    }
+}
+
+/// What Linux has unless it is configured otherwise: timestamps, which leave 1,448 B of payload in a
+/// packet of 1,518 B; at most 6 MiB in flight, the largest receive buffer (`tcp_rmem`); a SYN is
+/// repeated after a second; two packets of a flow in the queue of the host (TCP small queues).
+fn linux_16x1g() -> Scenario {
+    Scenario {
+        name: "linux-16x1g".to_owned(),
+        transport: TransportKind::Linux,
+        mss: 1_448,
+        timestamps: true,
+        max_cwnd_bytes: 6 << 20,
+        handshake: true,
+        syn_timeout_us: Some(1_000_000),
+        late_binding: true,
+        ..Scenario::default()
+    }
+}
+
+/// Bytes of buffer per port and Gbit/s of Broadcom's Trident 2, 12 MB at 1.28 Tbit/s, as in the
+/// evaluation of ABM (SIGCOMM 2022). The switch of `ndt-16x1g` has six times as much.
+const BYTES_PER_GBPS: u64 = 9_600;
+
+fn linux_16x25g() -> Scenario {
+    Scenario {
+        name: "linux-16x25g".to_owned(),
+        rate_bps: 25_000_000_000,
+        buffer_bytes: 16 * 25 * BYTES_PER_GBPS,
+        propagation_ns: 2_000,
+        ..linux_16x1g()
+    }
+}
+
+fn dctcp_16x10g() -> Scenario {
+    Scenario {
+        name: "dctcp-16x10g".to_owned(),
+        transport: TransportKind::LinuxDctcp,
+        rate_bps: 10_000_000_000,
+        buffer_bytes: 16 * 10 * BYTES_PER_GBPS,
+        propagation_ns: 2_000,
+        ..linux_16x1g()
     }
 }
 

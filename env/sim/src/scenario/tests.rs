@@ -57,6 +57,7 @@ fn the_default_preset_prints_its_documented_values() {
             "sack_block_bytes = 0",
             "recovery = \"rfc\"",
             "delayed_ack = 1",
+            "quick_acks = 0",
             "timestamps = false",
             "init_cwnd = 10",
             "max_cwnd_bytes = 0",
@@ -65,6 +66,7 @@ fn the_default_preset_prints_its_documented_values() {
             "handshake = false",
             "syn_timeout_us = \"min_rto\"",
             "host_queue = \"fair\"",
+            "late_binding = false",
             "count_in_service = true",
             "queues_per_port = 1",
             "scheduler = \"rr\"",
@@ -168,7 +170,7 @@ fn mistakes_in_a_file_are_named_with_line_and_remedy() {
         ),
         (
             "transport = \"newrino\"",
-            "mine.toml:1: transport: `newrino` is not one of newreno, cubic, cubic-ns3, dctcp; did you mean `newreno`?",
+            "mine.toml:1: transport: `newrino` is not one of newreno, cubic, cubic-ns3, dctcp, linux, linux-dctcp; did you mean `newreno`?",
         ),
         (
             "workload = \"websearch\"",
@@ -295,6 +297,30 @@ fn a_refused_setting_changes_nothing() {
 }
 
 #[test]
+fn the_transports_of_linux_bring_their_settings_along() {
+    let stack = |settings: &str| {
+        let mut scenario = Scenario::default();
+        for assignment in settings.split(' ') {
+            scenario.set(assignment).unwrap();
+        }
+        scenario.validate().unwrap();
+        let stack = scenario.stack();
+        (
+            stack.recovery,
+            stack.delayed_ack,
+            stack.quick_acks,
+            stack.hystart,
+        )
+    };
+    for transport in ["transport=linux", "transport=linux-dctcp"] {
+        assert_eq!(stack(transport), (Recovery::Rack, 2, 16, true));
+    }
+    let changed = "transport=linux recovery=rack delayed_ack=4 quick_acks=3";
+    assert_eq!(stack(changed), (Recovery::Rack, 4, 3, true));
+    assert_eq!(stack("transport=cubic"), (Recovery::Rfc, 1, 0, false));
+}
+
+#[test]
 fn values_that_make_no_scenario_are_refused() {
     let refused = |scenario: Scenario, problem: &str| {
         let error = scenario.validate().unwrap_err().to_string();
@@ -317,6 +343,30 @@ fn values_that_make_no_scenario_are_refused() {
         (
             "sack=false recovery=ns3",
             "recovery = ns3: ns3 is a recovery with SACK; must be rfc where sack is false",
+        ),
+        (
+            "sack=false recovery=rack",
+            "recovery = rack: rack is a recovery with SACK; must be rfc where sack is false",
+        ),
+        (
+            "transport=linux sack=false",
+            "sack = false: transport linux needs SACK; must be true",
+        ),
+        (
+            "recovery=ns3 transport=linux-dctcp",
+            "recovery = ns3: transport linux-dctcp has recovery rack; must be rack, or left at rfc",
+        ),
+        (
+            "quick_acks=16",
+            "quick_acks = 16: must be 0 where delayed_ack is 1: every segment is acknowledged at once",
+        ),
+        (
+            "delayed_ack=2 quick_acks=256",
+            "quick_acks = 256: must be from 0 to 255",
+        ),
+        (
+            "late_binding=true host_queue=fifo",
+            "late_binding = true: needs host_queue fair; must be false where it is fifo",
         ),
         ("init_cwnd=0", "init_cwnd = 0: must be from 1 to 10000"),
         (
@@ -462,7 +512,7 @@ fn presets_and_files_are_told_apart() {
     assert_eq!(
         error("ndt-16x1"),
         "there is no scenario `ndt-16x1`; did you mean `ndt-16x1g`?; presets: ndt-16x1g, ns3-16x1g, \
-         ndt-96x10g-incast, ndt-testbed-4x1g, ndt-4to2-incast; or give a file ending in .toml"
+         ndt-96x10g-incast, ndt-testbed-4x1g, ndt-4to2-incast, linux-16x1g, linux-16x25g, dctcp-16x10g; or give a file ending in .toml"
     );
     assert!(error("missing.toml").starts_with("missing.toml: cannot read the scenario: "));
     assert!(error("some/folder").starts_with("some/folder: cannot read the scenario: "));

@@ -5,8 +5,8 @@ use std::fmt::Display;
 use crate::input::excerpt;
 
 use super::{
-    MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, RangeU32, Recovery, Scenario,
-    ScenarioError, Traffic, TransportKind,
+    HostQueue, MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, RangeU32, Recovery,
+    Scenario, ScenarioError, Traffic, TransportKind,
 };
 
 /// Largest value of a setting in microseconds: 100 s. Sums of a few such delays are far below the
@@ -157,8 +157,12 @@ impl Scenario {
     }
 
     fn validate_transport(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
-        if !self.sack && self.recovery == Recovery::Ns3 {
-            let problem = "ns3 is a recovery with SACK; must be rfc where sack is false";
+        self.validate_combination(check)?;
+        if !self.sack && self.recovery != Recovery::Rfc {
+            let problem = format!(
+                "{} is a recovery with SACK; must be rfc where sack is false",
+                self.recovery
+            );
             return check.invalid("recovery", self.recovery, problem);
         }
         check.within(
@@ -175,6 +179,15 @@ impl Scenario {
         if self.transport == TransportKind::CubicNs3 && self.recovery != Recovery::Ns3 {
             let problem = "cubic-ns3 belongs to recovery ns3; must be cubic otherwise";
             return check.invalid("transport", self.transport, problem);
+        }
+        check.within("quick_acks", u64::from(self.quick_acks), 0, 255)?;
+        if self.quick_acks > 0 && self.stack().delayed_ack == 1 {
+            let problem = "must be 0 where delayed_ack is 1: every segment is acknowledged at once";
+            return check.invalid("quick_acks", self.quick_acks, problem);
+        }
+        if self.late_binding && self.host_queue == HostQueue::Fifo {
+            let problem = "needs host_queue fair; must be false where it is fifo";
+            return check.invalid("late_binding", self.late_binding, problem);
         }
         check.within("init_cwnd", u64::from(self.init_cwnd), 1, 10_000)?;
         if self.max_cwnd_bytes != 0 && self.max_cwnd_bytes < u64::from(self.mss) {
@@ -202,6 +215,25 @@ impl Scenario {
             1,
             MAX_US,
         )
+    }
+
+    /// The transports that stand for an operating system's bring loss recovery along.
+    fn validate_combination(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        if !self.transport.is_combination() {
+            return Ok(());
+        }
+        if !self.sack {
+            let problem = format!("transport {} needs SACK; must be true", self.transport);
+            return check.invalid("sack", self.sack, problem);
+        }
+        if self.recovery == Recovery::Ns3 {
+            let problem = format!(
+                "transport {} has recovery rack; must be rack, or left at rfc",
+                self.transport
+            );
+            return check.invalid("recovery", self.recovery, problem);
+        }
+        Ok(())
     }
 
     /// A flow alone has at most a round trip of packets on the way, or its largest window.

@@ -32,10 +32,10 @@ impl Congestion {
         }
         Congestion::Stateful(Box::new(match settings.transport {
             TransportKind::NewReno => return Congestion::NewReno(NewReno),
-            TransportKind::Cubic => Stateful::Cubic(Cubic::new(settings)),
+            TransportKind::Cubic | TransportKind::Linux => Stateful::Cubic(Cubic::new(settings)),
             TransportKind::CubicNs3 => Stateful::CubicNs3(CubicNs3::default()),
             TransportKind::Dctcp if settings.is_ns3() => Stateful::DctcpNs3(DctcpNs3::default()),
-            TransportKind::Dctcp => Stateful::Dctcp(Dctcp::default()),
+            TransportKind::Dctcp | TransportKind::LinuxDctcp => Stateful::Dctcp(Dctcp::default()),
         }))
     }
 

@@ -19,6 +19,17 @@ pub(crate) struct Answer {
     pub(crate) retransmission: bool,
     /// A switch marked the segment.
     pub(crate) marked: bool,
+    /// The segment, if it arrived a second time and that is to be reported.
+    pub(crate) duplicate: Option<u32>,
+}
+
+/// What a segment that has arrived changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Reception {
+    /// Segments that it makes deliverable in order.
+    pub(crate) delivered: u32,
+    /// It had arrived before.
+    pub(crate) duplicate: bool,
 }
 
 /// Receive state of one flow. Most receivers have all segments in order and take 24 bytes; the
@@ -31,6 +42,8 @@ pub(crate) struct Receiver {
     pub(crate) accepted: bool,
     /// SYN-ACKs sent.
     syn_acks: u8,
+    /// Segments acknowledged at once since the start, or since one came out of order.
+    quick: u8,
     /// Time stamp to echo: of the SYN, of the first segment pending, or by ns-3's rule.
     stamp: Time,
     reassembly: Option<Box<Reassembly>>,
@@ -106,17 +119,20 @@ impl Reassembly {
 
 /// Arriving segments.
 impl Receiver {
-    /// Takes segment `index` and returns how many segments it makes deliverable in order.
+    /// Takes segment `index`.
     #[inline]
     pub(crate) fn receive(
         &mut self,
         index: u32,
         settings: &Settings,
         pool: &mut Pool<Reassembly>,
-    ) -> u32 {
+    ) -> Reception {
         if index == self.next && self.is_in_order() {
             self.next += 1;
-            return 1;
+            return Reception {
+                delivered: 1,
+                duplicate: false,
+            };
         }
         self.receive_out_of_order(index, settings, pool)
     }
@@ -126,14 +142,18 @@ impl Receiver {
         index: u32,
         settings: &Settings,
         pool: &mut Pool<Reassembly>,
-    ) -> u32 {
+    ) -> Reception {
         if index < self.next {
-            return 0;
+            return Reception {
+                delivered: 0,
+                duplicate: true,
+            };
         }
+        let mut is_new = true;
         let mut reassembly = self.take_reassembly(pool);
         let before = self.next;
         if index > self.next {
-            let mut is_new = false;
+            is_new = false;
             reassembly
                 .held
                 .insert(index, index + 1, |_, _| is_new = true);
@@ -148,7 +168,10 @@ impl Receiver {
             reassembly.ns3.clear_below(self.next);
         }
         self.keep_or_give_back(reassembly, pool);
-        self.next - before
+        Reception {
+            delivered: self.next - before,
+            duplicate: !is_new,
+        }
     }
 
     fn take_reassembly(&mut self, pool: &mut Pool<Reassembly>) -> Box<Reassembly> {
@@ -271,9 +294,25 @@ impl Receiver {
             stamp: self.stamp,
             retransmission: reassembly.delay.retransmission,
             marked: reassembly.delay.marked,
+            duplicate: None,
         };
         self.keep_or_give_back(reassembly, pool);
         answer
+    }
+
+    /// Whether the acknowledgement of a segment that came in order may wait, as far as quick
+    /// acknowledgements go.
+    pub(crate) fn may_delay(&self, settings: &Settings) -> bool {
+        u32::from(self.quick) >= settings.quick_acks
+    }
+
+    /// A segment is acknowledged at once because [`may_delay`](Receiver::may_delay) is false, or
+    /// because it came out of order, after which further ones are.
+    pub(crate) fn note_quick(&mut self, in_order: bool) {
+        self.quick = match in_order {
+            true => self.quick.saturating_add(1),
+            false => 0,
+        };
     }
 
     /// Whether a segment's mark differs from that of the pending segments (RFC 8257 §3.2).
@@ -293,7 +332,8 @@ mod tests {
     }
 
     fn receive(receiver: &mut Receiver, index: u32) -> u32 {
-        receiver.receive(index, &settings(), &mut Pool::default())
+        let pool = &mut Pool::default();
+        receiver.receive(index, &settings(), pool).delivered
     }
 
     #[test]
@@ -328,12 +368,21 @@ mod tests {
     }
 
     #[test]
+    fn what_arrives_again_is_told_from_what_is_new() {
+        let mut receiver = Receiver::default();
+        let pool = &mut Pool::default();
+        let mut is_duplicate = |index| receiver.receive(index, &settings(), pool).duplicate;
+        let found = [0, 0, 2, 2, 3, 1, 2].map(&mut is_duplicate);
+        assert_eq!(found, [false, true, false, true, false, false, true]);
+    }
+
+    #[test]
     fn reassembly_state_is_given_back_when_the_gap_is_filled() {
         let mut receiver = Receiver::default();
         let mut pool = Pool::default();
         receiver.receive(1, &settings(), &mut pool);
         assert_eq!(pool.count(), 0);
-        assert_eq!(receiver.receive(0, &settings(), &mut pool), 2);
+        assert_eq!(receiver.receive(0, &settings(), &mut pool).delivered, 2);
         assert_eq!(pool.count(), 1);
         assert!(receiver.reassembly.is_none() && receiver.is_in_order());
     }

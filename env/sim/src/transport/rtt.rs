@@ -15,7 +15,7 @@ pub(crate) struct RttEstimator {
 }
 
 /// RFC 6298 §2: the clock granularity G bounds the variation term from below.
-const GRANULARITY_PS: u64 = 1_000_000;
+pub(super) const GRANULARITY: Time = Time::from_us(1);
 
 /// Most doublings; RFC 6298 §5.5 allows a bound. 2^10 times 200 ms is longer than any run.
 const MAX_BACKOFF: u8 = 10;
@@ -75,10 +75,15 @@ impl RttEstimator {
         Time(self.smoothed)
     }
 
+    /// The smoothed round-trip time, if any was measured.
+    pub(crate) fn measured(&self) -> Option<Time> {
+        self.sampled.then_some(self.smoothed())
+    }
+
     /// The retransmission timeout, back-off included (RFC 6298 §2).
     #[inline]
     pub(crate) fn timeout(&self, settings: &Settings) -> Time {
-        let estimate = self.smoothed + (4 * self.variation).max(GRANULARITY_PS);
+        let estimate = self.smoothed + (4 * self.variation).max(settings.least_variation.0);
         let longest = RttEstimator::LONGEST.0 >> self.backoff;
         Time(estimate.max(settings.min_rto.0).min(longest) << self.backoff)
     }

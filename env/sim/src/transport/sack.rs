@@ -11,6 +11,29 @@ pub(crate) const MAX_SACK_BLOCKS: usize = 3;
 /// Up to three blocks, the most recent first; empty ones are `(0, 0)`.
 pub(crate) type SackBlocks = [SackBlock; MAX_SACK_BLOCKS];
 
+/// Puts a segment that arrived a second time in front (RFC 2883 §4); the last block makes room.
+pub(crate) fn with_duplicate(index: u32, blocks: Option<SackBlocks>) -> SackBlocks {
+    let [first, second, _] = blocks.unwrap_or_default();
+    [(index, index + 1), first, second]
+}
+
+/// Tells a segment that arrived a second time from the other blocks (RFC 2883 §4): the first block
+/// reports one if it is acknowledged already or lies within the second one.
+pub(crate) fn split_duplicate(
+    next_expected: u32,
+    blocks: Option<&SackBlocks>,
+) -> (Option<u32>, Option<SackBlocks>) {
+    let Some(&[first, second, third]) = blocks else {
+        return (None, None);
+    };
+    let is_empty = first.0 >= first.1;
+    let within = second.0 <= first.0 && first.1 <= second.1;
+    if is_empty || first.1 > next_expected && !within {
+        return (None, Some([first, second, third]));
+    }
+    (Some(first.0), Some([second, third, (0, 0)]))
+}
+
 /// SACK blocks of the acknowledgements in flight.
 ///
 /// Few acknowledgements carry blocks, so a packet holds only a handle. Whoever consumes or drops
@@ -54,6 +77,20 @@ impl SackStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn duplicates_come_first_and_are_told_from_blocks() {
+        let plain = [(5, 8), (3, 4), (0, 0)];
+        assert_eq!(split_duplicate(2, Some(&plain)), (None, Some(plain)));
+        assert_eq!(split_duplicate(2, None), (None, None));
+        let below = with_duplicate(1, Some(plain));
+        assert_eq!(below, [(1, 2), (5, 8), (3, 4)]);
+        assert_eq!(split_duplicate(2, Some(&below)), (Some(1), Some(plain)));
+        let within = with_duplicate(6, Some(plain));
+        assert_eq!(split_duplicate(2, Some(&within)), (Some(6), Some(plain)));
+        let alone = with_duplicate(1, None);
+        assert_eq!(split_duplicate(2, Some(&alone)).0, Some(1));
+    }
 
     #[test]
     fn released_entries_are_used_again() {

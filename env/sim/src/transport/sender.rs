@@ -7,6 +7,7 @@
 mod loss_recovery;
 mod ns3;
 mod plain;
+mod rack;
 
 use super::pool::Pool;
 use super::rtt::RttEstimator;
@@ -52,6 +53,17 @@ impl Ack<'_> {
     }
 }
 
+/// Which timer of a flow has expired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Expiry {
+    /// That for retransmissions.
+    Timeout,
+    /// That for a tail loss probe, which is to be sent now.
+    Probe,
+    /// That for segments that others have overtaken.
+    Reordering,
+}
+
 /// Send state of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
@@ -90,7 +102,7 @@ impl Sender {
         }
     }
 
-    /// When the retransmission timer expires; [`Time::MAX`] while it is off.
+    /// When the next timer of the flow expires; [`Time::MAX`] while all are off.
     #[inline]
     pub(crate) fn deadline(&self) -> Time {
         self.deadline
@@ -323,3 +335,6 @@ impl Sender {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod rack_tests;

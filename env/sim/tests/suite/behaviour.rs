@@ -9,6 +9,7 @@ mod golden;
 mod limits;
 mod probe;
 mod queues;
+mod senders;
 mod setup;
 mod transports;
 mod windows;

@@ -36,7 +36,7 @@ prop_compose! {
             decision_latency_us: latency,
             max_decisions: decisions,
             max_simulated_ms: limit,
-            sack: flags[0] || recovery == Recovery::Ns3,
+            sack: flags[0] || recovery != Recovery::Rfc,
             timestamps: flags[1],
             handshake: flags[2],
             count_in_service: flags[3],

@@ -2,7 +2,8 @@
 
 use super::ns3::Ns3;
 use super::plain::Duplicates;
-use super::{Ack, Segment, Sender};
+use super::rack::ByTime;
+use super::{Ack, Expiry, Segment, Sender};
 use crate::transport::pool::{Pool, Reset};
 use crate::transport::prr::{Progress, RateReduction};
 use crate::transport::scoreboard::{Outstanding, Scoreboard};
@@ -25,7 +26,7 @@ pub(super) enum Phase {
 pub(crate) struct LossRecovery {
     pub(super) board: Scoreboard,
     pub(super) phase: Phase,
-    prr: RateReduction,
+    pub(super) prr: RateReduction,
     /// The rescue retransmission of this recovery has been sent.
     rescued: bool,
     /// The window was last cut for a mark when this segment was the next to send.
@@ -34,6 +35,8 @@ pub(crate) struct LossRecovery {
     pub(super) duplicates: Duplicates,
     /// Used if loss recovery is ns-3's.
     pub(super) ns3: Ns3,
+    /// Used if loss recovery is RACK-TLP.
+    pub(super) by_time: Option<Box<ByTime>>,
 }
 
 impl Reset for LossRecovery {
@@ -42,11 +45,16 @@ impl Reset for LossRecovery {
             std::mem::take(&mut self.board),
             std::mem::take(&mut self.ns3),
         );
+        let mut by_time = self.by_time.take();
         board.clear();
         ns3.clear();
+        if let Some(by_time) = &mut by_time {
+            by_time.clear();
+        }
         *self = LossRecovery {
             board,
             ns3,
+            by_time,
             ..LossRecovery::default()
         };
     }
@@ -69,7 +77,8 @@ impl LossRecovery {
     }
 
     pub(super) fn lost_unsent(&self) -> u32 {
-        self.board.lost_unsent()
+        let by_time = self.by_time.as_deref();
+        by_time.map_or_else(|| self.board.lost_unsent(), ByTime::lost)
     }
 
     pub(super) fn is_recovering(&self) -> bool {
@@ -120,6 +129,9 @@ impl Sender {
         settings: &Settings,
         pool: &mut Pool<LossRecovery>,
     ) {
+        if settings.is_rack() {
+            return self.take_ack_by_time(ack, settings, pool);
+        }
         let mut recovery = self.take_recovery(pool);
         let board = &mut recovery.board;
         let (advanced, delivered) =
@@ -139,7 +151,7 @@ impl Sender {
 
     /// Cuts the window for a mark, at most once per window of data and not in loss recovery (RFC
     /// 3168 §6.1.2).
-    fn answer_mark(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
+    pub(super) fn answer_mark(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
         if recovery.phase != Phase::Open || self.sent.una <= recovery.mark_end {
             return;
         }
@@ -201,22 +213,38 @@ impl Sender {
     }
 
     fn reduce(&mut self, recovery: &mut LossRecovery, delivered: u32, settings: &Settings) {
+        let pipe = recovery.board.pipe(self.sent);
+        self.reduce_to(recovery, delivered, pipe, settings);
+    }
+
+    /// Sets the window by proportional rate reduction; `delivered` and `pipe` are segments.
+    pub(super) fn reduce_to(
+        &mut self,
+        recovery: &mut LossRecovery,
+        delivered: u32,
+        pipe: u32,
+        settings: &Settings,
+    ) {
         let progress = Progress {
             delivered: delivered * settings.mss,
-            pipe: recovery.board.pipe(self.sent) * settings.mss,
+            pipe: pipe * settings.mss,
             ssthresh: self.window.ssthresh,
             mss: settings.mss,
         };
         self.window.cwnd = recovery.prr.window(progress).min(settings.window_cap);
     }
 
-    /// The retransmission timer expired (RFC 5681 §3.1, RFC 6298 §5.4-5.6, RFC 6675 §5.1).
+    /// A timer expired. If it is the one for retransmissions: RFC 5681 §3.1, RFC 6298 §5.4-5.6, RFC
+    /// 6675 §5.1.
     pub(crate) fn on_timeout(
         &mut self,
         now: Time,
         settings: &Settings,
         pool: &mut Pool<LossRecovery>,
-    ) {
+    ) -> Expiry {
+        if settings.is_rack() {
+            return self.expire_by_time(now, settings);
+        }
         let mut recovery = self.take_recovery(pool);
         if settings.is_ns3() {
             self.time_out_as_ns3(&mut recovery, now, settings);
@@ -224,6 +252,7 @@ impl Sender {
             self.time_out(&mut recovery, now, settings);
         }
         self.recovery = Some(recovery);
+        Expiry::Timeout
     }
 
     fn time_out(&mut self, recovery: &mut LossRecovery, now: Time, settings: &Settings) {
@@ -248,6 +277,9 @@ impl Sender {
 /// Sending.
 impl Sender {
     pub(super) fn emit_in_recovery(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+        if settings.is_rack() {
+            return self.emit_by_time(now, settings);
+        }
         let mut recovery = self.recovery.take()?;
         let candidate = if settings.is_ns3() {
             self.next_as_ns3(&mut recovery, settings)

@@ -1,7 +1,7 @@
 use super::*;
 use crate::scenario::Scenario;
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     Settings::from_scenario(&Scenario::default())
 }
 
@@ -13,7 +13,7 @@ fn flow(segments: u32) -> (Sender, Settings) {
     )
 }
 
-fn send_all(sender: &mut Sender, now: Time, settings: &Settings) -> Vec<u32> {
+pub(super) fn send_all(sender: &mut Sender, now: Time, settings: &Settings) -> Vec<u32> {
     std::iter::from_fn(|| sender.emit(now, settings))
         .map(|segment| segment.index)
         .collect()

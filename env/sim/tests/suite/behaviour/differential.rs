@@ -25,7 +25,7 @@ use crate::behaviour::setup::{cases, config};
 const EVENTS: u64 = 30_000;
 
 /// Numeric settings and the ends of their ranges.
-const NUMBERS: [(&str, u64, u64); 27] = [
+const NUMBERS: [(&str, u64, u64); 28] = [
     ("ports", 2, 200),
     ("rate_bps", 1_000_000, 10_000_000_000_000),
     ("buffer_bytes", 1_000, 1_000_000_000_000),
@@ -37,6 +37,7 @@ const NUMBERS: [(&str, u64, u64); 27] = [
     ("sack_block_bytes", 0, 1_000),
     ("overhead_bytes", 0, 1_000),
     ("delayed_ack", 1, 1_000),
+    ("quick_acks", 0, 255),
     ("init_cwnd", 1, 10_000),
     ("max_cwnd_bytes", 0, 1_000_000_000_000),
     ("min_rto_us", 1, 100_000_000),
@@ -184,6 +185,7 @@ fn named_setting() -> impl Strategy<Value = String> {
         ("timestamps", switch.clone()),
         ("handshake", switch.clone()),
         ("hystart", switch.clone()),
+        ("late_binding", switch.clone()),
         ("count_in_service", switch),
         ("load", vec!["0.01", "0.5", "1.5", "0.1..1.2"]),
         ("active_ports", vec!["1", "2", "2..5", "16"]),

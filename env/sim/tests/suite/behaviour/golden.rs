@@ -132,6 +132,16 @@ fn results_are_what_they_were() {
             "dt transport=dctcp ecn_threshold_bytes=20000 delayed_ack=2",
             "78b33ce3b7cc06d1",
         ),
+        ("dt recovery=rack", "88e859f82e1fc4d5"),
+        (
+            "dt transport=cubic recovery=rack late_binding=true",
+            "0eec2f2782ade010",
+        ),
+        ("dt transport=linux", "c88b9b313e50a514"),
+        (
+            "dt transport=linux-dctcp ecn_threshold_bytes=20000 handshake=true",
+            "7cdadbfe3e2297a0",
+        ),
         ("st recovery=ns3", "76d5f2be294332a6"),
         ("st recovery=ns3 transport=cubic-ns3", "cbc9d83e5b51bf54"),
         (

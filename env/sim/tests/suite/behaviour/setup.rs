@@ -81,6 +81,7 @@ pub fn any_setup() -> impl Strategy<Value = Setup> {
             overhead_bytes: network.overhead_bytes,
             count_in_service: network.count_in_service,
             host_queue: network.host_queue,
+            late_binding: transport.late_binding && network.host_queue == HostQueue::Fair,
             queues_per_port: network.queues_per_port,
             scheduler: network.scheduler,
             active_ports: RangeU32::new(1, ports),
@@ -170,7 +171,7 @@ prop_compose! {
     /// Every congestion control with every recovery that it can have.
     fn transport()(
         kind in prop::sample::select(TransportKind::ALL),
-        ns3 in any::<bool>(),
+        recovery in prop::sample::select(Recovery::ALL),
         sack in any::<bool>(),
         mss in prop::sample::select(vec![100_u32, 536, 1_460, 8_960]),
         init_cwnd in prop::sample::select(vec![1_u32, 2, 10, 100]),
@@ -178,17 +179,25 @@ prop_compose! {
         cap_segments in 1_u64..=100,
         min_rto_us in logarithmic(200, 200_000),
         initial_rtt_us in 1_u64..=10_000,
-        flags in any::<[bool; 3]>(),
+        flags in any::<[bool; 4]>(),
         delayed_ack in 1_u32..=4,
+        quick_acks in prop::sample::select(vec![0_u32, 1, 16]),
         ecn_threshold_bytes in logarithmic(100, 1_000_000),
     ) -> Scenario {
-        let [timestamps, handshake, hystart] = flags;
+        let [timestamps, handshake, hystart, late_binding] = flags;
         // Those after ns-3 need ns-3's recovery.
-        let ns3 = ns3 || kind.name().ends_with("-ns3");
-        let recovery = if ns3 { Recovery::Ns3 } else { Recovery::Rfc };
+        let recovery = match recovery {
+            _ if kind.name().ends_with("-ns3") => Recovery::Ns3,
+            Recovery::Ns3 if kind.is_combination() => Recovery::Rack,
+            recovery => recovery,
+        };
+        let ns3 = recovery == Recovery::Ns3;
+        let needs_sack = recovery != Recovery::Rfc || kind.is_combination();
+        let delayed_ack = if ns3 { 1 } else { delayed_ack };
+        let delays = delayed_ack > 1 || kind.is_combination();
         let mut scenario = Scenario {
             transport: kind,
-            sack: sack || ns3,
+            sack: sack || needs_sack,
             recovery,
             mss,
             init_cwnd,
@@ -197,12 +206,14 @@ prop_compose! {
             initial_rtt_us,
             timestamps,
             handshake,
+            quick_acks: if delays { quick_acks } else { 0 },
+            late_binding,
             max_simulated_ms: FOR_EVER_MS,
             ..Scenario::default()
         };
         for setting in [
             format!("hystart={hystart}"),
-            format!("delayed_ack={}", if ns3 { 1 } else { delayed_ack }),
+            format!("delayed_ack={delayed_ack}"),
             format!("ecn_threshold_bytes={ecn_threshold_bytes}"),
         ] {
             scenario.set(&setting).expect("a setting that exists");

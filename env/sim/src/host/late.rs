@@ -1,0 +1,33 @@
+//! Late binding: a flow makes a packet when its host can soon send it (Linux: TCP small queues, two
+//! packets of a flow below TCP). What a sender decides then (which segment, and whether it is sent
+//! again) is as fresh as it can be, and the time that it measures has no wait at its own host.
+
+use super::Hosts;
+use crate::engine::Engine;
+use crate::engine::topology::Topology;
+
+impl<T: Topology> Hosts<T> {
+    /// Whether the queue of the host has room for one more packet of the flow: always, or with late
+    /// binding if fewer than two wait.
+    #[inline(always)]
+    pub(super) fn has_room(&self, flow: u32) -> bool {
+        !self.late_binding || self.flows[flow as usize].waiting.has_at_most_one()
+    }
+
+    /// The line of a host has become free; the flow whose packet it takes may make another one.
+    #[cold]
+    pub(super) fn line_is_free_late(&mut self, host: u16, engine: &mut Engine) {
+        let next = self.nics.next_flow(host);
+        self.nics.line_is_free(host, &mut self.flows, engine);
+        if let Some(flow) = next {
+            self.refill(flow, engine);
+        }
+    }
+
+    /// Makes packets in the place of one that has left the queue; the line is busy.
+    pub(super) fn refill(&mut self, flow: u32, engine: &mut Engine) {
+        if self.fill(flow, engine) {
+            self.arm_timer(flow, engine);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What a transport stands for besides its congestion control.
+
+use super::{Recovery, Scenario, TransportKind};
+
+/// Segments that Linux acknowledges at once at the start of a connection (`TCP_MAX_QUICKACKS`).
+const QUICK_ACKS: u32 = 16;
+
+/// Settings of the ends of a flow that some transports bring along.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stack {
+    pub(crate) recovery: Recovery,
+    pub(crate) delayed_ack: u32,
+    pub(crate) quick_acks: u32,
+    pub(crate) hystart: bool,
+}
+
+impl TransportKind {
+    /// Whether the transport is a combination that stands for an operating system's.
+    pub fn is_combination(self) -> bool {
+        matches!(self, TransportKind::Linux | TransportKind::LinuxDctcp)
+    }
+
+    /// Whether the congestion control is DCTCP, which needs a switch that marks.
+    pub fn is_dctcp(self) -> bool {
+        matches!(self, TransportKind::Dctcp | TransportKind::LinuxDctcp)
+    }
+}
+
+impl Scenario {
+    /// The ends of the flows. `linux` and `linux-dctcp` have RACK-TLP, acknowledgements of two
+    /// segments, 16 quick ones and HyStart, wherever the setting has its default.
+    pub(crate) fn stack(&self) -> Stack {
+        let given = Stack {
+            recovery: self.recovery,
+            delayed_ack: self.delayed_ack,
+            quick_acks: self.quick_acks,
+            hystart: self.hystart,
+        };
+        if !self.transport.is_combination() {
+            return given;
+        }
+        Stack {
+            recovery: Recovery::Rack,
+            delayed_ack: if given.delayed_ack == 1 {
+                2
+            } else {
+                given.delayed_ack
+            },
+            quick_acks: if given.quick_acks == 0 {
+                QUICK_ACKS
+            } else {
+                given.quick_acks
+            },
+            hystart: true,
+        }
+    }
+}

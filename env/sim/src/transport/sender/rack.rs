@@ -1,0 +1,462 @@
+//! Loss recovery by time (RACK-TLP, RFC 8985), as Linux does it since 2018: the parts are
+//! [`Flight`], [`Rack`], [`TailProbe`] and [`Undo`].
+
+use super::loss_recovery::{LossRecovery, Phase};
+use super::{Ack, Expiry, Segment, Sender};
+use crate::transport::flight::Flight;
+use crate::transport::pool::Pool;
+use crate::transport::prr::RateReduction;
+use crate::transport::rack::{Rack, Situation};
+use crate::transport::sack::{SackBlocks, split_duplicate};
+use crate::transport::tail_probe::{TailProbe, Verdict, probe_timeout};
+use crate::transport::undo::Undo;
+use crate::transport::validation::is_limiting;
+use crate::transport::{Acked, CongestionControl, Settings, Window};
+use crate::units::Time;
+
+/// What a sender with RACK keeps from its first segment to the acknowledgement of its last one.
+#[derive(Clone, Debug)]
+pub(super) struct ByTime {
+    flight: Flight,
+    rack: Rack,
+    probe: TailProbe,
+    undo: Undo,
+    /// To be sent whatever the window says.
+    forced: Option<Forced>,
+    timers: Timers,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Forced {
+    /// New data, or the last segment again.
+    Probe,
+    /// The first outstanding segment, after a timeout.
+    First,
+}
+
+/// When each timer expires; [`Time::MAX`] while it is off.
+#[derive(Clone, Copy, Debug)]
+struct Timers {
+    retransmission: Time,
+    probe: Time,
+    reordering: Time,
+}
+
+impl Timers {
+    const OFF: Timers = Timers {
+        retransmission: Time::MAX,
+        probe: Time::MAX,
+        reordering: Time::MAX,
+    };
+
+    fn next(&self) -> Time {
+        self.retransmission.min(self.probe).min(self.reordering)
+    }
+}
+
+impl Default for ByTime {
+    fn default() -> ByTime {
+        ByTime {
+            flight: Flight::default(),
+            rack: Rack::default(),
+            probe: TailProbe::default(),
+            undo: Undo::default(),
+            forced: None,
+            timers: Timers::OFF,
+        }
+    }
+}
+
+impl ByTime {
+    /// Makes it as new, but keeps the allocated memory.
+    pub(super) fn clear(&mut self) {
+        let mut flight = std::mem::take(&mut self.flight);
+        flight.clear();
+        *self = ByTime {
+            flight,
+            ..ByTime::default()
+        };
+    }
+
+    pub(super) fn lost(&self) -> u32 {
+        self.flight.lost()
+    }
+}
+
+/// Both parts of a sender's recovery state.
+struct Parts<'a> {
+    recovery: &'a mut LossRecovery,
+    time: &'a mut ByTime,
+}
+
+impl Sender {
+    /// Takes what recovery by time needs from the pool; to be called before the first segment.
+    pub(crate) fn begin_by_time(&mut self, pool: &mut Pool<LossRecovery>) {
+        let mut recovery = pool.take();
+        recovery.by_time.get_or_insert_default();
+        self.recovery = Some(recovery);
+    }
+
+    /// Runs `action` on the state, and sets the timer; `None` once all is acknowledged.
+    fn with_parts<R>(&mut self, action: impl FnOnce(&mut Sender, Parts<'_>) -> R) -> Option<R> {
+        let mut recovery = self.recovery.take()?;
+        let mut time = recovery.by_time.take()?;
+        let parts = Parts {
+            recovery: &mut recovery,
+            time: &mut time,
+        };
+        let result = action(self, parts);
+        self.deadline = time.timers.next();
+        recovery.by_time = Some(time);
+        self.recovery = Some(recovery);
+        Some(result)
+    }
+
+    fn situation(&self, phase: Phase, now: Time) -> Situation {
+        Situation {
+            now,
+            smoothed_rtt: self.rtt.smoothed(),
+            recovering: phase != Phase::Open,
+        }
+    }
+}
+
+/// Sending.
+impl Sender {
+    pub(super) fn emit_by_time(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+        self.with_parts(|sender, parts| sender.next_by_time(parts, now, settings))?
+    }
+
+    fn next_by_time(
+        &mut self,
+        parts: Parts<'_>,
+        now: Time,
+        settings: &Settings,
+    ) -> Option<Segment> {
+        let Parts { recovery, time } = parts;
+        let forced = time.forced.take();
+        let index = match forced {
+            Some(Forced::Probe) => self.probe_segment(settings),
+            Some(Forced::First) => self.sent.una,
+            None => self.next_in_window(time, settings)?,
+        };
+        let retransmission = index < self.sent.next;
+        let payload = self.payload(index, settings);
+        time.flight.send(index, now);
+        if !retransmission {
+            self.sent.next += 1;
+        } else if forced != Some(Forced::Probe) {
+            time.undo.on_resend(now);
+        }
+        if forced == Some(Forced::Probe) {
+            time.probe.send(self.sent.next, retransmission);
+        }
+        if let Phase::Recovery { .. } = recovery.phase {
+            recovery.prr.sent(payload);
+        }
+        if time.timers.retransmission == Time::MAX {
+            time.timers.retransmission = now + self.rtt.timeout(settings);
+        }
+        if !retransmission {
+            self.schedule_probe(recovery.phase, time, now, settings);
+        }
+        Some(Segment {
+            index,
+            payload,
+            retransmission,
+        })
+    }
+
+    /// The first lost segment, else new data, if the window has room for it.
+    fn next_in_window(&self, time: &mut ByTime, settings: &Settings) -> Option<u32> {
+        let new = (self.sent.next < self.segments).then_some(self.sent.next);
+        let index = time.flight.next_lost().or(new)?;
+        let in_flight = u64::from(time.flight.pipe()) * u64::from(settings.mss);
+        let wanted = in_flight + u64::from(self.payload(index, settings));
+        (wanted <= u64::from(self.window.cwnd)).then_some(index)
+    }
+
+    /// New data if there is some and the receiver has room for it, else the last segment sent
+    /// (TLP_send_probe, RFC 8985 §7.3).
+    fn probe_segment(&self, settings: &Settings) -> u32 {
+        let with_it = u64::from(self.sent.count() + 1) * u64::from(settings.mss);
+        match self.sent.next < self.segments && with_it <= u64::from(settings.window_cap) {
+            true => self.sent.next,
+            false => self.sent.next - 1,
+        }
+    }
+
+    /// Sets the probe timer anew where a probe may be sent: nothing is reported, nothing is being
+    /// repaired, no probe is under way (§7.2). It expires with the retransmission timer at the
+    /// latest, and then stands for it.
+    fn schedule_probe(&self, phase: Phase, time: &mut ByTime, now: Time, settings: &Settings) {
+        let outstanding = self.sent.count();
+        let may = phase == Phase::Open
+            && outstanding > 0
+            && time.flight.sacked() == 0
+            && time.flight.lost() == 0
+            && !time.probe.is_under_way()
+            && time.forced.is_none();
+        let sampled = self.rtt.measured();
+        let timeout = may.then(|| probe_timeout(sampled, outstanding, settings));
+        time.timers.probe = match timeout {
+            None => Time::MAX,
+            Some(None) => time.timers.retransmission,
+            Some(Some(timeout)) => now.saturating_add(timeout).min(time.timers.retransmission),
+        };
+    }
+}
+
+/// Acknowledgements.
+impl Sender {
+    pub(super) fn take_ack_by_time(
+        &mut self,
+        ack: &Ack<'_>,
+        settings: &Settings,
+        pool: &mut Pool<LossRecovery>,
+    ) {
+        self.with_parts(|sender, parts| sender.adapt_by_time(parts, ack, settings));
+        if self.sent.una == self.segments
+            && let Some(recovery) = self.recovery.take()
+        {
+            self.deadline = Time::MAX;
+            pool.give_back(recovery);
+        }
+    }
+
+    fn adapt_by_time(&mut self, parts: Parts<'_>, ack: &Ack<'_>, settings: &Settings) {
+        let Parts { recovery, time } = parts;
+        let (duplicate, blocks) = split_duplicate(ack.next_expected, ack.blocks);
+        let of_probe = duplicate.is_some_and(|index| time.probe.is(index));
+        let flight_before = self.flight(settings);
+        let (acked, delivered) = self.take_news(time, ack, blocks.as_ref(), settings);
+        if acked.marked {
+            self.answer_mark(recovery, settings);
+        }
+        self.judge_probe(recovery, time, duplicate, settings);
+        if duplicate.is_some() && !of_probe {
+            time.rack.on_duplicate(self.sent.next);
+        }
+        let reported = duplicate.is_some() && !of_probe;
+        self.undo_needless(recovery, time, ack, &acked, reported, settings);
+        let left = time
+            .rack
+            .detect(&mut time.flight, self.situation(recovery.phase, ack.now));
+        time.timers.reordering = left.map_or(Time::MAX, |left| {
+            ack.now
+                .saturating_add(left)
+                .saturating_add(settings.timer_slack)
+        });
+        let grows = self.change_phase(recovery, time, &acked, delivered, settings);
+        if grows && acked.segments > 0 && is_limiting(&self.window, flight_before, settings.mss) {
+            self.grow(&acked, settings);
+        }
+        if delivered > 0 || acked.segments > 0 {
+            self.schedule_probe(recovery.phase, time, ack.now, settings);
+        }
+    }
+
+    /// Removes what is delivered from the flight, and tells loss detection, the estimate of the
+    /// round-trip time, and congestion control. Returns how many segments are delivered too.
+    fn take_news(
+        &mut self,
+        time: &mut ByTime,
+        ack: &Ack<'_>,
+        blocks: Option<&SackBlocks>,
+        settings: &Settings,
+    ) -> (Acked, u32) {
+        let advanced = self.sent.advance_by(ack.next_expected);
+        self.sent.una += advanced;
+        let rack = &mut time.rack;
+        let delivered = time.flight.acknowledge(self.sent.una, blocks, |segment| {
+            rack.on_delivered(&segment, ack.stamp, ack.now);
+        });
+        rack.on_advance(self.sent.una);
+        if advanced > 0 || delivered > 0 && time.forced == Some(Forced::Probe) {
+            time.forced = None;
+        }
+        self.deadline = time.timers.retransmission;
+        let acked = self.note(ack, advanced, false, settings);
+        time.timers.retransmission = self.deadline;
+        (acked, delivered)
+    }
+
+    fn judge_probe(
+        &mut self,
+        recovery: &mut LossRecovery,
+        time: &mut ByTime,
+        duplicate: Option<u32>,
+        settings: &Settings,
+    ) {
+        let verdict = time.probe.judge(self.sent.una, duplicate);
+        if verdict == Verdict::Repaired && recovery.phase == Phase::Open {
+            let flight = self.flight(settings);
+            let ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
+            let cwnd = ssthresh.min(settings.window_cap);
+            self.window = Window { cwnd, ssthresh };
+        }
+    }
+
+    /// Restores the window where the retransmissions of this recovery were needless, and ends it.
+    fn undo_needless(
+        &mut self,
+        recovery: &mut LossRecovery,
+        time: &mut ByTime,
+        ack: &Ack<'_>,
+        acked: &Acked,
+        reported: bool,
+        settings: &Settings,
+    ) {
+        let early = match acked.segments {
+            0 => None,
+            _ => time.undo.on_advance(ack.stamp),
+        };
+        let by_report = reported.then(|| time.undo.on_duplicate()).flatten();
+        let Some(before) = early.or(by_report) else {
+            return;
+        };
+        self.window = Window {
+            cwnd: self.window.cwnd.max(before.cwnd).min(settings.window_cap),
+            ssthresh: before.ssthresh.max(self.window.ssthresh),
+        };
+        if let Phase::Recovery { .. } = recovery.phase {
+            time.rack.note_reordering();
+        }
+        if recovery.phase != Phase::Open {
+            recovery.phase = Phase::Open;
+            time.rack.on_recovered();
+        }
+        time.flight.find_all();
+    }
+
+    /// Enters, leaves or goes on with recovery; whether the window may grow.
+    fn change_phase(
+        &mut self,
+        recovery: &mut LossRecovery,
+        time: &mut ByTime,
+        acked: &Acked,
+        delivered: u32,
+        settings: &Settings,
+    ) -> bool {
+        match recovery.phase {
+            Phase::Recovery { until } | Phase::Loss { until } if acked.una >= until => {
+                if let Phase::Recovery { .. } = recovery.phase {
+                    self.window.cwnd = self.window.ssthresh.min(settings.window_cap);
+                }
+                recovery.phase = Phase::Open;
+                time.rack.on_recovered();
+                if time.flight.lost() > 0 {
+                    self.enter_by_time(recovery, time, 0, settings);
+                }
+            }
+            Phase::Recovery { .. } => {
+                self.reduce_to(recovery, delivered, time.flight.pipe(), settings);
+            }
+            Phase::Open if time.flight.lost() > 0 => {
+                self.enter_by_time(recovery, time, delivered, settings);
+            }
+            Phase::Loss { .. } | Phase::Open => return true,
+        }
+        false
+    }
+
+    fn enter_by_time(
+        &mut self,
+        recovery: &mut LossRecovery,
+        time: &mut ByTime,
+        delivered: u32,
+        settings: &Settings,
+    ) {
+        let flight = self.flight(settings);
+        time.undo = Undo::begin(self.window);
+        time.probe.cancel();
+        time.forced = None;
+        time.timers.probe = Time::MAX;
+        self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
+        recovery.prr = RateReduction::begin(flight);
+        recovery.phase = Phase::Recovery {
+            until: self.sent.next,
+        };
+        self.reduce_to(recovery, delivered, time.flight.pipe(), settings);
+    }
+}
+
+/// Timers.
+impl Sender {
+    /// The next timer has expired.
+    pub(super) fn expire_by_time(&mut self, now: Time, settings: &Settings) -> Expiry {
+        let expiry = self.with_parts(|sender, Parts { recovery, time }| {
+            if time.timers.reordering <= now {
+                sender.end_patience(recovery, time, now, settings);
+                Expiry::Reordering
+            } else if time.timers.probe <= now {
+                time.timers.probe = Time::MAX;
+                time.timers.retransmission = now + sender.rtt.timeout(settings);
+                time.forced = Some(Forced::Probe);
+                Expiry::Probe
+            } else {
+                sender.time_out_by_time(recovery, time, now, settings);
+                Expiry::Timeout
+            }
+        });
+        expiry.unwrap_or(Expiry::Timeout)
+    }
+
+    /// Segments had time to arrive behind others (RFC 8985 §6.2, step 5).
+    fn end_patience(
+        &mut self,
+        recovery: &mut LossRecovery,
+        time: &mut ByTime,
+        now: Time,
+        settings: &Settings,
+    ) {
+        let situation = self.situation(recovery.phase, now);
+        let left = time.rack.detect(&mut time.flight, situation);
+        time.timers.reordering = left.map_or(Time::MAX, |left| {
+            now.saturating_add(left)
+                .saturating_add(settings.timer_slack)
+        });
+        match recovery.phase {
+            Phase::Open if time.flight.lost() > 0 => {
+                self.enter_by_time(recovery, time, 0, settings);
+            }
+            Phase::Recovery { .. } => {
+                self.reduce_to(recovery, 0, time.flight.pipe(), settings);
+            }
+            _ => {}
+        }
+    }
+
+    /// The retransmission timer expired. The first segment is sent again at once; the window is that
+    /// of slow start, on top of what is not thought lost (RFC 8985 §6.3, RFC 5681 §3.1).
+    fn time_out_by_time(
+        &mut self,
+        recovery: &mut LossRecovery,
+        time: &mut ByTime,
+        now: Time,
+        settings: &Settings,
+    ) {
+        if recovery.phase == Phase::Open {
+            time.undo = Undo::begin(self.window);
+        }
+        if !self.rtt.is_backed_off() {
+            let flight = self.flight(settings);
+            self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
+        }
+        self.congestion.on_timeout(now, self.sent.next);
+        let situation = self.situation(recovery.phase, now);
+        time.rack.time_out(&mut time.flight, situation);
+        let window = (time.flight.pipe() + 1).saturating_mul(settings.mss);
+        self.window.cwnd = window.min(settings.window_cap);
+        recovery.phase = Phase::Loss {
+            until: self.sent.next,
+        };
+        time.probe.cancel();
+        time.forced = Some(Forced::First);
+        self.rtt.back_off();
+        time.timers = Timers {
+            retransmission: now + self.rtt.timeout(settings),
+            ..Timers::OFF
+        };
+    }
+}

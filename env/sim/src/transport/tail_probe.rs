@@ -1,0 +1,138 @@
+//! Tail loss probes: one more segment where the end of a flight may be lost, so that its
+//! acknowledgement shows what is missing before the retransmission timer does (RFC 8985 §7).
+
+use super::Settings;
+use crate::units::Time;
+
+/// The probe of a flow that is under way, at most one.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct TailProbe {
+    /// First segment not yet sent when the probe left (TLP.end_seq), if one is under way.
+    end: Option<u32>,
+    /// It was a segment sent before (TLP.is_retrans).
+    retransmitted: bool,
+}
+
+/// What an acknowledgement says of a probe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// Nothing yet, or there is none.
+    Open,
+    /// Nothing was lost.
+    Needless,
+    /// The probe has repaired a loss, which the window must answer.
+    Repaired,
+}
+
+/// After this time without an acknowledgement a probe is sent (TLP_calc_PTO, §7.2): two round trips,
+/// and the longest delay of an acknowledgement if only one segment is outstanding, else the
+/// resolution of the timer. `None` before the first measurement, when the RFC waits for a second
+/// and so for the retransmission timer.
+pub(crate) fn probe_timeout(
+    smoothed_rtt: Option<Time>,
+    outstanding: u32,
+    settings: &Settings,
+) -> Option<Time> {
+    let rtt = smoothed_rtt?;
+    let delay = match outstanding {
+        1 if settings.delayed_ack > 1 => settings.ack_delay.max(settings.timer_slack),
+        _ => settings.timer_slack,
+    };
+    Some(Time(rtt.0.saturating_mul(2).saturating_add(delay.0)))
+}
+
+impl TailProbe {
+    /// Whether one is under way.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// A probe left; `next` is the first segment not yet sent.
+    pub(crate) fn send(&mut self, next: u32, retransmitted: bool) {
+        *self = TailProbe {
+            end: Some(next),
+            retransmitted,
+        };
+    }
+
+    /// Forgets the probe: losses are repaired now.
+    pub(crate) fn cancel(&mut self) {
+        self.end = None;
+    }
+
+    /// Whether a segment that the receiver had twice is the probe.
+    pub(crate) fn is(&self, duplicate: u32) -> bool {
+        self.retransmitted && self.end == Some(duplicate + 1)
+    }
+
+    /// Takes an acknowledgement of all segments below `una` (TLP_process_ack, §7.4.2).
+    pub(crate) fn judge(&mut self, una: u32, duplicate: Option<u32>) -> Verdict {
+        let Some(end) = self.end.filter(|&end| una >= end) else {
+            return Verdict::Open;
+        };
+        let verdict = if !self.retransmitted || duplicate.is_some_and(|index| self.is(index)) {
+            Verdict::Needless
+        } else if una > end {
+            Verdict::Repaired
+        } else {
+            return Verdict::Open;
+        };
+        self.cancel();
+        verdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    fn settings(change: &str) -> Settings {
+        let mut scenario = Scenario::default();
+        for setting in change.split_whitespace() {
+            scenario.set(setting).unwrap();
+        }
+        Settings::from_scenario(&scenario)
+    }
+
+    /// 2 · 300 µs + 2 ms; with one segment outstanding + 40 ms.
+    #[test]
+    fn two_round_trips_and_the_delay_of_an_acknowledgement() {
+        let each = settings("recovery=rack");
+        let delayed = settings("recovery=rack delayed_ack=2");
+        let rtt = Some(Time::from_us(300));
+        let timeouts = |settings| [1, 2].map(|count| probe_timeout(rtt, count, settings));
+        assert_eq!(timeouts(&each), [Some(Time::from_us(2_600)); 2]);
+        let [one, two] = timeouts(&delayed);
+        assert_eq!(one, Some(Time::from_us(40_600)));
+        assert_eq!(two, Some(Time::from_us(2_600)));
+        // The resolution is a hundredth of minRTO, the delay half of it.
+        let short = settings("recovery=rack delayed_ack=2 min_rto_us=10000");
+        let [one, two] = timeouts(&short);
+        assert_eq!(one, Some(Time::from_us(5_600)));
+        assert_eq!(two, Some(Time::from_us(700)));
+        assert_eq!(probe_timeout(None, 2, &each), None);
+    }
+
+    #[test]
+    fn a_probe_of_new_data_repairs_nothing() {
+        let mut probe = TailProbe::default();
+        assert_eq!(probe.judge(9, None), Verdict::Open);
+        probe.send(5, false);
+        assert_eq!(probe.judge(4, None), Verdict::Open);
+        assert_eq!(probe.judge(5, None), Verdict::Needless);
+        assert!(!probe.is_under_way());
+    }
+
+    #[test]
+    fn a_duplicate_shows_that_the_probe_was_needless_and_later_data_that_it_was_not() {
+        let mut probe = TailProbe::default();
+        probe.send(5, true);
+        assert_eq!(probe.judge(5, Some(3)), Verdict::Open);
+        assert_eq!(probe.judge(5, Some(4)), Verdict::Needless);
+        probe.send(5, true);
+        assert_eq!(probe.judge(5, None), Verdict::Open);
+        assert_eq!(probe.judge(6, None), Verdict::Repaired);
+        assert_eq!(probe.judge(6, None), Verdict::Open);
+    }
+}

@@ -1,0 +1,30 @@
+//! Congestion window validation: a window that the flow does not fill does not grow (RFC 7661, in
+//! the form of Linux's `tcp_is_cwnd_limited`).
+
+use super::Window;
+
+/// Whether `flight`, the outstanding bytes before an acknowledgement, shows that the window limits
+/// the flow: in slow start more than half of it is in use, else all of it but for a segment.
+pub(super) fn is_limiting(window: &Window, flight: u32, mss: u32) -> bool {
+    match window.in_slow_start() {
+        true => window.cwnd < flight.saturating_mul(2),
+        false => window.cwnd < flight.saturating_add(mss),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_window_in_slow_start_and_else_the_whole() {
+        let window = |ssthresh| Window {
+            cwnd: 10_000,
+            ssthresh,
+        };
+        assert!(is_limiting(&window(u32::MAX), 5_001, 1_000));
+        assert!(!is_limiting(&window(u32::MAX), 5_000, 1_000));
+        assert!(is_limiting(&window(10_000), 9_001, 1_000));
+        assert!(!is_limiting(&window(10_000), 9_000, 1_000));
+    }
+}
