@@ -49,7 +49,8 @@ pub struct TuneConfig {
     /// The policy, with queue management or without. The search starts from its parameters and from the
     /// defaults.
     pub policy: PolicySpec,
-    /// Further starts with the same names: results of earlier searches. At most four are used.
+    /// Further starts: results of earlier searches. At most four are used, and none that differs in
+    /// what is not searched.
     pub starts: Vec<PolicySpec>,
     /// What it is judged by.
     pub metric: Metric,
@@ -235,8 +236,9 @@ impl TuneConfig {
         let mut given = Vec::new();
         let policies = [space.default(), self.policy.clone()];
         for policy in policies.iter().chain(&self.starts) {
-            let named = policy.names() == self.policy.names();
-            let usable = named && fits(policy, &self.scenario).is_ok();
+            // What is not searched has to be the same.
+            let same = Space::new(policy, &self.scenario).default() == policies[0];
+            let usable = same && fits(policy, &self.scenario).is_ok();
             if usable && !given.contains(policy) && given.len() <= MOST_STARTS {
                 given.push(policy.clone());
             }

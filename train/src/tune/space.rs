@@ -189,8 +189,10 @@ impl Space {
     }
 
     fn add(&mut self, part: Part, info: &'static ParameterInfo, scenario: &Scenario) {
+        let with_ecn = scenario.mark_threshold_bytes().is_some();
         match (info.search, info.kind) {
-            (Search::Words, Kind::Choice(words)) => {
+            (Search::Marking, _) if !with_ecn => self.fixed.push(name(part, info, &self.base)),
+            (Search::Words | Search::Marking, Kind::Choice(words)) => {
                 self.choices.push(Choice { part, info, words });
             }
             _ => match Number::new(part, info, scenario) {
@@ -390,6 +392,19 @@ mod tests {
     #[test]
     fn words_are_combined() {
         assert_eq!(space("dt").combinations(), [Vec::<usize>::new()]);
-        assert_eq!(space("dt+red").combinations().len(), 8);
+        assert_eq!(space("dt+red").combinations().len(), 4);
+    }
+
+    #[test]
+    fn marks_are_searched_only_where_hosts_use_ecn() {
+        let base: PolicySpec = "dt+red:action=mark".parse().unwrap();
+        let without = Space::new(&base, &Scenario::default());
+        assert!(without.fixed().contains(&"red action".to_owned()));
+        assert_eq!(without.default(), base);
+        let mut scenario = Scenario::default();
+        scenario.set("transport=dctcp").unwrap();
+        let with = Space::new(&base, &scenario);
+        assert_eq!(with.combinations().len(), 8);
+        assert_eq!(with.default().to_string(), "dt+red");
     }
 }

@@ -52,7 +52,7 @@ pub(super) const ACTION: ParameterInfo = ParameterInfo {
     name: "action",
     default: "drop",
     kind: Kind::Choice(&["drop", "mark"]),
-    search: Search::Words,
+    search: Search::Marking,
     meaning: "whether packets that can be marked are dropped or marked",
 };
 

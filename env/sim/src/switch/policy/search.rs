@@ -67,6 +67,9 @@ pub enum Search {
     Range(SearchRange),
     /// Every word of a choice.
     Words,
+    /// Every word of a choice between dropping and marking where the switch of the scenario marks by
+    /// itself, so that its hosts are known to use ECN (RFC 3168). Elsewhere only what is given.
+    Marking,
 }
 
 impl Search {
