@@ -248,8 +248,12 @@ proptest! {
     #[test]
     fn timeouts_of_flows_add_up_and_probes_are_only_rack(setup in any_setup()) {
         let outcome = setup.simulator().run();
-        let timeouts: u64 = outcome.records.iter().map(|record| u64::from(record.timeouts)).sum();
-        prop_assert_eq!(timeouts, outcome.summary.timeouts);
+        let of_flows = || outcome.records.iter().map(|record| u64::from(record.timeouts));
+        let sum: u64 = of_flows().sum();
+        let all = outcome.summary.timeouts;
+        // 255 stands for more, too.
+        let saturated = of_flows().any(|timeouts| timeouts == 255);
+        prop_assert!(sum == all || saturated && sum < all, "{} of {}", sum, all);
         let kind = setup.scenario.transport;
         if setup.scenario.recovery.name() != "rack" && !kind.is_combination() {
             prop_assert_eq!(outcome.summary.tail_probes, 0);
