@@ -52,7 +52,9 @@ fn a_fixed_alpha_under_the_control_is_dynamic_threshold() {
 fn queue_management_stands_behind_the_control() {
     let scenario = small();
     let trace = generate(&scenario, 5);
-    let fixed = "dt+random:min_bytes=3000,p=0.05".parse::<PolicySpec>().unwrap();
+    let fixed = "dt+random:min_bytes=3000,p=0.05"
+        .parse::<PolicySpec>()
+        .unwrap();
     let options = ControlOptions {
         low_level: "dt+random:min_bytes=3000,p=0.05".parse().unwrap(),
         ..ControlOptions::default()
@@ -64,9 +66,8 @@ fn queue_management_stands_behind_the_control() {
         action.act(controlled.observation(), 16, &mut values);
         controlled.act(&values);
     }
-    let fcts = |outcome: &Outcome| -> Vec<_> {
-        outcome.records.iter().map(|record| record.fct).collect()
-    };
+    let fcts =
+        |outcome: &Outcome| -> Vec<_> { outcome.records.iter().map(|record| record.fct).collect() };
     let by_control = fcts(&controlled.outcome());
     let by_policy = |spec: &PolicySpec| fcts(&spec.simulator(&scenario, &trace).unwrap().run());
     assert_eq!(by_control, by_policy(&fixed));
