@@ -389,10 +389,25 @@ fn signal(name: &str, process: u32) {
     assert!(status.unwrap().success());
 }
 
+/// Whether this process ignores a hang-up, as under `nohup`; its children then do so too.
+fn ignores_hang_up() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let ignored = lines.find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 != 0)
+}
+
 #[test]
 fn the_exit_code_tells_which_signal_ended_a_training() {
     let sandbox = training_sandbox();
     for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        if name == "HUP" && ignores_hang_up() {
+            eprintln!(
+                "skipped: a hang-up is ignored here, as under nohup, and trainings respect that"
+            );
+            continue;
+        }
         let child = sandbox.spawn(&format!("{TRAIN} --steps 100000 --out {name}"));
         wait_for_progress(&sandbox, name);
         signal(&format!("-{name}"), child.id());
