@@ -86,7 +86,7 @@ pub fn write(evaluation: &Evaluation, folder: &Path, force: bool) -> Result<(), 
     write_files(&contents(evaluation)?, folder)
 }
 
-/// As [`write`], into an empty folder that the caller puts into its place.
+/// As [`write()`], into an empty folder that the caller puts into its place.
 ///
 /// # Errors
 /// When a file cannot be written.
