@@ -23,7 +23,7 @@ pub use codel::{CoDel, CoDelConfig};
 pub use pie::{Pie, PieConfig};
 pub use random::RandomDrop;
 pub use red::{Red, RedConfig};
-pub use spec::{AqmDefinition, AqmInfo, AqmSpec, catalogue};
+pub use spec::{AqmDefinition, AqmSpec, catalogue};
 pub use step::StepMarking;
 
 /// What is to happen to a packet.

@@ -1,14 +1,14 @@
 //! Controlled delay (RFC 8289): drops at the head while every packet of an interval has waited longer
 //! than the target.
 
-use super::spec::{ACTION, AqmDefinition, AqmInfo, marks};
+use super::spec::{ACTION, AqmDefinition, marks};
 use super::{Advice, AnyDiscipline, Discipline, Leaving};
 use crate::convert::floor_u64;
-use crate::switch::policy::{Deployment, Kind, ParameterInfo, Search};
+use crate::switch::policy::{Deployment, Kind, ParameterInfo, PolicyInfo, Search};
 use crate::units::Time;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
-    info: AqmInfo {
+    info: PolicyInfo {
         name: "codel",
         summary: "Controlled delay",
         rule: "drop or mark at the head, ever more often, while packets have waited longer than target_us for \

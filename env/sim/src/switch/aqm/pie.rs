@@ -6,14 +6,14 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::spec::{ACTION, AqmDefinition, AqmInfo, SEED, marks};
+use super::spec::{ACTION, AqmDefinition, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline, drain_ps};
 use crate::rng;
-use crate::switch::policy::{Deployment, Kind, ParameterInfo, Search};
+use crate::switch::policy::{Deployment, Kind, ParameterInfo, PolicyInfo, Search};
 use crate::units::{Rate, Time};
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
-    info: AqmInfo {
+    info: PolicyInfo {
         name: "pie",
         summary: "Proportional integral controller enhanced",
         rule: "drop or mark with a probability p; every update_us, p rises by alpha (delay - target_us) + beta \

@@ -3,13 +3,13 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::spec::{AqmDefinition, AqmInfo, SEED};
+use super::spec::{AqmDefinition, SEED};
 use super::{Advice, AnyDiscipline, Arriving, Discipline};
 use crate::rng;
-use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, Search};
+use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, PolicyInfo, Search};
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
-    info: AqmInfo {
+    info: PolicyInfo {
         name: "random",
         summary: "Drops with a fixed probability from a queue length on",
         rule: "drop with probability p iff q_i >= min_bytes",

@@ -3,14 +3,14 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::spec::{ACTION, AqmDefinition, AqmInfo, SEED, marks};
+use super::spec::{ACTION, AqmDefinition, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline};
 use crate::rng;
-use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, Search};
+use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, PolicyInfo, Search};
 use crate::units::Time;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
-    info: AqmInfo {
+    info: PolicyInfo {
         name: "red",
         summary: "Random early detection",
         rule: "drop or mark with a probability that rises from 0 at min_bytes to max_p at max_bytes of the \

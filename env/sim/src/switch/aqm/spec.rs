@@ -6,32 +6,15 @@ use super::{AnyDiscipline, QueueManagement, codel, pie, random, red, step};
 use crate::input::suggestion;
 use crate::scenario::Scenario;
 use crate::switch::SwitchId;
-use crate::switch::policy::{Arguments, Deployment, Kind, ParameterInfo, Search};
+use crate::switch::policy::{Arguments, Kind, ParameterInfo, PolicyInfo, Search};
 use crate::switch::spec::{Given, PolicyParseError, pairs};
 use crate::units::Rate;
-
-/// The description of a discipline, for listings.
-#[derive(Clone, Copy, Debug)]
-pub struct AqmInfo {
-    /// Its name.
-    pub name: &'static str,
-    /// A description in one line.
-    pub summary: &'static str,
-    /// What it does, with `q_i` bytes in the queue.
-    pub rule: &'static str,
-    /// The publication that it comes from.
-    pub source: &'static str,
-    /// The kind of switch that has it.
-    pub deployment: Deployment,
-    /// Its parameters.
-    pub parameters: &'static [ParameterInfo],
-}
 
 /// A discipline: its description and how to build it.
 #[derive(Clone, Copy, Debug)]
 pub struct AqmDefinition {
     /// The description.
-    pub info: AqmInfo,
+    pub info: PolicyInfo,
     /// Builds it. The error message says which parameter is wrong and what would be right.
     pub(super) build: fn(&Arguments<'_>, &Context) -> Result<AnyDiscipline, String>,
 }
@@ -146,7 +129,7 @@ impl AqmSpec {
     }
 
     /// The description.
-    pub fn info(&self) -> &'static AqmInfo {
+    pub fn info(&self) -> &'static PolicyInfo {
         &self.definition.info
     }
 

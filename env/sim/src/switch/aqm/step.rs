@@ -2,12 +2,12 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::spec::{AqmDefinition, AqmInfo};
+use super::spec::AqmDefinition;
 use super::{Advice, AnyDiscipline, Arriving, Discipline};
-use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, Search};
+use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, PolicyInfo, Search};
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
-    info: AqmInfo {
+    info: PolicyInfo {
         name: "step",
         summary: "Marks from a queue length on",
         rule: "mark iff q_i >= bytes",
