@@ -124,6 +124,8 @@ struct Pools {
 pub(crate) struct HostCounters {
     pub(crate) delivered: u64,
     pub(crate) timeouts: u64,
+    /// What flows that were not complete waited for these, all flows together, picoseconds.
+    pub(crate) timeout_wait_ps: u128,
     /// Tail loss probes.
     pub(crate) tail_probes: u64,
     /// Data packets that their receivers had already.
@@ -133,8 +135,10 @@ pub(crate) struct HostCounters {
 }
 
 impl HostCounters {
-    fn count_timeout(&mut self, flow: u32) {
+    /// Counts an expiry after which the flow has `waited` in vain.
+    fn count_timeout(&mut self, flow: u32, waited: Time) {
         self.timeouts += 1;
+        self.timeout_wait_ps += u128::from(waited.0);
         let of_flow = &mut self.timeouts_by_flow[flow as usize];
         *of_flow = of_flow.saturating_add(1);
     }
@@ -295,13 +299,20 @@ impl<T: Topology> Hosts<T> {
     fn send_syn(&mut self, flow: u32, sent_before: u8, engine: &mut Engine) {
         let now = engine.host_now();
         self.send_handshake(flow, PacketKind::Syn, now, sent_before > 0, engine);
-        let timeout = Time(self.syn_timeout.0 << sent_before.min(MAX_SYN_BACKOFF));
-        engine.set_timer(timeout, Timer::Syn(flow, sent_before));
+        engine.set_timer(
+            self.handshake_timeout(sent_before),
+            Timer::Syn(flow, sent_before),
+        );
+    }
+
+    fn handshake_timeout(&self, sent_before: u8) -> Time {
+        Time(self.syn_timeout.0 << sent_before.min(MAX_SYN_BACKOFF))
     }
 
     pub(crate) fn on_syn_timer(&mut self, flow: u32, sent_before: u8, engine: &mut Engine) {
         if !self.flows[flow as usize].established {
-            self.counters.count_timeout(flow);
+            let waited = self.handshake_timeout(sent_before);
+            self.counters.count_timeout(flow, waited);
             self.send_syn(flow, sent_before.saturating_add(1), engine);
         }
     }
@@ -322,8 +333,7 @@ impl<T: Topology> Hosts<T> {
     }
 
     fn arm_syn_ack_timer(&mut self, flow: u32, sent_before: u8, engine: &mut Engine) {
-        let timeout = Time(self.syn_timeout.0 << sent_before.min(MAX_SYN_BACKOFF));
-        engine.set_timer(timeout, Timer::SynAck(flow));
+        engine.set_timer(self.handshake_timeout(sent_before), Timer::SynAck(flow));
     }
 
     pub(crate) fn on_syn_ack_timer(&mut self, flow: u32, engine: &mut Engine) {
@@ -333,7 +343,9 @@ impl<T: Topology> Hosts<T> {
         }
         let stamp = receiver.echo(Time::ZERO, false);
         let sent_before = receiver.count_syn_ack();
-        self.counters.count_timeout(flow);
+        // The sender sends data at once when a SYN-ACK arrives, so that the flow waits for its timer only
+        // if the SYN-ACK was lost, and then the sender's own timer counts the same time.
+        self.counters.count_timeout(flow, Time::ZERO);
         self.send_handshake(flow, PacketKind::SynAck, stamp, true, engine);
         self.arm_syn_ack_timer(flow, sent_before, engine);
     }
@@ -367,9 +379,13 @@ impl<T: Topology> Hosts<T> {
         state.timer_at = Time::MAX;
         if state.sender.deadline() <= now {
             let pool = &mut self.pools.senders;
+            let waited = match state.stage.finish() {
+                Some(_) => Time::ZERO,
+                None => state.sender.retransmission_timeout(&self.settings),
+            };
             match state.sender.on_timeout(now, &self.settings, pool) {
                 Expiry::Timeout => {
-                    self.counters.count_timeout(flow);
+                    self.counters.count_timeout(flow, waited);
                     observer.timed_out(self.flow_ref(flow));
                 }
                 Expiry::Probe => self.counters.tail_probes += 1,

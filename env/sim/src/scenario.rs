@@ -104,6 +104,8 @@ settings! {
         /// With `dctcp` and 0 the threshold is that of
         /// [`mark_threshold_bytes`](Scenario::mark_threshold_bytes).
         ecn_threshold_bytes: u64 = 0, "queue length at which data is marked; 0: off, dctcp's own";
+        /// Queue management that marks drops the packets of hosts that do not (RFC 3168 §5).
+        ecn: bool = false, "hosts use ECN; always so where the switch marks, and with dctcp";
         /// They count neither in the queue nor in the buffer; the packet being serialised is one of
         /// them. This is ns-3's device queue below a marking queue discipline. Needs
         /// `count_in_service` to be false.
@@ -277,6 +279,12 @@ impl Scenario {
             0 => None,
             bytes => Some(bytes),
         }
+    }
+
+    /// Whether queue management may mark data in place of dropping it: both ends have agreed on ECN
+    /// (RFC 3168 §6.1.1).
+    pub fn uses_ecn(&self) -> bool {
+        self.ecn || self.mark_threshold_bytes().is_some()
     }
 
     /// Packets at the head of a queue that count neither in it nor in the buffer.

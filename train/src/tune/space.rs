@@ -189,7 +189,7 @@ impl Space {
     }
 
     fn add(&mut self, part: Part, info: &'static ParameterInfo, scenario: &Scenario) {
-        let with_ecn = scenario.mark_threshold_bytes().is_some();
+        let with_ecn = scenario.uses_ecn();
         match (info.search, info.kind) {
             (Search::Marking, _) if !with_ecn => self.fixed.push(name(part, info, &self.base)),
             (Search::Words | Search::Marking, Kind::Choice(words)) => {

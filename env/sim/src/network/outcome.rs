@@ -126,6 +126,9 @@ pub struct Summary {
     pub marks: u64,
     /// Expiries of retransmission timers, including those for SYNs.
     pub timeouts: u64,
+    /// Part of the mean FCT that flows spent waiting for timers that expired: the lengths of all
+    /// timeouts before the flows were complete, over the number of flows.
+    pub timeout_wait_ms: f64,
     /// Tail loss probes (RFC 8985 §7).
     pub tail_probes: u64,
     /// Data packets that arrived at receivers that had their segments already.

@@ -690,6 +690,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             pushed_out: self.count(|counters| counters.pushed_out),
             marks: self.count(|counters| counters.marks),
             timeouts: self.hosts.counters().timeouts,
+            timeout_wait_ms: self.timeout_wait_ms(),
             tail_probes: self.hosts.counters().tail_probes,
             spurious_retransmissions: self.hosts.counters().duplicates,
             packets_forwarded: forwarded,
@@ -711,6 +712,11 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             mean_bytes_by_priority: self.mean_bytes_by_priority(),
             ..Summary::default()
         }
+    }
+
+    fn timeout_wait_ms(&self) -> f64 {
+        let waited = self.hosts.counters().timeout_wait_ps as f64 * 1e-9;
+        waited / self.hosts.flows() as f64
     }
 
     fn mean_bytes_by_priority(&self) -> Vec<f64> {

@@ -46,7 +46,8 @@ pub struct Arriving {
     pub length: u64,
     /// Bytes of the packet.
     pub bytes: u64,
-    /// Whether it can be marked. Data is; acknowledgements and SYNs are not (RFC 3168 §6.1.1, §6.1.4).
+    /// Whether it can be marked. Data can where hosts use ECN; acknowledgements and SYNs cannot (RFC 3168
+    /// §6.1.1, §6.1.4).
     pub markable: bool,
     /// The instant.
     pub now: Time,
@@ -122,6 +123,8 @@ macro_rules! each {
 #[derive(Clone, Debug)]
 pub struct QueueManagement {
     discipline: AnyDiscipline,
+    /// Whether data may be marked.
+    ecn: bool,
     /// By port.
     random: Vec<Xoshiro256PlusPlus>,
     /// When the packets in the switch were enqueued, by their number; only for disciplines that drop at
@@ -132,13 +135,21 @@ pub struct QueueManagement {
 }
 
 impl QueueManagement {
-    /// For the switch `id` with so many ports. Every port draws from its own stream under `seed`.
-    pub(crate) fn new(discipline: AnyDiscipline, seed: u64, id: SwitchId, ports: usize) -> Self {
+    /// For the switch `id` with so many ports, between hosts that use `ecn` or not. Every port draws
+    /// from its own stream under `seed`.
+    pub(crate) fn new(
+        discipline: AnyDiscipline,
+        ecn: bool,
+        seed: u64,
+        id: SwitchId,
+        ports: usize,
+    ) -> Self {
         let at_head = matches!(discipline, AnyDiscipline::CoDel(_));
         let first = (id.index() as u64) << 32;
         let streams = (first..).take(ports);
         QueueManagement {
             discipline,
+            ecn,
             random: streams
                 .map(|port| rng::stream(seed, "queue management", port))
                 .collect(),
@@ -154,6 +165,10 @@ impl QueueManagement {
 
     /// Whether packets are marked.
     pub(crate) fn marks(&self) -> bool {
+        self.ecn && self.discipline_marks()
+    }
+
+    fn discipline_marks(&self) -> bool {
         match &self.discipline {
             AnyDiscipline::Random(_) => false,
             AnyDiscipline::Red(red) => red.marks(),
@@ -195,7 +210,7 @@ impl<P: Policy> Switch<P> {
         let Some(aqm) = &mut self.aqm else {
             return true;
         };
-        let markable = packets[id].kind == PacketKind::Data;
+        let markable = aqm.ecn && packets[id].kind == PacketKind::Data;
         let arriving = Arriving {
             queue: packet.queue,
             length,
@@ -284,7 +299,7 @@ impl<P: Policy> Switch<P> {
                 queue,
                 waited: now.saturating_since(enqueued),
                 behind,
-                markable: packets[next].kind == PacketKind::Data,
+                markable: aqm.ecn && packets[next].kind == PacketKind::Data,
                 now,
             };
             match each!(&mut aqm.discipline, d => d.on_leaving(leaving)) {

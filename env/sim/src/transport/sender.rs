@@ -108,6 +108,11 @@ impl Sender {
         self.deadline
     }
 
+    /// The present retransmission timeout, back-off included (RFC 6298 §2).
+    pub(crate) fn retransmission_timeout(&self, settings: &Settings) -> Time {
+        self.rtt.timeout(settings)
+    }
+
     /// The segment to send now, if the window and the pacer allow one.
     #[inline]
     pub(crate) fn emit(&mut self, now: Time, settings: &Settings) -> Option<Segment> {

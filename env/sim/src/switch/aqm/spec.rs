@@ -28,6 +28,8 @@ pub(super) struct Context {
     pub(super) packet_bytes: u64,
     /// Packets at the head of a queue that count nowhere.
     pub(super) uncounted: usize,
+    /// Whether the hosts use ECN.
+    pub(super) ecn: bool,
 }
 
 /// Whether packets that can be marked are.
@@ -36,7 +38,7 @@ pub(super) const ACTION: ParameterInfo = ParameterInfo {
     default: "drop",
     kind: Kind::Choice(&["drop", "mark"]),
     search: Search::Marking,
-    meaning: "whether packets that can be marked are dropped or marked",
+    meaning: "what happens to data of hosts that use ECN; that of others is dropped",
 };
 
 /// The seed of the streams of all ports.
@@ -172,6 +174,7 @@ impl AqmSpec {
             rate: scenario.rate(),
             packet_bytes: scenario.full_packet_bytes(),
             uncounted: scenario.uncounted_packets(),
+            ecn: scenario.uses_ecn(),
         };
         let discipline = (self.definition.build)(&arguments, &context).map_err(|problem| {
             PolicyParseError::Unusable {
@@ -180,7 +183,13 @@ impl AqmSpec {
             }
         })?;
         let seed = arguments.optional("seed").unwrap_or(1);
-        Ok(QueueManagement::new(discipline, seed, id, ports))
+        Ok(QueueManagement::new(
+            discipline,
+            context.ecn,
+            seed,
+            id,
+            ports,
+        ))
     }
 }
 

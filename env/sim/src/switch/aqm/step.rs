@@ -21,7 +21,10 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
             meaning: "queue length K from which packets are marked, bytes",
         }],
     },
-    build: |arguments, _| {
+    build: |arguments, context| {
+        if !context.ecn {
+            return Err("it marks only, and the hosts use no ECN; needs ecn=true".to_owned());
+        }
         let bytes = arguments.value("bytes");
         Ok(AnyDiscipline::Step(StepMarking { bytes }))
     },
