@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::arrivals::{Arrivals, ByArrivals};
 use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios};
 pub use crate::scenario_facts::ScenarioFacts;
+pub use crate::seeds::{SeedGroup, Training};
 use crate::stats::{Interval, Tally};
 
 /// Name of the file format in `report.json`.
@@ -38,6 +40,9 @@ pub struct Entry {
     pub role: Role,
     /// How a learned or tuned policy was made; empty for other rules.
     pub origin: String,
+    /// What a network was trained for, and its seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training: Option<Training>,
 }
 
 /// The numbers of one policy on one trace. A metric is `None` where the trace has no flow of its
@@ -50,6 +55,9 @@ pub struct TraceResult {
     pub trace: u64,
     /// Seed that generates the trace.
     pub seed: u64,
+    /// How its flows arrive.
+    #[serde(default)]
+    pub arrivals: Arrivals,
     /// Flows in the trace.
     pub flows: u64,
     /// Flows that finished.
@@ -69,6 +77,9 @@ pub struct TraceResult {
     pub drops_data: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// Part of the mean FCT that flows waited for timers that expired, ms.
+    #[serde(default)]
+    pub timeout_wait_ms: f64,
     /// Simulated time until the last flow finished, in seconds.
     pub simulated_s: f64,
     /// Largest buffer occupancy in bytes.
@@ -128,6 +139,15 @@ pub struct PolicySummary {
     pub drops_data: u64,
     /// Retransmission timeouts over all traces.
     pub timeouts: u64,
+    /// Retransmission timeouts per flow, all traces together.
+    #[serde(default)]
+    pub timeouts_per_flow: Option<f64>,
+    /// Part of the mean FCT that flows waited for timers that expired.
+    #[serde(default)]
+    pub timeout_share: Option<f64>,
+    /// Mean FCT by the arrivals of a trace; empty where all traces are alike.
+    #[serde(default)]
+    pub by_arrivals: Vec<ByArrivals>,
     /// Mean over traces of the 99th percentile of the occupancy, as a fraction of the buffer.
     pub p99_occupancy: Option<f64>,
     /// Largest occupancy on any trace, in bytes.
@@ -229,6 +249,9 @@ pub struct Evaluation {
     pub policies: Vec<PolicySummary>,
     /// Learned policies against the rules, and against the learned ones before them.
     pub versus: Vec<Versus>,
+    /// Networks whose trainings differ in the seed only, taken together.
+    #[serde(default)]
+    pub seeds: Vec<SeedGroup>,
     /// One per policy and trace, by policy in the order above, then by trace.
     pub results: Vec<TraceResult>,
     /// Queue length against threshold on one trace.

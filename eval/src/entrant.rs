@@ -22,7 +22,7 @@ use bufgym_sim::units::Time;
 
 pub use error::{ControlRecordError, EntrantError};
 
-use crate::data::{BASELINE, Entry, Role, UNLIMITED};
+use crate::data::{BASELINE, Entry, Role, Training, UNLIMITED};
 use crate::{format, observations};
 
 /// Name of a network in policy strings.
@@ -49,6 +49,7 @@ enum Kind {
         decider: Decider,
         low_level: BasePolicy,
         origin: String,
+        training: Option<Training>,
     },
 }
 
@@ -96,6 +97,7 @@ impl Entrant {
             decider: Decider::Network(Box::new(actor)),
             low_level: BasePolicy::default(),
             origin: origin.to_string(),
+            training: None,
         };
         Entrant::new(name, kind)
     }
@@ -106,6 +108,15 @@ impl Entrant {
             decider: Decider::Linear(file.rule.clone()),
             low_level: file.low_level.clone(),
             origin: linear_origin(file),
+            training: Some(Training {
+                task: format!(
+                    "linear, tuned on {} for {}{}",
+                    file.scenario,
+                    file.objective,
+                    over(&file.low_level)
+                ),
+                seed: file.seed,
+            }),
         };
         Entrant::new(name, kind)
     }
@@ -117,6 +128,7 @@ impl Entrant {
             decider: Decider::Integer(Box::new(IntegerActor::new(file.network.clone()))),
             low_level: file.low_level.clone(),
             origin: integer_origin(file),
+            training: None,
         };
         Entrant::new(name, kind)
     }
@@ -171,7 +183,17 @@ impl Entrant {
     /// heuristic that it was trained with.
     pub fn from_checkpoint(name: &str, weights: &ActorWeights, manifest: &Manifest) -> Entrant {
         let actor = FastActor::new(weights);
-        Entrant::learned(name, actor, &origin(manifest)).over(manifest.low_level.clone())
+        let entrant = Entrant::learned(name, actor, &origin(manifest));
+        entrant
+            .over(manifest.low_level.clone())
+            .trained(training(manifest))
+    }
+
+    fn trained(mut self, of: Training) -> Entrant {
+        if let Kind::Learned { training, .. } = &mut self.kind {
+            *training = Some(of);
+        }
+        self
     }
 
     /// Loads the checkpoint of a policy string `ndt:DIR`.
@@ -260,10 +282,15 @@ impl Entrant {
             Kind::Tuned(_) => "tuned on training traces".to_owned(),
             Kind::Rule(_) => String::new(),
         };
+        let training = match &self.kind {
+            Kind::Learned { training, .. } => training.clone(),
+            Kind::Rule(_) | Kind::Tuned(_) => None,
+        };
         Entry {
             policy: self.name.clone(),
             role: self.role(),
             origin,
+            training,
         }
     }
 
@@ -355,6 +382,20 @@ fn origin(manifest: &Manifest) -> String {
         format::count(manifest.updates),
         measured(manifest.validation.as_ref(), "validation"),
     )
+}
+
+/// What a checkpoint was trained for, and its seed.
+fn training(manifest: &Manifest) -> Training {
+    let task = format!(
+        "{LEARNED}, trained on {} for {}{}",
+        manifest.scenario,
+        manifest.objective,
+        over(&manifest.low_level)
+    );
+    Training {
+        task,
+        seed: manifest.seed,
+    }
 }
 
 /// Where an integer network comes from and how well it agrees with the network that was rounded.

@@ -10,7 +10,8 @@ use bufgym_sim::traffic::{self, Trace};
 use rayon::prelude::*;
 
 use crate::data::{
-    Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timing, TraceResult, TriggerIntervals, VERSION,
+    Arrivals, Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timing, TraceResult,
+    TriggerIntervals, VERSION,
 };
 use crate::entrant::Entrant;
 use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, IsolatedPorts, ObjectiveMetrics};
@@ -194,6 +195,7 @@ pub fn evaluate_traces(
         resamples,
         policies: summary::summarise(&entries, &results, resamples, seed),
         versus: summary::versus(&entries, &results, resamples, seed),
+        seeds: summary::seeds(&entries, &results, resamples, seed),
         timeline,
         trigger_intervals: intervals,
         results,
@@ -319,6 +321,7 @@ fn trace_result(
         policy: entrant.name().to_string(),
         trace: numbered.index,
         seed: numbered.seed,
+        arrivals: Arrivals::of(&numbered.trace),
         flows: s.flows,
         completed: s.completed,
         all_flows: AllFlows::default(),
@@ -327,6 +330,7 @@ fn trace_result(
         drops: s.drops,
         drops_data: s.drops_data,
         timeouts: s.timeouts,
+        timeout_wait_ms: s.timeout_wait_ms,
         simulated_s: s.simulated_s,
         max_occupancy_bytes: s.max_occupancy_bytes,
         p99_occupancy: None,

@@ -21,6 +21,8 @@ pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
         (list_of_findings(evaluation))
         (tables::comparison(evaluation))
         @if !curves.is_empty() { (figure_grid("Trace by trace", &curves)) }
+        (tables::seeds(evaluation))
+        (tables::by_arrivals(evaluation))
         (tables::versus(evaluation))
         (tables::completion_times(evaluation))
         (tables::objectives(evaluation))

@@ -18,6 +18,7 @@
     )
 )]
 
+mod arrivals;
 pub mod data;
 pub mod entrant;
 pub mod evaluate;
@@ -30,6 +31,7 @@ pub mod metric;
 pub mod observations;
 pub mod output;
 mod scenario_facts;
+mod seeds;
 pub mod stats;
 pub mod suite;
 mod summary;

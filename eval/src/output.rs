@@ -146,7 +146,7 @@ fn json(evaluation: &Evaluation) -> Result<Vec<u8>, OutputError> {
 }
 
 /// The columns of `per_trace.csv`, in order: fields of a result in `report.json`.
-const PER_TRACE_COLUMNS: [&str; 23] = [
+const PER_TRACE_COLUMNS: [&str; 25] = [
     "policy",
     "trace",
     "seed",
@@ -170,6 +170,8 @@ const PER_TRACE_COLUMNS: [&str; 23] = [
     "goodput_bps",
     "p99_queueing_delay_us",
     "port_slowdown_variance",
+    "arrivals",
+    "timeout_wait_ms",
 ];
 
 /// `per_trace.csv`: one row per policy and trace; a field without a number is empty.

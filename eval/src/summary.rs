@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::arrivals::ByArrivals;
 use crate::data::{BASELINE, Entry, PolicySummary, Role, TraceResult, UNLIMITED, Versus};
 use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios};
+use crate::seeds::{self, SeedGroup};
 use crate::stats::{self, Interval, Tally};
 
 /// Fills in the ratio of every result to the result of DT (α = 1) on the same trace. It stays `None` if
@@ -91,7 +93,8 @@ fn summarise_one(
 ) -> PolicySummary {
     let own_common = own.iter().copied().filter(|r| common.contains(&r.trace));
     let counted: Vec<&TraceResult> = own_common.collect();
-    let sum = |count: fn(&TraceResult) -> u64| counted.iter().map(|r| count(r)).sum();
+    let sum = |count: fn(&TraceResult) -> u64| -> u64 { counted.iter().map(|r| count(r)).sum() };
+    let flows = sum(|r| r.flows);
     let ratios: Vec<f64> = counted.iter().filter_map(|r| r.ratio_to_dt).collect();
     let tail_ratios: Vec<f64> = counted.iter().filter_map(|r| r.p99_ratio_to_dt).collect();
     let objectives = gather(&counted, |r| r.objectives);
@@ -114,6 +117,9 @@ fn summarise_one(
         drops: sum(|r| r.drops),
         drops_data: sum(|r| r.drops_data),
         timeouts: sum(|r| r.timeouts),
+        timeouts_per_flow: (flows > 0).then(|| sum(|r| r.timeouts) as f64 / flows as f64),
+        timeout_share: seeds::timeout_share(&counted),
+        by_arrivals: ByArrivals::split(&counted, resamples, seed),
         p99_occupancy: stats::finite_mean(counted.iter().filter_map(|r| r.p99_occupancy)),
         max_occupancy_bytes: counted
             .iter()
@@ -177,6 +183,26 @@ pub fn versus(
             })
         })
         .collect()
+}
+
+/// The networks whose trainings differ in the seed only, taken together, and against every rule,
+/// including the baseline and excluding the unlimited buffer.
+pub fn seeds(
+    entries: &[Entry],
+    results: &[TraceResult],
+    resamples: usize,
+    seed: u64,
+) -> Vec<SeedGroup> {
+    let common = common_traces(results);
+    let rules = entries
+        .iter()
+        .filter(|entry| matches!(entry.role, Role::Heuristic | Role::Baseline));
+    let counted = |policy: &str| {
+        let own = results_of(results, policy).into_iter();
+        own.filter(|r| common.contains(&r.trace)).collect()
+    };
+    let rules: Vec<&Entry> = rules.collect();
+    seeds::groups(entries, &rules, &counted, (resamples, seed))
 }
 
 /// The mean ratio of `ours` to `theirs` over the traces of both, and the traces won, tied and lost.

@@ -4,8 +4,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::data::{
-    BASELINE, Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timeline, TimelineSeries, Timing,
-    TraceResult, TriggerIntervals, UNLIMITED, VERSION,
+    Arrivals, BASELINE, Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timeline, TimelineSeries,
+    Timing, TraceResult, TriggerIntervals, UNLIMITED, VERSION,
 };
 use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics};
 use crate::summary;
@@ -21,6 +21,7 @@ fn entry(policy: &str) -> Entry {
         policy: policy.to_string(),
         role,
         origin: String::new(),
+        training: None,
     }
 }
 
@@ -31,6 +32,7 @@ fn result(policy: &str, trace: u64, mean: f64) -> TraceResult {
         policy: policy.to_string(),
         trace,
         seed: 0x9e37_79b9 ^ trace,
+        arrivals: Arrivals::Spread,
         flows: 300,
         completed: if finished { 300 } else { 299 },
         all_flows: AllFlows {
@@ -53,6 +55,7 @@ fn result(policy: &str, trace: u64, mean: f64) -> TraceResult {
         drops: (mean * 10.0) as u64,
         drops_data: (mean * 9.0) as u64,
         timeouts: mean as u64,
+        timeout_wait_ms: mean * 0.25,
         simulated_s: 2.0,
         max_occupancy_bytes: 1_000_000,
         p99_occupancy: some(0.8),
@@ -98,6 +101,7 @@ pub fn evaluation(policies: &[(&str, &[f64])]) -> Evaluation {
         resamples: 1000,
         policies: summary::summarise(&entries, &results, 1000, 1),
         versus: summary::versus(&entries, &results, 1000, 1),
+        seeds: summary::seeds(&entries, &results, 1000, 1),
         timeline: Some(timeline(&entries)),
         trigger_intervals,
         results,

@@ -1,10 +1,10 @@
 //! The comparison as tables for the terminal.
 
-use crate::data::{Evaluation, PolicySummary};
+use crate::data::{Evaluation, PolicySummary, SeedGroup};
 use crate::format;
 use crate::metric::ObjectiveRatios;
 
-const HEADER: [&str; 8] = [
+const HEADER: [&str; 9] = [
     "policy",
     "mean FCT ms",
     "ratio to DT [95 %]",
@@ -12,11 +12,12 @@ const HEADER: [&str; 8] = [
     "p99 ratio",
     "headroom",
     "drops",
-    "timeouts",
+    "timeouts/flow",
+    "of FCT",
 ];
 
 /// The main table, one line per policy. Ratios are to DT (α = 1) on the same traces; `headroom` is the
-/// share captured between DT and the unlimited buffer.
+/// share captured between DT and the unlimited buffer, `of FCT` the part of mean FCT that is timeouts.
 fn render(policies: &[PolicySummary]) -> String {
     aligned(&HEADER, policies.iter().map(row))
 }
@@ -37,6 +38,57 @@ fn render_objectives(policies: &[PolicySummary]) -> String {
             .collect()
     };
     aligned(&header, policies.iter().map(row))
+}
+
+/// The networks whose trainings differ in the seed only; nothing where there are none.
+fn render_seeds(groups: &[SeedGroup]) -> String {
+    if groups.is_empty() {
+        return String::new();
+    }
+    let header = [
+        "over seeds",
+        "seeds",
+        "mean FCT ms",
+        "ratio to DT [95 %]",
+        "best",
+        "worst",
+        "deviation",
+    ];
+    let row = |group: &SeedGroup| {
+        vec![
+            group.task.clone(),
+            group.seeds.len().to_string(),
+            format::optional(group.mean_fct_ms),
+            format::interval(Some(&group.ratio_to_dt)),
+            format::ratio(Some(group.best())),
+            format::ratio(Some(group.worst())),
+            format::ratio(Some(group.deviation)),
+        ]
+    };
+    aligned(&header, groups.iter().map(row)) + "\n"
+}
+
+/// Ratios to DT by the arrivals of a trace; nothing where all traces are alike.
+fn render_arrivals(policies: &[PolicySummary]) -> String {
+    let Some(first) = policies.first().filter(|p| !p.by_arrivals.is_empty()) else {
+        return String::new();
+    };
+    let heads = first
+        .by_arrivals
+        .iter()
+        .map(|kind| format!("{}, {} traces", kind.arrivals.name(), kind.traces));
+    let heads: Vec<String> = heads.collect();
+    let header: Vec<&str> = std::iter::once("ratio to DT by arrivals")
+        .chain(heads.iter().map(String::as_str))
+        .collect();
+    let row = |policy: &PolicySummary| {
+        let cells = policy.by_arrivals.iter();
+        let cells = cells.map(|kind| format::interval(kind.ratio_to_dt.as_ref()));
+        std::iter::once(policy.entry.policy.clone())
+            .chain(cells)
+            .collect()
+    };
+    aligned(&header, policies.iter().map(row)) + "\n"
 }
 
 /// A table with aligned columns, ending in a newline.
@@ -64,13 +116,15 @@ fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
 /// All tables of an evaluation, with a line that says what was compared and one per failed trace.
 pub fn render_evaluation(evaluation: &Evaluation) -> String {
     let mut text = format!(
-        "{} · {} {} traces, seed {} · ratios to DT (α = 1), lower is better\n\n{}\n\
+        "{} · {} {} traces, seed {} · ratios to DT (α = 1), lower is better\n\n{}\n{}{}\
          other objectives: means over traces ÷ DT's [95 %]\n\n{}",
         evaluation.scenario.name,
         evaluation.traces,
         evaluation.split,
         evaluation.seed,
         render(&evaluation.policies),
+        render_seeds(&evaluation.seeds),
+        render_arrivals(&evaluation.policies),
         render_objectives(&evaluation.policies),
     );
     for failure in evaluation.failures() {
@@ -93,7 +147,8 @@ fn row(policy: &PolicySummary) -> Vec<String> {
         format::ratio(policy.p99_ratio_to_dt.map(|ratio| ratio.mean)),
         format::percent(policy.headroom),
         format::count(policy.drops),
-        format::count(policy.timeouts),
+        format::optional(policy.timeouts_per_flow),
+        format::percent(policy.timeout_share),
     ]
 }
 

@@ -28,7 +28,8 @@ fn the_baseline_and_the_reference_always_take_part() {
         "policy,trace,seed,flows,mean_fct_ms,p50_fct_ms,p95_fct_ms,p99_fct_ms,mean_slowdown,\
          short_mean_fct_ms,short_p99_fct_ms,long_mean_fct_ms,drops,timeouts,p99_occupancy,decisions,ratio_to_dt,\
          incast_mean_fct_ms,incast_p99_fct_ms,\
-         loss_per_delivered,goodput_bps,p99_queueing_delay_us,port_slowdown_variance\n"
+         loss_per_delivered,goodput_bps,p99_queueing_delay_us,port_slowdown_variance,\
+         arrivals,timeout_wait_ms\n"
     ));
     assert_eq!(csv.lines().count(), 1 + 4 * 3);
     let html = sandbox.read("report/report.html");

@@ -264,6 +264,12 @@ pub fn buffer(evaluation: &Evaluation) -> Markup {
         texts("Drops", "packets", |p| format::count(p.drops)),
         texts("Data drops", "packets", |p| format::count(p.drops_data)),
         texts("Timeouts", "", |p| format::count(p.timeouts)),
+        texts("Timeouts", "per flow", |p| {
+            format::optional(p.timeouts_per_flow)
+        }),
+        texts("Timeouts", "of mean FCT", |p| {
+            format::percent(p.timeout_share)
+        }),
         texts("Occupancy p99", "mean, of the buffer", occupancy),
         texts("Occupancy max", "", |p| {
             format::bytes(p.max_occupancy_bytes)
@@ -314,6 +320,73 @@ pub fn versus(evaluation: &Evaluation) -> Markup {
     };
     let caption = "Mean FCT of the learned policy divided by that of the rule on the same trace.";
     section("Learned policies against each rule", caption, &heads, &rows)
+}
+
+/// Networks whose trainings differ in the seed only; nothing where there are none.
+pub fn seeds(evaluation: &Evaluation) -> Markup {
+    if evaluation.seeds.is_empty() {
+        return html! {};
+    }
+    let heads = [
+        ("Training", ""),
+        ("Seeds", ""),
+        ("Mean FCT", "ms"),
+        ("Ratio to DT", "mean over seeds, 95 % interval over traces"),
+        ("Best · worst", "seed"),
+        ("Deviation", "over seeds"),
+        ("p99 ratio", "95 % interval"),
+    ];
+    let rows = html! {
+        @for group in &evaluation.seeds {
+            tr class="learned" {
+                th scope="row" { (name(&group.task)) }
+                td { (group.seeds.len()) }
+                td { (format::optional(group.mean_fct_ms)) }
+                (data_cell(&ratio_cell(Some(group.ratio_to_dt))))
+                td { (format!("{:.3} · {:.3}", group.best(), group.worst())) }
+                td { (format!("{:.3}", group.deviation)) }
+                (data_cell(&ratio_cell(group.p99_ratio_to_dt)))
+            }
+        }
+    };
+    let caption = "Trainings that differ in their seed only, taken together.";
+    section("Over seeds", caption, &heads, &rows)
+}
+
+/// Traces whose flows start one by one and those whose flows start in groups; nothing where all traces
+/// are alike.
+pub fn by_arrivals(evaluation: &Evaluation) -> Markup {
+    let Some(first) = evaluation.policies.first() else {
+        return html! {};
+    };
+    let kinds: Vec<(usize, &str, u64)> = first
+        .by_arrivals
+        .iter()
+        .enumerate()
+        .map(|(place, kind)| (place, kind.arrivals.name(), kind.traces))
+        .collect();
+    if kinds.is_empty() {
+        return html! {};
+    }
+    let mut columns = Vec::new();
+    for &(place, kind, _) in &kinds {
+        columns.push(texts("Mean FCT", "ms", move |p| {
+            let own = p.by_arrivals.get(place);
+            format::optional(own.and_then(|own| own.mean_fct_ms))
+        }));
+        columns.push(cells("Ratio to DT", kind, move |p| {
+            let own = p.by_arrivals.get(place);
+            policy_ratio(p, own.and_then(|own| own.ratio_to_dt))
+        }));
+    }
+    let counts = kinds
+        .iter()
+        .map(|(_, kind, traces)| format!("{traces} {kind}"));
+    let caption = format!(
+        "Traces whose flows start one by one (spread) and in groups (synchronised): {}.",
+        counts.collect::<Vec<_>>().join(", ")
+    );
+    by_policy(evaluation, "By arrivals", &caption, &columns)
 }
 
 /// The traces that a policy failed; nothing where there are none.
