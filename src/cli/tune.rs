@@ -21,7 +21,7 @@ use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::scenario::{ScenarioArgs, check_memory};
 
-pub use kept::{if_tuned, tuned};
+pub use kept::{all_tuned, tuned};
 
 use kept::Kept;
 
@@ -40,6 +40,7 @@ use kept::Kept;
     bufgym tune --policy edt+red --scenario ndt-96x10g-incast --simulations 2000\n  \
     bufgym tune --policy dt --traces 128 --force\n  \
     bufgym tune --all --simulations 1500 --force\n  \
+    bufgym tune --all --best 10 --scenario linux-16x1g\n  \
     bufgym tune --policy dt --objective loss\n  \
     bufgym tune --policy linear --low-level fab:alpha_short=2048 --generations 40 --out rule.json\n  \
     bufgym eval --policy dt:tuned --policy edt+red:tuned --policy linear:rule.json"
@@ -52,6 +53,9 @@ pub struct TuneArgs {
     /// Tune every rule, alone and with random, red, codel and pie
     #[arg(long, conflicts_with = "policy")]
     all: bool,
+    /// Of `--all`: give all rules an eighth of the simulations, and only the N best the rest
+    #[arg(long, value_name = "N", conflicts_with = "policy", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    best: Option<u64>,
     /// What to judge by, as in training: fct, loss, throughput, delay or fairness
     #[arg(long, value_name = "OBJECTIVE", default_value = "fct")]
     objective: Objective,

@@ -263,6 +263,41 @@ fn every_rule_is_tuned_and_an_interrupted_search_goes_on() {
 }
 
 #[test]
+fn only_the_best_rules_get_all_simulations() {
+    let sandbox = Sandbox::new();
+    let all = format!("tune --all --best 3 --simulations 800 {TINY} --json");
+    let first = sandbox.ok(&all).json();
+    let budgets = |value: &serde_json::Value| -> Vec<(u64, u64)> {
+        let rows = value["policies"].as_array().unwrap().iter();
+        let tuned = rows.filter(|row| row["tuned"].is_object());
+        tuned
+            .map(|row| {
+                let number = |key: &str| row["tuned"][key].as_u64().unwrap();
+                (number("budget"), number("simulations"))
+            })
+            .collect()
+    };
+    let found = budgets(&first);
+    assert!(
+        found[..3].iter().all(|(budget, _)| *budget == 800),
+        "{found:?}"
+    );
+    assert!(found.iter().any(|(budget, _)| *budget == 100), "{found:?}");
+    for (budget, spent) in found {
+        assert!(spent <= budget && (budget == 100 || budget == 800 && spent > 400));
+    }
+
+    let file = only_file(&sandbox);
+    let kept = sandbox.read(&file);
+    let again = sandbox.ok(&all).json();
+    assert_eq!(
+        (again["simulations"].as_u64(), sandbox.read(&file)),
+        (Some(0), kept)
+    );
+    sandbox.refused("tune --policy dt --best 3", &["--best", "--policy"]);
+}
+
+#[test]
 fn mistakes_in_a_search_are_named() {
     let sandbox = Sandbox::new();
     for (command, words) in [

@@ -151,6 +151,11 @@ impl Stored {
         self.judged_by(metric)?.get(names)
     }
 
+    /// All results by a metric, by the names of policies.
+    pub fn entries(&self, metric: Metric) -> impl Iterator<Item = (&String, &Tuned)> {
+        self.judged_by(metric).into_iter().flatten()
+    }
+
     /// Stores a result; it replaces an earlier one for the same policy.
     pub fn keep(&mut self, metric: Metric, names: &str, tuned: Tuned) {
         let policies = match metric {

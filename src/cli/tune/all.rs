@@ -1,6 +1,5 @@
-//! `bufgym tune --all`: every rule with every queue management, the same number of simulations each.
-
-use std::path::PathBuf;
+//! `bufgym tune --all`: every rule with every queue management, the same number of simulations each or
+//! for the best of them.
 
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::Tuned;
@@ -9,7 +8,8 @@ use bufgym::sim::switch::PolicySpec;
 use bufgym::sim::switch::aqm::AqmSpec;
 use bufgym::sim::switch::policy::{Deployment, catalogue};
 use bufgym::train::TrainError;
-use bufgym::train::tune::{TuneConfig, tune};
+use bufgym::train::tune::{LEAST_SIMULATIONS, TuneConfig, tune};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::kept::Kept;
@@ -23,62 +23,171 @@ const MANAGEMENT: [&str; 5] = ["none", "random", "red", "codel", "pie"];
 
 /// What became of a rule with its queue management.
 struct Row {
+    policy: PolicySpec,
     names: String,
     outcome: Result<Tuned, String>,
     /// It was there already.
     before: bool,
 }
 
+/// A search that every policy gets, or only the best ones.
+#[derive(Clone, Copy)]
+struct Stage {
+    /// Simulations that it may spend.
+    simulations: u64,
+    /// Simulations of the policy when it is done, with those of the stage before.
+    budget: u64,
+}
+
+/// With `--best`, every policy first gets one of so many simulations.
+const SCREENING_SHARE: u64 = 8;
+
+impl TuneArgs {
+    /// The stages. One that is too small for a search is left out.
+    fn stages(&self) -> Vec<Stage> {
+        let all = self.simulations();
+        let share = all / SCREENING_SHARE;
+        if self.best.is_none() || share < LEAST_SIMULATIONS {
+            return vec![Stage {
+                simulations: all,
+                budget: all,
+            }];
+        }
+        let stage = |simulations: u64, budget: u64| Stage {
+            simulations,
+            budget,
+        };
+        vec![stage(share, share), stage(all - share, all)]
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &TuneArgs, common: &Common) -> CliResult {
     args.refuse_linear_options("--all")?;
     let scenario = args.scenario.resolve()?;
-    let metric = Metric::of(&args.objective);
-    let policies = policies().or_failure()?;
-    let (mut rows, wanted) = divide(args, common, &scenario, policies)?;
+    let stages = args.stages();
+    let (mut rows, wanted) = divide(args, common, &scenario, policies().or_failure()?)?;
     let bar = progress_bar(common);
-    bar.set_length(wanted.len() as u64 * args.simulations());
-    let mut file: Option<PathBuf> = None;
-    let mut spent = 0;
-    for (number, policy) in wanted.into_iter().enumerate() {
-        let kept = kept(args, &scenario, policy.names());
-        bar.set_message(kept.names.clone());
-        let before = number as u64 * args.simulations();
-        let config = settings(args, common, scenario.clone(), policy)?;
-        let tuning = tune(&config, &mut |progress| {
-            bar.set_position(before + progress.done);
-        });
-        let outcome = match tuning {
-            Ok(tuning) => {
-                spent += tuning.simulations;
-                let tuned = tuning.kept(&config);
-                file = Some(kept.keep(tuned.clone())?);
-                Ok(tuned)
+    let searches = Searches {
+        args,
+        common,
+        scenario: &scenario,
+        bar: &bar,
+    };
+    let mut spent = searches.run(wanted, stages[0], &mut rows)?;
+    if let Some(&rest) = stages.get(1) {
+        // A rule may fall behind on more traces; then another one is among the best.
+        loop {
+            let wanted = unfinished(&mut rows, args);
+            if wanted.is_empty() {
+                break;
             }
-            // The scenario is valid, so it is the policy that does not fit it.
-            Err(TrainError::Simulation(error)) => Err(error.to_string()),
-            Err(error) => return Err(classify(error)),
-        };
-        rows.push(Row {
-            names: kept.names,
-            outcome,
-            before: false,
-        });
+            spent += searches.run(wanted, rest, &mut rows)?;
+        }
     }
     bar.finish_and_clear();
-    sort(&mut rows);
+    let metric = Metric::of(&args.objective);
+    let file = match rows.iter().find(|row| row.outcome.is_ok()) {
+        Some(row) => kept(args, &scenario, row.names.clone()).there()?,
+        None => None,
+    };
     let value = json!({
         "scenario": scenario.name,
         "objective": args.objective,
         "metric": metric.comparison(),
         "seed": common.seed(),
         "budget": args.simulations(),
-        "stored": file,
+        "stored": file.map(|(path, _)| path),
         "simulations": spent,
         "learner_simulations": learner(),
         "policies": rows.iter().map(Row::json).collect::<Vec<Value>>(),
     });
     common.print(&value, &describe(metric, &rows, spent))
+}
+
+/// Takes those of the best rows that have not had all their simulations yet.
+fn unfinished(rows: &mut Vec<Row>, args: &TuneArgs) -> Vec<PolicySpec> {
+    let best = args.best.unwrap_or(u64::MAX);
+    let all = Some(args.simulations());
+    let (mut wanted, mut others) = (Vec::new(), Vec::new());
+    for (place, row) in rows.drain(..).enumerate() {
+        let screened = row.outcome.as_ref().is_ok_and(|tuned| tuned.budget != all);
+        match screened && (place as u64) < best {
+            true => wanted.push(row.policy),
+            false => others.push(row),
+        }
+    }
+    *rows = others;
+    wanted
+}
+
+/// What the searches of a run have in common.
+struct Searches<'a> {
+    args: &'a TuneArgs,
+    common: &'a Common,
+    scenario: &'a Scenario,
+    bar: &'a ProgressBar,
+}
+
+impl Searches<'_> {
+    /// Searches each policy in turn and keeps what is found. The rows stay sorted. Returns the
+    /// simulations spent.
+    fn run(&self, policies: Vec<PolicySpec>, stage: Stage, rows: &mut Vec<Row>) -> CliResult<u64> {
+        self.bar.reset();
+        self.bar
+            .set_length(policies.len() as u64 * stage.simulations);
+        let mut spent = 0;
+        for (number, policy) in policies.into_iter().enumerate() {
+            let (row, simulations) = self.one(policy, number as u64, stage)?;
+            rows.push(row);
+            spent += simulations;
+        }
+        sort(rows);
+        Ok(spent)
+    }
+
+    fn one(&self, policy: PolicySpec, number: u64, stage: Stage) -> CliResult<(Row, u64)> {
+        let (args, common) = (self.args, self.common);
+        let before = number * stage.simulations;
+        let mut kept = kept(args, self.scenario, policy.names());
+        self.bar.set_position(before);
+        self.bar.set_message(kept.names.clone());
+        let config = TuneConfig {
+            simulations: stage.simulations,
+            ..settings(args, common, self.scenario.clone(), policy.clone())?
+        };
+        // What the stage before has kept is replaced.
+        let earlier = match stage.budget > stage.simulations {
+            true => kept.there()?.and_then(|(_, tuned)| tuned.simulations),
+            false => None,
+        };
+        kept.force |= earlier.is_some();
+        let tuning = tune(&config, &mut |progress| {
+            self.bar.set_position(before + progress.done);
+        });
+        let (outcome, spent) = match tuning {
+            Ok(tuning) => {
+                let tuned = Tuned {
+                    budget: Some(stage.budget),
+                    simulations: Some(tuning.simulations + earlier.unwrap_or_default()),
+                    ..tuning.kept(&config)
+                };
+                kept.keep(tuned.clone())?;
+                (Ok(tuned), tuning.simulations)
+            }
+            // The scenario is valid, so it is the policy that does not fit it.
+            Err(TrainError::Simulation(error)) => (Err(error.to_string()), 0),
+            Err(error) => return Err(classify(error)),
+        };
+        let names = kept.names;
+        let row = Row {
+            policy,
+            names,
+            outcome,
+            before: false,
+        };
+        Ok((row, spent))
+    }
 }
 
 fn kept<'a>(args: &TuneArgs, scenario: &'a Scenario, names: String) -> Kept<'a> {
@@ -106,7 +215,7 @@ fn policies() -> Result<Vec<PolicySpec>, bufgym::sim::switch::PolicyParseError> 
 }
 
 /// Divides the policies into those whose results are there, from the same seed and number of
-/// simulations, and those to search.
+/// simulations, or from the stage before that, and those to search.
 ///
 /// # Errors
 /// Bad input: results of other searches are in the way and may not be replaced.
@@ -116,6 +225,7 @@ fn divide(
     scenario: &Scenario,
     policies: Vec<PolicySpec>,
 ) -> CliResult<(Vec<Row>, Vec<PolicySpec>)> {
+    let stages = args.stages();
     let (mut rows, mut wanted, mut in_the_way) = (Vec::new(), Vec::new(), Vec::new());
     let mut place = None;
     for policy in policies {
@@ -124,16 +234,18 @@ fn divide(
             wanted.push(policy);
             continue;
         };
-        let config = TuneConfig {
-            simulations: args.simulations(),
-            traces: args.traces,
-            ..TuneConfig::new(scenario.clone(), policy.clone(), common.seed())
-        };
-        let same = tuned.budget == Some(config.simulations)
-            && tuned.traces == config.validation_traces()
-            && tuned.seed == config.seed;
+        let same = tuned.seed == common.seed()
+            && stages.iter().any(|stage| {
+                let config = TuneConfig {
+                    simulations: stage.simulations,
+                    traces: args.traces,
+                    ..TuneConfig::new(scenario.clone(), policy.clone(), common.seed())
+                };
+                (tuned.budget, tuned.traces) == (Some(stage.budget), config.validation_traces())
+            });
         if same {
             rows.push(Row {
+                policy,
                 names: kept.names,
                 outcome: Ok(tuned),
                 before: true,

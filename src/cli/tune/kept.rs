@@ -1,5 +1,6 @@
 //! Results of searches: where they are kept, and the policies that they stand for.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bufgym::eval::Entrant;
@@ -161,6 +162,35 @@ pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
 pub fn if_tuned(names: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
     let spec = parameters(Metric::MeanFct, names, scenario)?;
     Ok(spec.map(Entrant::tuned))
+}
+
+/// Everything that was tuned for mean FCT in the scenario, the best on validation traces first. Of two
+/// results for the same names that in a file counts, and not the one that comes with the program.
+///
+/// # Errors
+/// Bad input: a file of tuned parameters is broken.
+pub fn all_tuned(scenario: &Scenario) -> CliResult<Vec<(PolicySpec, Tuned)>> {
+    let mut all: BTreeMap<String, Tuned> = BTreeMap::new();
+    for (_, stored) in stored(scenario)? {
+        for (names, tuned) in stored.entries(Metric::MeanFct) {
+            all.entry(names.clone()).or_insert_with(|| tuned.clone());
+        }
+    }
+    for (origin, text) in BUILT_IN {
+        let stored = Stored::read(text, origin).or_failure()?;
+        if stored.is_for(scenario, origin).or_failure()? {
+            for (names, tuned) in stored.entries(Metric::MeanFct) {
+                all.entry(names.clone()).or_insert_with(|| tuned.clone());
+            }
+        }
+    }
+    let parsed: CliResult<Vec<_>> = all
+        .into_values()
+        .map(|tuned| Ok((tuned.policy.parse::<PolicySpec>().or_bad_input()?, tuned)))
+        .collect();
+    let mut parsed = parsed?;
+    parsed.sort_by(|a, b| a.1.ratio_to_dt.total_cmp(&b.1.ratio_to_dt));
+    Ok(parsed)
 }
 
 /// The tuned parameters: those in the results file, or else those that come with the program.
