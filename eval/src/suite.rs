@@ -1,5 +1,6 @@
-//! A fixed set of comparisons for a page of results: all policies in the scenario that they were
-//! trained in (the main comparison), then some of them in other scenarios (the cells).
+//! A fixed set of comparisons for a page of results: all policies in the scenario that the network was
+//! trained in and with other senders (the main comparisons), then some of them in other scenarios (the
+//! cells).
 
 mod page;
 
@@ -7,22 +8,28 @@ use bufgym_sim::convert::index;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Evaluation, PolicySummary, Role, UNLIMITED};
+use crate::data::{Evaluation, PolicySummary, Role, SeedGroup, UNLIMITED};
 use crate::entrant::Entrant;
 use crate::evaluate::{EvalConfig, EvalError, OnProgress, evaluate, with_references};
 
-pub use page::render;
+use crate::stats::Interval;
+
+pub use page::{front_table, render};
 
 /// Names the file format in `suite.json`.
 const FORMAT: &str = "bufgym-eval-suite";
 /// Raised when a field changes its meaning; added fields do not raise it.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Default number of traces of a cell.
 pub const CELL_TRACES: u64 = 60;
 
-/// The preset of the main comparison. Most cells change one of its settings.
+/// The preset of the first comparison. Most cells change one of its settings.
 pub const MAIN: &str = "ndt-16x1g";
+
+/// The presets of the main comparisons: classic senders, senders as Linux has them, and data center
+/// TCP.
+pub const PRESETS: [&str; 3] = [MAIN, "linux-16x1g", "dctcp-16x10g"];
 
 /// A cell is lost if the lower end of its interval is above this.
 pub const LOST_ABOVE: f64 = 1.02;
@@ -40,7 +47,7 @@ pub struct Cell {
 }
 
 /// Title, preset and settings of every cell.
-const CELLS: [(&str, &str, &[&str]); 14] = [
+const CELLS: [(&str, &str, &[&str]); 15] = [
     ("data mining", MAIN, &["workload=data_mining"]),
     ("load 20 %", MAIN, &["load=0.2"]),
     ("load 30 %", MAIN, &["load=0.3"]),
@@ -63,6 +70,7 @@ const CELLS: [(&str, &str, &[&str]); 14] = [
         &[],
     ),
     ("4-to-2 in-cast against elephants", "ndt-4to2-incast", &[]),
+    ("Linux-like senders, 25 Gbps", "linux-16x25g", &[]),
 ];
 
 /// All cells.
@@ -82,11 +90,24 @@ pub fn cells() -> Result<Vec<Cell>, ScenarioError> {
         .collect()
 }
 
+/// How a tuned rule of a main comparison was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// The policy string.
+    pub policy: String,
+    /// Simulations of its search, where they were counted.
+    pub simulations: Option<u64>,
+    /// Parameters at an edge of what was searched, in words.
+    pub edges: Vec<String>,
+}
+
 /// What to compare.
 #[derive(Clone, Debug)]
 pub struct SuiteConfig {
-    /// The main comparison.
-    pub main: EvalConfig,
+    /// The main comparisons, each with how its tuned rules were found.
+    pub mains: Vec<(EvalConfig, Vec<Spent>)>,
+    /// Simulations of a default training of the network.
+    pub learner_simulations: Option<u64>,
     /// The policies that are compared in the cells too.
     pub transferred: Vec<Entrant>,
     /// The cells.
@@ -108,6 +129,8 @@ pub struct CellResult {
     pub traces: u64,
     /// As in an evaluation.
     pub policies: Vec<PolicySummary>,
+    /// As in an evaluation.
+    pub seeds: Vec<SeedGroup>,
     /// Wall time, seconds.
     pub wall_s: f64,
 }
@@ -119,8 +142,18 @@ impl CellResult {
             scenario: evaluation.scenario.toml,
             traces: evaluation.traces,
             policies: evaluation.policies,
+            seeds: evaluation.seeds,
             wall_s: evaluation.timing.wall_s,
         }
+    }
+
+    /// The ratio to DT of a policy, or of the seeds of a training taken together.
+    pub fn ratio(&self, name: &str) -> Option<Interval> {
+        let policy = self.policies.iter().find(|p| p.entry.policy == name);
+        let group = self.seeds.iter().find(|group| group.task == name);
+        policy
+            .and_then(|policy| policy.ratio_to_dt)
+            .or(group.map(|group| group.ratio_to_dt))
     }
 
     /// How much lower the unlimited buffer's mean FCT is than that of DT, as a share.
@@ -141,6 +174,35 @@ pub struct Transfer {
     pub better: usize,
 }
 
+/// A main comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Its results.
+    pub evaluation: Evaluation,
+    /// The policies that push out.
+    pub push_out: Vec<String>,
+    /// How tuned rules were found.
+    pub spent: Vec<Spent>,
+}
+
+impl Comparison {
+    /// The rules and the baseline, the best first; those that push out are left out.
+    pub fn drop_tail(&self) -> Vec<&PolicySummary> {
+        let rules = self.evaluation.policies.iter().filter(|p| {
+            matches!(p.entry.role, Role::Heuristic | Role::Baseline)
+                && !self.push_out.contains(&p.entry.policy)
+        });
+        let mut rules: Vec<&PolicySummary> = rules.filter(|p| p.ratio_to_dt.is_some()).collect();
+        rules.sort_by(|a, b| key(a).total_cmp(&key(b)));
+        rules
+    }
+
+    /// The search that a tuned rule was found by.
+    pub fn spent(&self, policy: &str) -> Option<&Spent> {
+        self.spent.iter().find(|spent| spent.policy == policy)
+    }
+}
+
 /// All results of the suite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Suite {
@@ -148,10 +210,10 @@ pub struct Suite {
     version: u32,
     /// Name, version and revision of the program.
     pub software: String,
-    /// The main comparison.
-    pub main: Evaluation,
-    /// The policies of the main comparison that push out.
-    pub push_out: Vec<String>,
+    /// The main comparisons.
+    pub mains: Vec<Comparison>,
+    /// Simulations of a default training of the network.
+    pub learner_simulations: Option<u64>,
     /// The results of the cells.
     pub cells: Vec<CellResult>,
     /// Wall time of the whole suite, seconds.
@@ -159,23 +221,11 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// The best rule that never pushes out.
-    pub fn best_drop_tail(&self) -> Option<&PolicySummary> {
-        let rules = self.main.policies.iter().filter(|p| {
-            matches!(p.entry.role, Role::Heuristic | Role::Baseline)
-                && !self.push_out.contains(&p.entry.policy)
-        });
-        rules
-            .filter(|p| p.ratio_to_dt.is_some())
-            .min_by(|a, b| key(a).total_cmp(&key(b)))
-    }
-
-    /// Counts the cells of one policy.
+    /// Counts the cells of one policy, or of a training's seeds taken together.
     pub fn transfer(&self, policy: &str) -> Transfer {
         let mut transfer = Transfer::default();
         for cell in &self.cells {
-            let summary = cell.policies.iter().find(|p| p.entry.policy == policy);
-            let Some(ratio) = summary.and_then(|summary| summary.ratio_to_dt) else {
+            let Some(ratio) = cell.ratio(policy) else {
                 continue;
             };
             if ratio.low > LOST_ABOVE {
@@ -193,7 +243,7 @@ impl Suite {
 /// Called when a comparison begins, with its title and its number of simulations.
 pub type OnPart<'a> = &'a dyn Fn(&str, usize);
 
-/// Runs the main comparison and the cells. Apart from wall times, the result does not depend on the
+/// Runs the main comparisons and the cells. Apart from wall times, the result does not depend on the
 /// number of threads.
 ///
 /// # Errors
@@ -208,38 +258,44 @@ pub fn run(
             .len()
             .saturating_mul(index(traces))
     };
-    let main = &config.main;
-    part(
-        &main.scenario.name,
-        simulations(&main.entrants, main.traces),
-    );
-    let evaluation = evaluate(main, progress)?;
+    let mut mains = Vec::new();
+    for (main, spent) in &config.mains {
+        part(
+            &main.scenario.name,
+            simulations(&main.entrants, main.traces),
+        );
+        let pushing = main.entrants.iter();
+        let pushing = pushing.filter(|one| one.pushes_out(&main.scenario));
+        mains.push(Comparison {
+            evaluation: evaluate(main, progress)?,
+            push_out: pushing.map(|one| one.name().to_owned()).collect(),
+            spent: spent.clone(),
+        });
+    }
     let mut cells = Vec::new();
     for cell in &config.cells {
         part(
             cell.title,
             simulations(&config.transferred, config.cell_traces),
         );
+        let seed = config.mains.first().map_or(1, |(main, _)| main.seed);
         let cell_config = EvalConfig {
-            scenario: cell.scenario.clone(),
-            entrants: config.transferred.clone(),
             traces: config.cell_traces,
-            ..main.clone()
+            ..EvalConfig::new(cell.scenario.clone(), config.transferred.clone(), seed)
         };
         cells.push(CellResult::of(
             cell.title,
             evaluate(&cell_config, progress)?,
         ));
     }
-    let wall_s = evaluation.timing.wall_s + cells.iter().map(|cell| cell.wall_s).sum::<f64>();
-    let pushing = main.entrants.iter();
-    let pushing = pushing.filter(|one| one.pushes_out(&main.scenario));
+    let of_mains = mains.iter().map(|main| main.evaluation.timing.wall_s);
+    let wall_s = of_mains.sum::<f64>() + cells.iter().map(|cell| cell.wall_s).sum::<f64>();
     Ok(Suite {
-        push_out: pushing.map(|one| one.name().to_owned()).collect(),
         format: FORMAT.to_owned(),
         version: VERSION,
-        software: format!("{}, {}", evaluation.software, config.revision),
-        main: evaluation,
+        software: format!("bufgym {}, {}", env!("CARGO_PKG_VERSION"), config.revision),
+        mains,
+        learner_simulations: config.learner_simulations,
         cells,
         wall_s,
     })
@@ -248,12 +304,6 @@ pub fn run(
 /// The sort key of policies: their mean ratio to DT, lower is better.
 fn key(policy: &PolicySummary) -> f64 {
     policy.ratio_to_dt.map_or(f64::INFINITY, |ratio| ratio.mean)
-}
-
-/// Names of the learned policies.
-fn learned(policies: &[PolicySummary]) -> Vec<&str> {
-    let learned = policies.iter().filter(|p| p.entry.role == Role::Learned);
-    learned.map(|p| p.entry.policy.as_str()).collect()
 }
 
 #[cfg(test)]

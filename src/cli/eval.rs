@@ -27,7 +27,8 @@ mod suite;
     bufgym eval --suite paper --out reports/paper"
 )]
 pub struct EvalArgs {
-    /// Policy to compare; may be repeated [default: ndt (the shipped weights), dt, edt, st, cs]
+    /// Policy to compare; may be repeated; ndt:DIR stands for all checkpoints in DIR, and those that
+    /// differ in their seed only are also taken together [default: ndt (the shipped weights), dt, edt, st, cs]
     #[arg(long, value_name = "P")]
     policy: Vec<String>,
     #[command(flatten)]
@@ -35,13 +36,17 @@ pub struct EvalArgs {
     /// Unseen traces
     #[arg(long, value_name = "N", default_value_t = eval::TRACES, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     traces: u64,
-    /// A fixed set of comparisons, each with its own scenario: every rule beside the policies given,
-    /// then these in scenarios that they were not trained in; writes results.md and suite.json too
+    /// A fixed set of comparisons, each with its own scenario: every rule beside the policies given, with
+    /// three families of senders, then these in scenarios that they were not trained in; writes
+    /// results.md, table.md and suite.json too
     #[arg(long, value_name = "NAME", value_parser = ["paper"], conflicts_with_all = ["scenario", "set"])]
     suite: Option<String>,
     /// Folder for report.html, report.json, per_trace.csv and the figures
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Of --suite: a checkout whose docs/results.md and table in README.md are replaced too
+    #[arg(long, value_name = "DIR", requires = "suite")]
+    checkout: Option<PathBuf>,
     /// Write into a folder that is not empty
     #[arg(long)]
     force: bool,
@@ -110,11 +115,7 @@ fn entrants(
     scenario: &Scenario,
 ) -> CliResult<(Vec<Entrant>, Option<&'static str>)> {
     if !policies.is_empty() {
-        let named: CliResult<_> = policies
-            .iter()
-            .map(|text| policy::parse(text, scenario))
-            .collect();
-        return Ok((named?, None));
+        return Ok((policy::parse_all(policies, scenario)?, None));
     }
     let shipped = policy::shipped()?;
     let note = shipped

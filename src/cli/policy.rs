@@ -1,6 +1,6 @@
 //! Policy strings, and the weights that come with the program.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bufgym::eval::Entrant;
 use bufgym::eval::entrant::{INTEGER, LINEAR};
@@ -15,6 +15,9 @@ include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
 /// Stands for the folder of compiled-in files in messages.
 const ORIGIN: &str = "compiled into this program";
+
+/// The file that makes a folder a checkpoint.
+const MANIFEST: &str = "manifest.json";
 
 /// The policy string of the shipped weights.
 pub const SHIPPED: &str = "ndt";
@@ -40,6 +43,42 @@ pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Entrant> {
         }),
         _ => text.parse().or_bad_input(),
     }
+}
+
+/// The policies that `texts` name. `ndt:DIR` stands for all checkpoints in a folder that has no weights
+/// itself, such as those of several seeds, in the order of their names.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_all(texts: &[String], scenario: &Scenario) -> CliResult<Vec<Entrant>> {
+    let mut entrants = Vec::new();
+    for text in texts {
+        let folders = text.strip_prefix("ndt:").map(Path::new);
+        match folders.map(checkpoints_in).unwrap_or_default() {
+            none if none.is_empty() => entrants.push(parse(text, scenario)?),
+            several => {
+                for folder in several {
+                    entrants.push(parse(&format!("ndt:{}", folder.display()), scenario)?);
+                }
+            }
+        }
+    }
+    Ok(entrants)
+}
+
+/// The folders in `folder` that hold a manifest, by name; none where it holds one itself.
+fn checkpoints_in(folder: &Path) -> Vec<PathBuf> {
+    let has_manifest = |folder: &Path| folder.join(MANIFEST).is_file();
+    if has_manifest(folder) {
+        return Vec::new();
+    }
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| has_manifest(path))
+        .collect();
+    found.sort();
+    found
 }
 
 /// The policy with the shipped weights, where the program has them.

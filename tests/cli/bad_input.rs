@@ -188,6 +188,16 @@ fn an_output_place_that_cannot_be_written_is_refused() {
 fn the_suite_needs_a_folder_and_has_its_own_scenarios() {
     let sandbox = Sandbox::new();
     sandbox.refused("eval --suite paper", &["--suite", "--out"]);
+    sandbox.refused(
+        "eval --suite paper --out o --checkout .",
+        &["--checkout", "README.md"],
+    );
+    sandbox.write("README.md", "# No table\n");
+    sandbox.refused(
+        "eval --suite paper --out o --checkout .",
+        &["README.md", "<!-- eval-table:begin -->"],
+    );
+    sandbox.refused("eval --out o --checkout .", &["--checkout", "--suite"]);
     sandbox.refused("eval --suite papr --out o", &["papr", "paper"]);
     sandbox.refused(
         "eval --suite paper --out o --set load=0.2",

@@ -2,123 +2,324 @@
 
 use std::fmt::Write as _;
 
-use super::{CellResult, HEADROOM, LOST_ABOVE, Suite, key, learned};
-use crate::data::{Evaluation, PolicySummary, Role};
-use crate::findings::findings;
+use super::{CellResult, Comparison, HEADROOM, LOST_ABOVE, Suite, key};
+use crate::data::{Evaluation, PolicySummary, Role, SeedGroup, Versus};
 use crate::format;
+use crate::stats::Interval;
+
+/// Rules in the first table, and rules that learned policies are compared with.
+const BEST: usize = 10;
 
 /// The page. `command` is the command that writes it again.
 pub fn render(suite: &Suite, command: &str) -> String {
-    let main = &suite.main;
-    let mut text = format!(
-        "# Results\n\nWritten by `{command}` of {}: {:.0} min of wall time on {} threads. \
-         Every figure is from traces of the test split, seed {}, which neither training nor tuning \
-         nor the choice of weights has seen. Ratios are to DT (α = 1) on the same traces, their \
-         mean over the traces, with 95 % bootstrap intervals; lower is better.\n\n",
-        suite.software,
-        suite.wall_s / 60.0,
-        main.timing.threads,
-        main.seed,
-    );
-    every_policy(&mut text, suite);
-    best_rule(&mut text, suite);
-    list_findings(&mut text, main);
+    let mut text = "# Results\n\n".to_owned();
+    if let Some(first) = suite.mains.first() {
+        _ = write!(
+            text,
+            "Written by `{command}` of {}: {:.0} min of wall time on {} threads. Every figure is from \
+             traces of the test split, seed {}, which neither training nor tuning nor the choice of \
+             weights has seen. Ratios are to DT (α = 1) on the same traces, their mean over the traces, \
+             with 95 % bootstrap intervals; lower is better. A star marks policies that push out, as no \
+             switch of today does. Timeouts are retransmission timeouts per flow, and the part of mean \
+             FCT that flows waited for them. ",
+            suite.software,
+            suite.wall_s / 60.0,
+            first.evaluation.timing.threads,
+            first.evaluation.seed,
+        );
+        text.push_str(&budgets(suite));
+        text.push_str("\n\n");
+    }
+    for comparison in &suite.mains {
+        let scenario = &comparison.evaluation.scenario;
+        _ = write!(text, "## `{}`\n\n", scenario.name);
+        let facts = scenario.facts.iter().take(4);
+        let facts: Vec<String> = facts
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect();
+        _ = write!(
+            text,
+            "{}. {} traces.\n\n",
+            facts.join(". "),
+            comparison.evaluation.traces
+        );
+        _ = write!(text, "### The best\n\n{}\n", best_table(comparison));
+        against_rules(&mut text, comparison);
+        every_policy(&mut text, comparison);
+    }
     transfer(&mut text, suite);
     text
 }
 
-fn every_policy(text: &mut String, suite: &Suite) {
-    let main = &suite.main;
-    _ = write!(
+/// The table for a front page: the learned policies, the best rules, DT and the references in the first
+/// of the main comparisons.
+pub fn front_table(suite: &Suite) -> String {
+    let Some(first) = suite.mains.first() else {
+        return String::new();
+    };
+    format!("{}\n{}\n", best_table(first), budgets(suite))
+}
+
+/// What searches and trainings have spent, in a sentence.
+fn budgets(suite: &Suite) -> String {
+    let training = suite.learner_simulations.map(|count| {
+        format!(
+            "a default training of the network runs {}",
+            format::count(count)
+        )
+    });
+    format!(
+        "Simulations are those that the search of a rule's parameters has spent; {}.",
+        training.unwrap_or_default()
+    )
+}
+
+/// Policies that a row of results is about.
+enum Row<'a> {
+    One(&'a PolicySummary),
+    Seeds(&'a SeedGroup),
+}
+
+impl Row<'_> {
+    fn key(&self) -> f64 {
+        match self {
+            Row::One(policy) => key(policy),
+            Row::Seeds(group) => group.ratio_to_dt.mean,
+        }
+    }
+}
+
+/// Trainings with several seeds take one row together.
+fn is_in_a_group(policy: &PolicySummary, evaluation: &Evaluation) -> bool {
+    let name = &policy.entry.policy;
+    evaluation
+        .seeds
+        .iter()
+        .any(|group| group.policies.contains(name))
+}
+
+/// The learned policies, the best rules, DT, and the references; the best first.
+fn best_table(comparison: &Comparison) -> String {
+    let evaluation = &comparison.evaluation;
+    let best: Vec<&str> = comparison
+        .drop_tail()
+        .iter()
+        .take(BEST)
+        .map(|policy| policy.entry.policy.as_str())
+        .collect();
+    let pushing = evaluation
+        .policies
+        .iter()
+        .filter(|p| comparison.push_out.contains(&p.entry.policy))
+        .min_by(|a, b| key(a).total_cmp(&key(b)));
+    let pushing = pushing.map(|policy| policy.entry.policy.as_str());
+    let shown = |policy: &&PolicySummary| {
+        let name = policy.entry.policy.as_str();
+        match policy.entry.role {
+            Role::Learned => !is_in_a_group(policy, evaluation),
+            Role::Heuristic => best.contains(&name) || pushing == Some(name),
+            Role::Baseline | Role::Reference => true,
+        }
+    };
+    let mut rows: Vec<Row<'_>> = evaluation
+        .policies
+        .iter()
+        .filter(shown)
+        .map(Row::One)
+        .collect();
+    rows.extend(evaluation.seeds.iter().map(Row::Seeds));
+    rows.sort_by(|a, b| a.key().total_cmp(&b.key()));
+    let mut text = "| policy | mean FCT ms | ratio to DT (95 % interval) | won / tied / lost | p99 ratio | timeouts | of FCT | simulations |\n\
+                    |---|--:|--:|--:|--:|--:|--:|--:|\n"
+        .to_owned();
+    for row in rows {
+        match row {
+            Row::One(policy) => one(&mut text, comparison, policy),
+            Row::Seeds(group) => seeds(&mut text, group),
+        }
+    }
+    text
+}
+
+fn one(text: &mut String, comparison: &Comparison, policy: &PolicySummary) {
+    let tally = &policy.tally;
+    _ = writeln!(
         text,
-        "## Every policy in `{}`\n\n{} traces. Tuned parameters are those that `bufgym tune` found \
-         on training traces; a star marks policies that push out, as no switch of today does. Headroom is \
-         the share captured of what lies between DT and the \
-         unlimited buffer.\n\n\
-         | policy | mean FCT ms | ratio to DT | won / tied / lost | p99 FCT, ratio | best trace | worst trace | headroom | drops | timeouts |\n\
-         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
-        main.scenario.name, main.traces,
+        "| {} | {} | {} | {} / {} / {} | {} | {} | {} | {} |",
+        name(comparison, policy),
+        format::optional(policy.all_flows.mean_fct_ms),
+        format::interval(policy.ratio_to_dt.as_ref()),
+        tally.won,
+        tally.tied,
+        tally.lost,
+        format::ratio(policy.p99_ratio_to_dt.map(|ratio| ratio.mean)),
+        format::optional(policy.timeouts_per_flow),
+        format::percent(policy.timeout_share),
+        simulations(comparison, policy),
     );
-    let mut policies: Vec<&PolicySummary> = main.policies.iter().collect();
+}
+
+fn seeds(text: &mut String, group: &SeedGroup) {
+    _ = writeln!(
+        text,
+        "| **{}: mean of {} seeds** ({:.3} to {:.3}, deviation {:.3}) | {} | {} | | {} | {} | {} | |",
+        group.task,
+        group.seeds.len(),
+        group.best(),
+        group.worst(),
+        group.deviation,
+        format::optional(group.mean_fct_ms),
+        format::interval(Some(&group.ratio_to_dt)),
+        format::ratio(group.p99_ratio_to_dt.map(|ratio| ratio.mean)),
+        format::optional(Some(group.timeouts_per_flow)),
+        format::percent(group.timeout_share),
+    );
+}
+
+/// The policy with a star where it pushes out, in bold where it is learned, and what it is.
+fn name(comparison: &Comparison, policy: &PolicySummary) -> String {
+    let entry = &policy.entry;
+    let star = match comparison.push_out.contains(&entry.policy) {
+        true => "\\*",
+        false => "",
+    };
+    match entry.role {
+        Role::Learned => format!("**`{}`**", entry.policy),
+        Role::Reference => format!("`{}` (reference)", entry.policy),
+        _ if entry.origin.is_empty() => format!("`{}`{star}", entry.policy),
+        _ => format!("`{}`{star} (tuned)", entry.policy),
+    }
+}
+
+/// Simulations of a tuned rule's search.
+fn simulations(comparison: &Comparison, policy: &PolicySummary) -> String {
+    match comparison.spent(&policy.entry.policy) {
+        Some(spent) => spent
+            .simulations
+            .map_or_else(|| "not counted".to_owned(), format::count),
+        None => String::new(),
+    }
+}
+
+fn every_policy(text: &mut String, comparison: &Comparison) {
+    let evaluation = &comparison.evaluation;
+    text.push_str(
+        "### All policies\n\nHeadroom is the share captured of what lies between DT and the unlimited \
+         buffer.\n\n\
+         | policy | mean FCT ms | ratio to DT | spread | synchronised | p99 FCT, ratio | best trace | worst trace | headroom | drops | timeouts | of FCT |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    let mut policies: Vec<&PolicySummary> = evaluation.policies.iter().collect();
     policies.sort_by(|a, b| key(a).total_cmp(&key(b)));
     for policy in policies {
-        let tally = &policy.tally;
-        let star = match suite.push_out.contains(&policy.entry.policy) {
-            true => "\\*",
-            false => "",
-        };
-        let tuned = match policy.entry.origin.is_empty() || policy.entry.role == Role::Learned {
-            true => "",
-            false => " (tuned)",
+        let by_arrivals = |place: usize| {
+            let kind = policy.by_arrivals.get(place);
+            format::ratio(
+                kind.and_then(|kind| kind.ratio_to_dt)
+                    .map(|ratio| ratio.mean),
+            )
         };
         _ = writeln!(
             text,
-            "| `{}`{star}{tuned} | {} | {} | {} / {} / {} | {} | {} | {} | {} | {} | {} |",
-            policy.entry.policy,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            name(comparison, policy),
             format::optional(policy.all_flows.mean_fct_ms),
             format::interval(policy.ratio_to_dt.as_ref()),
-            tally.won,
-            tally.tied,
-            tally.lost,
+            by_arrivals(0),
+            by_arrivals(1),
             format::interval(policy.p99_ratio_to_dt.as_ref()),
             format::ratio(policy.best_ratio),
             format::ratio(policy.worst_ratio),
             format::percent(policy.headroom),
             format::count(policy.drops),
-            format::count(policy.timeouts),
+            format::optional(policy.timeouts_per_flow),
+            format::percent(policy.timeout_share),
         );
     }
     text.push('\n');
-}
-
-/// The best rule that a switch of today could run, and how the learned policies do against it.
-fn best_rule(text: &mut String, suite: &Suite) {
-    let Some(best) = suite.best_drop_tail() else {
-        return;
-    };
-    let name = &best.entry.policy;
-    _ = writeln!(
-        text,
-        "The best rule that never pushes out is `{name}`: {}.\n",
-        format::interval(best.ratio_to_dt.as_ref())
-    );
-    for versus in suite.main.versus.iter().filter(|v| v.against == *name) {
-        let tally = &versus.tally;
-        let decided = (tally.won + tally.lost).max(1);
+    let edges: Vec<String> = comparison
+        .spent
+        .iter()
+        .filter(|spent| !spent.edges.is_empty())
+        .map(|spent| format!("`{}`: {}", spent.policy, spent.edges.join(", ")))
+        .collect();
+    if !edges.is_empty() {
         _ = writeln!(
             text,
-            "`{}` against it, trace by trace: {}, {} won, {} tied, {} lost; {:.0} % won of those that \
-             are not ties.\n",
-            versus.policy,
-            format::interval(Some(&versus.ratio)),
-            tally.won,
-            tally.tied,
-            tally.lost,
-            100.0 * tally.won as f64 / decided as f64,
+            "At an edge of what was searched: {}.\n",
+            edges.join("; ")
         );
     }
 }
 
-fn list_findings(text: &mut String, main: &Evaluation) {
-    for finding in findings(main) {
-        _ = writeln!(text, "- {}", finding.text);
+/// The learned policies against the best rules, trace by trace.
+fn against_rules(text: &mut String, comparison: &Comparison) {
+    let evaluation = &comparison.evaluation;
+    let best: Vec<&str> = comparison
+        .drop_tail()
+        .iter()
+        .take(BEST)
+        .map(|policy| policy.entry.policy.as_str())
+        .collect();
+    let grouped = |policy: &str| {
+        evaluation
+            .seeds
+            .iter()
+            .any(|g| g.policies.iter().any(|p| p == policy))
+    };
+    let alone = evaluation.versus.iter().filter(|v| !grouped(&v.policy));
+    let together = evaluation.seeds.iter().flat_map(|group| &group.versus);
+    let all: Vec<&Versus> = together.chain(alone).collect();
+    for rule in best {
+        for versus in all.iter().filter(|versus| versus.against == rule) {
+            let tally = &versus.tally;
+            _ = writeln!(
+                text,
+                "- `{}` {} `{rule}`: mean FCT ratio {}, {} won, {} tied, {} lost.",
+                versus.policy,
+                verdict(&versus.ratio),
+                format::interval(Some(&versus.ratio)),
+                tally.won,
+                tally.tied,
+                tally.lost,
+            );
+        }
     }
     text.push('\n');
+}
+
+fn verdict(ratio: &Interval) -> &'static str {
+    match ratio {
+        better if better.is_below_one() => "beats",
+        worse if worse.is_above_one() => "loses to",
+        _ => "cannot be told apart from",
+    }
 }
 
 fn transfer(text: &mut String, suite: &Suite) {
     let Some(first) = suite.cells.first() else {
         return;
     };
+    let grouped = |p: &&PolicySummary| {
+        let name = &p.entry.policy;
+        !first
+            .seeds
+            .iter()
+            .any(|group| group.policies.contains(name))
+    };
+    let alone = first.policies.iter().filter(grouped);
     let names: Vec<&str> = first
-        .policies
+        .seeds
         .iter()
-        .map(|p| p.entry.policy.as_str())
+        .map(|group| group.task.as_str())
+        .chain(alone.map(|policy| policy.entry.policy.as_str()))
         .collect();
     _ = write!(
         text,
-        "## Scenarios that the weights have not seen\n\nThe same weights, {} traces each. Headroom \
-         is how much lower the unlimited buffer's mean FCT is than that of DT.\n\n| scenario | headroom |",
+        "## Scenarios that neither weights nor rules were made for\n\nThe same weights, and rules with the \
+         parameters of `{}`, {} traces each. Headroom is how much lower the unlimited buffer's mean FCT is \
+         than that of DT.\n\n| scenario | headroom |",
+        super::MAIN,
         first.traces
     );
     for name in &names {
@@ -131,7 +332,13 @@ fn transfer(text: &mut String, suite: &Suite) {
         row(text, cell, &names);
     }
     text.push('\n');
-    for name in learned(&first.policies) {
+    let learned = first
+        .policies
+        .iter()
+        .filter(|p| p.entry.role == Role::Learned);
+    let learned = learned.filter(grouped).map(|p| p.entry.policy.as_str());
+    let groups = first.seeds.iter().map(|group| group.task.as_str());
+    for name in groups.chain(learned) {
         let transfer = suite.transfer(name);
         let lost = match transfer.lost.is_empty() {
             true => "none".to_owned(),
@@ -156,9 +363,7 @@ fn row(text: &mut String, cell: &CellResult, names: &[&str]) {
     );
     _ = write!(text, "| {} | {headroom} |", cell.title);
     for name in names {
-        let summary = cell.policies.iter().find(|p| p.entry.policy == *name);
-        let ratio = summary.and_then(|summary| summary.ratio_to_dt);
-        _ = write!(text, " {} |", format::interval(ratio.as_ref()));
+        _ = write!(text, " {} |", format::interval(cell.ratio(name).as_ref()));
     }
     text.push('\n');
 }

@@ -1,7 +1,8 @@
 use bufgym_sim::scenario::RangeU32;
 
 use super::*;
-use crate::synthetic;
+use crate::data::{Entry, Training};
+use crate::{summary, synthetic};
 
 fn cell(title: &str, means: &[(&str, &[f64])]) -> CellResult {
     CellResult::of(title, synthetic::evaluation(means))
@@ -12,8 +13,16 @@ fn suite(cells: Vec<CellResult>) -> Suite {
         format: FORMAT.to_owned(),
         version: VERSION,
         software: "bufgym 0.0.0, abc".to_owned(),
-        main: synthetic::typical(0.8),
-        push_out: vec!["cs".to_owned()],
+        mains: vec![Comparison {
+            evaluation: synthetic::typical(0.8),
+            push_out: vec!["cs".to_owned()],
+            spent: vec![Spent {
+                policy: "edt".to_owned(),
+                simulations: Some(4_074),
+                edges: vec!["alpha=64 of 1..64".to_owned()],
+            }],
+        }],
+        learner_simulations: Some(4_074),
         cells,
         wall_s: 120.0,
     }
@@ -60,9 +69,11 @@ fn the_page_has_a_row_for_every_policy_and_cell() {
     for words in [
         "`bufgym eval --suite paper --out DIR` of bufgym 0.0.0, abc: 2 min",
         "| `cs`\\* |",
-        "The best rule that never pushes out is `edt`: 0.9",
-        "`ndt:checkpoints/ndt-fct` against it, trace by trace: 0.8",
-        "| `ndt:checkpoints/ndt-fct` |",
+        "a default training of the network runs 4074.",
+        "At an edge of what was searched: `edt`: alpha=64 of 1..64.",
+        "- `ndt:checkpoints/ndt-fct` beats `edt`: mean FCT ratio 0.8",
+        "| **`ndt:checkpoints/ndt-fct`** |",
+        "| 4074 |",
         "| CUBIC | 27.5 % | 0.825 [0.800–0.850] | 1.000 [1.000–1.000] |",
         "cells whose interval lies above 1.02: none",
     ] {
@@ -73,15 +84,16 @@ fn the_page_has_a_row_for_every_policy_and_cell() {
 #[test]
 fn the_best_rule_does_not_push_out() {
     let mut suite = suite(Vec::new());
-    suite.main = synthetic::evaluation(&[
+    let main = &mut suite.mains[0];
+    main.evaluation = synthetic::evaluation(&[
         ("ndt:a", &[5.0, 10.0]),
         ("cs", &[6.0, 12.0]),
         ("edt", &[7.0, 14.0]),
         DT,
     ]);
-    assert_eq!(suite.best_drop_tail().unwrap().entry.policy, "edt");
-    suite.push_out.push("edt".to_owned());
-    assert_eq!(suite.best_drop_tail().unwrap().entry.policy, "dt");
+    assert_eq!(main.drop_tail()[0].entry.policy, "edt");
+    main.push_out.push("edt".to_owned());
+    assert_eq!(main.drop_tail()[0].entry.policy, "dt");
 }
 
 #[test]
@@ -110,10 +122,14 @@ fn a_small_suite_runs() {
         },
     };
     let config = SuiteConfig {
-        main: EvalConfig {
-            traces: 2,
-            ..EvalConfig::new(scenario, vec![Entrant::baseline()], 1)
-        },
+        mains: vec![(
+            EvalConfig {
+                traces: 2,
+                ..EvalConfig::new(scenario, vec![Entrant::baseline()], 1)
+            },
+            Vec::new(),
+        )],
+        learner_simulations: None,
         transferred: vec!["cs".parse().unwrap()],
         cells: vec![cell],
         cell_traces: 3,
@@ -125,6 +141,47 @@ fn a_small_suite_runs() {
     let suite = run(&config, &note, &|_| {}).unwrap();
     let expected = [("ndt-16x1g".to_owned(), 4), ("small buffer".to_owned(), 9)];
     assert_eq!(*parts.lock().unwrap(), expected);
-    assert_eq!(suite.main.results.len(), 4);
+    assert_eq!(suite.mains[0].evaluation.results.len(), 4);
     assert_eq!(suite.cells[0].policies.len(), 3);
+}
+
+#[test]
+fn the_seeds_of_a_training_take_one_row_and_one_column() {
+    let trained = |mut evaluation: Evaluation| {
+        let results = evaluation.results.clone();
+        let mut entries: Vec<Entry> = evaluation
+            .policies
+            .iter()
+            .map(|p| p.entry.clone())
+            .collect();
+        for (entry, seed) in entries.iter_mut().take(2).zip([4, 5]) {
+            let task = "ndt, trained".to_owned();
+            entry.training = Some(Training { task, seed });
+        }
+        evaluation.seeds = summary::seeds(&entries, &results, 100, 1);
+        evaluation
+    };
+    let means: &[(&str, &[f64])] = &[
+        ("ndt:a", &[8.0, 17.0]),
+        ("ndt:b", &[6.0, 15.0]),
+        DT,
+        ("unlimited", &[7.0, 15.0]),
+    ];
+    let cell = CellResult::of("CUBIC", trained(synthetic::evaluation(means)));
+    let mut suite = suite(vec![cell]);
+    suite.mains[0].evaluation = trained(synthetic::evaluation(means));
+    assert_eq!(suite.transfer("ndt, trained").better, 1);
+    let page = render(&suite, "bufgym eval");
+    let table = front_table(&suite);
+    let row = "| **ndt, trained: mean of 2 seeds** (0.675 to 0.825, deviation 0.106) | 11.5 | 0.750 [0.700–0.800] |";
+    assert!(page.contains(row) && table.contains(row), "{page}");
+    assert!(
+        !table.contains("ndt:a") && page.contains("**`ndt:a`**"),
+        "{table}"
+    );
+    assert!(
+        page.contains("| scenario | headroom | `ndt, trained` | `dt` | `unlimited` |"),
+        "{page}"
+    );
+    assert!(page.contains("- `ndt, trained` beats `dt`"), "{page}");
 }

@@ -1,12 +1,16 @@
 //! `bufgym eval --suite paper`: the comparisons behind the page of results.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use bufgym::eval::suite::{self, CELL_TRACES, MAIN, Suite, SuiteConfig};
+use bufgym::eval::suite::{self, CELL_TRACES, MAIN, PRESETS, Spent, Suite, SuiteConfig};
 use bufgym::eval::{Entrant, EvalConfig};
+use bufgym::sim::files;
+use bufgym::sim::input::{MAX_JSON, read_text};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::catalogue;
+use bufgym::train::TrainConfig;
 use serde_json::json;
 
 use super::{EvalArgs, classify, progress_bar};
@@ -18,26 +22,30 @@ use crate::cli::{policy, tune};
 /// The commit that this program is built from.
 const REVISION: &str = env!("BUFGYM_REVISION");
 
-/// The rule that is compared, in its tuned form, in the other scenarios too.
-const TUNED_RULE: &str = "dt";
+/// The best tuned rules of the first comparison that take part in the cells too.
+const TRANSFERRED_RULES: usize = 3;
+
+/// The best of the tuned policies that take part in a main comparison, with queue management or without.
+const BEST_TUNED: usize = 10;
 
 /// Runs the command.
 pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
-    let scenario = Scenario::load(MAIN).or_failure()?;
-    let learned = learned(args, &scenario)?;
     let output = match &args.out {
         Some(path) => Output::folder(path, args.force)?,
         None => return Err(CliError::bad("--suite writes a folder: give --out DIR")),
     };
-    let mut all = learned.clone();
-    all.extend(rules(&scenario)?);
-    let mut transferred = learned;
-    transferred.extend(tune::if_tuned(TUNED_RULE, &scenario)?);
+    let pages = args.checkout.as_deref().map(Pages::of).transpose()?;
+    let main = Scenario::load(MAIN).or_failure()?;
+    let learned = learned(args, &main)?;
+    let mains: CliResult<Vec<_>> = PRESETS
+        .iter()
+        .map(|preset| comparison(args, common, preset, &learned))
+        .collect();
+    let mut transferred = learned.clone();
+    transferred.extend(best_deployable(&main)?);
     let config = SuiteConfig {
-        main: EvalConfig {
-            traces: args.traces,
-            ..EvalConfig::new(scenario, all, common.seed())
-        },
+        mains: mains?,
+        learner_simulations: TrainConfig::default().simulations(),
         transferred,
         cells: suite::cells().or_failure()?,
         cell_traces: args.traces.min(CELL_TRACES),
@@ -55,8 +63,62 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
 
     let page = suite::render(&suite, &command(args, common));
     output.write_folder(|folder| write(&suite, &page, folder))?;
+    if let Some(pages) = &pages {
+        pages.replace(&page, &suite::front_table(&suite))?;
+    }
     let text = format!("{page}\nreport: {}", output.path().display());
     common.print(&json!(suite), text.trim_end())
+}
+
+/// The lines of README.md between which the table is.
+const MARKS: [&str; 2] = ["<!-- eval-table:begin -->\n", "<!-- eval-table:end -->"];
+
+/// The pages of a checkout that show results.
+struct Pages {
+    readme: PathBuf,
+    /// What is before the table, and what is after it.
+    around: [String; 2],
+    results: PathBuf,
+}
+
+impl Pages {
+    /// Reads README.md of a checkout.
+    ///
+    /// # Errors
+    /// Bad input: it cannot be read, or has no place for the table.
+    fn of(checkout: &Path) -> CliResult<Pages> {
+        let readme = checkout.join("README.md");
+        let at = readme.display();
+        let text = read_text(&readme, MAX_JSON)
+            .map_err(|error| CliError::bad(format!("--checkout: {at}: {error}")))?;
+        let [begin, end] = MARKS;
+        let place = text.split_once(begin).and_then(|(before, rest)| {
+            let (_, after) = rest.split_once(end)?;
+            Some([format!("{before}{begin}"), format!("{end}{after}")])
+        });
+        let around = place.ok_or_else(|| {
+            let [begin, end] = MARKS.map(str::trim_end);
+            CliError::bad(format!(
+                "--checkout: {at} needs the lines {begin} and {end} around the table"
+            ))
+        })?;
+        Ok(Pages {
+            around,
+            results: checkout.join("docs/results.md"),
+            readme,
+        })
+    }
+
+    fn replace(&self, page: &str, table: &str) -> CliResult {
+        let [before, after] = &self.around;
+        let readme = format!("{before}{table}{after}");
+        for (path, text) in [(&self.results, page), (&self.readme, &readme)] {
+            files::replace(path, text.as_bytes())
+                .with_context(|| path.display().to_string())
+                .or_failure()?;
+        }
+        Ok(())
+    }
 }
 
 /// The policies that were asked for, or the shipped weights.
@@ -65,31 +127,61 @@ fn learned(args: &EvalArgs, scenario: &Scenario) -> CliResult<Vec<Entrant>> {
         let shipped = [policy::shipped()?, policy::shipped_linear()?];
         return Ok(shipped.into_iter().flatten().collect());
     }
-    let named = args.policy.iter();
-    named.map(|text| policy::parse(text, scenario)).collect()
+    policy::parse_all(&args.policy, scenario)
 }
 
-/// Every rule of the catalogue, with its default parameters and, where there are any, with its tuned
-/// ones.
-fn rules(scenario: &Scenario) -> CliResult<Vec<Entrant>> {
-    let mut rules = Vec::new();
+/// Every rule of the catalogue with its defaults, every rule tuned alone, and the best of those tuned
+/// with queue management, in a preset.
+fn comparison(
+    args: &EvalArgs,
+    common: &Common,
+    preset: &str,
+    learned: &[Entrant],
+) -> CliResult<(EvalConfig, Vec<Spent>)> {
+    let scenario = Scenario::load(preset).or_failure()?;
+    let mut entrants = learned.to_vec();
     for definition in catalogue() {
-        let name = definition.info.name;
-        rules.push(policy::parse(name, scenario)?);
-        rules.extend(tune::if_tuned(name, scenario)?);
+        entrants.push(policy::parse(definition.info.name, &scenario)?);
     }
-    Ok(rules)
+    let tuned = tune::all_tuned(&scenario)?;
+    let mut spent = Vec::new();
+    for (place, (policy, tuned)) in tuned.into_iter().enumerate() {
+        if place < BEST_TUNED || policy.aqm().is_none() {
+            spent.push(Spent {
+                policy: policy.to_string(),
+                simulations: tuned.simulations,
+                edges: tuned.edges,
+            });
+            entrants.push(Entrant::tuned(policy));
+        }
+    }
+    let config = EvalConfig {
+        traces: args.traces,
+        ..EvalConfig::new(scenario, entrants, common.seed())
+    };
+    Ok((config, spent))
 }
 
-fn write(suite: &Suite, page: &str, folder: &std::path::Path) -> CliResult {
+/// The best tuned rules that a switch of today could run.
+fn best_deployable(scenario: &Scenario) -> CliResult<Vec<Entrant>> {
+    let tuned = tune::all_tuned(scenario)?.into_iter();
+    let entrants = tuned.map(|(policy, _)| Entrant::tuned(policy));
+    let deployable = entrants.filter(|entrant| !entrant.pushes_out(scenario));
+    Ok(deployable.take(TRANSFERRED_RULES).collect())
+}
+
+fn write(suite: &Suite, page: &str, folder: &Path) -> CliResult {
     let file = |name: &str, text: &str| {
         let path = folder.join(name);
         fs::write(&path, text)
             .with_context(|| path.display().to_string())
             .or_failure()
     };
-    bufgym::eval::output::write_into(&suite.main, folder).or_failure()?;
+    if let Some(first) = suite.mains.first() {
+        bufgym::eval::output::write_into(&first.evaluation, folder).or_failure()?;
+    }
     file("results.md", page)?;
+    file("table.md", &suite::front_table(suite))?;
     let numbers = serde_json::to_string_pretty(&json!(suite)).or_failure()?;
     file("suite.json", &(numbers + "\n"))
 }
@@ -105,6 +197,9 @@ fn command(args: &EvalArgs, common: &Common) -> String {
     }
     if common.seed() != 1 {
         command.push_str(&format!(" --seed {}", common.seed()));
+    }
+    if args.checkout.is_some() {
+        command.push_str(" --checkout .");
     }
     command + " --out DIR"
 }
