@@ -199,7 +199,9 @@ mod tests {
             "40",
             "%",
             "80",
-            "8",
+            "0.0267",
+            "25",
+            "%",
         ];
         assert_eq!(cells, expected);
         let rows: Vec<&str> = text

@@ -197,7 +197,7 @@ fn the_suite_needs_a_folder_and_has_its_own_scenarios() {
         "eval --suite paper --out o --checkout .",
         &["README.md", "<!-- eval-table:begin -->"],
     );
-    sandbox.refused("eval --out o --checkout .", &["--checkout", "--suite"]);
+    sandbox.refused("eval --out o --checkout .", &["--suite"]);
     sandbox.refused("eval --suite papr --out o", &["papr", "paper"]);
     sandbox.refused(
         "eval --suite paper --out o --set load=0.2",

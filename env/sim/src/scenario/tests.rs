@@ -71,6 +71,7 @@ fn the_default_preset_prints_its_documented_values() {
             "queues_per_port = 1",
             "scheduler = \"rr\"",
             "ecn_threshold_bytes = 0",
+            "ecn = false",
             "ecn_uncounted_packets = 0",
             "traffic = \"poisson\"",
             "load = 0.5",
