@@ -21,6 +21,7 @@ use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::scenario::{ScenarioArgs, check_memory};
 
+pub use all::all_tuned;
 pub use kept::{if_tuned, tuned};
 
 use kept::Kept;

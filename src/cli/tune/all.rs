@@ -12,7 +12,7 @@ use bufgym::train::TrainError;
 use bufgym::train::tune::{TuneConfig, tune};
 use serde_json::{Value, json};
 
-use super::kept::Kept;
+use super::kept::{Kept, parameters};
 use super::{TuneArgs, classify, learner, settings};
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
@@ -88,6 +88,21 @@ fn kept<'a>(args: &TuneArgs, scenario: &'a Scenario, names: String) -> Kept<'a> 
         names,
         force: args.force,
     }
+}
+
+/// Every rule without push-out, alone and with every queue management, that is tuned for mean FCT in the
+/// scenario.
+///
+/// # Errors
+/// Bad input: a file of tuned parameters is broken.
+pub fn all_tuned(scenario: &Scenario) -> CliResult<Vec<PolicySpec>> {
+    let mut tuned = Vec::new();
+    for policy in policies().or_failure()? {
+        if policy.info().deployment != Deployment::NewHardware {
+            tuned.extend(parameters(Metric::MeanFct, &policy.names(), scenario)?);
+        }
+    }
+    Ok(tuned)
 }
 
 /// Every rule that a switch can have, with every queue management.
