@@ -23,6 +23,8 @@ pub use rules::standard_rules;
 pub use search::Plan;
 pub use verdict::{LEAST_GAIN, Verdict};
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bufgym_env::control::BasePolicy;
 use bufgym_sim::network::SimError;
 use bufgym_sim::rng::Split;
@@ -34,13 +36,13 @@ use rayon::prelude::*;
 
 use crate::data::ScenarioFacts;
 use crate::evaluate::{EvalError, NumberedTrace, split_traces};
-use crate::stats::{self, RESAMPLES};
+use crate::stats::{self, Interval, RESAMPLES};
 use search::{LEVELS, Search};
 
 /// Default number of traces.
 pub const TRACES: u64 = 16;
 /// Default number of copies that choices are made on, the trace itself included.
-pub const PLANNED: u64 = 1;
+pub const PLANNED: u64 = 4;
 /// Default number of other copies that what was chosen is repeated on.
 pub const JITTERED: u64 = 4;
 /// Default of the longest delay of a flow in a copy, microseconds.
@@ -49,8 +51,8 @@ pub const JITTER_US: u64 = 10;
 /// What runs on the copies of a trace: the rows, and DT.
 const RUNS: usize = RowKind::ALL.len() + 1;
 
-/// Steps of the default horizon, at least.
-const HORIZON_STEPS: u64 = 5;
+/// Steps of the default horizon.
+pub const HORIZON_STEPS: u64 = 3;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -78,14 +80,13 @@ pub struct HeadroomConfig {
 }
 
 impl HeadroomConfig {
-    /// 16 traces. A step lasts as long as 2.5 times the buffer takes at line rate, 20 ms in `ndt-16x1g`.
-    /// The horizon is one and a half times the minimum RTO, so that the cost of a drop is seen, and at
-    /// least five steps.
+    /// 16 traces. A step lasts 2.5 times as long as one port needs to send the buffer, 20 ms in
+    /// `ndt-16x1g`, and the horizon is three steps.
     pub fn new(scenario: Scenario, rules: Vec<PolicySpec>, seed: u64) -> HeadroomConfig {
         let drain_us = 8e6 * scenario.buffer_bytes as f64 / scenario.rate_bps as f64;
         let step_us = bufgym_sim::convert::floor_u64(2.5 * drain_us).max(1);
         HeadroomConfig {
-            horizon_us: (scenario.min_rto_us * 3 / 2).max(HORIZON_STEPS * step_us),
+            horizon_us: HORIZON_STEPS * step_us,
             scenario,
             rules,
             traces: TRACES,
@@ -174,6 +175,16 @@ enum Choice {
     Plan(Plan),
 }
 
+/// What was chosen among the rules.
+struct Chosen<'a> {
+    /// The best single rule.
+    best: usize,
+    /// The rule whose α is searched.
+    low_level: BasePolicy,
+    /// By trace and rule: mean FCT over the members; `None` also for rules that were not run on them.
+    finals: Vec<&'a [MeanFct]>,
+}
+
 /// What the search of a trace came to.
 struct Planned {
     choice: Choice,
@@ -197,28 +208,34 @@ pub fn measure(config: &HeadroomConfig, progress: OnProgress) -> Result<Headroom
         config,
         policies: config.policies(),
         progress,
+        runs: AtomicU64::new(0),
     };
-    let chosen_on = work.rules_on_members(&sets)?;
-    let finished: Vec<usize> = (0..sets.len())
-        .filter(|&trace| chosen_on[trace][0].is_some())
-        .collect();
-    let left_out = (0..sets.len())
-        .filter(|trace| !finished.contains(trace))
-        .map(|trace| sets[trace].numbered.index)
-        .collect();
-    let sets: Vec<&TraceSet> = finished.iter().map(|&trace| &sets[trace]).collect();
-    let chosen_on: Vec<&[MeanFct]> = finished
-        .iter()
-        .map(|&trace| chosen_on[trace].as_slice())
-        .collect();
-    if sets.is_empty() {
+    let everything = vec![(0..work.policies.len()).collect(); sets.len()];
+    let alone = work.rules(&sets, &everything, |set| &set.members[..1])?;
+    let finals = work.rules(&sets, &rules::finalists(&alone), |set| &set.members)?;
+    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+    for ((set, alone), finals) in sets.iter().zip(&alone).zip(&finals) {
+        match finals[0] {
+            Some(_) => kept.push((set, alone.as_slice(), finals.as_slice())),
+            None => left_out.push(set.numbered.index),
+        }
+    }
+    if kept.is_empty() {
         return Err(HeadroomError::Unfinished);
     }
-    let best = rules::best_of_all(&chosen_on);
-    let low_level = rules::searchable(&work.policies[best]).unwrap_or_default();
-    let planned = work.searches(&sets, &chosen_on, &low_level)?;
-    let traces = work.on_copies(&sets, &chosen_on, best, &planned, &low_level)?;
-    Ok(work.report(&chosen_on, best, &low_level, &planned, traces, left_out))
+    let alone: Vec<&[MeanFct]> = kept.iter().map(|(_, alone, _)| *alone).collect();
+    let finals: Vec<&[MeanFct]> = kept.iter().map(|(_, _, finals)| *finals).collect();
+    let sets: Vec<&TraceSet> = kept.iter().map(|(set, _, _)| *set).collect();
+    let best = rules::best_of_all(&finals);
+    let chosen = Chosen {
+        best,
+        low_level: rules::searchable(&work.policies[best]).unwrap_or_default(),
+        finals,
+    };
+    let planned = work.searches(&sets, &chosen)?;
+    let traces = work.on_copies(&sets, &chosen, &planned)?;
+    let rules = rules::results(&work.policies, &alone, |values| work.interval(values));
+    Ok(work.report(&chosen, rules, &planned, traces, left_out))
 }
 
 fn check(config: &HeadroomConfig) -> Result<(), HeadroomError> {
@@ -272,6 +289,8 @@ struct Work<'a> {
     /// The rules; DT (α = 1) is the first.
     policies: Vec<PolicySpec>,
     progress: OnProgress<'a>,
+    /// Simulations of whole traces so far.
+    runs: AtomicU64,
 }
 
 impl Work<'_> {
@@ -279,35 +298,41 @@ impl Work<'_> {
         (self.progress)(Progress { part, done, total });
     }
 
+    fn interval(&self, values: &[f64]) -> Option<Interval> {
+        stats::bootstrap_mean(values, self.config.resamples, self.config.seed)
+    }
+
     fn error(set: &TraceSet, policy: &str) -> impl FnOnce(SimError) -> EvalError {
         EvalError::simulation(policy, &set.numbered)
     }
 
-    /// Mean FCT of a rule over traces.
-    fn rule(&self, set: &TraceSet, rule: &PolicySpec, traces: &[Trace]) -> Result<MeanFct, EvalError> {
+    /// Mean FCT of a rule over copies of a trace.
+    fn rule(&self, set: &TraceSet, rule: &PolicySpec, copies: &[Trace]) -> Result<MeanFct, EvalError> {
         let run = |trace: &Trace| {
             let summary = rule.simulator(&self.config.scenario, trace)?.run().summary;
             Ok((summary.completed == summary.flows).then_some(summary.mean_fct_ms))
         };
-        let values: Result<Vec<MeanFct>, SimError> = traces.iter().map(run).collect();
+        let values: Result<Vec<MeanFct>, SimError> = copies.iter().map(run).collect();
+        self.count(copies);
         Ok(mean(&values.map_err(Self::error(set, &rule.to_string()))?))
     }
 
-    fn choice(
+    /// Mean FCT of a sequence of decisions over copies of a trace.
+    fn replay(
         &self,
         set: &TraceSet,
-        choice: &Choice,
-        low_level: &BasePolicy,
+        search: &Search<'_>,
+        plan: &Plan,
+        copies: &[Trace],
     ) -> Result<MeanFct, EvalError> {
-        match choice {
-            Choice::Rule(rule) => self.rule(set, rule, &set.copies),
-            Choice::Plan(plan) => {
-                let search = self.search(low_level);
-                let replay = |trace| search.replay(trace, plan);
-                let values: Result<Vec<MeanFct>, SimError> = set.copies.iter().map(replay).collect();
-                Ok(mean(&values.map_err(Self::error(set, &low_level.to_string()))?))
-            }
-        }
+        let replay = |trace| search.replay(trace, plan);
+        let values: Result<Vec<MeanFct>, SimError> = copies.iter().map(replay).collect();
+        self.count(copies);
+        Ok(mean(&values.map_err(Self::error(set, search.low_level()))?))
+    }
+
+    fn count(&self, copies: &[Trace]) {
+        self.runs.fetch_add(copies.len() as u64, Ordering::Relaxed);
     }
 
     fn search<'b>(&self, low_level: &'b BasePolicy) -> Search<'b> {
@@ -315,20 +340,33 @@ impl Work<'_> {
         Search::new(&config.scenario, low_level, config.step_us, config.horizon_us)
     }
 
-    /// By trace and rule: mean FCT over the members.
-    fn rules_on_members(&self, sets: &[TraceSet]) -> Result<Vec<Vec<MeanFct>>, EvalError> {
-        let rules = self.policies.len();
-        let total = (sets.len() * rules) as u64;
-        let values = (0..sets.len() * rules)
-            .into_par_iter()
-            .map(|run| {
-                let (set, rule) = (&sets[run / rules], &self.policies[run % rules]);
-                let value = self.rule(set, rule, &set.members);
-                self.done(Part::Rules, 1, total);
+    /// By trace and rule: mean FCT over the copies that `of` takes; `None` for the rules that are not
+    /// among those wanted for the trace.
+    fn rules(
+        &self,
+        sets: &[TraceSet],
+        wanted: &[Vec<usize>],
+        of: impl Fn(&TraceSet) -> &[Trace] + Sync,
+    ) -> Result<Vec<Vec<MeanFct>>, EvalError> {
+        let runs: Vec<(usize, usize)> = wanted
+            .iter()
+            .enumerate()
+            .flat_map(|(trace, rules)| rules.iter().map(move |&rule| (trace, rule)))
+            .collect();
+        let values = runs
+            .par_iter()
+            .map(|&(trace, rule)| {
+                let set = &sets[trace];
+                let value = self.rule(set, &self.policies[rule], of(set));
+                self.done(Part::Rules, 1, runs.len() as u64);
                 value
             })
             .collect::<Result<Vec<MeanFct>, EvalError>>()?;
-        Ok(values.chunks(rules).map(<[MeanFct]>::to_vec).collect())
+        let mut table = vec![vec![None; self.policies.len()]; sets.len()];
+        for ((trace, rule), value) in runs.into_iter().zip(values) {
+            table[trace][rule] = value;
+        }
+        Ok(table)
     }
 
     /// By trace: the best sequence of decisions that was found. The rules are sequences too, and so are
@@ -336,20 +374,19 @@ impl Work<'_> {
     fn searches(
         &self,
         sets: &[&TraceSet],
-        rules: &[&[MeanFct]],
-        low_level: &BasePolicy,
+        chosen: &Chosen<'_>,
     ) -> Result<Vec<Planned>, EvalError> {
-        // Arrivals last about as long as the traffic needs at the load; the rest is not known before.
+        // A search lasts until its last flow ends; only when that starts is known before.
         let steps_of = |set: &&TraceSet| {
             let last = set.numbered.trace.flows.iter().map(|flow| flow.start).max();
             last.unwrap_or(Time::ZERO).as_ns() / 1_000 / self.config.step_us + 1
         };
         let total: u64 = sets.iter().map(steps_of).sum();
         sets.par_iter()
-            .zip(rules)
-            .map(|(set, rules)| {
+            .zip(&chosen.finals)
+            .map(|(set, finals)| {
                 let on_step = || self.done(Part::Search, 1, total);
-                self.plan(set, rules, low_level, &on_step)
+                self.plan(set, finals, &chosen.low_level, &on_step)
             })
             .collect()
     }
@@ -362,7 +399,6 @@ impl Work<'_> {
         on_step: &dyn Fn(),
     ) -> Result<Planned, EvalError> {
         let search = self.search(low_level);
-        let failed = |error| Self::error(set, &low_level.to_string())(error);
         let rule = rules::best_of_trace(rules);
         let mut best = Planned {
             choice: Choice::Rule(self.policies[rule].clone()),
@@ -373,18 +409,16 @@ impl Work<'_> {
         let (mut base, mut base_value) = (LEVELS - 1, None);
         for level in 0..LEVELS {
             let plan = Plan::fixed(level);
-            let values: Result<Vec<MeanFct>, SimError> = set
-                .members
-                .iter()
-                .map(|trace| search.replay(trace, &plan))
-                .collect();
-            let value = mean(&values.map_err(failed)?);
+            let value = self.replay(set, &search, &plan, &set.members)?;
             if rules::is_less(value, base_value) {
                 (base, base_value) = (level, value);
             }
             best.take_if_better(Choice::Plan(plan), value);
         }
-        let found = search.run(&set.members, base, on_step).map_err(failed)?;
+        let found = search
+            .run(&set.members, base, on_step)
+            .map_err(Self::error(set, search.low_level()))?;
+        self.count(&set.members);
         best.take_if_better(Choice::Plan(found.plan), mean(&found.mean_fct_ms));
         best.fork_packets = found.packets;
         best.packets = found.member_packets as f64 / set.members.len() as f64;
@@ -395,81 +429,80 @@ impl Work<'_> {
     fn on_copies(
         &self,
         sets: &[&TraceSet],
-        rules: &[&[MeanFct]],
-        best: usize,
+        chosen: &Chosen<'_>,
         planned: &[Planned],
-        low_level: &BasePolicy,
     ) -> Result<Vec<TraceRow>, EvalError> {
         let total = (sets.len() * RUNS) as u64;
-        let unlimited = PolicySpec::unlimited();
-        let baseline = PolicySpec::baseline();
         let runs = (0..sets.len() * RUNS)
             .into_par_iter()
             .map(|run| {
-                let (trace, kind) = (run / RUNS, RowKind::ALL.get(run % RUNS));
-                let set = sets[trace];
-                let own = rules::best_of_trace(rules[trace]);
-                let rule = |rule: &PolicySpec, chosen: MeanFct| {
-                    let fresh = self.rule(set, rule, &set.copies)?;
-                    Ok((rule.to_string(), chosen, fresh))
-                };
-                let values = match kind {
-                    None => rule(&baseline, rules[trace][0]),
-                    Some(RowKind::Unlimited) => {
-                        let chosen = self.rule(set, &unlimited, &set.members)?;
-                        rule(&unlimited, chosen)
-                    }
-                    Some(RowKind::BestRule) => rule(&self.policies[best], rules[trace][best]),
-                    Some(RowKind::BestRuleOfTrace) => rule(&self.policies[own], rules[trace][own]),
-                    Some(RowKind::Search) => {
-                        let found = &planned[trace];
-                        let fresh = self.choice(set, &found.choice, low_level)?;
-                        Ok((found.choice.name(low_level), found.value, fresh))
-                    }
-                };
+                let (trace, row) = (run / RUNS, RowKind::ALL.get(run % RUNS));
+                let values = self.on_copies_of(sets[trace], row, trace, chosen, &planned[trace]);
                 self.done(Part::Copies, 1, total);
                 values
             })
-            .collect::<Result<Vec<(String, MeanFct, MeanFct)>, EvalError>>()?;
-        let rows = sets.iter().zip(runs.chunks(RUNS)).flat_map(|(set, runs)| {
-            let (_, dt, fresh_dt) = &runs[RUNS - 1];
-            let (_, _, fresh_best) = &runs[RowKind::BestRule as usize];
-            RowKind::ALL.into_iter().zip(runs).map(|(row, run)| {
-                let (policy, chosen, fresh) = run.clone();
-                TraceRow {
-                    trace: set.numbered.index,
-                    seed: set.numbered.seed,
-                    flows: set.numbered.trace.flows.len() as u64,
-                    row,
-                    policy,
-                    dt_mean_fct_ms: *dt,
-                    mean_fct_ms: chosen,
-                    ratio_to_dt: ratio(chosen, *dt),
-                    jittered_dt_mean_fct_ms: *fresh_dt,
-                    jittered_mean_fct_ms: fresh,
-                    jittered_ratio_to_dt: ratio(fresh, *fresh_dt),
-                    jittered_ratio_to_best_rule: ratio(fresh, *fresh_best),
-                }
-            })
-        });
+            .collect::<Result<Vec<Repeated>, EvalError>>()?;
+        let rows = sets
+            .iter()
+            .zip(runs.chunks(RUNS))
+            .flat_map(|(set, runs)| trace_rows(&set.numbered, runs));
         Ok(rows.collect())
+    }
+
+    /// One row, or DT where there is none.
+    fn on_copies_of(
+        &self,
+        set: &TraceSet,
+        row: Option<&RowKind>,
+        trace: usize,
+        chosen: &Chosen<'_>,
+        planned: &Planned,
+    ) -> Result<Repeated, EvalError> {
+        let finals = chosen.finals[trace];
+        let (choice, value) = match row {
+            None => (Choice::Rule(PolicySpec::baseline()), finals[0]),
+            Some(RowKind::Unlimited) => {
+                let unlimited = PolicySpec::unlimited();
+                let value = self.rule(set, &unlimited, &set.members)?;
+                (Choice::Rule(unlimited), value)
+            }
+            Some(RowKind::BestRule) => {
+                let rule = &self.policies[chosen.best];
+                (Choice::Rule(rule.clone()), finals[chosen.best])
+            }
+            Some(RowKind::BestRuleOfTrace) => {
+                let own = rules::best_of_trace(finals);
+                (Choice::Rule(self.policies[own].clone()), finals[own])
+            }
+            Some(RowKind::Search) => (planned.choice.clone(), planned.value),
+        };
+        let repeated = match &choice {
+            Choice::Rule(rule) => self.rule(set, rule, &set.copies)?,
+            Choice::Plan(plan) => {
+                self.replay(set, &self.search(&chosen.low_level), plan, &set.copies)?
+            }
+        };
+        Ok(Repeated {
+            policy: choice.name(&chosen.low_level),
+            chosen: value,
+            repeated,
+        })
     }
 
     fn report(
         &self,
-        rules: &[&[MeanFct]],
-        best: usize,
-        low_level: &BasePolicy,
+        chosen: &Chosen<'_>,
+        rules: Vec<RuleResult>,
         planned: &[Planned],
         per_trace: Vec<TraceRow>,
         left_out: Vec<u64>,
     ) -> Headroom {
         let config = self.config;
-        let interval = |values: &[f64]| stats::bootstrap_mean(values, config.resamples, config.seed);
         let rows: Vec<Row> = RowKind::ALL
             .into_iter()
-            .map(|kind| Row::of(kind, &per_trace, interval))
+            .map(|kind| Row::of(kind, &per_trace, |values| self.interval(values)))
             .collect();
+        let best_rule = self.policies[chosen.best].to_string();
         Headroom {
             format: data::FORMAT.to_owned(),
             version: data::VERSION,
@@ -477,7 +510,7 @@ impl Work<'_> {
             scenario: ScenarioFacts::of(&config.scenario),
             split: Split::Validation.to_string(),
             seed: config.seed,
-            traces: rules.len() as u64,
+            traces: planned.len() as u64,
             left_out,
             planned: config.planned,
             jittered: config.jittered,
@@ -485,10 +518,10 @@ impl Work<'_> {
             step_us: config.step_us,
             horizon_us: config.horizon_us,
             resamples: config.resamples,
-            rules: rules::results(&self.policies, rules, interval),
-            best_rule: self.policies[best].to_string(),
-            low_level: low_level.to_string(),
-            verdict: Verdict::of(&self.policies[best].to_string(), &rows),
+            rules,
+            verdict: Verdict::of(&best_rule, &rows),
+            best_rule,
+            low_level: chosen.low_level.to_string(),
             rows,
             cost: self.cost(planned),
             per_trace,
@@ -496,18 +529,42 @@ impl Work<'_> {
     }
 
     fn cost(&self, planned: &[Planned]) -> Cost {
-        let config = self.config;
-        let traces = planned.len() as u64;
-        let rules = self.policies.len() as u64;
-        let members = config.traces * rules + traces * (u64::from(LEVELS) + 2);
         let forks = planned.iter().map(|found| found.fork_packets);
         let share = |found: &Planned| found.fork_packets as f64 / found.packets.max(1.0);
         Cost {
-            runs: members * config.planned + traces * RUNS as u64 * config.jittered,
+            runs: self.runs.load(Ordering::Relaxed),
             fork_packets: forks.sum(),
             forks_as_runs: planned.iter().map(share).sum(),
         }
     }
+}
+
+/// What was put in force on a trace, on what it was chosen on and on copies with other luck.
+struct Repeated {
+    policy: String,
+    chosen: MeanFct,
+    repeated: MeanFct,
+}
+
+/// The rows of a trace; the last of `runs` is DT.
+fn trace_rows(numbered: &NumberedTrace, runs: &[Repeated]) -> Vec<TraceRow> {
+    let dt = &runs[RUNS - 1];
+    let best = runs[RowKind::BestRule as usize].repeated;
+    let row = |(row, run): (RowKind, &Repeated)| TraceRow {
+        trace: numbered.index,
+        seed: numbered.seed,
+        flows: numbered.trace.flows.len() as u64,
+        row,
+        policy: run.policy.clone(),
+        dt_mean_fct_ms: dt.chosen,
+        mean_fct_ms: run.chosen,
+        ratio_to_dt: ratio(run.chosen, dt.chosen),
+        jittered_dt_mean_fct_ms: dt.repeated,
+        jittered_mean_fct_ms: run.repeated,
+        jittered_ratio_to_dt: ratio(run.repeated, dt.repeated),
+        jittered_ratio_to_best_rule: ratio(run.repeated, best),
+    };
+    RowKind::ALL.into_iter().zip(runs).map(row).collect()
 }
 
 impl Choice {

@@ -42,10 +42,11 @@ pub struct HeadroomArgs {
     /// repeated
     #[arg(long, value_name = "P")]
     policy: Vec<String>,
-    /// Time between decisions of the search, ms [default: 2.5 times what the buffer takes at line rate]
+    /// Time between decisions of the search, ms [default: 2.5 times as long as a port needs to send the
+    /// buffer]
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     step_ms: Option<f64>,
-    /// How far a candidate is followed, ms [default: 1.5 times the minimum RTO, at least 5 steps]
+    /// How far a candidate is followed, ms; what follows is estimated [default: 3 steps]
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     horizon_ms: Option<f64>,
     /// Copies of each trace that choices are made on, the trace itself included; more pick less luck
@@ -102,7 +103,7 @@ fn config(args: &HeadroomArgs, common: &Common) -> CliResult<HeadroomConfig> {
     let default = HeadroomConfig::new(scenario, rules, common.seed());
     let step_us = microseconds("--step-ms", args.step_ms)?.unwrap_or(default.step_us);
     let horizon_us = microseconds("--horizon-ms", args.horizon_ms)?;
-    let horizon_us = horizon_us.unwrap_or(default.horizon_us.max(step_us));
+    let horizon_us = horizon_us.unwrap_or(headroom::HORIZON_STEPS * step_us);
     if horizon_us < step_us {
         return Err(CliError::bad(format!(
             "--horizon-ms is shorter than a step, which is {} ms: give a longer horizon or a shorter --step-ms",

@@ -42,7 +42,7 @@ pub struct Headroom {
     pub horizon_us: u64,
     /// Bootstrap resamples behind every interval.
     pub resamples: usize,
-    /// Every rule to choose from, the best first.
+    /// Every rule to choose from, the best on the traces themselves first.
     pub rules: Vec<RuleResult>,
     /// The best single rule for all traces.
     pub best_rule: String,
@@ -58,7 +58,7 @@ pub struct Headroom {
     pub per_trace: Vec<TraceRow>,
 }
 
-/// A rule on what choices were made on.
+/// A rule on the traces themselves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RuleResult {
     /// The policy string.

@@ -50,7 +50,7 @@ pub fn render(headroom: &Headroom) -> String {
         "{}\n\n{}\n{}{}\n{}\n\n{}\n",
         scope(headroom),
         aligned(&HEADER, rows),
-        aligned(&["rule", "÷ DT as chosen [95 %]", "best on traces"], rules),
+        aligned(&["rule", "÷ DT [95 %]", "best on traces"], rules),
         rest(headroom),
         method(headroom),
         headroom.verdict.text
@@ -74,7 +74,7 @@ fn page(headroom: &Headroom) -> String {
         _ = writeln!(text, "| {} |", cells(row).join(" | "));
     }
     text += "\n## Rules to choose from\n\n";
-    text += &heads(&["rule", "÷ DT as chosen [95 %]", "best on traces"]);
+    text += &heads(&["rule", "÷ DT [95 %]", "best on traces"]);
     for rule in &headroom.rules {
         let ratio = format::interval(rule.ratio_to_dt.as_ref());
         _ = writeln!(text, "| `{}` | {ratio} | {} |", rule.policy, rule.best_on);

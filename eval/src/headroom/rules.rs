@@ -36,6 +36,12 @@ const STANDARD: [&str; 25] = [
     "fab:alpha=32+random",
 ];
 
+/// Rules that run on all copies to choose on: the best ones over all traces.
+const FINALISTS: usize = 6;
+
+/// And the best ones of each trace.
+const OWN_FINALISTS: usize = 3;
+
 /// The rules that are always among those to choose from.
 pub fn standard_rules() -> Vec<PolicySpec> {
     let parsed = |rule: &&str| rule.parse().expect("these rules have these parameters");
@@ -69,6 +75,39 @@ pub(super) fn best_of_all(values: &[&[MeanFct]]) -> usize {
         .map(|rule| super::mean(&ratios(values, rule)))
         .collect();
     best_of_trace(&means)
+}
+
+/// By trace: the rules to look at closer, in order: the first rule, which others are relative to, the
+/// best ones over all traces, and the best ones of the trace.
+pub(super) fn finalists(values: &[Vec<MeanFct>]) -> Vec<Vec<usize>> {
+    let traces: Vec<&[MeanFct]> = values
+        .iter()
+        .map(Vec::as_slice)
+        .filter(|trace| trace[0].is_some())
+        .collect();
+    let rules = values.first().map_or(0, Vec::len);
+    let means: Vec<MeanFct> = (0..rules)
+        .map(|rule| super::mean(&ratios(&traces, rule)))
+        .collect();
+    let of_all = first(&means, FINALISTS);
+    let of_trace = |trace: &Vec<MeanFct>| {
+        let mut chosen = vec![0];
+        chosen.extend(&of_all);
+        chosen.extend(first(trace, OWN_FINALISTS));
+        chosen.sort_unstable();
+        chosen.dedup();
+        chosen
+    };
+    values.iter().map(of_trace).collect()
+}
+
+/// The places of the `count` least values.
+fn first(values: &[MeanFct], count: usize) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..values.len()).collect();
+    let key = |place: usize| values[place].unwrap_or(f64::INFINITY);
+    places.sort_by(|&a, &b| key(a).total_cmp(&key(b)));
+    places.truncate(count);
+    places
 }
 
 /// By trace: ratio of a rule to the first one.
@@ -105,18 +144,21 @@ pub(super) fn results(
 
 #[cfg(test)]
 mod tests {
+    use bufgym_sim::rng::{Split, trace_seed};
     use bufgym_sim::scenario::{PRESETS, Scenario};
+    use bufgym_sim::switch::Policy as _;
+    use bufgym_sim::traffic::generate;
 
     use super::*;
 
     #[test]
     fn the_standard_rules_fit_every_preset_and_do_not_push_out() {
-        use bufgym_sim::switch::Policy as _;
         for preset in PRESETS {
             let scenario: Scenario = preset.scenario();
+            let trace = generate(&scenario, trace_seed(Split::Validation, 1, 0));
             for rule in standard_rules() {
-                let policy = rule.build(&scenario);
-                assert!(!policy.unwrap().pushes_out(), "{rule}");
+                let simulator = rule.simulator(&scenario, &trace).unwrap();
+                assert!(!simulator.policy().pushes_out(), "{rule}");
             }
         }
     }
@@ -133,6 +175,19 @@ mod tests {
         );
         assert_eq!(low_level("dt:alpha=64").unwrap(), "dt");
         assert_eq!(low_level("cs+random"), None);
+    }
+
+    #[test]
+    fn the_baseline_and_the_best_of_all_and_of_a_trace_are_looked_at_closer() {
+        // Rule 9 is the best on one trace and the worst on the others.
+        let trace = |ninth: f64| {
+            let mut values: Vec<MeanFct> = (0..12).map(|rule| Some(100.0 - f64::from(rule))).collect();
+            values[9] = Some(ninth);
+            values
+        };
+        let found = finalists(&[trace(1.0), trace(1e4), trace(1e4)]);
+        assert_eq!(found[1], [0, 5, 6, 7, 8, 10, 11]);
+        assert_eq!(found[0], [0, 5, 6, 7, 8, 9, 10, 11]);
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub(super) struct Search<'a> {
     scenario: Scenario,
     /// The rule whose α is searched.
     low_level: &'a BasePolicy,
+    name: String,
     /// Steps for which a candidate is followed.
     horizon: u64,
 }
@@ -106,8 +107,14 @@ impl<'a> Search<'a> {
                 ..scenario.clone()
             },
             low_level,
+            name: low_level.to_string(),
             horizon: horizon_us.div_ceil(step_us).max(1),
         }
+    }
+
+    /// The policy string of the rule whose α is searched.
+    pub(super) fn low_level(&self) -> &str {
+        &self.name
     }
 
     fn start(&self, trace: &Trace, options: ControlOptions) -> Result<ControlEnv, SimError> {

@@ -8,6 +8,7 @@ fn config(settings: &[&str], rules: &[&str]) -> HeadroomConfig {
     let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();
     HeadroomConfig {
         traces: 3,
+        planned: 1,
         jittered: 2,
         resamples: 500,
         ..HeadroomConfig::new(scenario, rules, 1)
@@ -125,11 +126,11 @@ fn numbers_that_make_no_sense_are_refused() {
 #[test]
 fn the_default_step_and_horizon_follow_the_scenario() {
     let base = HeadroomConfig::new(Scenario::default(), Vec::new(), 1);
-    assert_eq!((base.step_us, base.horizon_us), (20_000, 300_000));
+    assert_eq!((base.step_us, base.horizon_us), (20_000, 60_000));
     let mut fast = Scenario::default();
-    fast.set("min_rto_us=1000").unwrap();
+    fast.set("rate_bps=10000000000").unwrap();
     let fast = HeadroomConfig::new(fast, Vec::new(), 1);
-    assert_eq!((fast.step_us, fast.horizon_us), (20_000, 100_000));
+    assert_eq!((fast.step_us, fast.horizon_us), (2_000, 6_000));
 }
 
 #[test]
