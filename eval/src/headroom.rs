@@ -307,7 +307,12 @@ impl Work<'_> {
     }
 
     /// Mean FCT of a rule over copies of a trace.
-    fn rule(&self, set: &TraceSet, rule: &PolicySpec, copies: &[Trace]) -> Result<MeanFct, EvalError> {
+    fn rule(
+        &self,
+        set: &TraceSet,
+        rule: &PolicySpec,
+        copies: &[Trace],
+    ) -> Result<MeanFct, EvalError> {
         let run = |trace: &Trace| {
             let summary = rule.simulator(&self.config.scenario, trace)?.run().summary;
             Ok((summary.completed == summary.flows).then_some(summary.mean_fct_ms))
@@ -337,7 +342,12 @@ impl Work<'_> {
 
     fn search<'b>(&self, low_level: &'b BasePolicy) -> Search<'b> {
         let config = self.config;
-        Search::new(&config.scenario, low_level, config.step_us, config.horizon_us)
+        Search::new(
+            &config.scenario,
+            low_level,
+            config.step_us,
+            config.horizon_us,
+        )
     }
 
     /// By trace and rule: mean FCT over the copies that `of` takes; `None` for the rules that are not
@@ -371,11 +381,7 @@ impl Work<'_> {
 
     /// By trace: the best sequence of decisions that was found. The rules are sequences too, and so are
     /// the levels of α without a change.
-    fn searches(
-        &self,
-        sets: &[&TraceSet],
-        chosen: &Chosen<'_>,
-    ) -> Result<Vec<Planned>, EvalError> {
+    fn searches(&self, sets: &[&TraceSet], chosen: &Chosen<'_>) -> Result<Vec<Planned>, EvalError> {
         // A search lasts until its last flow ends; only when that starts is known before.
         let steps_of = |set: &&TraceSet| {
             let last = set.numbered.trace.flows.iter().map(|flow| flow.start).max();

@@ -149,7 +149,9 @@ fn rules(asked: &[String], scenario: &Scenario) -> CliResult<Vec<PolicySpec>> {
 }
 
 fn check_memory(config: &HeadroomConfig) -> CliResult {
-    let traces = config.traces.saturating_mul(config.planned + config.jittered);
+    let traces = config
+        .traces
+        .saturating_mul(config.planned + config.jittered);
     let parallel = config.traces.min(rayon::current_num_threads() as u64);
     let simulations = parallel.saturating_mul(config.planned + 1);
     let estimate = Estimate::default()

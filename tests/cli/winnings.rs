@@ -45,7 +45,11 @@ fn what_could_be_won_is_told_and_written() {
 fn without_an_output_folder_a_table_and_a_verdict_are_printed() {
     let sandbox = Sandbox::new();
     let run = sandbox.ok(&format!("headroom {SMALL} --quiet"));
-    for words in ["searched decisions", "picks luck", "The best single rule is"] {
+    for words in [
+        "searched decisions",
+        "picks luck",
+        "The best single rule is",
+    ] {
         assert!(run.stdout.contains(words), "{words}: {}", run.stdout);
     }
     assert_eq!(run.stderr, "");

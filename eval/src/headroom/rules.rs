@@ -181,7 +181,8 @@ mod tests {
     fn the_baseline_and_the_best_of_all_and_of_a_trace_are_looked_at_closer() {
         // Rule 9 is the best on one trace and the worst on the others.
         let trace = |ninth: f64| {
-            let mut values: Vec<MeanFct> = (0..12).map(|rule| Some(100.0 - f64::from(rule))).collect();
+            let mut values: Vec<MeanFct> =
+                (0..12).map(|rule| Some(100.0 - f64::from(rule))).collect();
             values[9] = Some(ninth);
             values
         };

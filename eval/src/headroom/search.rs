@@ -27,7 +27,9 @@ const BUSIEST: usize = 2;
 const STRIDE: u8 = 2;
 
 /// Levels of α.
-pub(super) const LEVELS: u8 = ALPHAS.len() as u8;
+pub(super) const LEVELS: u8 = 8;
+
+const _: () = assert!(LEVELS as usize == ALPHAS.len());
 
 /// A time constant that discounts nothing within a simulation, seconds.
 const UNDISCOUNTED_S: f64 = 1e9;
@@ -160,8 +162,10 @@ impl<'a> Search<'a> {
         base: u8,
         on_step: &dyn Fn(),
     ) -> Result<Found, SimError> {
-        let members: Result<Vec<ControlEnv>, SimError> =
-            members.iter().map(|trace| self.start_judged(trace)).collect();
+        let members: Result<Vec<ControlEnv>, SimError> = members
+            .iter()
+            .map(|trace| self.start_judged(trace))
+            .collect();
         let mut members = Members::new(members?);
         let ports = members.ports();
         let mut held = vec![base; ports];
@@ -236,7 +240,6 @@ impl<'a> Search<'a> {
         followed.packets = fork.simulator().packets_forwarded() - before;
         followed
     }
-
 }
 
 /// What became of a candidate.
@@ -267,7 +270,10 @@ impl Members {
     }
 
     fn running(&self) -> impl Iterator<Item = &ControlEnv> {
-        self.envs.iter().filter(|(_, runs)| *runs).map(|(env, _)| env)
+        self.envs
+            .iter()
+            .filter(|(_, runs)| *runs)
+            .map(|(env, _)| env)
     }
 
     fn any_running(&self) -> bool {

@@ -41,7 +41,10 @@ fn a_search_is_never_worse_than_what_it_started_from() {
         assert!(own.mean_fct_ms <= best.mean_fct_ms);
         assert!(own.mean_fct_ms <= own.dt_mean_fct_ms);
     }
-    let improved = search.iter().zip(&own).any(|(s, o)| s.mean_fct_ms < o.mean_fct_ms);
+    let improved = search
+        .iter()
+        .zip(&own)
+        .any(|(s, o)| s.mean_fct_ms < o.mean_fct_ms);
     assert!(improved, "the search found nothing: {search:?}");
     assert!(found.cost.fork_packets > 0 && found.cost.forks_as_runs > 1.0);
 }
@@ -59,8 +62,14 @@ fn rows_are_what_the_simulations_say() {
     let row = rows(&found, RowKind::Unlimited)[0];
     assert_eq!((row.trace, row.seed), (0, trace[0].seed));
     let original = &trace[0].trace;
-    assert_eq!(row.mean_fct_ms, Some(run(PolicySpec::unlimited(), original)));
-    assert_eq!(row.dt_mean_fct_ms, Some(run(PolicySpec::baseline(), original)));
+    assert_eq!(
+        row.mean_fct_ms,
+        Some(run(PolicySpec::unlimited(), original))
+    );
+    assert_eq!(
+        row.dt_mean_fct_ms,
+        Some(run(PolicySpec::baseline(), original))
+    );
     let copies: Vec<f64> = (0..2)
         .map(|copy| {
             let jitter = Time::from_us(config.jitter_us);
@@ -111,11 +120,41 @@ fn numbers_that_make_no_sense_are_refused() {
     let base = config(&CROWDED, &[]);
     let message = |config: HeadroomConfig| measure(&config, &|_| {}).unwrap_err().to_string();
     let cases = [
-        (HeadroomConfig { traces: 0, ..base.clone() }, "at least one trace"),
-        (HeadroomConfig { planned: 0, ..base.clone() }, "at least 1"),
-        (HeadroomConfig { jittered: 0, ..base.clone() }, "at least 1"),
-        (HeadroomConfig { step_us: 0, ..base.clone() }, "step"),
-        (HeadroomConfig { horizon_us: 5, ..base.clone() }, "horizon"),
+        (
+            HeadroomConfig {
+                traces: 0,
+                ..base.clone()
+            },
+            "at least one trace",
+        ),
+        (
+            HeadroomConfig {
+                planned: 0,
+                ..base.clone()
+            },
+            "at least 1",
+        ),
+        (
+            HeadroomConfig {
+                jittered: 0,
+                ..base.clone()
+            },
+            "at least 1",
+        ),
+        (
+            HeadroomConfig {
+                step_us: 0,
+                ..base.clone()
+            },
+            "step",
+        ),
+        (
+            HeadroomConfig {
+                horizon_us: 5,
+                ..base.clone()
+            },
+            "horizon",
+        ),
     ];
     for (config, words) in cases {
         let message = message(config);

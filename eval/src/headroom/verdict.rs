@@ -135,10 +135,22 @@ mod tests {
     fn a_gain_must_be_beyond_chance_and_more_than_one_per_cent() {
         let won = with_search(0.9, 0.95, 0.999);
         assert_eq!((won.nothing_to_win, won.better.len()), (false, 1));
-        assert!(won.text.contains("searched decisions 5.0\u{a0}% lower (0.900–0.999)"));
-        assert!(won.text.contains("best rule of each trace 2.0\u{a0}% higher"));
-        assert!(won.text.contains("unlimited buffer nothing that can be told"));
-        assert!(won.text.contains("dt:alpha=8: its mean FCT is 30.0\u{a0}% lower"));
+        assert!(
+            won.text
+                .contains("searched decisions 5.0\u{a0}% lower (0.900–0.999)")
+        );
+        assert!(
+            won.text
+                .contains("best rule of each trace 2.0\u{a0}% higher")
+        );
+        assert!(
+            won.text
+                .contains("unlimited buffer nothing that can be told")
+        );
+        assert!(
+            won.text
+                .contains("dt:alpha=8: its mean FCT is 30.0\u{a0}% lower")
+        );
         for (low, mean, high) in [(0.9, 0.95, 1.0), (0.99, 0.991, 0.992), (1.0, 1.0, 1.0)] {
             let lost = with_search(low, mean, high);
             assert!(lost.nothing_to_win && lost.better.is_empty());
