@@ -3,7 +3,7 @@
 //! On every trace three things are set beside DT (α = 1) and the best single rule: an unlimited buffer,
 //! the best rule of that very trace, and a sequence of decisions that a search with forked simulators
 //! found. The last two are chosen with the trace in view, and so choose its luck too. Therefore what was
-//! chosen runs again on [copies](jitter) of the trace that differ by chance alone: what survives there
+//! chosen runs again on copies of the trace that differ by chance alone: what survives there
 //! can be won, the rest was luck.
 //!
 //! An unlimited buffer is a scale and not a bound, because short queues can be better. The search is
