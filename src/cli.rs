@@ -7,6 +7,7 @@ mod error;
 mod eval;
 mod explain;
 mod export;
+mod headroom;
 mod infer;
 mod interrupt;
 mod output;
@@ -101,6 +102,7 @@ impl Common {
 enum Command {
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
+    Headroom(headroom::HeadroomArgs),
     Explain(explain::ExplainArgs),
     Export(export::ExportArgs),
     Curves(curves::CurvesArgs),
@@ -154,6 +156,7 @@ fn run(cli: Cli) -> CliResult {
     match cli.command {
         Command::Train(args) => train::run(args, &common),
         Command::Eval(args) => eval::run(args, &common),
+        Command::Headroom(args) => headroom::run(args, &common),
         Command::Explain(args) => explain::run(args, &common),
         Command::Export(args) => export::run(args, &common),
         Command::Curves(args) => curves::run(args, &common),

@@ -5,7 +5,8 @@
 //! run. The results become one [`PolicySummary`] per policy, with [`stats`] and [`metric`].
 //! [`findings`](mod@findings) states them in sentences, [`table`] and [`figures`] show them, and
 //! [`output`] writes the files. [`explain`](mod@explain) studies a single learned
-//! policy, [`tune`](mod@tune) searches the parameters of a rule, and [`observations`] collects what a
+//! policy, [`headroom`] measures what could be won in a scenario, [`tune`](mod@tune) keeps the tuned
+//! parameters of rules, and [`observations`] collects what a
 //! learned policy observes.
 
 #![cfg_attr(
@@ -26,6 +27,7 @@ pub mod explain;
 pub mod figures;
 pub mod findings;
 mod format;
+pub mod headroom;
 mod html;
 pub mod metric;
 pub mod observations;

@@ -174,20 +174,27 @@ const PER_TRACE_COLUMNS: [&str; 25] = [
     "timeout_wait_ms",
 ];
 
-/// `per_trace.csv`: one row per policy and trace; a field without a number is empty.
+/// `per_trace.csv`: one row per policy and trace.
 fn csv(results: &[TraceResult]) -> Result<Vec<u8>, OutputError> {
-    let encode = |reason: String| OutputError::Encode {
-        name: "per_trace.csv",
-        reason,
-    };
+    rows_csv("per_trace.csv", &PER_TRACE_COLUMNS, results)
+}
+
+/// The CSV file `name`: one line per row with the fields of these names; a field without a number is
+/// empty.
+pub(crate) fn rows_csv(
+    name: &'static str,
+    columns: &[&str],
+    rows: &[impl serde::Serialize],
+) -> Result<Vec<u8>, OutputError> {
+    let encode = |reason: String| OutputError::Encode { name, reason };
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer
-        .write_record(PER_TRACE_COLUMNS)
+        .write_record(columns)
         .map_err(|e| encode(e.to_string()))?;
-    for result in results {
-        let fields = serde_json::to_value(result).map_err(|e| encode(e.to_string()))?;
+    for row in rows {
+        let fields = serde_json::to_value(row).map_err(|e| encode(e.to_string()))?;
         writer
-            .write_record(PER_TRACE_COLUMNS.map(|column| cell(&fields[column])))
+            .write_record(columns.iter().map(|column| cell(&fields[*column])))
             .map_err(|e| encode(e.to_string()))?;
     }
     writer.into_inner().map_err(|e| encode(e.to_string()))

@@ -92,7 +92,7 @@ fn render_arrivals(policies: &[PolicySummary]) -> String {
 }
 
 /// A table with aligned columns, ending in a newline.
-fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(crate) fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let header = header.iter().map(|head| (*head).to_string()).collect();
     let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
     let widths: Vec<usize> = (0..rows[0].len())

@@ -4,9 +4,10 @@ use bufgym::sim::switch::policy::catalogue;
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "train",
     "eval",
+    "headroom",
     "explain",
     "export",
     "sim",

@@ -26,3 +26,4 @@ mod simulation;
 mod slotted;
 mod training;
 mod tuning;
+mod winnings;

@@ -1,0 +1,603 @@
+//! What could be won in a scenario, before anything is trained.
+//!
+//! On every trace three things are set beside DT (α = 1) and the best single rule: an unlimited buffer,
+//! the best rule of that very trace, and a sequence of decisions that a search with forked simulators
+//! found. The last two are chosen with the trace in view, and so choose its luck too. Therefore what was
+//! chosen runs again on copies of the trace that differ by chance alone: what survives there
+//! can be won, the rest was luck.
+//!
+//! An unlimited buffer is a scale and not a bound, because short queues can be better. The search is
+//! greedy, so its result is no bound either: with luck it is optimistic, without it a sequence that is
+//! known to do so well.
+
+mod data;
+mod jitter;
+mod page;
+mod rules;
+mod search;
+mod verdict;
+
+pub use data::{Cost, Headroom, Row, RowKind, RuleResult, TraceRow};
+pub use page::{render, write_into};
+pub use rules::standard_rules;
+pub use search::Plan;
+pub use verdict::{LEAST_GAIN, Verdict};
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bufgym_env::control::BasePolicy;
+use bufgym_sim::network::SimError;
+use bufgym_sim::rng::Split;
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::Trace;
+use bufgym_sim::units::Time;
+use rayon::prelude::*;
+
+use crate::data::ScenarioFacts;
+use crate::evaluate::{EvalError, NumberedTrace, split_traces};
+use crate::stats::{self, Interval, RESAMPLES};
+use search::{LEVELS, Search};
+
+/// Default number of traces.
+pub const TRACES: u64 = 16;
+/// Default number of copies that choices are made on, the trace itself included.
+pub const PLANNED: u64 = 4;
+/// Default number of other copies that what was chosen is repeated on.
+pub const JITTERED: u64 = 4;
+/// Default of the longest delay of a flow in a copy, microseconds.
+pub const JITTER_US: u64 = 10;
+
+/// What runs on the copies of a trace: the rows, and DT.
+const RUNS: usize = RowKind::ALL.len() + 1;
+
+/// Steps of the default horizon.
+pub const HORIZON_STEPS: u64 = 3;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct HeadroomConfig {
+    /// Switch, transport and traffic.
+    pub scenario: Scenario,
+    /// The rules to choose from; DT (α = 1) is added.
+    pub rules: Vec<PolicySpec>,
+    /// Traces of the validation split, at least 1.
+    pub traces: u64,
+    /// Seed from which traces, copies and resamples follow.
+    pub seed: u64,
+    /// Copies of each trace that choices are made on, the trace itself included, at least 1.
+    pub planned: u64,
+    /// Other copies of each trace that what was chosen is repeated on, at least 1.
+    pub jittered: u64,
+    /// Longest delay of a flow in a copy, microseconds.
+    pub jitter_us: u64,
+    /// Time between decisions of the search, microseconds, at least 1.
+    pub step_us: u64,
+    /// How far a candidate is followed, microseconds.
+    pub horizon_us: u64,
+    /// Bootstrap resamples behind every interval.
+    pub resamples: usize,
+}
+
+impl HeadroomConfig {
+    /// 16 traces. A step lasts 2.5 times as long as one port needs to send the buffer, 20 ms in
+    /// `ndt-16x1g`, and the horizon is three steps.
+    pub fn new(scenario: Scenario, rules: Vec<PolicySpec>, seed: u64) -> HeadroomConfig {
+        let drain_us = 8e6 * scenario.buffer_bytes as f64 / scenario.rate_bps as f64;
+        let step_us = bufgym_sim::convert::floor_u64(2.5 * drain_us).max(1);
+        HeadroomConfig {
+            horizon_us: HORIZON_STEPS * step_us,
+            scenario,
+            rules,
+            traces: TRACES,
+            seed,
+            planned: PLANNED,
+            jittered: JITTERED,
+            jitter_us: JITTER_US,
+            step_us,
+            resamples: RESAMPLES,
+        }
+    }
+
+    fn policies(&self) -> Vec<PolicySpec> {
+        let mut unique = vec![PolicySpec::baseline()];
+        for rule in &self.rules {
+            if !unique.contains(rule) {
+                unique.push(rule.clone());
+            }
+        }
+        unique
+    }
+}
+
+/// Why headroom could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum HeadroomError {
+    /// The scenario is invalid, a rule does not fit it, or there are no traces.
+    #[error(transparent)]
+    Evaluation(#[from] EvalError),
+    /// DT leaves flows unfinished on every trace.
+    #[error(
+        "DT leaves flows unfinished on every trace, so that there is no mean FCT to compare: raise max_simulated_ms"
+    )]
+    Unfinished,
+    /// A number of the configuration makes no sense.
+    #[error("{what} must be at least {least}")]
+    TooLittle {
+        /// The number.
+        what: &'static str,
+        /// The least that makes sense, with its unit.
+        least: String,
+    },
+}
+
+/// Parts of the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Simulations of rules on traces.
+    Rules,
+    /// Steps of the searches; the total is estimated.
+    Search,
+    /// Simulations on copies with other luck.
+    Copies,
+}
+
+/// Progress of one part.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// The part.
+    pub part: Part,
+    /// Units done since the last call.
+    pub done: u64,
+    /// Units of the whole part.
+    pub total: u64,
+}
+
+/// Called from any thread.
+pub type OnProgress<'a> = &'a (dyn Fn(Progress) + Sync);
+
+/// A trace with its copies.
+struct TraceSet {
+    numbered: NumberedTrace,
+    /// What choices are made on: the trace itself, then copies.
+    members: Vec<Trace>,
+    /// What choices are repeated on.
+    copies: Vec<Trace>,
+}
+
+/// Mean over simulations of the mean FCT, ms; `None` where one of them left flows unfinished.
+type MeanFct = Option<f64>;
+
+/// What is put in force on a trace.
+#[derive(Clone, Debug)]
+enum Choice {
+    Rule(PolicySpec),
+    Plan(Plan),
+}
+
+/// What was chosen among the rules.
+struct Chosen<'a> {
+    /// The best single rule.
+    best: usize,
+    /// The rule whose α is searched.
+    low_level: BasePolicy,
+    /// By trace and rule: mean FCT over the members; `None` also for rules that were not run on them.
+    finals: Vec<&'a [MeanFct]>,
+}
+
+/// What the search of a trace came to.
+struct Planned {
+    choice: Choice,
+    value: MeanFct,
+    fork_packets: u64,
+    /// Packets of the trace under that, by which the cost of the forks is measured.
+    packets: f64,
+}
+
+/// Measures what could be won on the first traces of the validation split.
+///
+/// The result is the same for the same configuration, whatever the number of threads.
+///
+/// # Errors
+/// When the scenario is invalid, when a rule does not fit it, when a number of the configuration makes
+/// no sense, or when DT finishes no trace.
+pub fn measure(config: &HeadroomConfig, progress: OnProgress) -> Result<Headroom, HeadroomError> {
+    check(config)?;
+    let sets = trace_sets(config)?;
+    let work = Work {
+        config,
+        policies: config.policies(),
+        progress,
+        runs: AtomicU64::new(0),
+    };
+    let everything = vec![(0..work.policies.len()).collect(); sets.len()];
+    let alone = work.rules(&sets, &everything, |set| &set.members[..1])?;
+    let finals = work.rules(&sets, &rules::finalists(&alone), |set| &set.members)?;
+    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+    for ((set, alone), finals) in sets.iter().zip(&alone).zip(&finals) {
+        match finals[0] {
+            Some(_) => kept.push((set, alone.as_slice(), finals.as_slice())),
+            None => left_out.push(set.numbered.index),
+        }
+    }
+    if kept.is_empty() {
+        return Err(HeadroomError::Unfinished);
+    }
+    let alone: Vec<&[MeanFct]> = kept.iter().map(|(_, alone, _)| *alone).collect();
+    let finals: Vec<&[MeanFct]> = kept.iter().map(|(_, _, finals)| *finals).collect();
+    let sets: Vec<&TraceSet> = kept.iter().map(|(set, _, _)| *set).collect();
+    let best = rules::best_of_all(&finals);
+    let chosen = Chosen {
+        best,
+        low_level: rules::searchable(&work.policies[best]).unwrap_or_default(),
+        finals,
+    };
+    let planned = work.searches(&sets, &chosen)?;
+    let traces = work.on_copies(&sets, &chosen, &planned)?;
+    let rules = rules::results(&work.policies, &alone, |values| work.interval(values));
+    Ok(work.report(&chosen, rules, &planned, traces, left_out))
+}
+
+fn check(config: &HeadroomConfig) -> Result<(), HeadroomError> {
+    let too_little = |what, least: &str| {
+        Err(HeadroomError::TooLittle {
+            what,
+            least: least.to_owned(),
+        })
+    };
+    if config.traces == 0 {
+        return Err(EvalError::NoTraces.into());
+    }
+    if config.planned == 0 || config.jittered == 0 {
+        return too_little("the number of copies", "1");
+    }
+    if config.step_us == 0 {
+        return too_little("the step of the search", "1 µs");
+    }
+    if config.horizon_us < config.step_us {
+        return too_little("the horizon of the search", "one step");
+    }
+    Ok(())
+}
+
+fn trace_sets(config: &HeadroomConfig) -> Result<Vec<TraceSet>, EvalError> {
+    let traces = split_traces(
+        &config.scenario,
+        Split::Validation,
+        config.seed,
+        config.traces,
+    )?;
+    let jitter = Time::from_us(config.jitter_us);
+    let copy = |trace: &NumberedTrace, label, copy| {
+        jitter::jittered(&trace.trace, jitter, trace.seed, label, copy)
+    };
+    let set = |numbered: NumberedTrace| TraceSet {
+        members: std::iter::once(numbered.trace.clone())
+            .chain((1..config.planned).map(|n| copy(&numbered, "headroom: to choose", n)))
+            .collect(),
+        copies: (0..config.jittered)
+            .map(|n| copy(&numbered, "headroom: to repeat", n))
+            .collect(),
+        numbered,
+    };
+    Ok(traces.into_par_iter().map(set).collect())
+}
+
+/// The work, with what all parts need.
+struct Work<'a> {
+    config: &'a HeadroomConfig,
+    /// The rules; DT (α = 1) is the first.
+    policies: Vec<PolicySpec>,
+    progress: OnProgress<'a>,
+    /// Simulations of whole traces so far.
+    runs: AtomicU64,
+}
+
+impl Work<'_> {
+    fn done(&self, part: Part, done: u64, total: u64) {
+        (self.progress)(Progress { part, done, total });
+    }
+
+    fn interval(&self, values: &[f64]) -> Option<Interval> {
+        stats::bootstrap_mean(values, self.config.resamples, self.config.seed)
+    }
+
+    fn error(set: &TraceSet, policy: &str) -> impl FnOnce(SimError) -> EvalError {
+        EvalError::simulation(policy, &set.numbered)
+    }
+
+    /// Mean FCT of a rule over copies of a trace.
+    fn rule(
+        &self,
+        set: &TraceSet,
+        rule: &PolicySpec,
+        copies: &[Trace],
+    ) -> Result<MeanFct, EvalError> {
+        let run = |trace: &Trace| {
+            let summary = rule.simulator(&self.config.scenario, trace)?.run().summary;
+            Ok((summary.completed == summary.flows).then_some(summary.mean_fct_ms))
+        };
+        let values: Result<Vec<MeanFct>, SimError> = copies.iter().map(run).collect();
+        self.count(copies);
+        Ok(mean(&values.map_err(Self::error(set, &rule.to_string()))?))
+    }
+
+    /// Mean FCT of a sequence of decisions over copies of a trace.
+    fn replay(
+        &self,
+        set: &TraceSet,
+        search: &Search<'_>,
+        plan: &Plan,
+        copies: &[Trace],
+    ) -> Result<MeanFct, EvalError> {
+        let replay = |trace| search.replay(trace, plan);
+        let values: Result<Vec<MeanFct>, SimError> = copies.iter().map(replay).collect();
+        self.count(copies);
+        Ok(mean(&values.map_err(Self::error(set, search.low_level()))?))
+    }
+
+    fn count(&self, copies: &[Trace]) {
+        self.runs.fetch_add(copies.len() as u64, Ordering::Relaxed);
+    }
+
+    fn search<'b>(&self, low_level: &'b BasePolicy) -> Search<'b> {
+        let config = self.config;
+        Search::new(
+            &config.scenario,
+            low_level,
+            config.step_us,
+            config.horizon_us,
+        )
+    }
+
+    /// By trace and rule: mean FCT over the copies that `of` takes; `None` for the rules that are not
+    /// among those wanted for the trace.
+    fn rules(
+        &self,
+        sets: &[TraceSet],
+        wanted: &[Vec<usize>],
+        of: impl Fn(&TraceSet) -> &[Trace] + Sync,
+    ) -> Result<Vec<Vec<MeanFct>>, EvalError> {
+        let runs: Vec<(usize, usize)> = wanted
+            .iter()
+            .enumerate()
+            .flat_map(|(trace, rules)| rules.iter().map(move |&rule| (trace, rule)))
+            .collect();
+        let values = runs
+            .par_iter()
+            .map(|&(trace, rule)| {
+                let set = &sets[trace];
+                let value = self.rule(set, &self.policies[rule], of(set));
+                self.done(Part::Rules, 1, runs.len() as u64);
+                value
+            })
+            .collect::<Result<Vec<MeanFct>, EvalError>>()?;
+        let mut table = vec![vec![None; self.policies.len()]; sets.len()];
+        for ((trace, rule), value) in runs.into_iter().zip(values) {
+            table[trace][rule] = value;
+        }
+        Ok(table)
+    }
+
+    /// By trace: the best sequence of decisions that was found. The rules are sequences too, and so are
+    /// the levels of α without a change.
+    fn searches(&self, sets: &[&TraceSet], chosen: &Chosen<'_>) -> Result<Vec<Planned>, EvalError> {
+        // A search lasts until its last flow ends; only when that starts is known before.
+        let steps_of = |set: &&TraceSet| {
+            let last = set.numbered.trace.flows.iter().map(|flow| flow.start).max();
+            last.unwrap_or(Time::ZERO).as_ns() / 1_000 / self.config.step_us + 1
+        };
+        let total: u64 = sets.iter().map(steps_of).sum();
+        sets.par_iter()
+            .zip(&chosen.finals)
+            .map(|(set, finals)| {
+                let on_step = || self.done(Part::Search, 1, total);
+                self.plan(set, finals, &chosen.low_level, &on_step)
+            })
+            .collect()
+    }
+
+    fn plan(
+        &self,
+        set: &TraceSet,
+        rules: &[MeanFct],
+        low_level: &BasePolicy,
+        on_step: &dyn Fn(),
+    ) -> Result<Planned, EvalError> {
+        let search = self.search(low_level);
+        let rule = rules::best_of_trace(rules);
+        let mut best = Planned {
+            choice: Choice::Rule(self.policies[rule].clone()),
+            value: rules[rule],
+            fork_packets: 0,
+            packets: 0.0,
+        };
+        let (mut base, mut base_value) = (LEVELS - 1, None);
+        for level in 0..LEVELS {
+            let plan = Plan::fixed(level);
+            let value = self.replay(set, &search, &plan, &set.members)?;
+            if rules::is_less(value, base_value) {
+                (base, base_value) = (level, value);
+            }
+            best.take_if_better(Choice::Plan(plan), value);
+        }
+        let found = search
+            .run(&set.members, base, on_step)
+            .map_err(Self::error(set, search.low_level()))?;
+        self.count(&set.members);
+        best.take_if_better(Choice::Plan(found.plan), mean(&found.mean_fct_ms));
+        best.fork_packets = found.packets;
+        best.packets = found.member_packets as f64 / set.members.len() as f64;
+        Ok(best)
+    }
+
+    /// What was chosen, on copies of the traces with other luck.
+    fn on_copies(
+        &self,
+        sets: &[&TraceSet],
+        chosen: &Chosen<'_>,
+        planned: &[Planned],
+    ) -> Result<Vec<TraceRow>, EvalError> {
+        let total = (sets.len() * RUNS) as u64;
+        let runs = (0..sets.len() * RUNS)
+            .into_par_iter()
+            .map(|run| {
+                let (trace, row) = (run / RUNS, RowKind::ALL.get(run % RUNS));
+                let values = self.on_copies_of(sets[trace], row, trace, chosen, &planned[trace]);
+                self.done(Part::Copies, 1, total);
+                values
+            })
+            .collect::<Result<Vec<Repeated>, EvalError>>()?;
+        let rows = sets
+            .iter()
+            .zip(runs.chunks(RUNS))
+            .flat_map(|(set, runs)| trace_rows(&set.numbered, runs));
+        Ok(rows.collect())
+    }
+
+    /// One row, or DT where there is none.
+    fn on_copies_of(
+        &self,
+        set: &TraceSet,
+        row: Option<&RowKind>,
+        trace: usize,
+        chosen: &Chosen<'_>,
+        planned: &Planned,
+    ) -> Result<Repeated, EvalError> {
+        let finals = chosen.finals[trace];
+        let (choice, value) = match row {
+            None => (Choice::Rule(PolicySpec::baseline()), finals[0]),
+            Some(RowKind::Unlimited) => {
+                let unlimited = PolicySpec::unlimited();
+                let value = self.rule(set, &unlimited, &set.members)?;
+                (Choice::Rule(unlimited), value)
+            }
+            Some(RowKind::BestRule) => {
+                let rule = &self.policies[chosen.best];
+                (Choice::Rule(rule.clone()), finals[chosen.best])
+            }
+            Some(RowKind::BestRuleOfTrace) => {
+                let own = rules::best_of_trace(finals);
+                (Choice::Rule(self.policies[own].clone()), finals[own])
+            }
+            Some(RowKind::Search) => (planned.choice.clone(), planned.value),
+        };
+        let repeated = match &choice {
+            Choice::Rule(rule) => self.rule(set, rule, &set.copies)?,
+            Choice::Plan(plan) => {
+                self.replay(set, &self.search(&chosen.low_level), plan, &set.copies)?
+            }
+        };
+        Ok(Repeated {
+            policy: choice.name(&chosen.low_level),
+            chosen: value,
+            repeated,
+        })
+    }
+
+    fn report(
+        &self,
+        chosen: &Chosen<'_>,
+        rules: Vec<RuleResult>,
+        planned: &[Planned],
+        per_trace: Vec<TraceRow>,
+        left_out: Vec<u64>,
+    ) -> Headroom {
+        let config = self.config;
+        let rows: Vec<Row> = RowKind::ALL
+            .into_iter()
+            .map(|kind| Row::of(kind, &per_trace, |values| self.interval(values)))
+            .collect();
+        let best_rule = self.policies[chosen.best].to_string();
+        Headroom {
+            format: data::FORMAT.to_owned(),
+            version: data::VERSION,
+            software: concat!("bufgym ", env!("CARGO_PKG_VERSION")).to_owned(),
+            scenario: ScenarioFacts::of(&config.scenario),
+            split: Split::Validation.to_string(),
+            seed: config.seed,
+            traces: planned.len() as u64,
+            left_out,
+            planned: config.planned,
+            jittered: config.jittered,
+            jitter_us: config.jitter_us,
+            step_us: config.step_us,
+            horizon_us: config.horizon_us,
+            resamples: config.resamples,
+            rules,
+            verdict: Verdict::of(&best_rule, &rows),
+            best_rule,
+            low_level: chosen.low_level.to_string(),
+            rows,
+            cost: self.cost(planned),
+            per_trace,
+        }
+    }
+
+    fn cost(&self, planned: &[Planned]) -> Cost {
+        let forks = planned.iter().map(|found| found.fork_packets);
+        let share = |found: &Planned| found.fork_packets as f64 / found.packets.max(1.0);
+        Cost {
+            runs: self.runs.load(Ordering::Relaxed),
+            fork_packets: forks.sum(),
+            forks_as_runs: planned.iter().map(share).sum(),
+        }
+    }
+}
+
+/// What was put in force on a trace, on what it was chosen on and on copies with other luck.
+struct Repeated {
+    policy: String,
+    chosen: MeanFct,
+    repeated: MeanFct,
+}
+
+/// The rows of a trace; the last of `runs` is DT.
+fn trace_rows(numbered: &NumberedTrace, runs: &[Repeated]) -> Vec<TraceRow> {
+    let dt = &runs[RUNS - 1];
+    let best = runs[RowKind::BestRule as usize].repeated;
+    let row = |(row, run): (RowKind, &Repeated)| TraceRow {
+        trace: numbered.index,
+        seed: numbered.seed,
+        flows: numbered.trace.flows.len() as u64,
+        row,
+        policy: run.policy.clone(),
+        dt_mean_fct_ms: dt.chosen,
+        mean_fct_ms: run.chosen,
+        ratio_to_dt: ratio(run.chosen, dt.chosen),
+        jittered_dt_mean_fct_ms: dt.repeated,
+        jittered_mean_fct_ms: run.repeated,
+        jittered_ratio_to_dt: ratio(run.repeated, dt.repeated),
+        jittered_ratio_to_best_rule: ratio(run.repeated, best),
+    };
+    RowKind::ALL.into_iter().zip(runs).map(row).collect()
+}
+
+impl Choice {
+    fn name(&self, low_level: &BasePolicy) -> String {
+        match self {
+            Choice::Rule(rule) => rule.to_string(),
+            Choice::Plan(plan) => format!("{low_level}, {} changes of alpha", plan.changes()),
+        }
+    }
+}
+
+impl Planned {
+    fn take_if_better(&mut self, choice: Choice, value: MeanFct) {
+        if rules::is_less(value, self.value) {
+            (self.choice, self.value) = (choice, value);
+        }
+    }
+}
+
+fn mean(values: &[MeanFct]) -> MeanFct {
+    let values: Option<Vec<f64>> = values.iter().copied().collect();
+    stats::mean(&values?)
+}
+
+fn ratio(value: MeanFct, of: MeanFct) -> Option<f64> {
+    Some(value? / of?)
+}
+
+#[cfg(test)]
+mod tests;

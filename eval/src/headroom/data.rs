@@ -1,0 +1,186 @@
+//! The numbers of a measurement, which are the content of `headroom.json`.
+
+use serde::{Deserialize, Serialize};
+
+use super::Verdict;
+use crate::data::ScenarioFacts;
+use crate::stats::Interval;
+
+/// Names the file format in `headroom.json`.
+pub(super) const FORMAT: &str = "bufgym-headroom";
+/// Raised when a field changes its meaning; added fields do not raise it.
+pub(super) const VERSION: u32 = 1;
+
+/// What could be won in a scenario. Ratios are of mean FCT, trace by trace; below 1 is better.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Headroom {
+    /// Name of the file format.
+    pub format: String,
+    /// Version of the file format.
+    pub version: u32,
+    /// The program that wrote it.
+    pub software: String,
+    /// The scenario.
+    pub scenario: ScenarioFacts,
+    /// The split that the traces belong to.
+    pub split: String,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Number of traces that results are from.
+    pub traces: u64,
+    /// Traces on which DT left flows unfinished; they count for nothing.
+    pub left_out: Vec<u64>,
+    /// Copies of each trace that choices were made on, the trace itself included.
+    pub planned: u64,
+    /// Other copies of each trace that what was chosen was repeated on.
+    pub jittered: u64,
+    /// Longest delay of a flow in a copy, microseconds.
+    pub jitter_us: u64,
+    /// Time between decisions of the search, microseconds.
+    pub step_us: u64,
+    /// How far a candidate was followed, microseconds.
+    pub horizon_us: u64,
+    /// Bootstrap resamples behind every interval.
+    pub resamples: usize,
+    /// Every rule to choose from, the best on the traces themselves first.
+    pub rules: Vec<RuleResult>,
+    /// The best single rule for all traces.
+    pub best_rule: String,
+    /// The rule whose α was searched: the best one, or Dynamic Threshold where that has no α.
+    pub low_level: String,
+    /// What could be won.
+    pub rows: Vec<Row>,
+    /// Whether it is worth training for.
+    pub verdict: Verdict,
+    /// What the measurement has cost.
+    pub cost: Cost,
+    /// The rows trace by trace.
+    pub per_trace: Vec<TraceRow>,
+}
+
+/// A rule on the traces themselves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RuleResult {
+    /// The policy string.
+    pub policy: String,
+    /// Ratio to DT (α = 1); `None` where the rule left flows unfinished on a trace.
+    pub ratio_to_dt: Option<Interval>,
+    /// Traces on which it was the best rule.
+    pub best_on: u64,
+}
+
+/// Something that could be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowKind {
+    /// A buffer that never fills; a scale, not a bound.
+    Unlimited,
+    /// The best single rule for all traces.
+    BestRule,
+    /// The best rule of every trace.
+    BestRuleOfTrace,
+    /// The sequence of decisions that the search found for every trace.
+    Search,
+}
+
+impl RowKind {
+    /// All rows, in the order of tables.
+    pub const ALL: [RowKind; 4] = [
+        RowKind::Unlimited,
+        RowKind::BestRule,
+        RowKind::BestRuleOfTrace,
+        RowKind::Search,
+    ];
+
+    /// Its name in tables and sentences.
+    pub fn title(self) -> &'static str {
+        match self {
+            RowKind::Unlimited => "unlimited buffer",
+            RowKind::BestRule => "best single rule",
+            RowKind::BestRuleOfTrace => "best rule of each trace",
+            RowKind::Search => "searched decisions",
+        }
+    }
+}
+
+/// One row: means over the traces with 95 % intervals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// What it is.
+    pub row: RowKind,
+    /// Ratio to DT (α = 1) on what it was chosen on, luck included.
+    pub ratio_to_dt: Option<Interval>,
+    /// Ratio to DT (α = 1) on copies with other luck.
+    pub jittered_ratio_to_dt: Option<Interval>,
+    /// The least of those ratios over the traces.
+    pub best_ratio: Option<f64>,
+    /// The largest of those ratios over the traces.
+    pub worst_ratio: Option<f64>,
+    /// Ratio to the best single rule on the same copies.
+    pub jittered_ratio_to_best_rule: Option<Interval>,
+}
+
+impl Row {
+    pub(super) fn of(
+        row: RowKind,
+        traces: &[TraceRow],
+        interval: impl Fn(&[f64]) -> Option<Interval>,
+    ) -> Row {
+        let values = |field: fn(&TraceRow) -> Option<f64>| -> Vec<f64> {
+            let own = traces.iter().filter(|trace| trace.row == row);
+            own.filter_map(field).collect()
+        };
+        let jittered = values(|trace| trace.jittered_ratio_to_dt);
+        Row {
+            row,
+            ratio_to_dt: interval(&values(|trace| trace.ratio_to_dt)),
+            jittered_ratio_to_dt: interval(&jittered),
+            best_ratio: jittered.iter().copied().reduce(f64::min),
+            worst_ratio: jittered.iter().copied().reduce(f64::max),
+            jittered_ratio_to_best_rule: interval(&values(|trace| {
+                trace.jittered_ratio_to_best_rule
+            })),
+        }
+    }
+}
+
+/// One row on one trace. Mean FCT are means over copies of the trace; a number is `None` where flows
+/// were left unfinished.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TraceRow {
+    /// Index of the trace within its split.
+    pub trace: u64,
+    /// Seed that generates the trace.
+    pub seed: u64,
+    /// Flows in the trace.
+    pub flows: u64,
+    /// What it is.
+    pub row: RowKind,
+    /// The rule, or what the search found.
+    pub policy: String,
+    /// Mean FCT of DT (α = 1) on what choices were made on, ms.
+    pub dt_mean_fct_ms: Option<f64>,
+    /// Mean FCT on what it was chosen on, ms.
+    pub mean_fct_ms: Option<f64>,
+    /// Ratio of the two.
+    pub ratio_to_dt: Option<f64>,
+    /// Mean FCT of DT (α = 1) on copies with other luck, ms.
+    pub jittered_dt_mean_fct_ms: Option<f64>,
+    /// Mean FCT on the same copies, ms.
+    pub jittered_mean_fct_ms: Option<f64>,
+    /// Ratio of the two.
+    pub jittered_ratio_to_dt: Option<f64>,
+    /// Ratio to the mean FCT of the best single rule on the same copies.
+    pub jittered_ratio_to_best_rule: Option<f64>,
+}
+
+/// What the measurement has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Simulations of whole traces.
+    pub runs: u64,
+    /// Packets that were forwarded in the forks of the searches.
+    pub fork_packets: u64,
+    /// As many simulations of whole traces would have forwarded as many packets.
+    pub forks_as_runs: f64,
+}
