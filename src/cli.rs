@@ -7,6 +7,7 @@ mod error;
 mod eval;
 mod explain;
 mod export;
+mod figures;
 mod infer;
 mod interrupt;
 mod output;
@@ -102,6 +103,7 @@ enum Command {
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
     Explain(explain::ExplainArgs),
+    Figures(figures::FiguresArgs),
     Export(export::ExportArgs),
     Curves(curves::CurvesArgs),
     Sim(sim::SimArgs),
@@ -155,6 +157,7 @@ fn run(cli: Cli) -> CliResult {
         Command::Train(args) => train::run(args, &common),
         Command::Eval(args) => eval::run(args, &common),
         Command::Explain(args) => explain::run(args, &common),
+        Command::Figures(args) => figures::run(args, &common),
         Command::Export(args) => export::run(args, &common),
         Command::Curves(args) => curves::run(args, &common),
         Command::Sim(args) => sim::run(args, &common),

@@ -5,7 +5,7 @@
 //! run. The results become one [`PolicySummary`] per policy, with [`stats`] and [`metric`].
 //! [`findings`](mod@findings) states them in sentences, [`table`] and [`figures`] show them, and
 //! [`output`] writes the files. [`explain`](mod@explain) studies a single learned
-//! policy, [`tune`](mod@tune) searches the parameters of a rule, and [`observations`] collects what a
+//! policy, [`papers`](mod@papers) makes the figures of papers again, [`tune`](mod@tune) searches the parameters of a rule, and [`observations`] collects what a
 //! learned policy observes.
 
 #![cfg_attr(
@@ -29,6 +29,7 @@ mod html;
 pub mod metric;
 pub mod observations;
 pub mod output;
+pub mod papers;
 mod scenario_facts;
 pub mod stats;
 pub mod suite;

@@ -4,11 +4,12 @@ use bufgym::sim::switch::policy::catalogue;
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "train",
     "eval",
     "explain",
     "export",
+    "figures",
     "sim",
     "trace",
     "infer",
