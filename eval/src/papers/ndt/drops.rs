@@ -417,7 +417,7 @@ mod tests {
             (0.19, false),
             (0.21, true),
             (0.42, false),
-            (0.55, true),
+            (0.549, true),
             (0.56, false),
         ] {
             assert_eq!(is_near_convergence(share), near, "{share}");
@@ -455,10 +455,10 @@ mod tests {
 
     #[test]
     fn deciles_and_shares_are_in_the_table() {
-        let results = results([[10, 20, 65, 100]; 4], [80; 4]);
+        let results = results([[10, 20, 65, 100]; 4], [75; 4]);
         let table = context(|context| results.table(context, "fig11", "x"));
         let row = &table.rows[0];
-        assert_eq!(row[3..8], ["8", "0", "25", "50", "20"].map(str::to_owned));
+        assert_eq!(row[3..8], ["8", "0", "25", "50", "25"].map(str::to_owned));
         assert_eq!(row[8], "10");
         assert_eq!(row[12], "20");
         assert_eq!(row[16], "100");

@@ -29,7 +29,7 @@ pub struct Extent {
     pub queues: u64,
     /// Test traces of the testbed for intervals between decisions.
     pub triggers: u64,
-    /// Training traces for the best static α; half as many for the 96-port switch.
+    /// Training traces for the best static α; a quarter of them for the 96-port switch.
     pub training: u64,
     /// Most test traces of a repetition with one option changed.
     pub variant: u64,
@@ -42,11 +42,11 @@ impl Extent {
         let own = match scale {
             Scale::Quick => Extent {
                 single: 21,
-                incast: 5,
+                incast: 4,
                 loads: 8,
                 queues: 10,
                 triggers: 5,
-                training: 6,
+                training: 4,
                 variant: 12,
             },
             Scale::Paper => Extent {
@@ -273,7 +273,7 @@ pub(super) mod tests {
         assert_eq!((extent.single, extent.loads), (3, 3));
         assert_eq!((extent.training, extent.variant), (3, 3));
         assert_eq!(Extent::of(Scale::Paper, None).single, 105);
-        assert_eq!(Extent::of(Scale::Quick, Some(500)).training, 6);
+        assert_eq!(Extent::of(Scale::Quick, Some(500)).training, 4);
     }
 
     #[test]
