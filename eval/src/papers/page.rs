@@ -78,6 +78,7 @@ fn section(report: &Report, panel: &Panel) -> Markup {
                 div {
                     @for figure in &panel.drawings {
                         figure {
+                            h3 { (figure.title) }
                             (PreEscaped(figure.inline()))
                             figcaption { (figure.description) }
                         }

@@ -441,6 +441,14 @@ impl Results {
                 .series
                 .extend(pairs.map(|(port, bars)| series_of(policy, port, bars)));
         }
+        // Runs end at different times; the panels have one axis.
+        let bins = timeline.series.iter().map(|s| s.max_queue_bytes.len());
+        let bins = bins.max().unwrap_or(0);
+        for series in &mut timeline.series {
+            series.max_queue_bytes.resize(bins, 0);
+            series.mean_queue_bytes.resize(bins, 0.0);
+            series.min_threshold_bytes.resize(bins, u64::MAX);
+        }
         let rows: Vec<Row> = timeline
             .series
             .iter()

@@ -1,7 +1,6 @@
 //! Time between decisions against the time of one decision (§VI-D): Fig. 12(b).
 
 use bufgym_env::control::TriggerMode;
-use bufgym_models::FastActor;
 use bufgym_sim::rng;
 use bufgym_sim::scenario::Scenario;
 use rayon::prelude::*;
@@ -47,8 +46,8 @@ const VARIANTS: [Variant; 3] = [
 /// Observations kept of each trace, for timing.
 const KEPT: usize = 256;
 
-/// Shortest time in the drawing, milliseconds: one picosecond is the unit of simulated time.
-const SHORTEST_MS: f64 = 1e-9;
+/// Shortest time in the drawing, milliseconds.
+const SHORTEST_MS: f64 = 1e-6;
 
 /// Simulations known in advance: two triggers at two rates.
 pub fn planned(extent: &Extent, seeds: usize) -> usize {
@@ -125,7 +124,7 @@ pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
             fast_cumulative,
             per_packet(context, &fast)?,
         ],
-        inference: inference(actor, &observations),
+        inference: Inference::measure(actor, &observations, &[]),
     };
     let mut claims = results.claims();
     variants::explain(&mut claims, &VARIANTS, |variant| {
@@ -232,9 +231,12 @@ fn per_packet(context: &Context, scenario: &Scenario) -> Result<Series, PapersEr
     ))
 }
 
-/// Times the network on observations of the run.
-fn inference(actor: &FastActor, observations: &Observations) -> Inference {
-    Inference::measure(actor, observations, &[])
+/// A time given in milliseconds, in the unit that suits it.
+fn time(ms: f64) -> String {
+    let units = [(1e3, "s"), (1.0, "ms"), (1e-3, "µs")];
+    let unit = units.into_iter().find(|(unit, _)| ms >= 0.999 * unit);
+    let (unit, name) = unit.unwrap_or((1e-6, "ns"));
+    format!("{} {name}", format::tick(ms / unit))
 }
 
 impl Results {
@@ -432,12 +434,13 @@ impl Results {
             title: "Time between decisions, and inference time",
             description: "Cumulative distribution of the time between two decisions: with the paper’s \
                           trigger and with one decision per packet event, on the testbed and at 100 Gbps \
-                          (dashed). Upright: the mean time of one decision on this machine."
+                          (dashed); intervals below 1 ns, of events at different ports, are at 1 ns. \
+                          Upright: the mean time of one decision on this machine."
                 .to_owned(),
             curves: &curves,
             x: logarithmic(least * 0.9, most * 1.1),
-            x_label: "time between decisions, ms (log scale)".to_owned(),
-            x_tick: format::tick,
+            x_label: "time between decisions (log scale)".to_owned(),
+            x_tick: time,
             y: 0.0..1.0,
             y_label: "share of decisions",
             level: None,
@@ -489,6 +492,20 @@ mod tests {
         assert_eq!(series.below(9.0), Some(100.0));
         let empty = Series::new(TriggerMode::PerPacket, 1, &[]);
         assert_eq!((empty.below(1.0), empty.percentile(0.5)), (None, None));
+    }
+
+    #[test]
+    fn times_have_the_unit_that_suits_them() {
+        let cases = [
+            (1e-6, "1 ns"),
+            (2e-3, "2 µs"),
+            (0.1, "100 µs"),
+            (1.0, "1 ms"),
+            (5_000.0, "5 s"),
+        ];
+        for (ms, text) in cases {
+            assert_eq!(time(ms), text);
+        }
     }
 
     #[test]
