@@ -76,7 +76,8 @@ pub fn make(
         let scenario = variant.of(&scenario)?;
         let traces = context.few_traces(&scenario, context.extent.single)?;
         let policies = context.policies(&RULES);
-        context.work.plan(policies.len() * traces.len());
+        // The unlimited buffer always takes part.
+        context.work.plan((policies.len() + 1) * traces.len());
         let results = Results {
             evaluation: evaluate(context, &scenario, &policies, &traces)?,
             policies,
@@ -186,7 +187,11 @@ impl Results {
                 Target::Reduction(paper),
             )
             .measured(context.reduction(&self.means(ndt), &self.means(against)))
-            .ranked(order)
+            .ranked(
+                order
+                    .zip(ascending(&[of(ndt), of(against)]))
+                    .map(|(a, b)| a && b),
+            )
             .remarked(found.clone())
         };
         let order_of = |series: &str, statement: &'static str, words: &'static str| {
@@ -631,3 +636,6 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted.sort_by(f64::total_cmp);
     sorted
 }
+
+#[cfg(test)]
+mod tests;
