@@ -129,16 +129,11 @@ pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
     let mut claims = results.claims();
     variants::explain(&mut claims, &VARIANTS, |variant| {
         let scenario = variant.of(&testbed)?;
-        context.work.plan(2 * traces(context, &scenario)?.len());
-        let [.., fast, fast_packets] = results.series.clone();
+        context.work.plan(traces(context, &scenario)?.len());
         let (cumulative, _) = self::cumulative(context, &scenario, 0)?;
+        let [_, packets, fast, fast_packets] = results.series.clone();
         let again = Results {
-            series: [
-                cumulative,
-                per_packet(context, &scenario)?,
-                fast,
-                fast_packets,
-            ],
+            series: [cumulative, packets, fast, fast_packets],
             inference: results.inference.clone(),
         };
         Ok(again.claims())
