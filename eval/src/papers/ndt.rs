@@ -2,7 +2,7 @@
 //! 2022), Fig. 8 to 12 and the number of parameters (§V-A).
 //!
 //! The paper has no tables of results and its figures could not be digitised, so that every claim
-//! comes from its text. One file per group of figures; [`single`] has those of the 16-port switch.
+//! comes from its text. One file per group of figures.
 
 mod drops;
 mod incast;

@@ -74,6 +74,9 @@ struct Run {
     fine: Option<[Bars; 2]>,
 }
 
+/// One of the means of α.
+type Part = fn(&Alphas) -> &Vec<f64>;
+
 /// The runs of all policies.
 struct Results {
     policies: Vec<Entrant>,
@@ -226,7 +229,7 @@ impl Results {
     }
 
     /// The geometric mean over bursts of a time-weighted geometric mean of α.
-    fn alpha(&self, policy: &str, part: fn(&Alphas) -> &Vec<f64>) -> Option<f64> {
+    fn alpha(&self, policy: &str, part: Part) -> Option<f64> {
         let runs = self.runs(policy).iter();
         let logs = runs.filter_map(|run| run.alphas.as_ref()).flat_map(part);
         stats::finite_mean(logs.copied()).map(f64::exp2)
@@ -280,7 +283,7 @@ impl Results {
     fn learned_claims(&self) -> Vec<Claim> {
         let panel = ("10", "");
         let ndt = self.policies[0].name();
-        let parts: [(&str, fn(&Alphas) -> &Vec<f64>); 4] = [
+        let parts: [(&str, Part); 4] = [
             ("heavier port before", |alphas| &alphas.heavier_before),
             ("after", |alphas| &alphas.heavier_after),
             ("lighter port before", |alphas| &alphas.lighter_before),

@@ -146,7 +146,7 @@ impl Results {
     }
 
     /// The learned policy and the paper's baselines with the mean of something.
-    fn compared<'a>(&'a self, values: impl Fn(&str) -> Vec<f64>) -> Vec<(&'a str, Option<f64>)> {
+    fn compared(&self, values: impl Fn(&str) -> Vec<f64>) -> Vec<(&str, Option<f64>)> {
         let paper = self.policies.iter().filter(|p| !is_added(p, &RULES));
         paper
             .map(|p| (p.name(), stats::mean(&values(p.name()))))
