@@ -268,7 +268,7 @@ impl Results {
                     "unused buffer at drops, %",
                     "DT cannot use the buffer fully: two saturated ports at a third of it each leave \
                      one third.",
-                    Target::Value(100.0 / 3.0),
+                    Target::Value(33.3),
                 )
             }
             .measured(self.unused(context, "dt"))
