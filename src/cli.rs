@@ -7,6 +7,7 @@ mod error;
 mod eval;
 mod explain;
 mod export;
+mod figures;
 mod headroom;
 mod infer;
 mod interrupt;
@@ -104,6 +105,7 @@ enum Command {
     Eval(eval::EvalArgs),
     Headroom(headroom::HeadroomArgs),
     Explain(explain::ExplainArgs),
+    Figures(figures::FiguresArgs),
     Export(export::ExportArgs),
     Curves(curves::CurvesArgs),
     Sim(sim::SimArgs),
@@ -158,6 +160,7 @@ fn run(cli: Cli) -> CliResult {
         Command::Eval(args) => eval::run(args, &common),
         Command::Headroom(args) => headroom::run(args, &common),
         Command::Explain(args) => explain::run(args, &common),
+        Command::Figures(args) => figures::run(args, &common),
         Command::Export(args) => export::run(args, &common),
         Command::Curves(args) => curves::run(args, &common),
         Command::Sim(args) => sim::run(args, &common),

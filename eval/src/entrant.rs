@@ -8,7 +8,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use bufgym_env::control::{
-    BasePolicy, ControlOptions, Controller, RunOptions, run_controlled, run_recorded,
+    BasePolicy, ControlOptions, Controller, RunOptions, TriggerMode, run_controlled, run_recorded,
 };
 use bufgym_export::int8::{self, IntegerFile};
 use bufgym_export::{IntegerActor, Source};
@@ -33,6 +33,17 @@ pub const INTEGER: &str = "ndt-int8";
 
 /// Name of a linear rule in policy strings.
 pub const LINEAR: &str = "linear";
+
+/// What to record of a run, and when a learned policy decides in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// Interval of the timeline, if there is to be one.
+    pub timeline: Option<Time>,
+    /// Whether to record every lost packet.
+    pub drops: bool,
+    /// When decisions are due; rules decide at every packet.
+    pub trigger: TriggerMode,
+}
 
 /// A named policy, ready to run any trace.
 #[derive(Clone, Debug)]
@@ -304,19 +315,41 @@ impl Entrant {
         trace: &Trace,
         timeline: Option<Time>,
     ) -> Result<Outcome, SimError> {
+        let recording = Recording {
+            timeline,
+            ..Recording::default()
+        };
+        self.watched(scenario, trace, recording)
+    }
+
+    /// Runs a trace to its end as [`run`](Entrant::run) does, and records what is asked for.
+    ///
+    /// # Errors
+    /// When the scenario is inconsistent or the trace does not fit it.
+    pub fn watched(
+        &self,
+        scenario: &Scenario,
+        trace: &Trace,
+        recording: Recording,
+    ) -> Result<Outcome, SimError> {
         match &self.kind {
             Kind::Rule(spec) | Kind::Tuned(spec) => {
                 let mut simulator = spec.simulator(scenario, trace)?;
                 simulator.measure_waits();
-                if let Some(interval) = timeline {
+                if let Some(interval) = recording.timeline {
                     simulator.record_timeline(interval);
+                }
+                if recording.drops {
+                    simulator.record_drops();
                 }
                 Ok(simulator.run())
             }
             Kind::Learned {
                 decider, low_level, ..
             } => {
-                let options = run_options(low_level.clone(), timeline);
+                let mut options = run_options(low_level.clone(), recording.timeline);
+                options.drops = recording.drops;
+                options.control.trigger = recording.trigger;
                 run_controlled(scenario, trace, decider.controller().as_mut(), &options)
             }
         }

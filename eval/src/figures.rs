@@ -5,12 +5,13 @@
 //! `currentColor`, and the colours of its curves have a contrast of 3 : 1 on white and on near-black.
 
 mod axis;
+pub(crate) mod bars;
 mod evaluation;
 mod explain;
 mod learning;
-mod plot;
-mod style;
-mod timeline;
+pub(crate) mod plot;
+pub(crate) mod style;
+pub(crate) mod timeline;
 
 pub use explain::figures as of_explanation;
 pub(crate) use explain::share_of;

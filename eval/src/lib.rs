@@ -5,9 +5,9 @@
 //! run. The results become one [`PolicySummary`] per policy, with [`stats`] and [`metric`].
 //! [`findings`](mod@findings) states them in sentences, [`table`] and [`figures`] show them, and
 //! [`output`] writes the files. [`explain`](mod@explain) studies a single learned
-//! policy, [`headroom`] measures what could be won in a scenario, [`tune`](mod@tune) keeps the tuned
-//! parameters of rules, and [`observations`] collects what a
-//! learned policy observes.
+//! policy, [`headroom`] measures what could be won in a scenario, [`papers`](mod@papers) makes the figures
+//! of papers again, [`tune`](mod@tune) keeps the tuned parameters of rules, and [`observations`] collects
+//! what a learned policy observes.
 
 #![cfg_attr(
     test,
@@ -32,6 +32,7 @@ mod html;
 pub mod metric;
 pub mod observations;
 pub mod output;
+pub mod papers;
 mod scenario_facts;
 mod seeds;
 pub mod stats;

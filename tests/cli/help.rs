@@ -10,6 +10,7 @@ const COMMANDS: [&str; 12] = [
     "headroom",
     "explain",
     "export",
+    "figures",
     "sim",
     "trace",
     "infer",

@@ -16,6 +16,7 @@ mod explanation;
 mod export;
 #[cfg(target_os = "linux")]
 mod faults;
+mod figures;
 mod harness;
 mod help;
 mod inference;

@@ -56,6 +56,9 @@ pub struct Inference {
     pub ports: usize,
     /// Number of timed forward passes; they take the sampled observations in turn.
     pub passes: usize,
+    /// Mean, microseconds.
+    #[serde(default)]
+    pub mean_us: f64,
     /// Median, microseconds.
     pub median_us: f64,
     /// 99th percentile, microseconds.
@@ -67,7 +70,7 @@ pub struct Inference {
 
 impl Inference {
     /// Times the network on sampled observations. `intervals` are those of each line rate, sorted.
-    pub(super) fn measure(
+    pub(crate) fn measure(
         actor: &FastActor,
         observations: &Observations,
         intervals: &[(RateIntervals, Vec<f64>)],
@@ -83,12 +86,14 @@ impl Inference {
             })
             .skip(WARM_UP)
             .collect();
+        let mean_us = stats::mean(&times).unwrap_or(f64::NAN);
         times.sort_by(f64::total_cmp);
         let percentile = |q: f64| stats::nearest_rank(&times, q).unwrap_or(f64::NAN);
         let median_us = percentile(0.5);
         Inference {
             ports: observations.ports,
             passes: times.len(),
+            mean_us,
             median_us,
             p99_us: percentile(0.99),
             shorter_intervals: intervals

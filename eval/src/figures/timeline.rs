@@ -27,42 +27,66 @@ pub fn timelines(timeline: &Timeline, entries: &[&Entry]) -> Result<Vec<Figure>,
 
 fn of_port(entries: &[&Entry], timeline: &Timeline, port: u32) -> Result<Figure, FigureError> {
     let series: Vec<&TimelineSeries> = timeline.series.iter().filter(|s| s.port == port).collect();
-    let longest = series
-        .iter()
-        .flat_map(|s| &s.max_queue_bytes)
-        .max()
-        .copied()
-        .unwrap_or(0);
-    let top_kb = (longest as f64 * 1.1).max(timeline.buffer_bytes as f64 * 0.05) / 1e3;
     let names: Vec<&str> = series.iter().map(|s| short_name(&s.policy)).collect();
     let description = format!(
         "Queue of port {port} on trace {}, in bins of {} ms from {} ms on, one panel per policy \
-         ({}). Bars: largest queue of the bin, dark where it exceeds the smallest threshold of the \
-         bin (the coloured line; thresholds above the panel are not shown). Thin line: mean queue.",
+         ({}). {KEY}",
         timeline.trace,
         format::significant(timeline.bin_ms),
         format::significant(timeline.start_ms),
         names.join(", "),
     );
-    let height = series.iter().map(|_| PANEL).sum::<u32>() + FOOT;
-    let title = format!("Queue and threshold at port {port}");
-    draw(
+    let rows = series.iter().map(|series| Row {
+        label: short_name(&series.policy).to_owned(),
+        stroke: policy_stroke(entries, &series.policy),
+        series,
+    });
+    panels(
         &format!("timeline-port-{port}"),
-        (style::WIDTH, height),
-        &title,
+        &format!("Queue and threshold at port {port}"),
         description,
-        |canvas| {
-            let mut rest = canvas.clone();
-            for (index, series) in series.iter().enumerate() {
-                let last = index + 1 == names.len();
-                let (panel, below) = rest.split_vertically(if last { PANEL + FOOT } else { PANEL });
-                let stroke = policy_stroke(entries, &series.policy);
-                draw_panel(&panel, timeline, series, top_kb, last, stroke)?;
-                rest = below;
-            }
-            Ok(())
-        },
+        timeline,
+        &rows.collect::<Vec<Row>>(),
     )
+}
+
+/// What bars and lines are.
+pub const KEY: &str = "Bars: largest queue of the bin, dark where it exceeds the smallest threshold of \
+                       the bin (the coloured line; thresholds above the panel are not shown). Thin \
+                       line: mean queue.";
+
+/// One row of panels: a series with its name.
+pub struct Row<'a> {
+    pub label: String,
+    pub stroke: style::Stroke,
+    pub series: &'a TimelineSeries,
+}
+
+/// A figure with the panels one below the other, on the same scale.
+///
+/// # Errors
+/// When the drawing library refuses the figure.
+pub fn panels(
+    name: &str,
+    title: &str,
+    description: String,
+    timeline: &Timeline,
+    rows: &[Row],
+) -> Result<Figure, FigureError> {
+    let queues = rows.iter().flat_map(|row| &row.series.max_queue_bytes);
+    let longest = queues.max().copied().unwrap_or(0);
+    let top_kb = (longest as f64 * 1.1).max(timeline.buffer_bytes as f64 * 0.05) / 1e3;
+    let height = rows.iter().map(|_| PANEL).sum::<u32>() + FOOT;
+    draw(name, (style::WIDTH, height), title, description, |canvas| {
+        let mut rest = canvas.clone();
+        for (index, row) in rows.iter().enumerate() {
+            let last = index + 1 == rows.len();
+            let (panel, below) = rest.split_vertically(if last { PANEL + FOOT } else { PANEL });
+            draw_panel(&panel, timeline, row, top_kb, last)?;
+            rest = below;
+        }
+        Ok(())
+    })
 }
 
 fn policy_stroke(entries: &[&Entry], policy: &str) -> style::Stroke {
@@ -71,19 +95,16 @@ fn policy_stroke(entries: &[&Entry], policy: &str) -> style::Stroke {
     style::stroke(policy, role, index.unwrap_or(0))
 }
 
-fn draw_panel(
-    panel: &Canvas,
-    timeline: &Timeline,
-    series: &TimelineSeries,
-    top_kb: f64,
-    last: bool,
-    stroke: style::Stroke,
-) -> Drawn {
+fn draw_panel(panel: &Canvas, timeline: &Timeline, row: &Row, top_kb: f64, last: bool) -> Drawn {
+    let Row {
+        label,
+        stroke,
+        series,
+    } = row;
     let bins = series.max_queue_bytes.len();
     let at = |bin: usize| timeline.start_ms + bin as f64 * timeline.bin_ms;
-    let name = short_name(&series.policy).to_string();
     panel
-        .draw(&Text::new(name, (58, 2), style::label(TYPE)))
+        .draw(&Text::new(label.clone(), (58, 2), style::label(TYPE)))
         .map_err(text)?;
     let mut chart = ChartBuilder::on(panel)
         .margin_right(14)

@@ -42,6 +42,7 @@ fn reproducible(mut explanation: Explanation) -> Explanation {
     explanation.inference = Inference {
         ports: 0,
         passes: 0,
+        mean_us: 0.0,
         median_us: 0.0,
         p99_us: 0.0,
         shorter_intervals: Vec::new(),

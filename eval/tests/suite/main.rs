@@ -2,3 +2,4 @@
 
 mod evaluation;
 mod explanation;
+mod papers;

@@ -1,0 +1,66 @@
+//! The figures of published papers made again, and every claim of the papers beside our value.
+//!
+//! [`claim`] has what a paper says and what we measured, [`verdict`] the rules by which they agree,
+//! and [`report`](mod@report) what is written: a CSV table and a drawing per figure, `verdicts.csv`
+//! and one page. These are the same for all papers. Each paper then has a module with its scenarios
+//! and claims; [`ndt`] is the first one.
+
+pub mod claim;
+pub mod incast;
+pub mod ndt;
+mod page;
+pub mod report;
+mod runs;
+pub mod verdict;
+
+pub use claim::{Claim, Kind, Target};
+pub use report::{Panel, Report, Table, write_into};
+pub use runs::PapersError;
+pub use verdict::{Grade, Verdict};
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Papers that can be made again, by the name of their command.
+pub const PAPERS: [&str; 1] = ["ndt"];
+
+/// How much is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Minutes for a whole paper.
+    Quick,
+    /// The paper's own numbers, as far as they are known.
+    Paper,
+}
+
+impl Scale {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scale::Quick => "quick",
+            Scale::Paper => "paper",
+        }
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A text that names no scale.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is not a scale: quick or paper", bufgym_sim::input::excerpt(.0))]
+pub struct UnknownScale(String);
+
+impl FromStr for Scale {
+    type Err = UnknownScale;
+
+    fn from_str(text: &str) -> Result<Scale, UnknownScale> {
+        [Scale::Quick, Scale::Paper]
+            .into_iter()
+            .find(|scale| scale.name() == text)
+            .ok_or_else(|| UnknownScale(text.to_owned()))
+    }
+}

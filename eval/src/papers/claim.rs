@@ -1,0 +1,218 @@
+//! What a paper says about one number or one order, and what we measured.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::verdict::{Grade, Verdict, grade};
+use crate::stats::Interval;
+
+/// Where the paper's value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A number in the paper's text.
+    Text,
+    /// Computed from result files that the authors published.
+    Data,
+    /// Follows from a formula.
+    Derived,
+    /// Only a ranking is claimed.
+    Order,
+}
+
+impl Kind {
+    /// All kinds, in the order of the page.
+    pub const ALL: [Kind; 4] = [Kind::Text, Kind::Data, Kind::Derived, Kind::Order];
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Text => "text",
+            Kind::Data => "data",
+            Kind::Derived => "derived",
+            Kind::Order => "order",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The paper's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// A number.
+    Value(f64),
+    /// A reduction in per cent.
+    Reduction(f64),
+    /// A lower limit.
+    AtLeast(f64),
+    /// An upper limit.
+    AtMost(f64),
+    /// A range.
+    Between(f64, f64),
+    /// A ranking, in words.
+    Order(&'static str),
+    /// The paper says too little to compare with: why.
+    Open(&'static str),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Value(value) | Target::Reduction(value) => write!(f, "{value}"),
+            Target::AtLeast(limit) => write!(f, ">= {limit}"),
+            Target::AtMost(limit) => write!(f, "<= {limit}"),
+            Target::Between(low, high) => write!(f, "{low} to {high}"),
+            Target::Order(words) => f.write_str(words),
+            Target::Open(_) => Ok(()),
+        }
+    }
+}
+
+/// A claim of a paper beside our measurement: one row of `verdicts.csv`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// Number of the figure, such as `8`.
+    pub figure: &'static str,
+    /// Its panel, such as `a`; empty without panels.
+    pub panel: &'static str,
+    /// The policy or policies that it is about.
+    pub series: String,
+    /// The point on the horizontal axis; empty if it is about all of them.
+    pub x: String,
+    /// What was measured, with its unit.
+    pub metric: &'static str,
+    /// The claim in words.
+    pub statement: &'static str,
+    /// Where the paper's value comes from.
+    pub kind: Kind,
+    /// The paper's value.
+    pub paper: Target,
+    /// Our value with its interval; `None` if there is none.
+    pub ours: Option<Interval>,
+    /// Whether the order of the series is the paper's; `None` if the claim implies no order.
+    pub order: Option<bool>,
+    /// What has to be known to read the comparison: settings that are ours, the order that was found.
+    pub remark: String,
+    /// Why it differs, once that was looked into.
+    pub reason: Option<String>,
+}
+
+impl Claim {
+    /// A claim about a ranking, with the value that shows it best.
+    pub fn order(
+        (figure, panel): (&'static str, &'static str),
+        series: &str,
+        metric: &'static str,
+        statement: &'static str,
+        words: &'static str,
+    ) -> Claim {
+        Claim {
+            kind: Kind::Order,
+            ..Claim::number(
+                (figure, panel),
+                series,
+                metric,
+                statement,
+                Target::Order(words),
+            )
+        }
+    }
+
+    /// A claim about a number in the text, not yet measured.
+    pub fn number(
+        (figure, panel): (&'static str, &'static str),
+        series: &str,
+        metric: &'static str,
+        statement: &'static str,
+        paper: Target,
+    ) -> Claim {
+        Claim {
+            figure,
+            panel,
+            series: series.to_owned(),
+            x: String::new(),
+            metric,
+            statement,
+            kind: Kind::Text,
+            paper,
+            ours: None,
+            order: None,
+            remark: String::new(),
+            reason: None,
+        }
+    }
+
+    /// With our value.
+    #[must_use]
+    pub fn measured(self, ours: Option<Interval>) -> Claim {
+        Claim { ours, ..self }
+    }
+
+    /// With whether the order is the paper's.
+    #[must_use]
+    pub fn ranked(self, order: Option<bool>) -> Claim {
+        Claim { order, ..self }
+    }
+
+    /// With a remark.
+    #[must_use]
+    pub fn remarked(self, remark: impl Into<String>) -> Claim {
+        Claim {
+            remark: remark.into(),
+            ..self
+        }
+    }
+
+    /// At a point of the horizontal axis.
+    #[must_use]
+    pub fn at(self, x: impl Into<String>) -> Claim {
+        Claim {
+            x: x.into(),
+            ..self
+        }
+    }
+
+    /// How well our value agrees, by the rules.
+    pub fn grade(&self) -> Grade {
+        grade(&self.paper, self.ours.as_ref(), self.order)
+    }
+
+    /// The verdict, with the reason where one is needed.
+    pub fn verdict(&self) -> Verdict {
+        match self.grade() {
+            Grade::Agrees => Verdict::Agrees,
+            Grade::InFactor => Verdict::AgreesInFactor,
+            Grade::InRanking => Verdict::AgreesInRanking,
+            Grade::Differs => {
+                let reason = self.reason.clone();
+                Verdict::Differs(reason.unwrap_or_else(|| "unexplained".to_owned()))
+            }
+            Grade::NotComparable => Verdict::NotComparable(match &self.paper {
+                Target::Open(why) => (*why).to_owned(),
+                _ => "there is nothing to measure it by in this run".to_owned(),
+            }),
+        }
+    }
+
+    /// Whether both are the same claim of the paper, whatever was measured.
+    pub fn is_same(&self, other: &Claim) -> bool {
+        let key = |claim: &Claim| {
+            let Claim {
+                figure,
+                panel,
+                series,
+                metric,
+                statement,
+                ..
+            } = claim;
+            (*figure, *panel, series.clone(), *metric, *statement)
+        };
+        key(self) == key(other)
+    }
+}

@@ -1,0 +1,157 @@
+//! In-cast tails. A query's answers either fit, and take the time to send them (the floor), or one of
+//! them waits for its retransmission timer, so that tails jump between a few levels.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bufgym_sim::network::FlowRecord;
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::traffic::{FlowSpec, Trace};
+
+/// A tail is at the floor below this many times the floor.
+const FLOOR: f64 = 1.5;
+/// A tail is one timeout long within this share of floor and timeout.
+const TIMEOUT: f64 = 0.2;
+
+/// The level of a tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Regime {
+    /// Below 1.5 times the floor.
+    Floor,
+    /// Within 20 % of the floor and one minimum RTO.
+    OneTimeout,
+    /// Neither.
+    More,
+}
+
+impl Regime {
+    /// The level of `tail`; all three in the same unit.
+    pub fn of(tail: f64, floor: f64, timeout: f64) -> Regime {
+        let one = floor + timeout;
+        if tail < FLOOR * floor {
+            Regime::Floor
+        } else if (tail - one).abs() <= TIMEOUT * one {
+            Regime::OneTimeout
+        } else {
+            Regime::More
+        }
+    }
+}
+
+impl fmt::Display for Regime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Regime::Floor => "floor",
+            Regime::OneTimeout => "1 RTO",
+            Regime::More => "more",
+        })
+    }
+}
+
+/// The time to send all answers of the trace's largest query over the line to its client, milliseconds:
+/// what its last flow takes if nothing is lost. `None` without queries.
+pub fn floor_ms(scenario: &Scenario, trace: &Trace) -> Option<f64> {
+    let mut queries: BTreeMap<i64, u64> = BTreeMap::new();
+    for flow in trace.flows.iter().filter(|flow| flow.query >= 0) {
+        *queries.entry(flow.query).or_default() += wire_bytes(scenario, flow);
+    }
+    let bytes = *queries.values().max()?;
+    let line_s = 8.0 * bytes as f64 / scenario.rate_bps as f64;
+    let first_hop = scenario
+        .rate()
+        .transmission_time(scenario.full_packet_bytes());
+    let links = 2.0 * scenario.propagation().as_ms_f64();
+    Some(1e3 * line_s + first_hop.as_ms_f64() + links)
+}
+
+fn wire_bytes(scenario: &Scenario, flow: &FlowSpec) -> u64 {
+    let packets = flow.size.div_ceil(u64::from(scenario.mss));
+    flow.size + packets * u64::from(scenario.header_bytes + scenario.overhead_bytes)
+}
+
+/// Numbers of in-cast flows that took longer than `timeout_ms`, and of all that finished.
+pub fn beyond(records: &[FlowRecord], timeout_ms: f64) -> (u64, u64) {
+    let incast = records.iter().filter(|record| record.spec.query >= 0);
+    incast
+        .filter_map(|record| record.fct)
+        .fold((0, 0), |(late, all), fct| {
+            (late + u64::from(fct.as_ms_f64() > timeout_ms), all + 1)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use bufgym_sim::units::Time;
+
+    use super::*;
+
+    #[test]
+    fn tails_are_at_the_floor_or_one_timeout_above_it() {
+        for (tail, expected) in [
+            (8.9, Regime::Floor),
+            (13.3, Regime::Floor),
+            (13.4, Regime::More),
+            (167.0, Regime::More),
+            (167.2, Regime::OneTimeout),
+            (208.9, Regime::OneTimeout),
+            (250.6, Regime::OneTimeout),
+            (251.0, Regime::More),
+            (410.0, Regime::More),
+        ] {
+            assert_eq!(Regime::of(tail, 8.9, 200.0), expected, "{tail}");
+        }
+    }
+
+    fn answer(query: i64, size: u64) -> FlowSpec {
+        FlowSpec {
+            id: 0,
+            src: 1,
+            dst: 0,
+            start: Time::ZERO,
+            size,
+            kind: 0,
+            query,
+            priority: 0,
+        }
+    }
+
+    #[test]
+    fn the_floor_is_the_largest_query_on_the_line() {
+        let scenario = Scenario::default();
+        let trace = Trace {
+            flows: vec![
+                answer(0, 1_460_000),
+                answer(0, 1_460_000),
+                answer(1, 1_000),
+                answer(-1, 90_000_000),
+            ],
+            kinds: vec!["incast".to_owned()],
+            seed: 1,
+        };
+        // 2,000 packets of 1,518 B at 1 Gbit/s, one more on the first hop, two links of 10 us.
+        let expected = 2_001.0 * 1_518.0 * 8.0 / 1e6 + 0.02;
+        let floor = floor_ms(&scenario, &trace).unwrap();
+        assert!((floor - expected).abs() < 1e-9, "{floor} {expected}");
+        let none = Trace::default();
+        assert_eq!(floor_ms(&scenario, &none), None);
+    }
+
+    #[test]
+    fn flows_beyond_a_timeout_are_counted() {
+        let record = |query: i64, ms: Option<u64>| FlowRecord {
+            spec: answer(query, 1_000),
+            established: None,
+            finish: None,
+            fct: ms.map(|ms| Time::from_us(1_000 * ms)),
+            slowdown: None,
+            timeouts: 0,
+        };
+        let records = [
+            record(0, Some(5)),
+            record(0, Some(201)),
+            record(0, None),
+            record(-1, Some(900)),
+        ];
+        assert_eq!(beyond(&records, 200.0), (1, 2));
+    }
+}

@@ -1,0 +1,235 @@
+//! Simulations behind the figures: traces, policies, progress.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bufgym_sim::network::Outcome;
+use bufgym_sim::rng::Split;
+use bufgym_sim::scenario::{Scenario, ScenarioError};
+use bufgym_sim::switch::PolicyParseError;
+use rayon::prelude::*;
+
+use crate::entrant::{Entrant, EntrantError, Recording};
+use crate::evaluate::{EvalError, NumberedTrace, OnProgress, Progress, split_traces};
+use crate::figures::FigureError;
+use crate::stats;
+
+/// Why the figures of a paper could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PapersError {
+    /// A run failed, as in an evaluation.
+    #[error(transparent)]
+    Eval(#[from] EvalError),
+    /// A preset or a setting of a variant is invalid.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// A rule does not exist.
+    #[error(transparent)]
+    Rule(#[from] EntrantError),
+    /// A parameter of a rule is out of range.
+    #[error(transparent)]
+    Parameter(#[from] PolicyParseError),
+    /// A figure could not be drawn.
+    #[error(transparent)]
+    Figure(#[from] FigureError),
+    /// The learned policy is not a network.
+    #[error("policy {0} is not a network: the figures need its parameters and its inference")]
+    NotANetwork(String),
+}
+
+/// The simulations that are done and those that are planned.
+pub struct Work<'a> {
+    done: AtomicUsize,
+    total: AtomicUsize,
+    progress: OnProgress<'a>,
+}
+
+impl<'a> Work<'a> {
+    /// With `total` simulations planned.
+    pub fn new(total: usize, progress: OnProgress<'a>) -> Work<'a> {
+        Work {
+            done: AtomicUsize::new(0),
+            total: AtomicUsize::new(total),
+            progress,
+        }
+    }
+
+    /// Plans more simulations.
+    pub fn plan(&self, more: usize) {
+        self.total.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// One simulation is done.
+    pub fn tick(&self, policy: &str, trace: u64) {
+        (self.progress)(Progress {
+            done: self.done.fetch_add(1, Ordering::Relaxed) + 1,
+            total: self.total.load(Ordering::Relaxed),
+            policy,
+            trace,
+        });
+    }
+}
+
+/// `count` test traces of each of `seeds` sets; the sets' seeds are `seed`, `seed + 1` and so on.
+/// Traces are numbered through.
+///
+/// # Errors
+/// When the scenario is invalid.
+pub fn test_traces(
+    scenario: &Scenario,
+    (seed, seeds): (u64, u64),
+    count: u64,
+) -> Result<Vec<NumberedTrace>, EvalError> {
+    let mut traces: Vec<NumberedTrace> = Vec::new();
+    for set in 0..seeds {
+        let own = split_traces(scenario, Split::Test, seed.wrapping_add(set), count)?;
+        traces.extend(own.into_iter().map(|numbered| NumberedTrace {
+            index: set * count + numbered.index,
+            ..numbered
+        }));
+    }
+    Ok(traces)
+}
+
+/// Runs every policy on every trace and measures each run. The results are ordered by policy, then by
+/// trace, and do not depend on the number of threads.
+///
+/// # Errors
+/// When a policy does not fit the scenario.
+pub fn run_all<T: Send>(
+    work: &Work,
+    scenario: &Scenario,
+    entrants: &[Entrant],
+    traces: &[NumberedTrace],
+    recording: Recording,
+    measure: impl Fn(&Entrant, &NumberedTrace, Outcome) -> T + Sync,
+) -> Result<Vec<Vec<T>>, EvalError> {
+    // Runs of one trace follow each other, so that simulations under way at a time differ in length.
+    let runs = (0..entrants.len() * traces.len())
+        .into_par_iter()
+        .map(|run| {
+            let entrant = &entrants[run % entrants.len()];
+            let numbered = &traces[run / entrants.len()];
+            let outcome = entrant
+                .watched(scenario, &numbered.trace, recording)
+                .map_err(EvalError::simulation(entrant.name(), numbered))?;
+            work.tick(entrant.name(), numbered.index);
+            Ok(measure(entrant, numbered, outcome))
+        })
+        .collect::<Result<Vec<T>, EvalError>>()?;
+    let mut by_policy: Vec<Vec<T>> = entrants.iter().map(|_| Vec::new()).collect();
+    for (run, result) in runs.into_iter().enumerate() {
+        by_policy[run % entrants.len()].push(result);
+    }
+    Ok(by_policy)
+}
+
+/// Values of α from which the best static one is chosen.
+pub const ALPHAS: [&str; 11] = [
+    "0.25", "0.5", "1", "2", "4", "8", "16", "32", "64", "128", "256",
+];
+
+/// Dynamic Threshold with the α of [`ALPHAS`] that has the lowest mean over training traces of mean FCT
+/// over DT's (α = 1). It is never chosen on test traces.
+///
+/// # Errors
+/// When the scenario is invalid.
+pub fn best_static(
+    work: &Work,
+    scenario: &Scenario,
+    seed: u64,
+    count: u64,
+) -> Result<Entrant, PapersError> {
+    let traces = split_traces(scenario, Split::Train, seed, count)?;
+    let baseline = Entrant::baseline();
+    let rules = ALPHAS.map(|alpha| match alpha {
+        "1" => Ok(baseline.clone()),
+        alpha => format!("dt:alpha={alpha}").parse::<Entrant>(),
+    });
+    let rules = rules.into_iter().collect::<Result<Vec<Entrant>, _>>()?;
+    let means = run_all(
+        work,
+        scenario,
+        &rules,
+        &traces,
+        Recording::default(),
+        |_, _, outcome| mean_fct(&outcome),
+    )?;
+    let dt = rules.iter().position(|rule| rule.name() == baseline.name());
+    let Some(dt) = dt.map(|at| &means[at]) else {
+        return Ok(baseline);
+    };
+    let mean_ratio = |own: &[f64]| {
+        let ratios = own.iter().zip(dt).map(|(own, dt)| own / dt);
+        stats::mean(&ratios.collect::<Vec<_>>()).unwrap_or(f64::INFINITY)
+    };
+    let ratios: Vec<f64> = means.iter().map(|own| mean_ratio(own)).collect();
+    Ok(rules[least(&ratios)].clone())
+}
+
+/// Number of simulations behind [`best_static`].
+pub fn best_static_runs(count: u64) -> usize {
+    bufgym_sim::convert::index(count) * ALPHAS.len()
+}
+
+/// The first of the smallest values; NaN is larger than any.
+fn least(values: &[f64]) -> usize {
+    let placed = values.iter().enumerate();
+    let best = placed.min_by(|a, b| a.1.total_cmp(b.1));
+    best.map_or(0, |(at, _)| at)
+}
+
+/// Mean FCT in milliseconds; infinity where a flow did not finish.
+pub fn mean_fct(outcome: &Outcome) -> f64 {
+    let summary = &outcome.summary;
+    match summary.completed == summary.flows {
+        true => summary.mean_fct_ms,
+        false => f64::INFINITY,
+    }
+}
+
+/// A policy's name in legends: marked where the paper does not have it.
+pub fn legend(entrant: &Entrant, added: bool) -> String {
+    match added {
+        true => format!("{} (added)", entrant.name()),
+        false => entrant.name().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_traces_are_numbered_through_and_differ() {
+        let mut scenario = Scenario::default();
+        scenario.set("flows=5").unwrap();
+        let traces = test_traces(&scenario, (7, 2), 3).unwrap();
+        let numbers: Vec<u64> = traces.iter().map(|t| t.index).collect();
+        assert_eq!(numbers, [0, 1, 2, 3, 4, 5]);
+        let second = test_traces(&scenario, (8, 1), 3).unwrap();
+        assert_eq!(traces[3].seed, second[0].seed);
+        assert_ne!(traces[0].seed, traces[3].seed);
+    }
+
+    #[test]
+    fn the_best_alpha_is_one_of_those_and_the_same_again() {
+        let mut scenario = Scenario::default();
+        for change in ["flows=40", "buffer_bytes=100000", "active_ports=3"] {
+            scenario.set(change).unwrap();
+        }
+        let search = || {
+            let work = Work::new(0, &|_| {});
+            best_static(&work, &scenario, 1, 2).unwrap()
+        };
+        let name = search().name().to_owned();
+        assert!(name == "dt" || name.starts_with("dt:alpha="), "{name}");
+        assert_eq!(search().name(), name);
+    }
+
+    #[test]
+    fn the_least_is_the_first_one() {
+        assert_eq!(least(&[2.0, 1.0, 1.0]), 1);
+        assert_eq!(least(&[f64::NAN, 3.0]), 1);
+        assert_eq!(least(&[f64::INFINITY]), 0);
+    }
+}
