@@ -125,8 +125,9 @@ fn report(summary: &TrainSummary, common: &Common) -> CliResult {
         None => String::new(),
     };
     text.push_str(&format!(
-        "{} decisions and {} updates in {:.0} s; run folder {}\n",
+        "{} decisions in {} simulations and {} updates in {:.0} s; run folder {}\n",
         summary.decisions,
+        summary.simulations,
         summary.updates,
         summary.elapsed_s,
         summary.out.display()

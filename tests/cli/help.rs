@@ -4,7 +4,7 @@ use bufgym::sim::switch::policy::catalogue;
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "train",
     "eval",
     "headroom",

@@ -287,11 +287,18 @@ impl TrainConfig {
     #[must_use]
     pub fn simulations(&self) -> Option<u64> {
         let steps = self.budget.steps?;
+        Some(self.simulations_of(steps / DECISIONS_PER_TRACE, steps))
+    }
+
+    /// The simulations of so many episodes with so many decisions, as in
+    /// [`simulations`](TrainConfig::simulations).
+    #[must_use]
+    pub fn simulations_of(&self, episodes: u64, decisions: u64) -> u64 {
         let beside =
             self.rollout.baseline == RewardBaseline::UnlimitedBuffer && self.objective.fct > 0.0;
-        let episodes = steps / DECISIONS_PER_TRACE * if beside { 2 } else { 1 };
-        let validations = steps / self.validation.every_decisions.max(1) + 1;
-        Some(episodes + (validations + 1) * self.validation.traces)
+        let each = if beside { 2 } else { 1 };
+        let validations = decisions / self.validation.every_decisions.max(1) + 1;
+        episodes * each + (validations + 1) * self.validation.traces
     }
 
     /// The settings that determine the results, as TOML. Budget, checkpoint times and threads are

@@ -110,6 +110,10 @@ pub struct TrainSummary {
     pub updates: u64,
     /// Episodes finished.
     pub episodes: u64,
+    /// Simulations run: the episodes, those that were not finished among them, each with the unlimited
+    /// buffer beside it where rewards are measured from that, and the validations with DT. The table at
+    /// the end is not counted.
+    pub simulations: u64,
     /// Wall-clock seconds spent in rounds.
     pub elapsed_s: f64,
     /// The best actor, in `checkpoints/best`; none before the first validation.
@@ -325,6 +329,10 @@ fn run_to_end(
         decisions: counters.decisions,
         updates: counters.updates,
         episodes: counters.episodes,
+        simulations: trainer.config().simulations_of(
+            counters.episodes + trainer.config().rollout.workers as u64,
+            counters.decisions,
+        ),
         elapsed_s: counters.elapsed_s,
         best: trainer.best(),
         evaluation,
