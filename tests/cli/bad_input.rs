@@ -188,15 +188,12 @@ fn an_output_place_that_cannot_be_written_is_refused() {
 fn the_suite_needs_a_folder_and_has_its_own_scenarios() {
     let sandbox = Sandbox::new();
     sandbox.refused("eval --suite paper", &["--suite", "--out"]);
-    sandbox.refused(
-        "eval --suite paper --out o --checkout .",
-        &["--checkout", "README.md"],
-    );
+    let checkout = "eval --suite paper --out o --checkout .";
+    sandbox.refused(checkout, &["--checkout", "docs"]);
+    std::fs::create_dir(sandbox.path("docs")).unwrap();
+    sandbox.refused(checkout, &["--checkout", "README.md"]);
     sandbox.write("README.md", "# No table\n");
-    sandbox.refused(
-        "eval --suite paper --out o --checkout .",
-        &["README.md", "<!-- eval-table:begin -->"],
-    );
+    sandbox.refused(checkout, &["README.md", "<!-- eval-table:begin -->"]);
     sandbox.refused("eval --out o --checkout .", &["--suite"]);
     sandbox.refused("eval --suite papr --out o", &["papr", "paper"]);
     sandbox.refused(

@@ -85,8 +85,15 @@ impl Pages {
     /// Reads README.md of a checkout.
     ///
     /// # Errors
-    /// Bad input: it cannot be read, or has no place for the table.
+    /// Bad input: it cannot be read, or has no place for the table; or there is no folder for the page.
     fn of(checkout: &Path) -> CliResult<Pages> {
+        let docs = checkout.join("docs");
+        if !docs.is_dir() {
+            return Err(CliError::bad(format!(
+                "--checkout: {} is no folder: give the root of a checkout",
+                docs.display()
+            )));
+        }
         let readme = checkout.join("README.md");
         let at = readme.display();
         let text = read_text(&readme, MAX_JSON)
@@ -104,7 +111,7 @@ impl Pages {
         })?;
         Ok(Pages {
             around,
-            results: checkout.join("docs/results.md"),
+            results: docs.join("results.md"),
             readme,
         })
     }
