@@ -7,6 +7,7 @@ mod differential;
 mod fabric;
 mod golden;
 mod limits;
+mod marks;
 mod probe;
 mod queues;
 mod senders;

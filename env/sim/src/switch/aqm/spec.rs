@@ -280,32 +280,4 @@ mod tests {
             "{error}"
         );
     }
-
-    #[test]
-    fn data_is_marked_only_between_hosts_that_use_ecn() {
-        let scenario = Scenario {
-            flows: crate::scenario::RangeU32::new(60, 60),
-            ..Scenario::default()
-        };
-        let trace = crate::traffic::generate(&scenario, 1);
-        let run = |policy: &str, ecn: bool| {
-            let scenario = Scenario {
-                ecn,
-                ..scenario.clone()
-            };
-            let spec: PolicySpec = policy.parse().unwrap();
-            let simulator = spec.simulator(&scenario, &trace);
-            simulator.map(|mut simulator| simulator.run().summary)
-        };
-        let [mark, drop] = ["dt+red:action=mark", "dt+red:action=drop"];
-        let (marked, dropped) = (run(mark, true).unwrap(), run(drop, true).unwrap());
-        assert!(marked.marks > 0 && dropped.marks == 0);
-        let without = run(mark, false).unwrap();
-        assert_eq!(without.marks, 0);
-        let facts = |summary: &crate::network::Summary| (summary.drops, summary.mean_fct_ms);
-        assert_eq!(facts(&without), facts(&dropped));
-        assert!(run("dt+step", true).unwrap().marks > 0);
-        let refused = run("dt+step", false).unwrap_err().to_string();
-        assert!(refused.contains("ecn=true"), "{refused}");
-    }
 }
