@@ -4,8 +4,8 @@
 
 use std::time::Instant;
 
-use bufgym_agents::{Batch, Frame, Replay, Sac, SacConfig, SacError, Transition};
-use bufgym_env::control::{Controller, PRIVILEGED};
+use bufgym_agents::{Batch, Frame, Replay, ReplayShape, Sac, SacConfig, SacError, Transition};
+use bufgym_env::control::{ActionSet, Controller, PRIVILEGED};
 use bufgym_models::noise::uniform;
 use bufgym_models::probabilities::UNIFORM;
 use bufgym_models::windows::OBSERVATION;
@@ -33,7 +33,7 @@ fn main() -> Result<(), SacError> {
                 policy_delay,
                 ..SacConfig::default()
             };
-            let mut sac = Sac::new(config, 1, &cpu())?;
+            let mut sac = Sac::new(config, ActionSet::Alpha, 1, &cpu())?;
             let mut batch = Batch::default();
             let mut sampling = 0.0;
             let mut updating = 0.0;
@@ -80,7 +80,13 @@ fn inference(rng: &mut Xoshiro256PlusPlus) {
 }
 
 fn random_replay(rng: &mut Xoshiro256PlusPlus) -> Replay {
-    let mut replay = Replay::new(4096, 4, PORTS, 1);
+    let shape = ReplayShape {
+        capacity: 4096,
+        streams: 4,
+        ports: PORTS,
+        outputs: 1,
+    };
+    let mut replay = Replay::new(shape, 1);
     for stream in 0..4 {
         let mut numbers = |count: usize| -> Vec<f32> { (0..count).map(|_| uniform(rng)).collect() };
         let frame = |numbers: &mut dyn FnMut(usize) -> Vec<f32>| {

@@ -22,5 +22,5 @@ pub mod sac;
 
 pub use evolution::Evolution;
 pub use random::RandomAgent;
-pub use replay::{Batch, Frame, Replay, ReplayError, Transition};
+pub use replay::{Batch, Frame, Replay, ReplayError, ReplayShape, Transition};
 pub use sac::{ActorValue, Sac, SacConfig, SacError, TwinMinimum, UpdateMetrics};

@@ -7,7 +7,9 @@
 
 mod file;
 
-use bufgym_env::control::{ALPHAS, FEATURES, HISTORY, INITIAL_INDEX, PRIVILEGED, cell_centre};
+use bufgym_env::control::{
+    ALPHAS, FEATURES, HISTORY, INITIAL_INDEX, MAX_OUTPUTS, PRIVILEGED, cell_centre,
+};
 use bufgym_env::convert::index;
 use bufgym_models::critic::{FRAMES, STATE};
 use bufgym_models::probabilities::{Probabilities, UNIFORM};
@@ -46,19 +48,19 @@ impl Frame {
 }
 
 impl Transition {
-    /// Bytes of one with this many ports.
-    pub fn memory(ports: usize) -> u64 {
-        let bytes = size_of::<Transition>().saturating_add(ports.saturating_mul(PORT_BYTES));
-        u64::try_from(bytes).unwrap_or(u64::MAX)
+    /// Bytes of one with this many ports and outputs per port.
+    pub fn memory(ports: usize, outputs: usize) -> u64 {
+        let bytes = ports.saturating_mul(port_bytes(outputs));
+        u64::try_from(bytes.saturating_add(size_of::<Transition>())).unwrap_or(u64::MAX)
     }
 }
 
 /// One decision, its reward and the frame that it led to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transition {
-    /// Index of the chosen level of α, `[ports]`.
+    /// Index of the chosen level, `[ports, outputs]`.
     pub actions: Vec<u8>,
-    /// Probability of each level where the action was drawn, `[ports]`.
+    /// Probability of each level where the action was drawn, `[ports, outputs]`.
     pub probabilities: Vec<Probabilities>,
     /// Reward of each port over the interval, `[ports]`.
     pub port_rewards: Vec<f32>,
@@ -76,10 +78,25 @@ pub struct Transition {
     pub reset: Option<Frame>,
 }
 
+/// The size of a [`Replay`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayShape {
+    /// Transitions, in equal streams; each stream holds at least 16.
+    pub capacity: usize,
+    /// One for each environment.
+    pub streams: usize,
+    /// Ports of each.
+    pub ports: usize,
+    /// Values of an action per port.
+    pub outputs: usize,
+}
+
 /// Transitions of several environments with the same number of ports.
 #[derive(Clone, Debug)]
 pub struct Replay {
     ports: usize,
+    /// Values of an action, all ports together.
+    values: usize,
     /// Frames per stream.
     slots: usize,
     streams: Vec<Stream>,
@@ -95,9 +112,9 @@ struct Stream {
     frames: Vec<f32>,
     /// `[slots, ports, PRIVILEGED]`.
     privileged: Vec<f32>,
-    /// `[slots, ports]`.
+    /// `[slots, ports, outputs]`.
     actions: Vec<u8>,
-    /// `[slots, ports]`.
+    /// `[slots, ports, outputs]`.
     probabilities: Vec<Probabilities>,
     /// `[slots, ports]`.
     rewards: Vec<f32>,
@@ -119,11 +136,15 @@ struct Outcome {
 }
 
 /// Bytes of one port of a frame with its decision.
-const PORT_BYTES: usize = 4 * (FEATURES + PRIVILEGED + 1) + 1 + size_of::<Probabilities>();
+const fn port_bytes(outputs: usize) -> usize {
+    4 * (FEATURES + PRIVILEGED + 1) + outputs * (1 + size_of::<Probabilities>())
+}
 
-/// Frames of each of these streams.
-fn slots(capacity: usize, streams: usize) -> usize {
-    capacity.div_ceil(streams.max(1)).max(2 * HISTORY)
+impl ReplayShape {
+    /// Frames of each stream.
+    fn slots(self) -> usize {
+        self.capacity.div_ceil(self.streams.max(1)).max(2 * HISTORY)
+    }
 }
 
 /// A batch for the learner. Buffers are reused from one batch to the next.
@@ -141,9 +162,9 @@ pub struct Batch {
     pub state: Vec<f32>,
     /// The same after the decision.
     pub next_state: Vec<f32>,
-    /// Centre of the chosen cell, `[rows, ports]`.
+    /// Centre of the chosen cell, `[rows, ports, outputs]`.
     pub actions: Vec<f32>,
-    /// Probability of each level where the action was drawn, `[rows * ports, 8]`.
+    /// Probability of each level where the action was drawn, `[rows, ports, outputs, 8]`.
     pub probabilities: Vec<f32>,
     /// Discounted sum of the rewards of the (n) intervals, `[rows, ports]`.
     pub rewards: Vec<f32>,
@@ -156,30 +177,38 @@ pub struct Batch {
 }
 
 impl Replay {
-    /// An empty replay of `capacity` transitions in equal streams; each stream holds at least 16.
+    /// An empty replay.
     ///
     /// # Panics
-    /// When `streams` or `ports` is zero.
-    pub fn new(capacity: usize, streams: usize, ports: usize, seed: u64) -> Replay {
+    /// When a number of `shape` but the capacity is zero.
+    pub fn new(shape: ReplayShape, seed: u64) -> Replay {
+        let ReplayShape {
+            streams,
+            ports,
+            outputs,
+            ..
+        } = shape;
         assert!(
-            streams > 0 && ports > 0,
-            "a replay needs a stream and a port"
+            streams > 0 && ports > 0 && outputs > 0,
+            "a replay needs a stream, a port and an output"
         );
-        let slots = slots(capacity, streams);
+        let (slots, values) = (shape.slots(), ports * outputs);
         Replay {
             ports,
+            values,
             slots,
-            streams: vec![Stream::new(slots, ports); streams],
+            streams: vec![Stream::new(slots, ports, values); streams],
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             pushed: 0,
             held: 0,
         }
     }
 
-    /// Bytes that [`Replay::new`] takes with these arguments.
-    pub fn memory(capacity: usize, streams: usize, ports: usize) -> u64 {
-        let slots = slots(capacity, streams).saturating_mul(streams);
-        let slot = ports.saturating_mul(PORT_BYTES) + size_of::<Outcome>();
+    /// Bytes that [`Replay::new`] takes for this shape.
+    pub fn memory(shape: ReplayShape) -> u64 {
+        let slots = shape.slots().saturating_mul(shape.streams);
+        let ports = shape.ports.saturating_mul(port_bytes(shape.outputs));
+        let slot = ports.saturating_add(size_of::<Outcome>());
         u64::try_from(slots.saturating_mul(slot)).unwrap_or(u64::MAX)
     }
 
@@ -216,17 +245,17 @@ impl Replay {
     ///
     /// # Panics
     /// When there is no such stream, it has no open episode, or the transition has another number
-    /// of ports.
+    /// of ports or outputs.
     pub fn push(&mut self, stream: usize, transition: &Transition) {
-        let ports = self.ports;
+        let (ports, values) = (self.ports, self.values);
         let ring = &mut self.streams[stream];
         assert!(
             ring.open,
             "`start` begins an episode before `push` adds to it"
         );
         let slot = ring.slot(ring.end - 1);
-        ring.actions[slot * ports..][..ports].copy_from_slice(&transition.actions);
-        ring.probabilities[slot * ports..][..ports].copy_from_slice(&transition.probabilities);
+        ring.actions[slot * values..][..values].copy_from_slice(&transition.actions);
+        ring.probabilities[slot * values..][..values].copy_from_slice(&transition.probabilities);
         ring.rewards[slot * ports..][..ports].copy_from_slice(&transition.port_rewards);
         let outcome = &mut ring.outcomes[slot];
         outcome.discount = transition.discount;
@@ -280,7 +309,7 @@ impl Replay {
     pub fn sample(&mut self, rows: usize, n_step: usize, batch: &mut Batch) {
         assert!(n_step > 0, "a transition spans at least one interval");
         assert!(self.is_ready(1), "the replay holds no transition yet");
-        batch.resize(rows, self.ports);
+        batch.resize(rows, self.ports, self.values);
         for row in 0..rows {
             let (stream, frame) = self.draw();
             self.fill(batch, row, stream, frame, n_step);
@@ -323,17 +352,18 @@ impl Replay {
     }
 
     fn fill(&self, batch: &mut Batch, row: usize, stream: usize, frame: u64, n_step: usize) {
-        let ports = self.ports;
+        let (ports, values) = (self.ports, self.values);
         let ring = &self.streams[stream];
         let slot = ring.slot(frame);
         let span = row * ports..(row + 1) * ports;
-        let chosen = &ring.actions[slot * ports..][..ports];
-        for (action, &index) in batch.actions[span.clone()].iter_mut().zip(chosen) {
+        let decided = row * values..(row + 1) * values;
+        let chosen = &ring.actions[slot * values..][..values];
+        for (action, &index) in batch.actions[decided.clone()].iter_mut().zip(chosen) {
             *action = cell_centre(usize::from(index));
         }
         let probabilities = batch.probabilities.as_chunks_mut::<{ ALPHAS.len() }>().0;
-        let stored = &ring.probabilities[slot * ports..][..ports];
-        for (probabilities, stored) in probabilities[span.clone()].iter_mut().zip(stored) {
+        let stored = &ring.probabilities[slot * values..][..values];
+        for (probabilities, stored) in probabilities[decided].iter_mut().zip(stored) {
             let sum: f32 = stored.iter().map(|&weight| f32::from(weight)).sum();
             *probabilities = stored.map(|weight| f32::from(weight) / sum);
         }
@@ -367,12 +397,12 @@ impl Replay {
 }
 
 impl Stream {
-    fn new(slots: usize, ports: usize) -> Stream {
+    fn new(slots: usize, ports: usize, values: usize) -> Stream {
         Stream {
             frames: vec![0.0; slots * ports * FEATURES],
             privileged: vec![0.0; slots * ports * PRIVILEGED],
-            actions: vec![0; slots * ports],
-            probabilities: vec![UNIFORM; slots * ports],
+            actions: vec![0; slots * values],
+            probabilities: vec![UNIFORM; slots * values],
             rewards: vec![0.0; slots * ports],
             outcomes: vec![Outcome::default(); slots],
             end: 0,
@@ -461,18 +491,19 @@ impl Stream {
 }
 
 impl Batch {
-    /// Bytes per transition and port.
-    pub const BYTES_PER_PORT: u64 = 4 * (2 * (UNFOLDED + STATE) + ALPHAS.len() + 2) as u64;
+    /// Bytes per transition and port, at most.
+    pub const BYTES_PER_PORT: u64 =
+        4 * (2 * (UNFOLDED + STATE) + MAX_OUTPUTS * (ALPHAS.len() + 1) + 1) as u64;
 
-    fn resize(&mut self, rows: usize, ports: usize) {
+    fn resize(&mut self, rows: usize, ports: usize, values: usize) {
         (self.rows, self.ports) = (rows, ports);
         let cells = rows * ports;
         self.windows.resize(cells * UNFOLDED, 0.0);
         self.next_windows.resize(cells * UNFOLDED, 0.0);
         self.state.resize(cells * STATE, 0.0);
         self.next_state.resize(cells * STATE, 0.0);
-        self.actions.resize(cells, 0.0);
-        self.probabilities.resize(cells * ALPHAS.len(), 0.0);
+        self.actions.resize(rows * values, 0.0);
+        self.probabilities.resize(rows * values * ALPHAS.len(), 0.0);
         self.rewards.resize(cells, 0.0);
         self.discounts.resize(rows, 0.0);
         self.entropy_weights.resize(rows, 0.0);

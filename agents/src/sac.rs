@@ -9,7 +9,7 @@
 //!   linear and fitted by least squares.
 //! - Rewards and values are per port, `[batch, ports]`; the joint value is their mean. The minimum
 //!   of the twin critics is that of the joint value: one critic judges all ports of a sample.
-//! - The entropy target is per port, so it does not depend on the number of ports.
+//! - The entropy target is per port and output, so it does not depend on their number.
 //! - Noise comes from a random stream on the host: the same seed gives the same weights, bit for
 //!   bit.
 
@@ -17,8 +17,9 @@ mod checkpoint;
 
 use std::f64::consts::{LN_2, PI};
 
+use bufgym_env::control::ActionSet;
 use bufgym_env::convert::single;
-use bufgym_models::critic::{ADVANTAGE, STATE, advantage_features};
+use bufgym_models::critic::{STATE, advantage_features, advantage_weights};
 use bufgym_models::parameters::{host_values, number, polyak};
 use bufgym_models::windows::WINDOW;
 use bufgym_models::{
@@ -100,7 +101,8 @@ pub struct SacConfig {
     /// Share of the critics that enters the target networks with every update (τ of the paper).
     /// (H: 0.005; M)
     pub polyak: f64,
-    /// Entropy per port, in nats, that the temperature is steered to. (H: -1 per dimension; M)
+    /// Entropy per port and output, in nats, that the temperature is steered to. (H: -1 per dimension;
+    /// M)
     pub target_entropy: f64,
     /// Temperature at the start.
     pub initial_temperature: f64,
@@ -254,6 +256,7 @@ impl SacConfig {
 /// The learner: networks, target networks, optimisers, temperature and random stream.
 pub struct Sac {
     config: SacConfig,
+    actions: ActionSet,
     /// The device without automatic differentiation. The trained networks are on the same device
     /// with it.
     device: Device,
@@ -294,7 +297,7 @@ pub struct UpdateMetrics {
     pub critic_loss: f32,
     /// The actor's loss; none where `policy_delay` skipped the actor.
     pub actor_loss: Option<f32>,
-    /// Entropy per port, in nats, of the policy on this batch; none where `actor_loss` is.
+    /// Entropy per port and output, in nats, of the policy on this batch; none where `actor_loss` is.
     pub entropy: Option<f32>,
     /// Temperature after the update.
     pub temperature: f32,
@@ -307,19 +310,26 @@ pub struct UpdateMetrics {
 }
 
 impl Sac {
-    /// A learner with random weights. The same seed gives the same weights.
+    /// A learner with random weights for decisions that set `actions`. The same seed gives the same
+    /// weights.
     ///
     /// # Errors
     /// When a setting is out of range.
-    pub fn new(config: SacConfig, seed: u64, device: &Device) -> Result<Sac, SacError> {
+    pub fn new(
+        config: SacConfig,
+        actions: ActionSet,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Sac, SacError> {
         config.validate()?;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let device = device.clone().without_autodiff();
         let trained = device.clone().autodiff();
-        let actor = number(Actor::random(&mut rng, &trained), ACTOR_IDS);
+        let actor = number(Actor::random(actions, &mut rng, &trained), ACTOR_IDS);
         let critics = CRITIC_IDS.map(|first| {
             let width = config.critic_width;
-            let critic = Critic::random(config.critic, width, &mut rng, &trained);
+            let critic =
+                Critic::random(config.critic, width, actions.outputs(), &mut rng, &trained);
             let network = number(critic, first);
             CriticLearner {
                 target: network.valid(),
@@ -335,7 +345,7 @@ impl Sac {
                 optimizer: config.optimizer(),
             },
             critics,
-            advantage: LeastSquares::new(),
+            advantage: LeastSquares::new(actions.outputs()),
             temperature: Temperature {
                 log: libm::log(config.initial_temperature),
                 moments: [0.0; 2],
@@ -343,6 +353,7 @@ impl Sac {
             },
             rng,
             updates: 0,
+            actions,
             config,
         })
     }
@@ -355,6 +366,11 @@ impl Sac {
     /// A host copy of the policy's moving average.
     pub fn averaged_weights(&self) -> ActorWeights {
         self.actor.average.to_weights()
+    }
+
+    /// What its decisions set.
+    pub fn actions(&self) -> ActionSet {
+        self.actions
     }
 
     /// Updates so far.
@@ -377,15 +393,16 @@ impl Sac {
     /// # Panics
     /// When the batch is empty.
     pub fn update(&mut self, batch: &Batch) -> UpdateMetrics {
-        let (rows, ports) = (batch.rows, batch.ports);
+        let (rows, values) = (batch.rows, batch.ports * self.actions.outputs());
         let input = self.input(&batch.windows, &batch.state);
-        let actions = self.tensor(&batch.actions, [rows, ports]);
+        let actions = self.tensor(&batch.actions, [rows, values]);
         let target = self.target(batch);
         let target_mean = scalar(target.clone().mean());
 
         let delay = u64::from(self.config.policy_delay);
         let actor_step = (self.updates % delay == delay - 1).then(|| ActorStep {
-            noise: self.noise(rows, ports),
+            noise: self.noise(rows, values),
+            ports: batch.ports,
             entropy_weights: self.tensor(&batch.entropy_weights, [rows, 1]),
             targets: self
                 .critics
@@ -454,13 +471,14 @@ impl Sac {
     fn target(&mut self, batch: &Batch) -> Tensor<2> {
         let (rows, ports) = (batch.rows, batch.ports);
         let input = self.input(&batch.next_windows, &batch.next_state);
-        let noise = self.noise(rows, ports);
+        let noise = self.noise(rows, ports * self.actions.outputs());
         let output = self
             .actor
             .network
             .valid()
             .forward(input.windows.clone(), rows);
         let (actions, log_prob) = sample(output, noise);
+        let log_prob = by_port(log_prob, ports);
         let [first, second] = self.critics.each_ref();
         let estimate = |learner: &CriticLearner| learner.target.estimate(&input, actions.clone());
         let (first, second) = rayon::join(|| estimate(first), || estimate(second));
@@ -483,11 +501,11 @@ impl Sac {
         Tensor::from_data(TensorData::new(values.to_vec(), shape), &self.device)
     }
 
-    fn noise(&mut self, rows: usize, ports: usize) -> Tensor<2> {
-        let noise: Vec<f32> = (0..rows * ports)
+    fn noise(&mut self, rows: usize, values: usize) -> Tensor<2> {
+        let noise: Vec<f32> = (0..rows * values)
             .map(|_| standard_normal(&mut self.rng))
             .collect();
-        self.tensor(&noise, [rows, ports])
+        self.tensor(&noise, [rows, values])
     }
 }
 
@@ -541,8 +559,9 @@ impl CriticLearner {
 
 /// What a step of the actor needs besides the batch's observations.
 struct ActorStep {
-    /// `[rows, ports]`
+    /// `[rows, ports * outputs]`
     noise: Tensor<2>,
+    ports: usize,
     /// `[rows, 1]`
     entropy_weights: Tensor<2>,
     targets: [Critic; 2],
@@ -553,7 +572,7 @@ struct ActorStep {
 }
 
 impl ActorLearner {
-    /// One step of the actor. Returns loss and entropy per port.
+    /// One step of the actor. Returns loss and entropy per port and output.
     ///
     /// The loss is `temperature · c · log π - Q`, as a mean over ports. Every port's value depends
     /// on the actions of all ports, so the gradient has the cross terms. Q is that of the target
@@ -574,7 +593,8 @@ impl ActorLearner {
             ActorValue::Minimum => twin_minimum(values, config.twin_minimum),
         };
         let entropy = -scalar(log_prob.clone().inner().mean());
-        let cost = log_prob * step.entropy_weights.autodiff() * step.temperature;
+        let cost =
+            by_port(log_prob, step.ports) * step.entropy_weights.autodiff() * step.temperature;
         let loss = (cost - value).mean() + penalty;
 
         let gradients = GradientsParams::from_grads(loss.backward(), &self.network);
@@ -596,7 +616,19 @@ fn differentiable(input: &CriticInput) -> CriticInput {
     }
 }
 
-/// Actions in (-1, 1) and the logarithm of their density, both `[rows, ports]`.
+/// The density of all outputs of a port: `[rows, ports * outputs]` to `[rows, ports]`.
+fn by_port(log_prob: Tensor<2>, ports: usize) -> Tensor<2> {
+    let [rows, values] = log_prob.dims();
+    match values / ports {
+        1 => log_prob,
+        outputs => log_prob
+            .reshape([rows * ports, outputs])
+            .sum_dim(1)
+            .reshape([rows, ports]),
+    }
+}
+
+/// Actions in (-1, 1) and the logarithm of their density, both `[rows, ports * outputs]`.
 fn sample(output: ActorOutput, noise: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
     let raw = output.mean + output.log_std.clone().exp() * noise.clone();
     let normal = noise.square() * -0.5 - output.log_std - 0.5 * (2.0 * PI).ln();
@@ -648,15 +680,18 @@ impl Temperature {
 /// advantage under the policy gradient: Sutton et al. 2000, theorem 2.)
 #[derive(Clone, Debug, PartialEq)]
 struct LeastSquares {
+    /// `[weights, weights]`
     gram: Vec<f64>,
+    /// `[weights]`
     moment: Vec<f64>,
 }
 
 impl LeastSquares {
-    fn new() -> LeastSquares {
+    fn new(outputs: usize) -> LeastSquares {
+        let weights = advantage_weights(outputs);
         LeastSquares {
-            gram: vec![0.0; ADVANTAGE * ADVANTAGE],
-            moment: vec![0.0; ADVANTAGE],
+            gram: vec![0.0; weights * weights],
+            moment: vec![0.0; weights],
         }
     }
 
@@ -666,9 +701,10 @@ impl LeastSquares {
     }
 
     /// The inverse of [`sums`](LeastSquares::sums); none when their number is wrong.
-    fn from_sums(sums: &[f64]) -> Option<LeastSquares> {
-        let (gram, moment) = sums.split_at_checked(ADVANTAGE * ADVANTAGE)?;
-        (moment.len() == ADVANTAGE).then(|| LeastSquares {
+    fn from_sums(outputs: usize, sums: &[f64]) -> Option<LeastSquares> {
+        let weights = advantage_weights(outputs);
+        let (gram, moment) = sums.split_at_checked(weights * weights)?;
+        (moment.len() == weights).then(|| LeastSquares {
             gram: gram.to_vec(),
             moment: moment.to_vec(),
         })
@@ -679,22 +715,23 @@ impl LeastSquares {
     fn add(&mut self, batch: &Batch, residuals: &[f32], keep: f64) {
         self.gram.iter_mut().for_each(|sum| *sum *= keep);
         self.moment.iter_mut().for_each(|sum| *sum *= keep);
-        let ports = batch.ports;
+        let (ports, values) = (batch.ports, batch.actions.len() / batch.rows);
         let cells = batch.probabilities.len() / batch.actions.len();
-        let mut features = vec![0.0; ADVANTAGE];
+        let weights = self.moment.len();
+        let mut features = vec![0.0; weights];
         for (row, &residual) in residuals.iter().enumerate() {
             features.fill(0.0);
-            let span = |width: usize| row * ports * width..(row + 1) * ports * width;
+            let span = |width: usize| row * width..(row + 1) * width;
             advantage_features(
-                &batch.state[span(STATE)],
-                &batch.actions[span(1)],
-                &batch.probabilities[span(cells)],
+                &batch.state[span(ports * STATE)],
+                &batch.actions[span(values)],
+                &batch.probabilities[span(values * cells)],
                 &mut features,
             );
             for (i, &left) in features.iter().enumerate() {
                 self.moment[i] += left * f64::from(residual);
                 // Only the upper triangle is read.
-                let sums = &mut self.gram[i * ADVANTAGE + i..(i + 1) * ADVANTAGE];
+                let sums = &mut self.gram[i * weights + i..(i + 1) * weights];
                 for (sum, &right) in sums.iter_mut().zip(&features[i..]) {
                     *sum += left * right;
                 }
@@ -704,27 +741,27 @@ impl LeastSquares {
 
     /// The weights `(Σ z zᵀ + ridge I)⁻¹ Σ z r`, by Cholesky's factorisation. O(n³).
     fn weights(&self, ridge: f64) -> Vec<f32> {
-        const N: usize = ADVANTAGE;
-        let mut factor = vec![0.0; N * N];
-        for i in 0..N {
+        let n = self.moment.len();
+        let mut factor = vec![0.0; n * n];
+        for i in 0..n {
             for j in 0..=i {
-                let done: f64 = (0..j).map(|k| factor[i * N + k] * factor[j * N + k]).sum();
-                let rest = self.gram[j * N + i] - done;
-                factor[i * N + j] = if i == j {
+                let done: f64 = (0..j).map(|k| factor[i * n + k] * factor[j * n + k]).sum();
+                let rest = self.gram[j * n + i] - done;
+                factor[i * n + j] = if i == j {
                     (rest + ridge).max(f64::MIN_POSITIVE).sqrt()
                 } else {
-                    rest / factor[j * N + j]
+                    rest / factor[j * n + j]
                 };
             }
         }
         let mut solution = self.moment.clone();
-        for i in 0..N {
-            let done: f64 = (0..i).map(|k| factor[i * N + k] * solution[k]).sum();
-            solution[i] = (solution[i] - done) / factor[i * N + i];
+        for i in 0..n {
+            let done: f64 = (0..i).map(|k| factor[i * n + k] * solution[k]).sum();
+            solution[i] = (solution[i] - done) / factor[i * n + i];
         }
-        for i in (0..N).rev() {
-            let done: f64 = (i + 1..N).map(|k| factor[k * N + i] * solution[k]).sum();
-            solution[i] = (solution[i] - done) / factor[i * N + i];
+        for i in (0..n).rev() {
+            let done: f64 = (i + 1..n).map(|k| factor[k * n + i] * solution[k]).sum();
+            solution[i] = (solution[i] - done) / factor[i * n + i];
         }
         solution.into_iter().map(single).collect()
     }

@@ -5,6 +5,7 @@
 //! a policy like any other. The slow level is [`ControlEnv`]: it runs the simulator to the next
 //! trigger, provides what a switch can measure, and sets the control factors.
 
+mod actions;
 mod codes;
 mod driver;
 mod ideal;
@@ -14,6 +15,7 @@ mod observation;
 mod privileged;
 mod record;
 
+pub use actions::{ActionSet, LEVELS, MAX_OUTPUTS, TakenByAqm, UnknownActionSet};
 pub use bufgym_sim::switch::policy::ndt::{
     ALPHAS, INITIAL_INDEX, INITIAL_LEVEL, TriggerMode, action_index, action_level, cell_centre,
 };

@@ -69,7 +69,7 @@ enum Kind {
 enum Decider {
     Network(Box<FastActor>),
     Integer(Box<IntegerActor>),
-    Linear(LinearRule),
+    Linear(Box<LinearRule>),
 }
 
 impl Decider {
@@ -78,7 +78,7 @@ impl Decider {
         match self {
             Decider::Network(actor) => actor.clone(),
             Decider::Integer(actor) => actor.clone(),
-            Decider::Linear(rule) => Box::new(rule.clone()),
+            Decider::Linear(rule) => rule.clone(),
         }
     }
 }
@@ -116,7 +116,7 @@ impl Entrant {
     /// A linear rule over the heuristic that it was tuned with, under the given policy string.
     pub fn linear(name: &str, file: &LinearFile) -> Entrant {
         let kind = Kind::Learned {
-            decider: Decider::Linear(file.rule.clone()),
+            decider: Decider::Linear(Box::new(file.rule.clone())),
             low_level: file.low_level.clone(),
             origin: linear_origin(file),
             training: Some(Training {

@@ -79,7 +79,7 @@ fn bounded(scenario: &Scenario) -> Scenario {
 /// let mut scenario = Scenario::preset("ndt-16x1g")?;
 /// scenario.set("flows=100..100")?;
 /// # let policy = Entrant::linear("linear", &LinearFile {
-/// #     bufgym_version: String::new(), low_level: "dt".parse()?, rule: LinearRule::constant(0.5),
+/// #     bufgym_version: String::new(), low_level: "dt".parse()?, rule: LinearRule::constant(&[0.5]),
 /// #     scenario: String::new(), scenario_toml: String::new(), objective: String::new(), seed: 1,
 /// #     generations: 0, training: None,
 /// # });
@@ -134,6 +134,10 @@ struct Collector {
 }
 
 impl Controller for Collector {
+    fn outputs(&self) -> usize {
+        self.controller.outputs()
+    }
+
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
         self.observations.extend_from_slice(observation);
         self.controller.act(observation, ports, action);

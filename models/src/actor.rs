@@ -6,7 +6,7 @@ use burn::tensor::activation::{relu, softplus};
 use burn::tensor::{Device, Tensor, TensorData};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use bufgym_env::control::{FEATURES, HISTORY};
+use bufgym_env::control::{ActionSet, FEATURES, HISTORY};
 
 use crate::layers::{add_to_each_port, linear_from, matrix, mean_over_ports, uniform_fan_in};
 use crate::weights::{
@@ -61,7 +61,7 @@ fn conv_parameter(feature_tap_filter: Vec<f32>, device: &Device) -> Param<Tensor
     )
 }
 
-/// The policy: a tanh-Gaussian per port, with weights shared by all ports.
+/// The policy: a tanh-Gaussian per port and output, with weights shared by all ports.
 #[derive(Module, Debug)]
 pub struct Actor {
     trunk: Trunk,
@@ -75,19 +75,19 @@ pub struct Actor {
     log_std_out: Linear,
 }
 
-/// The Gaussian of every port, before tanh.
+/// The Gaussian of every port and output, before tanh.
 #[derive(Clone, Debug)]
 pub struct ActorOutput {
-    /// `[batch, ports]`.
+    /// `[batch, ports * outputs]`, the outputs of a port side by side.
     pub mean: Tensor<2>,
-    /// `[batch, ports]`, softly clamped to [`LOG_STD_RANGE`].
+    /// `[batch, ports * outputs]`, softly clamped to [`LOG_STD_RANGE`].
     pub log_std: Tensor<2>,
 }
 
 impl Actor {
     /// An actor with PyTorch's default initialisation.
-    pub fn random(rng: &mut Xoshiro256PlusPlus, device: &Device) -> Actor {
-        Actor::from_weights(&ActorWeights::random(rng), device)
+    pub fn random(actions: ActionSet, rng: &mut Xoshiro256PlusPlus, device: &Device) -> Actor {
+        Actor::from_weights(&ActorWeights::random_for(actions, rng), device)
     }
 
     /// The Gaussians for `[batch * ports * 8, 15]` unfolded observations (see
@@ -101,8 +101,9 @@ impl Actor {
         let mean = mean_over_ports(embedding.clone(), batch).matmul(self.mix_mean.val());
         let mixed = relu(add_to_each_port(self.mix_own.forward(embedding), mean));
         let head = |hidden: &Linear, out: &Linear| {
-            out.forward(relu(hidden.forward(mixed.clone())))
-                .reshape([batch, rows / batch])
+            let values = out.forward(relu(hidden.forward(mixed.clone())));
+            let [_, outputs] = values.dims();
+            values.reshape([batch, rows / batch * outputs])
         };
         ActorOutput {
             mean: head(&self.mean_hidden, &self.mean_out),
@@ -175,7 +176,9 @@ impl Actor {
             weight(&self.log_std_out),
             bias(&self.log_std_out),
         ];
-        ActorWeights::from_tensors(tensors).expect("an actor's own tensors have its own shapes")
+        let outputs = tensors[tensor::MEAN[1] + 1].len();
+        ActorWeights::from_tensors(tensors, outputs)
+            .expect("an actor's own tensors have its own shapes")
     }
 }
 

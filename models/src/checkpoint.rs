@@ -14,11 +14,11 @@ use bufgym_sim::files::write_new;
 use bufgym_sim::input::{self, condensed, excerpt};
 use safetensors::SafeTensorError;
 
-pub use manifest::{ActionSet, Architecture, FORMAT_VERSION, Feature, Manifest, Validation};
+pub use manifest::{Architecture, FORMAT_VERSION, Feature, Levels, Manifest, Validation};
 
 use crate::files::{current_folder, decode_tensors, encode_tensors, replace_folder, sha256};
 use crate::parameters::NamedTensor;
-use crate::weights::{ActorWeights, TENSORS};
+use crate::weights::{ActorWeights, TENSORS, shape};
 
 /// Name of the file with the weights.
 pub const WEIGHTS_FILE: &str = "actor.safetensors";
@@ -181,7 +181,9 @@ pub fn decode_actor(
             expected,
         });
     }
-    let weights = decode(weights).map_err(|reason| CheckpointError::Weights { path, reason })?;
+    let outputs = manifest.action_set().outputs();
+    let weights =
+        decode(weights, outputs).map_err(|reason| CheckpointError::Weights { path, reason })?;
     Ok((weights, manifest))
 }
 
@@ -195,25 +197,26 @@ pub fn encode_weights(weights: &ActorWeights) -> Result<Vec<u8>, SafeTensorError
 }
 
 fn named(weights: &ActorWeights) -> Vec<NamedTensor> {
-    let tensors = TENSORS.iter().zip(weights.tensors());
+    let tensors = TENSORS.iter().zip(weights.tensors()).enumerate();
     tensors
-        .map(|((name, shape), values)| NamedTensor {
+        .map(|(index, ((name, _), values))| NamedTensor {
             name: (*name).to_owned(),
-            shape: shape.to_vec(),
+            shape: shape(index, weights.outputs()),
             values: values.clone(),
         })
         .collect()
 }
 
-fn decode(bytes: &[u8]) -> Result<ActorWeights, String> {
+fn decode(bytes: &[u8], outputs: usize) -> Result<ActorWeights, String> {
     let mut tensors = decode_tensors(bytes).map_err(condensed)?;
     let mut values = std::array::from_fn(|_| Vec::new());
-    for ((name, shape), values) in TENSORS.iter().zip(&mut values) {
+    for (index, ((name, _), values)) in TENSORS.iter().zip(&mut values).enumerate() {
+        let shape = shape(index, outputs);
         let found = tensors
             .iter_mut()
             .find(|tensor| tensor.name == *name)
             .ok_or_else(|| format!("the tensor `{name}` is missing"))?;
-        if found.shape != *shape {
+        if found.shape != shape {
             return Err(format!(
                 "the tensor `{name}` has shape {:?}; this network needs {shape:?}",
                 found.shape
@@ -221,7 +224,7 @@ fn decode(bytes: &[u8]) -> Result<ActorWeights, String> {
         }
         *values = std::mem::take(&mut found.values);
     }
-    let weights = ActorWeights::from_tensors(values)
+    let weights = ActorWeights::from_tensors(values, outputs)
         .map_err(|index| format!("the tensor `{}` has the wrong length", TENSORS[index].0))?;
     let finite = weights.is_finite();
     finite

@@ -42,10 +42,13 @@ const DEVIATIONS: [f32; PRESENT] = [
     0.15, 0.16, 0.03, 0.54, 0.21, //
     0.18, 0.13, 0.10, 0.13, 0.08, 0.30, 0.24, 0.11, 0.13, 0.15, 0.24, 0.08,
 ];
-/// Number of weights of the advantage.
-pub const ADVANTAGE: usize = PRODUCTS * ACTION;
-/// Number of features of the action, see [`action_features`].
+/// Number of features of one output of an action, see [`action_features`].
 const ACTION: usize = 3;
+
+/// Number of weights of the advantage where decisions have so many outputs per port.
+pub const fn advantage_weights(outputs: usize) -> usize {
+    PRODUCTS * ACTION * outputs
+}
 
 /// Which network estimates action values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -88,23 +91,24 @@ pub enum Critic {
 }
 
 impl Critic {
-    /// A critic with random weights. `width` is that of the privileged critic's layers; the
-    /// trunk's widths are the paper's.
+    /// A critic with random weights, for `outputs` values of an action per port. `width` is that of
+    /// the privileged critic's layers; the trunk's widths are the paper's.
     pub fn random(
         kind: CriticKind,
         width: usize,
+        outputs: usize,
         rng: &mut Xoshiro256PlusPlus,
         device: &Device,
     ) -> Critic {
         match kind {
             CriticKind::Privileged => {
-                Critic::Privileged(PrivilegedCritic::random(width, rng, device))
+                Critic::Privileged(PrivilegedCritic::random(width, outputs, rng, device))
             }
-            CriticKind::Trunk => Critic::Trunk(TrunkCritic::random(rng, device)),
+            CriticKind::Trunk => Critic::Trunk(TrunkCritic::random(outputs, rng, device)),
         }
     }
 
-    /// Action values `[batch, ports]` of the actions `[batch, ports]`.
+    /// Action values `[batch, ports]` of the actions `[batch, ports * outputs]`.
     pub fn forward(&self, input: &CriticInput, actions: Tensor<2>) -> Tensor<2> {
         match self {
             Critic::Privileged(critic) => critic.forward(input.state.clone(), actions),
@@ -174,7 +178,13 @@ struct Value {
 
 impl PrivilegedCritic {
     /// A critic with PyTorch's default initialisation; `width` is that of the value's layers.
-    pub fn random(width: usize, rng: &mut Xoshiro256PlusPlus, device: &Device) -> PrivilegedCritic {
+    pub fn random(
+        width: usize,
+        outputs: usize,
+        rng: &mut Xoshiro256PlusPlus,
+        device: &Device,
+    ) -> PrivilegedCritic {
+        let weights = vec![0.0f32; advantage_weights(outputs)];
         PrivilegedCritic {
             value: Value {
                 state: linear(STATE, width, rng, device),
@@ -185,23 +195,24 @@ impl PrivilegedCritic {
                 out: linear(width, 1, rng, device),
             },
             advantage: Param::from_data(
-                TensorData::new(vec![0.0f32; ADVANTAGE], [PRODUCTS, ACTION]),
+                TensorData::new(weights, [PRODUCTS, ACTION * outputs]),
                 device,
             ),
         }
     }
 
-    /// Sets the weights W of the advantage, `[PRODUCTS, ACTION]` in row-major order.
+    /// Sets the weights W of the advantage, `[PRODUCTS, ACTION * outputs]` in row-major order.
     ///
     /// # Panics
-    /// When there are not [`ADVANTAGE`] of them.
+    /// When there are not [as many](advantage_weights).
     pub fn set_advantage(&mut self, weights: &[f32]) {
+        let shape = self.advantage.dims();
         assert_eq!(
             weights.len(),
-            ADVANTAGE,
+            shape[0] * shape[1],
             "one weight per product and action feature"
         );
-        let data = TensorData::new(weights.to_vec(), [PRODUCTS, ACTION]);
+        let data = TensorData::new(weights.to_vec(), shape);
         self.advantage = self
             .advantage
             .clone()
@@ -214,10 +225,11 @@ impl PrivilegedCritic {
     }
 
     /// `A`: the effect of each port's action on the mean value of all ports, credited to the port
-    /// that acts. `[batch * ports, STATE]` and `[batch, ports]` to `[batch, ports]`.
+    /// that acts. `[batch * ports, STATE]` and `[batch, ports * outputs]` to `[batch, ports]`.
     pub fn advantage(&self, state: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
-        let [batch, ports] = actions.dims();
-        let acted = action_features(&state, actions.reshape([batch * ports, 1]));
+        let ([batch, values], [rows, _]) = (actions.dims(), state.dims());
+        let ports = rows / batch;
+        let acted = action_features(&state, actions.reshape([rows, values / ports]));
         let coefficients = products(state).matmul(self.advantage.val());
         (coefficients * acted).sum_dim(1).reshape([batch, ports])
     }
@@ -263,61 +275,93 @@ fn like(tensor: &Tensor<2>, constant: Tensor<2>) -> Tensor<2> {
     }
 }
 
-/// `[rows, 1]` to `[rows, 3]`: the action, its square, and how far the queue may still grow.
+/// `[rows, outputs]` to `[rows, 3 * outputs]`. Of α: the action, its square, and how far the queue may
+/// still grow; of early drop: the action, its square, and the share of packets that is lost, relative
+/// to the largest.
 fn action_features(state: &Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
-    // Cell k, of α = 2^(k-2), has its centre at -1 + (k + 1/2)/4.
-    let alpha = ((actions.clone() * 4.0 + 1.5) * std::f64::consts::LN_2).exp();
-    Tensor::cat(
-        vec![actions.clone(), actions.square(), room(state, alpha)],
-        1,
-    )
+    // Cell k has its centre at -1 + (k + 1/2)/4; α is 2^(k-2), and level k loses 2^(k-7) of what the
+    // last one does.
+    let power =
+        |values: &Tensor<2>, at: f64| ((values.clone() * 4.0 + at) * std::f64::consts::LN_2).exp();
+    let [_, outputs] = actions.dims();
+    let alpha = actions.clone().narrow(1, 0, 1);
+    let room = room(state, power(&alpha, 1.5));
+    let mut features = vec![alpha.clone(), alpha.square(), room];
+    if outputs > 1 {
+        let early = actions.narrow(1, 1, 1);
+        let share = power(&early, 3.5 - 7.0);
+        features.extend([early.clone(), early.square(), share]);
+    }
+    Tensor::cat(features, 1)
 }
 
-/// Adds the terms that the advantage of one decision is linear in to `out`, `[PRODUCTS, ACTION]`:
-/// the mean over ports of `(ψ_k(a) - E ψ_k) y_f`.
+/// Adds the terms that the advantage of one decision is linear in to `out`,
+/// `[PRODUCTS, ACTION * outputs]`: the mean over ports of `(ψ_k(a) - E ψ_k) y_f`.
 ///
 /// The expectation `E ψ_k` is over the `probabilities` with which the action was drawn. It is
 /// subtracted because a policy is nearly a function of the state: without that, the advantage would
 /// explain errors of `V` by the actions that are usual in such states. (Partialling out: Robinson
 /// 1988; for effects that vary with the state: Nie and Wager 2021.)
 ///
-/// `state` is `[ports, STATE]`, `actions` is `[ports]` and holds centres of cells, `probabilities` is
-/// `[ports, 8]`.
+/// `state` is `[ports, STATE]`, `actions` is `[ports, outputs]` and holds centres of cells,
+/// `probabilities` is `[ports, outputs, 8]`.
 pub fn advantage_features(state: &[f32], actions: &[f32], probabilities: &[f32], out: &mut [f64]) {
-    let share = 1.0 / actions.len() as f64;
     let rows = state.as_chunks::<STATE>().0;
+    let outputs = actions.len() / rows.len();
+    let share = 1.0 / rows.len() as f64;
     let probabilities = probabilities.as_chunks::<{ ALPHAS.len() }>().0;
-    for ((row, &action), probabilities) in rows.iter().zip(actions).zip(probabilities) {
-        let occupancy = f64::from(row[OCCUPANCY]);
-        let features = |action: f32, alpha: f64| {
-            let room = alpha * (1.0 - occupancy) - f64::from(row[QUEUE]);
-            let room = (16.0 * room.max(0.0)).ln_1p() / 65f64.ln();
-            [f64::from(action), f64::from(action * action), room]
-        };
-        let alpha = ALPHAS[action_index(action)];
-        let mut beyond = features(action, alpha).map(|feature| feature * share);
-        let possible = probabilities
-            .iter()
-            .enumerate()
-            .filter(|(_, probability)| **probability > 0.0);
-        for (cell, &probability) in possible {
-            let usual = features(cell_centre(cell), ALPHAS[cell]);
-            for (beyond, usual) in beyond.iter_mut().zip(usual) {
-                *beyond -= share * f64::from(probability) * usual;
-            }
-        }
-        let (constant, present) = out.split_at_mut(ACTION);
-        let products = present.as_chunks_mut::<ACTION>().0;
-        for k in 0..ACTION {
-            constant[k] += beyond[k];
-        }
-        for (product, (&value, deviation)) in products.iter_mut().zip(row.iter().zip(DEVIATIONS)) {
-            let value = f64::from(value / deviation);
+    let ports = actions
+        .chunks_exact(outputs)
+        .zip(probabilities.chunks_exact(outputs));
+    for (row, (actions, probabilities)) in rows.iter().zip(ports) {
+        for (output, (&action, probabilities)) in actions.iter().zip(probabilities).enumerate() {
+            let beyond = beyond_usual(row, share, (output, action), probabilities);
+            let (constant, present) = out.split_at_mut(ACTION * outputs);
+            let first = output * ACTION;
             for k in 0..ACTION {
-                product[k] += beyond[k] * value;
+                constant[first + k] += beyond[k];
+            }
+            let products = present.chunks_exact_mut(ACTION * outputs);
+            for (product, (&value, deviation)) in products.zip(row.iter().zip(DEVIATIONS)) {
+                let value = f64::from(value / deviation);
+                for k in 0..ACTION {
+                    product[first + k] += beyond[k] * value;
+                }
             }
         }
     }
+}
+
+/// `share · (ψ_k(a) - E ψ_k)` of one output of a port, as [`action_features`] has ψ.
+fn beyond_usual(
+    row: &[f32; STATE],
+    share: f64,
+    (output, action): (usize, f32),
+    probabilities: &[f32; ALPHAS.len()],
+) -> [f64; ACTION] {
+    let occupancy = f64::from(row[OCCUPANCY]);
+    let features = |action: f32, cell: usize| {
+        let last = match output {
+            0 => {
+                let room = ALPHAS[cell] * (1.0 - occupancy) - f64::from(row[QUEUE]);
+                (16.0 * room.max(0.0)).ln_1p() / 65f64.ln()
+            }
+            _ => libm::exp2(cell as f64 - 7.0),
+        };
+        [f64::from(action), f64::from(action * action), last]
+    };
+    let mut beyond = features(action, action_index(action)).map(|feature| feature * share);
+    let possible = probabilities
+        .iter()
+        .enumerate()
+        .filter(|(_, probability)| **probability > 0.0);
+    for (cell, &probability) in possible {
+        let usual = features(cell_centre(cell), cell);
+        for (beyond, usual) in beyond.iter_mut().zip(usual) {
+            *beyond -= share * f64::from(probability) * usual;
+        }
+    }
+    beyond
 }
 
 /// How far the threshold `α (B - Q)` lies above `q`: `log(1 + 16 x / B) / log 65` of the difference
@@ -344,7 +388,7 @@ fn normalise(rows: Tensor<2>) -> Tensor<2> {
 #[derive(Module, Debug)]
 pub struct TrunkCritic {
     trunk: Trunk,
-    /// The dense layer's row for the action: `[1, 64]`.
+    /// The dense layer's rows for the action: `[outputs, 64]`.
     action: Param<Tensor<2>>,
     mix_own: Linear,
     mix_mean: Param<Tensor<2>>,
@@ -354,9 +398,9 @@ pub struct TrunkCritic {
 
 impl TrunkCritic {
     /// A critic with PyTorch's default initialisation.
-    pub fn random(rng: &mut Xoshiro256PlusPlus, device: &Device) -> TrunkCritic {
+    pub fn random(outputs: usize, rng: &mut Xoshiro256PlusPlus, device: &Device) -> TrunkCritic {
         let trunk = Trunk::random(rng, device);
-        let action = matrix([1, EMBEDDING], CONVOLVED + 1, rng, device);
+        let action = matrix([outputs, EMBEDDING], CONVOLVED + outputs, rng, device);
         let (mix_own, mix_mean) = mix_layers(rng, device);
         TrunkCritic {
             trunk,
@@ -368,11 +412,13 @@ impl TrunkCritic {
         }
     }
 
-    /// `[batch * ports * 8, 15]` and `[batch, ports]` to `[batch, ports]`.
+    /// `[batch * ports * 8, 15]` and `[batch, ports * outputs]` to `[batch, ports]`.
     pub fn forward(&self, windows: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
-        let [batch, ports] = actions.dims();
+        let [outputs, _] = self.action.val().dims();
+        let [batch, values] = actions.dims();
+        let ports = values / outputs;
         let acted = actions
-            .reshape([batch * ports, 1])
+            .reshape([batch * ports, outputs])
             .matmul(self.action.val());
         let embedding = relu(self.trunk.forward(windows) + acted);
         let mean = mean_over_ports(embedding.clone(), batch).matmul(self.mix_mean.val());

@@ -39,13 +39,14 @@ pub struct FastActor {
     outputs: [Vec<f32>; 2],
 }
 
-/// 32 → 32 → 1.
+/// 32 → 32 → outputs.
 #[derive(Clone, Debug)]
 struct Head {
     hidden: Vec<[f32; HIDDEN]>,
     hidden_bias: [f32; HIDDEN],
-    out: [f32; HIDDEN],
-    out_bias: f32,
+    /// `[outputs, 32]`.
+    out: Vec<[f32; HIDDEN]>,
+    out_bias: Vec<f32>,
 }
 
 impl FastActor {
@@ -75,8 +76,8 @@ impl FastActor {
         }
     }
 
-    /// Mean (before tanh) and softly clamped logarithm of the standard deviation, each `[ports]`,
-    /// for an observation `[ports, 8, 5]`.
+    /// Mean (before tanh) and softly clamped logarithm of the standard deviation, each
+    /// `[ports, outputs]`, for an observation `[ports, 8, 5]`.
     ///
     /// # Panics
     /// When the observation has another length, or there is no port.
@@ -85,9 +86,10 @@ impl FastActor {
         assert_eq!(observation.len(), ports * OBSERVATION);
         self.channels.resize(ports, [[0.0; CHANNELS]; HISTORY]);
         self.embeddings.resize(ports, [0.0; EMBEDDING]);
+        let values = self.outputs();
         self.outputs
             .iter_mut()
-            .for_each(|output| output.resize(ports, 0.0));
+            .for_each(|output| output.resize(ports * values, 0.0));
         let arch = self.arch;
         arch.dispatch(Forward {
             actor: self,
@@ -96,10 +98,10 @@ impl FastActor {
         (&self.outputs[0], &self.outputs[1])
     }
 
-    /// One action per port, drawn from the policy, in `[-1, 1]`.
+    /// Fills `action`, `[ports, outputs]`, with values in `[-1, 1]` drawn from the policy.
     ///
     /// # Panics
-    /// As [`FastActor::forward`], and when `action` has another length than `ports`.
+    /// As [`FastActor::forward`], and when `action` has another length.
     pub fn sample(
         &mut self,
         observation: &[f32],
@@ -107,14 +109,14 @@ impl FastActor {
         rng: &mut Xoshiro256PlusPlus,
         action: &mut [f32],
     ) {
-        assert_eq!(action.len(), ports);
+        assert_eq!(action.len(), ports * self.outputs());
         let (mean, log_std) = self.forward(observation, ports);
         for ((action, &mean), &log_std) in action.iter_mut().zip(mean).zip(log_std) {
             *action = libm::tanhf(mean + libm::expf(log_std) * standard_normal(rng));
         }
     }
 
-    /// Probability of each level of α in the last [`sample`](FastActor::sample), by port.
+    /// Probability of each level in the last [`sample`](FastActor::sample), by port and output.
     pub fn probabilities(&self) -> impl Iterator<Item = Probabilities> + '_ {
         let [mean, log_std] = &self.outputs;
         mean.iter()
@@ -133,8 +135,14 @@ impl FastActor {
             let mut mixed = shared;
             accumulate(&mut mixed, embedding, &self.mix[..EMBEDDING]);
             relu(&mut mixed);
-            self.outputs[0][port] = self.heads[0].forward(&mixed);
-            self.outputs[1][port] = soft_clamp(self.heads[1].forward(&mixed));
+            let values = self.heads[0].out.len();
+            let [mean, log_std] = &mut self.outputs;
+            let span = port * values..(port + 1) * values;
+            self.heads[0].forward(&mixed, &mut mean[span.clone()]);
+            self.heads[1].forward(&mixed, &mut log_std[span.clone()]);
+            for value in &mut log_std[span] {
+                *value = soft_clamp(*value);
+            }
         }
     }
 
@@ -223,9 +231,13 @@ impl pulp::NullaryFnOnce for Forward<'_> {
 }
 
 impl Controller for FastActor {
+    fn outputs(&self) -> usize {
+        self.heads[0].out.len()
+    }
+
     /// The deterministic action, `tanh(mean)`.
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
-        assert_eq!(action.len(), ports);
+        assert_eq!(action.len(), ports * self.outputs());
         let (mean, _) = self.forward(observation, ports);
         action
             .iter_mut()
@@ -241,20 +253,20 @@ impl Head {
         Head {
             hidden: rows(&transpose(hidden_weight, HIDDEN)),
             hidden_bias: array(hidden_bias),
-            out: array(out),
-            out_bias: out_bias[0],
+            out: rows(out),
+            out_bias: out_bias.to_vec(),
         }
     }
 
     #[inline(always)]
-    fn forward(&self, mixed: &[f32; HIDDEN]) -> f32 {
+    fn forward(&self, mixed: &[f32; HIDDEN], values: &mut [f32]) {
         let mut hidden = self.hidden_bias;
         accumulate(&mut hidden, mixed, &self.hidden);
         relu(&mut hidden);
-        hidden
-            .iter()
-            .zip(&self.out)
-            .fold(self.out_bias, |sum, (a, b)| sum + a * b)
+        for ((value, weights), &bias) in values.iter_mut().zip(&self.out).zip(&self.out_bias) {
+            let products = hidden.iter().zip(weights);
+            *value = products.fold(bias, |sum, (a, b)| sum + a * b);
+        }
     }
 }
 

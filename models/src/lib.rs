@@ -37,7 +37,7 @@ pub use actor::{Actor, ActorOutput};
 pub use burn::tensor::Device;
 pub use critic::{Critic, CriticInput, CriticKind};
 pub use fast::FastActor;
-pub use linear::{LINEAR_FEATURES, LinearFile, LinearFileError, LinearRule};
+pub use linear::{LINEAR_FEATURES, LinearFile, LinearFileError, LinearRule, LinearWeights};
 pub use noise::standard_normal;
 pub use weights::ActorWeights;
 

@@ -1,8 +1,9 @@
 //! A linear rule over the observation of a switch: the smallest controller that can be learned.
 //!
 //! It replaces the network in NDT's two-level control, with the same triggers, observation, levels
-//! of α and heuristic. The action of a port is `w · f`, clamped to [-1, 1] and quantised to a level
-//! of α as the network's output is; w is the same for all ports. With q, e and d the queue, the
+//! and heuristic. The action of a port is `w · f`, clamped to [-1, 1] and quantised to a level of α
+//! as the network's output is; w is the same for all ports. Where decisions set early drop too, its
+//! level is that of `v · f` with other weights v. With q, e and d the queue, the
 //! arrivals and the drops of the port in the observation's newest step, and a bar for the mean over
 //! its [`HISTORY`] steps, f holds, in the order of [`LINEAR_FEATURES`]:
 //!
@@ -29,7 +30,7 @@
 
 mod file;
 
-use bufgym_env::control::{Controller, FEATURES, HISTORY};
+use bufgym_env::control::{ActionSet, Controller, FEATURES, HISTORY};
 use bufgym_env::convert::single;
 use serde::{Serialize, Serializer};
 
@@ -65,58 +66,140 @@ const ARRIVALS: usize = 1;
 const DROPS: usize = 2;
 const ELAPSED: usize = 4;
 
-/// The rule with its weights; in JSON an object of numbers by feature.
+/// The rule with its weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinearRule {
-    weights: [f64; LINEAR],
+    alpha: LinearWeights,
+    early: Option<LinearWeights>,
 }
 
-impl LinearRule {
-    /// The rule with these weights, in the order of [`LINEAR_FEATURES`].
+/// The weights of one output, in the order of [`LINEAR_FEATURES`]; in JSON an object of numbers by
+/// feature.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinearWeights([f64; LINEAR]);
+
+impl LinearWeights {
+    /// Weights in the order of [`LINEAR_FEATURES`].
     ///
     /// # Panics
     /// When a weight is not a finite number.
-    pub fn new(weights: [f64; LINEAR]) -> LinearRule {
+    pub fn new(weights: [f64; LINEAR]) -> LinearWeights {
         assert!(
             weights.iter().all(|weight| weight.is_finite()),
             "a weight is not a finite number"
         );
-        LinearRule { weights }
+        LinearWeights(weights)
     }
 
-    /// The rule that always takes the same action in [-1, 1], on every port.
-    ///
-    /// # Panics
-    /// When the action is not a finite number.
-    pub fn constant(action: f32) -> LinearRule {
+    /// The weights with which every port has the same output.
+    fn constant(output: f32) -> LinearWeights {
         let mut weights = [0.0; LINEAR];
-        weights[0] = f64::from(action);
-        LinearRule::new(weights)
+        weights[0] = f64::from(output);
+        LinearWeights::new(weights)
     }
 
     /// In the order of [`LINEAR_FEATURES`].
-    pub fn weights(&self) -> &[f64; LINEAR] {
-        &self.weights
+    pub fn as_slice(&self) -> &[f64] {
+        &self.0
+    }
+
+    fn output(&self, features: &[f64; LINEAR]) -> f32 {
+        let pairs = self.0.iter().zip(features);
+        let sum: f64 = pairs.map(|(weight, feature)| weight * feature).sum();
+        single(sum.clamp(-1.0, 1.0))
     }
 }
 
-impl Controller for LinearRule {
+impl LinearRule {
+    /// The rule that sets α with these weights.
+    pub fn new(alpha: LinearWeights) -> LinearRule {
+        LinearRule { alpha, early: None }
+    }
+
+    /// The rule that sets early drop too, with these weights.
+    #[must_use]
+    pub fn with_early(self, early: LinearWeights) -> LinearRule {
+        LinearRule {
+            early: Some(early),
+            ..self
+        }
+    }
+
+    /// The rule whose outputs have these weights: `outputs * LINEAR` numbers.
+    ///
     /// # Panics
-    /// When `observation` is not `[ports, HISTORY, FEATURES]`, or `action` not `[ports]`.
-    fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
-        assert_eq!(observation.len(), ports * OBSERVATION);
-        assert_eq!(action.len(), ports);
-        for (action, features) in action.iter_mut().zip(features(observation)) {
-            let pairs = self.weights.iter().zip(&features);
-            let sum: f64 = pairs.map(|(weight, feature)| weight * feature).sum();
-            *action = single(sum.clamp(-1.0, 1.0));
+    /// When there is not one such list for each of one or two outputs, or a weight is not finite.
+    pub fn from_slice(weights: &[f64]) -> LinearRule {
+        let lists = weights.as_chunks::<LINEAR>().0;
+        assert_eq!(
+            lists.len() * LINEAR,
+            weights.len(),
+            "whole lists of weights"
+        );
+        match *lists {
+            [alpha] => LinearRule::new(LinearWeights::new(alpha)),
+            [alpha, early] => {
+                LinearRule::new(LinearWeights::new(alpha)).with_early(LinearWeights::new(early))
+            }
+            _ => panic!("a rule has one or two outputs"),
+        }
+    }
+
+    /// The rule that always has the same outputs in [-1, 1], on every port: that for α, then that for
+    /// early drop if decisions set it.
+    ///
+    /// # Panics
+    /// When there are not one or two outputs, or one is not a finite number.
+    pub fn constant(outputs: &[f32]) -> LinearRule {
+        let weights = outputs
+            .iter()
+            .map(|&output| LinearWeights::constant(output));
+        let weights: Vec<f64> = weights.flat_map(|weights| weights.0).collect();
+        LinearRule::from_slice(&weights)
+    }
+
+    /// The weights for α.
+    pub fn alpha(&self) -> &LinearWeights {
+        &self.alpha
+    }
+
+    /// The weights for early drop, where decisions set it.
+    pub fn early(&self) -> Option<&LinearWeights> {
+        self.early.as_ref()
+    }
+
+    /// What the rule sets.
+    pub fn actions(&self) -> ActionSet {
+        match self.early {
+            None => ActionSet::Alpha,
+            Some(_) => ActionSet::AlphaEarly,
         }
     }
 }
 
-impl Serialize for LinearRule {
+impl Controller for LinearRule {
+    fn outputs(&self) -> usize {
+        self.actions().outputs()
+    }
+
+    /// # Panics
+    /// When `observation` is not `[ports, HISTORY, FEATURES]`, or `action` not `[ports, outputs]`.
+    fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
+        let outputs = self.outputs();
+        assert_eq!(observation.len(), ports * OBSERVATION);
+        assert_eq!(action.len(), ports * outputs);
+        let weights = [Some(&self.alpha), self.early.as_ref()];
+        for (action, features) in action.chunks_exact_mut(outputs).zip(features(observation)) {
+            for (output, weights) in action.iter_mut().zip(weights.iter().flatten()) {
+                *output = weights.output(&features);
+            }
+        }
+    }
+}
+
+impl Serialize for LinearWeights {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(LINEAR_FEATURES.iter().zip(&self.weights))
+        serializer.collect_map(LINEAR_FEATURES.iter().zip(&self.0))
     }
 }
 

@@ -9,10 +9,12 @@
 //! mean = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
 //! log_std = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
 //! ```
+//!
+//! Where decisions set early drop besides α, the last layers have two outputs: α, then early drop.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use bufgym_env::control::{FEATURES, HISTORY};
+use bufgym_env::control::{ActionSet, FEATURES, HISTORY};
 
 use crate::layers::uniform_fan_in;
 use crate::windows::TAPS;
@@ -46,7 +48,8 @@ fn softplus(x: f32) -> f32 {
     x.max(0.0) + libm::log1pf(libm::expf(-x.abs()))
 }
 
-/// Name and shape of every tensor, in the order in which [`ActorWeights`] holds them.
+/// Name and shape of every tensor of a network with one output per port, in the order in which
+/// [`ActorWeights`] holds them; [`shape`] for other numbers of outputs.
 pub const TENSORS: [(&str, &[usize]); 14] = [
     ("conv.weight", &[CHANNELS, 1, TAPS]),
     ("conv.bias", &[CHANNELS]),
@@ -78,6 +81,23 @@ pub mod tensor {
     pub const LOG_STD: [usize; 2] = [10, 12];
 }
 
+/// Whether a tensor has a row for each output: the last layer of a head, or its bias.
+fn is_last(index: usize) -> bool {
+    [tensor::MEAN[1], tensor::LOG_STD[1]].contains(&(index & !1))
+}
+
+/// Shape of a tensor in a network with so many outputs per port.
+///
+/// # Panics
+/// When there is no such tensor.
+pub fn shape(index: usize, outputs: usize) -> Vec<usize> {
+    let mut shape = TENSORS[index].1.to_vec();
+    if is_last(index) {
+        shape[0] = outputs;
+    }
+    shape
+}
+
 /// Weights of one actor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActorWeights {
@@ -85,14 +105,25 @@ pub struct ActorWeights {
 }
 
 impl ActorWeights {
-    /// Number of parameters, as in the paper.
+    /// Number of parameters with one output per port, as in the paper.
     pub const PARAMETERS: usize = 47_650;
 
-    /// Random weights, PyTorch's default initialisation.
+    /// Number of parameters with so many outputs per port.
+    pub fn parameters(outputs: usize) -> usize {
+        Self::PARAMETERS + (outputs - 1) * 2 * (HIDDEN + 1)
+    }
+
+    /// Random weights for one output per port, PyTorch's default initialisation.
     pub fn random(rng: &mut Xoshiro256PlusPlus) -> ActorWeights {
+        Self::random_for(ActionSet::Alpha, rng)
+    }
+
+    /// Random weights, PyTorch's default initialisation.
+    pub fn random_for(actions: ActionSet, rng: &mut Xoshiro256PlusPlus) -> ActorWeights {
         let mut fan_in = 0;
         ActorWeights {
-            tensors: TENSORS.map(|(_, shape)| {
+            tensors: std::array::from_fn(|index| {
+                let shape = shape(index, actions.outputs());
                 // A bias follows its weight and shares its bound.
                 if shape.len() > 1 {
                     fan_in = shape[1..].iter().product();
@@ -102,16 +133,22 @@ impl ActorWeights {
         }
     }
 
-    /// Takes tensors in the order and the shapes of [`TENSORS`], row-major.
+    /// Takes tensors in the order of [`TENSORS`], row-major, of a network with so many outputs.
     ///
     /// # Errors
     /// The index of the first tensor with another length.
-    pub fn from_tensors(tensors: [Vec<f32>; TENSORS.len()]) -> Result<ActorWeights, usize> {
-        let wrong = TENSORS
-            .iter()
-            .zip(&tensors)
-            .position(|((_, shape), values)| shape.iter().product::<usize>() != values.len());
+    pub fn from_tensors(
+        tensors: [Vec<f32>; TENSORS.len()],
+        outputs: usize,
+    ) -> Result<ActorWeights, usize> {
+        let length = |index| shape(index, outputs).iter().product::<usize>();
+        let wrong = (0..tensors.len()).find(|&index| length(index) != tensors[index].len());
         wrong.map_or(Ok(ActorWeights { tensors }), Err)
+    }
+
+    /// Outputs per port: one for each thing that decisions set.
+    pub fn outputs(&self) -> usize {
+        self.layer(tensor::MEAN[1]).1.len()
     }
 
     /// All tensors, in the order of [`TENSORS`].
@@ -162,10 +199,14 @@ mod tests {
 
     #[test]
     fn the_paper_counts_47_650_parameters() {
-        let weights = ActorWeights::random(&mut Xoshiro256PlusPlus::seed_from_u64(0));
-        let count: usize = weights.tensors().iter().map(Vec::len).sum();
-        assert_eq!(count, 47_650);
-        assert_eq!(count, ActorWeights::PARAMETERS);
+        for (actions, parameters) in [(ActionSet::Alpha, 47_650), (ActionSet::AlphaEarly, 47_716)] {
+            let rng = &mut Xoshiro256PlusPlus::seed_from_u64(0);
+            let weights = ActorWeights::random_for(actions, rng);
+            assert_eq!(weights.outputs(), actions.outputs());
+            let count: usize = weights.tensors().iter().map(Vec::len).sum();
+            assert_eq!(count, parameters);
+            assert_eq!(count, ActorWeights::parameters(actions.outputs()));
+        }
     }
 
     #[test]
@@ -173,6 +214,6 @@ mod tests {
         let weights = ActorWeights::random(&mut Xoshiro256PlusPlus::seed_from_u64(0));
         let mut tensors = weights.tensors;
         tensors[5].push(0.0);
-        assert_eq!(ActorWeights::from_tensors(tensors), Err(5));
+        assert_eq!(ActorWeights::from_tensors(tensors, 1), Err(5));
     }
 }

@@ -7,8 +7,8 @@
     reason = "tests convert the small numbers that they make"
 )]
 
-use bufgym_env::control::{Controller, FEATURES, HISTORY, cell_centre};
-use bufgym_models::critic::{ADVANTAGE, STATE, advantage_features};
+use bufgym_env::control::{ActionSet, Controller, FEATURES, HISTORY, cell_centre};
+use bufgym_models::critic::{STATE, advantage_features, advantage_weights};
 use bufgym_models::noise::uniform;
 use bufgym_models::parameters::{collect, host_values};
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, WINDOW, fill};
@@ -68,7 +68,7 @@ fn assert_close(a: &[f32], b: &[f32], tolerance: f32) {
 #[test]
 fn permuting_the_ports_permutes_the_actor_s_outputs() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-    let actor = Actor::random(&mut rng, &cpu());
+    let actor = Actor::random(ActionSet::Alpha, &mut rng, &cpu());
     for ports in [1, 4, 16, 96] {
         let observations = numbers(BATCH * ports * OBSERVATION, &mut rng);
         let order = permutation(ports, &mut rng);
@@ -88,20 +88,21 @@ fn permuting_the_ports_permutes_the_actor_s_outputs() {
 #[test]
 fn permuting_the_ports_permutes_the_critics_values() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
-    for kind in [CriticKind::Privileged, CriticKind::Trunk] {
-        let mut critic = Critic::random(kind, 96, &mut rng, &cpu());
-        critic.set_advantage(&numbers(ADVANTAGE, &mut rng));
+    let kinds = [CriticKind::Privileged, CriticKind::Trunk];
+    for (kind, outputs) in kinds.into_iter().flat_map(|kind| [(kind, 1), (kind, 2)]) {
+        let mut critic = Critic::random(kind, 96, outputs, &mut rng, &cpu());
+        critic.set_advantage(&numbers(advantage_weights(outputs), &mut rng));
         for ports in [1, 4, 16, 96] {
             let observations = numbers(BATCH * ports * OBSERVATION, &mut rng);
             let state = numbers(BATCH * ports * STATE, &mut rng);
-            let actions = numbers(BATCH * ports, &mut rng);
+            let actions = numbers(BATCH * ports * outputs, &mut rng);
             let order = permutation(ports, &mut rng);
             let value = |order: &[usize]| {
                 let input = CriticInput {
                     windows: unfold(&permute(&observations, order, OBSERVATION)),
                     state: matrix(&permute(&state, order, STATE), STATE),
                 };
-                let actions = matrix(&permute(&actions, order, 1), ports);
+                let actions = matrix(&permute(&actions, order, outputs), ports * outputs);
                 host_values(critic.forward(&input, actions))
             };
             let identity: Vec<usize> = (0..ports).collect();
@@ -114,7 +115,7 @@ fn permuting_the_ports_permutes_the_critics_values() {
 #[test]
 fn every_port_s_value_in_the_trunk_depends_on_every_port_s_action() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-    let critic = Critic::random(CriticKind::Trunk, 64, &mut rng, &cpu());
+    let critic = Critic::random(CriticKind::Trunk, 64, 1, &mut rng, &cpu());
     let ports = 5;
     let input = CriticInput {
         windows: unfold(&numbers(ports * OBSERVATION, &mut rng)),
@@ -135,30 +136,37 @@ fn every_port_s_value_in_the_trunk_depends_on_every_port_s_action() {
 #[test]
 fn the_advantage_is_its_weights_times_its_features() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(6);
+    for outputs in [1, 2] {
+        check_advantage(outputs, &mut rng);
+    }
+}
+
+fn check_advantage(outputs: usize, rng: &mut Xoshiro256PlusPlus) {
     let ports = 7;
-    let mut critic = Critic::random(CriticKind::Privileged, 8, &mut rng, &cpu());
-    let weights = numbers(ADVANTAGE, &mut rng);
+    let values = ports * outputs;
+    let mut critic = Critic::random(CriticKind::Privileged, 8, outputs, rng, &cpu());
+    let weights = numbers(advantage_weights(outputs), rng);
     critic.set_advantage(&weights);
-    let state: Vec<f32> = numbers(ports * STATE, &mut rng)
+    let state: Vec<f32> = numbers(ports * STATE, rng)
         .iter()
         .map(|value| value.abs())
         .collect();
     let input = CriticInput {
-        windows: unfold(&numbers(ports * OBSERVATION, &mut rng)),
+        windows: unfold(&numbers(ports * OBSERVATION, rng)),
         state: matrix(&state, STATE),
     };
-    let chosen: Vec<f32> = (0..ports).map(|port| cell_centre(port % 8)).collect();
-    let certain: Vec<usize> = (0..ports).map(|port| (3 * port + 1) % 8).collect();
-    let mut probabilities = vec![0.0; ports * 8];
-    for (port, &cell) in certain.iter().enumerate() {
-        probabilities[port * 8 + cell] = 1.0;
+    let chosen: Vec<f32> = (0..values).map(|place| cell_centre(place % 8)).collect();
+    let certain: Vec<usize> = (0..values).map(|place| (3 * place + 1) % 8).collect();
+    let mut probabilities = vec![0.0; values * 8];
+    for (place, &cell) in certain.iter().enumerate() {
+        probabilities[place * 8 + cell] = 1.0;
     }
     let usual: Vec<f32> = certain.iter().map(|&cell| cell_centre(cell)).collect();
     let mean = |actions: &[f32]| {
-        let advantage = host_values(critic.preference(&input, matrix(actions, ports)));
+        let advantage = host_values(critic.preference(&input, matrix(actions, values)));
         advantage.iter().sum::<f32>() / ports as f32
     };
-    let mut features = vec![0.0; ADVANTAGE];
+    let mut features = vec![0.0; weights.len()];
     advantage_features(&state, &chosen, &probabilities, &mut features);
     let product: f64 = features
         .iter()
@@ -172,8 +180,12 @@ fn the_advantage_is_its_weights_times_its_features() {
 
 #[test]
 fn the_plain_forward_pass_equals_burn_s() {
+    ActionSet::ALL.into_iter().for_each(compare_with_burn);
+}
+
+fn compare_with_burn(actions: ActionSet) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(4);
-    let weights = ActorWeights::random(&mut rng);
+    let weights = ActorWeights::random_for(actions, &mut rng);
     let actor = Actor::from_weights(&weights, &cpu());
     let mut fast = FastActor::new(&weights);
     // Falling and growing, so that buffers of the larger count are reused for the smaller.
@@ -183,7 +195,7 @@ fn the_plain_forward_pass_equals_burn_s() {
         let (mean, log_std) = fast.forward(&observation, ports);
         assert_close(mean, &host_values(output.mean.clone()), 1e-5);
         assert_close(log_std, &host_values(output.log_std), 1e-5);
-        let mut action = vec![0.0; ports];
+        let mut action = vec![0.0; ports * actions.outputs()];
         fast.act(&observation, ports, &mut action);
         assert_close(&action, &host_values(output.mean.tanh()), 1e-5);
     }
@@ -213,7 +225,11 @@ fn sampled_actions_have_the_policy_s_mean_and_spread() {
 
 #[test]
 fn the_actor_has_the_paper_s_47_650_parameters() {
-    let actor = Actor::random(&mut Xoshiro256PlusPlus::seed_from_u64(6), &cpu());
+    let actor = Actor::random(
+        ActionSet::Alpha,
+        &mut Xoshiro256PlusPlus::seed_from_u64(6),
+        &cpu(),
+    );
     let count: usize = collect(&actor)
         .iter()
         .map(|tensor| tensor.values.len())
@@ -223,8 +239,10 @@ fn the_actor_has_the_paper_s_47_650_parameters() {
 
 #[test]
 fn weights_come_back_from_burn_unchanged() {
-    let weights = ActorWeights::random(&mut Xoshiro256PlusPlus::seed_from_u64(7));
-    assert_eq!(Actor::from_weights(&weights, &cpu()).to_weights(), weights);
+    for actions in ActionSet::ALL {
+        let weights = ActorWeights::random_for(actions, &mut Xoshiro256PlusPlus::seed_from_u64(7));
+        assert_eq!(Actor::from_weights(&weights, &cpu()).to_weights(), weights);
+    }
 }
 
 /// The convolution against its definition, in the layout that PyTorch would use.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use bufgym::eval::observations::{self, ObservationsError};
 use bufgym::eval::{Entrant, EvalError};
-use bufgym::export::{self, File, Format, Source, UnknownFormat, golden};
+use bufgym::export::{self, ExportError, File, Format, Source, UnknownFormat, golden};
 use bufgym::models::checkpoint::{MANIFEST_FILE, Manifest};
 use bufgym::models::files::sha256;
 use bufgym::sim::network::SimError;
@@ -82,7 +82,10 @@ pub fn run(args: ExportArgs, common: &Common) -> CliResult {
     let name = format!("{}:{}", policy::SHIPPED, args.checkpoint.display());
     let entrant = Entrant::from_checkpoint(&name, &weights, &manifest);
     let recording = observations::for_export(&scenario, &entrant).map_err(classify)?;
-    let source = Source::new(weights, manifest, recording).or_failure()?;
+    let source = Source::new(weights, manifest, recording).map_err(|error| match error {
+        ExportError::EarlyDrop(_) => CliError::input(error),
+        _ => CliError::failure(error),
+    })?;
     let mut files = targets(&source, args.format)?;
     files.extend(golden_files(&source));
 

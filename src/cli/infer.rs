@@ -28,7 +28,7 @@ pub struct InferArgs {
     /// float32 array [batch, ports, 8, 5]
     #[arg(long, value_name = "OBS.npy")]
     observations: PathBuf,
-    /// File to write: float32 array [batch, ports]
+    /// File to write: float32 array [batch, ports], or [batch, ports, 2] with early drop
     #[arg(long, value_name = "ACTIONS.npy")]
     out: PathBuf,
     /// Replace the file if it exists
@@ -49,21 +49,26 @@ pub fn run(args: InferArgs, common: &Common) -> CliResult {
 
     let started = Instant::now();
     let mut actor = FastActor::new(&weights);
-    let mut actions = vec![0.0; batch * ports];
+    let values = ports * actor.outputs();
+    let mut actions = vec![0.0; batch * values];
     let rows = observations.data.chunks_exact(ports * HISTORY * FEATURES);
-    for (observation, action) in rows.zip(actions.chunks_exact_mut(ports)) {
+    for (observation, action) in rows.zip(actions.chunks_exact_mut(values)) {
         actor.act(observation, ports, action);
     }
     let wall_s = started.elapsed().as_secs_f64();
 
-    output.write_file(|file| npy::write(file, &[batch, ports], &actions).or_failure())?;
+    let shape = match actor.outputs() {
+        1 => vec![batch, ports],
+        outputs => vec![batch, ports, outputs],
+    };
+    output.write_file(|file| npy::write(file, &shape, &actions).or_failure())?;
     if common.quiet && !common.json {
         return Ok(());
     }
     let value = json!({ "out": args.out, "batch": batch, "ports": ports, "wall_s": wall_s });
     common.print(
         &value,
-        &format!("{}: actions [{batch}, {ports}]", args.out.display()),
+        &format!("{}: actions {shape:?}", args.out.display()),
     )
 }
 

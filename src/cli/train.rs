@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bufgym::env::control::{BasePolicy, Objective};
+use bufgym::env::control::{ActionSet, BasePolicy, Objective};
 use bufgym::eval;
 use bufgym::sim::input::excerpt;
 use bufgym::train::{
@@ -41,6 +41,9 @@ pub struct TrainArgs {
     /// The heuristic whose α is learned: dt (as in the paper), edt, tdt, fab, ib, abm, occamy [default: fab with 10 kB a flow and burst]
     #[arg(long, value_name = "POLICY")]
     low_level: Option<BasePolicy>,
+    /// What a decision sets on every port: alpha (as in the paper), or alpha,early for early drop too [default: alpha, and what --low-level leaves open with +early]
+    #[arg(long, value_name = "ACTIONS")]
+    actions: Option<ActionSet>,
     /// Preset or TOML file [default: ndt-16x1g]
     #[arg(long, value_name = "NAME|FILE.toml")]
     scenario: Option<String>,
@@ -165,6 +168,9 @@ impl TrainArgs {
             config.objective = objective;
         }
         config.low_level = self.low_level.clone().unwrap_or(config.low_level);
+        if let Some(actions) = self.actions {
+            config.low_level = actions.over(&config.low_level).or_bad_input()?;
+        }
         match &self.scenario {
             Some(name) => config.scenario = scenario::load(name, &self.set)?,
             None => scenario::change(&mut config.scenario, &self.set)?,
@@ -192,6 +198,7 @@ impl TrainArgs {
                 scenario,
                 objective: self.objective()?,
                 low_level: self.low_level.clone(),
+                actions: self.actions,
                 workers: self.workers.map(usize::from),
                 seed: common.seed,
             },

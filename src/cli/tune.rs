@@ -50,7 +50,7 @@ pub struct TuneArgs {
     /// parameters and from the defaults
     #[arg(long, value_name = "P", required_unless_present = "all")]
     policy: Option<String>,
-    /// Tune every rule, alone and with random, red, codel and pie
+    /// Tune every rule, alone and with random, red, early, codel and pie
     #[arg(long, conflicts_with = "policy")]
     all: bool,
     /// Of `--all`: give all rules an eighth of the simulations, and only the N best the rest

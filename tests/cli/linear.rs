@@ -24,6 +24,22 @@ fn without_times(text: &str) -> Value {
 }
 
 #[test]
+fn a_rule_over_early_drop_has_weights_for_it() {
+    let sandbox = Sandbox::new();
+    let search = format!("{SEARCH} --low-level dt+early --seed 2 {SMALL}");
+    let found = sandbox
+        .ok(&format!("{search} --out rule.json --json"))
+        .json();
+    let kept: Value = serde_json::from_str(&sandbox.read("rule.json")).unwrap();
+    for output in ["weights", "early"] {
+        assert_eq!(kept[output].as_object().unwrap().len(), 12);
+        assert_eq!(kept[output], found["tuning"]["best"][output]);
+    }
+    let run = sandbox.ok(&format!("sim --policy linear:rule.json {SMALL} --json"));
+    assert!(run.json()["decisions"].as_u64().unwrap() > 0);
+}
+
+#[test]
 fn a_tuned_rule_is_a_policy_wherever_policies_are_taken() {
     let sandbox = Sandbox::new();
     let search = format!("{SEARCH} --low-level abm --seed 2 {SMALL}");

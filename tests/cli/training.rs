@@ -154,6 +154,44 @@ fn weights_over_another_heuristic_stay_with_it() {
     assert_ne!(over_abm, simulate(""));
 }
 
+/// What decisions set is part of the heuristic's name, which manifest and policy carry.
+#[test]
+fn decisions_can_set_early_drop_too() {
+    let sandbox = sandbox();
+    let options = "--steps 120 --low-level dt --actions alpha,early --out early";
+    sandbox.ok(&format!("{TRAIN} {options}"));
+    let best = "early/checkpoints/best";
+    let manifest = sandbox.read(&format!("{best}/manifest.json"));
+    assert!(
+        manifest.contains("\"low_level\": \"dt+early\""),
+        "{manifest}"
+    );
+    let run = sandbox.ok(&format!("sim --policy ndt:{best} --seed 3 --json"));
+    assert!(run.json()["decisions"].as_u64().unwrap() > 0);
+    sandbox.ok("train --resume early --actions alpha,early");
+    sandbox.refused(
+        "train --resume early --actions alpha",
+        &["low_level", "dt+early"],
+    );
+    for (command, words) in [
+        ("train --actions early", ["'early'", "alpha,early"]),
+        (
+            "train --actions alpha,early --low-level dt+red",
+            ["dt+red", "leave out"],
+        ),
+    ] {
+        sandbox.refused(command, &words);
+    }
+    // Exports and records are of α alone.
+    for command in [
+        format!("export --checkpoint {best} --format onnx --out exported"),
+        format!("sim --policy ndt:{best} --seed 3 --record-control record.csv"),
+    ] {
+        sandbox.refused(&command, &["early", "alpha"]);
+    }
+    assert!(!sandbox.path("record.csv").exists() && !sandbox.path("exported").exists());
+}
+
 #[test]
 fn the_number_of_threads_does_not_change_the_result() {
     let sandbox = sandbox();

@@ -5,9 +5,11 @@ use std::io::Cursor;
 use std::path::Path;
 use std::str;
 
-use bufgym::agents::replay::{Frame, Replay, Transition};
+use bufgym::agents::replay::{Frame, Replay, ReplayShape, Transition};
 use bufgym::agents::sac::{Sac, SacConfig};
-use bufgym::env::control::{BasePolicy, Controller as _, FEATURES, Objective, PRIVILEGED};
+use bufgym::env::control::{
+    ActionSet, BasePolicy, Controller as _, FEATURES, Objective, PRIVILEGED,
+};
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::Stored;
 use bufgym::export::Source;
@@ -536,9 +538,14 @@ pub fn objective() -> Reader {
     }
 }
 
-const CAPACITY: usize = 64;
 const STREAMS: usize = 2;
 const PORTS: usize = 2;
+const REPLAY: ReplayShape = ReplayShape {
+    capacity: 64,
+    streams: STREAMS,
+    ports: PORTS,
+    outputs: 1,
+};
 
 fn some_replay() -> Replay {
     let (ports, streams) = (PORTS, STREAMS);
@@ -546,7 +553,7 @@ fn some_replay() -> Replay {
         &random_observations(ports),
         &random_values(ports * PRIVILEGED),
     );
-    let mut replay = Replay::new(CAPACITY, streams, ports, 1);
+    let mut replay = Replay::new(REPLAY, 1);
     for stream in 0..streams {
         replay.start(stream, &frame);
         for step in 0..20 {
@@ -590,7 +597,7 @@ pub fn replay() -> Reader {
                 u8::from_str_radix(pair, 16).expect("digits")
             });
             let whole: Vec<u8> = input.iter().copied().chain(digest).collect();
-            through_file(&whole, |path| Replay::load(path, CAPACITY, STREAMS, PORTS))
+            through_file(&whole, |path| Replay::load(path, REPLAY))
                 .map(drop)
                 .map_err(said)
         }),
@@ -602,7 +609,13 @@ pub fn learner() -> Reader {
     const STATE: &str = "sac.json";
     const CHECKSUM: &str = "sac.sha256";
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let sac = Sac::new(SacConfig::default(), 1, &Device::default()).expect("the defaults");
+    let sac = Sac::new(
+        SacConfig::default(),
+        ActionSet::Alpha,
+        1,
+        &Device::default(),
+    )
+    .expect("the defaults");
     sac.save(folder.path()).expect("it can be saved");
     let seed = fs::read(folder.path().join(STATE)).expect("it was saved");
     Reader {

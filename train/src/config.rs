@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use bufgym_agents::SacConfig;
-use bufgym_env::control::{BasePolicy, Objective, RewardBaseline};
+use bufgym_agents::{ReplayShape, SacConfig};
+use bufgym_env::control::{ActionSet, BasePolicy, Objective, RewardBaseline};
 use bufgym_sim::input::{self, condensed};
 use bufgym_sim::scenario::Scenario;
 use serde::de::Error as _;
@@ -42,7 +42,7 @@ pub struct TrainConfig {
     pub scenario: Scenario,
     /// What the agent is paid for.
     pub objective: Objective,
-    /// The heuristic whose α the agent sets. The default is FAB, which favours the first packets of
+    /// The heuristic whose α the agent sets, and its early drop where it ends in `+early`. The default is FAB, which favours the first packets of
     /// flows and bursts; `dt` is the paper's.
     pub low_level: BasePolicy,
     /// Seed of everything random: traces, weights, exploration, batches. Below 2^63.
@@ -76,6 +76,22 @@ impl Default for TrainConfig {
             sac: SacConfig::default(),
             validation: ValidationConfig::default(),
             checkpoint: CheckpointConfig::default(),
+        }
+    }
+}
+
+impl TrainConfig {
+    /// What the agent sets.
+    pub(crate) fn actions(&self) -> ActionSet {
+        ActionSet::of(&self.low_level)
+    }
+
+    pub(crate) fn replay_shape(&self) -> ReplayShape {
+        ReplayShape {
+            capacity: self.learner.replay_capacity,
+            streams: self.rollout.workers,
+            ports: self.scenario.port_count(),
+            outputs: self.actions().outputs(),
         }
     }
 }

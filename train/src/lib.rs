@@ -47,7 +47,7 @@ mod validation;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bufgym_env::control::{BasePolicy, Objective};
+use bufgym_env::control::{ActionSet, BasePolicy, Objective};
 use bufgym_eval::evaluate::NumberedTrace;
 use bufgym_eval::metric::Metric;
 use bufgym_eval::{Entrant, EvalConfig, Evaluation, evaluate_traces};
@@ -148,6 +148,8 @@ pub struct Expected {
     pub objective: Option<Objective>,
     /// The heuristic whose α is set.
     pub low_level: Option<BasePolicy>,
+    /// What decisions set.
+    pub actions: Option<ActionSet>,
     /// The number of workers.
     pub workers: Option<usize>,
     /// The seed.
@@ -279,7 +281,9 @@ impl Expected {
             expected.scenario = scenario.clone();
         }
         expected.objective = self.objective.unwrap_or(config.objective);
-        expected.low_level = self.low_level.clone().unwrap_or(config.low_level.clone());
+        let low_level = self.low_level.as_ref().unwrap_or(&config.low_level);
+        let actions = self.actions.unwrap_or(ActionSet::of(low_level));
+        expected.low_level = actions.over(low_level).unwrap_or(low_level.clone());
         expected.rollout.workers = self.workers.unwrap_or(config.rollout.workers);
         expected.seed = self.seed.unwrap_or(config.seed);
         expected.require_same(config)

@@ -160,14 +160,14 @@ impl TrainConfig {
         let run = network::memory(&self.scenario).saturating_mul(2);
         let environment = traffic::memory(&self.scenario).saturating_add(run);
         let traces = self.validation.traces.max(self.validation.final_traces);
-        let decision = Transition::memory(ports);
+        let decision = Transition::memory(ports, self.actions().outputs());
         let width = self.sac.critic_width as u64;
         let update = size_of::<UpdateMetrics>() as u64;
         Estimate::default()
             .with(
                 "the replay memory",
                 "learner.replay_capacity",
-                Replay::memory(learner.replay_capacity, rollout.workers, ports),
+                Replay::memory(self.replay_shape()),
             )
             .with(
                 "the flows of the workers' environments",

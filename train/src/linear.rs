@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use bufgym_agents::Evolution;
-use bufgym_env::control::{BasePolicy, Objective, cell_centre};
+use bufgym_env::control::{ActionSet, BasePolicy, Objective, cell_centre};
 use bufgym_eval::metric::Metric;
 use bufgym_eval::tune;
 use bufgym_models::checkpoint::Validation;
@@ -37,8 +37,11 @@ const GENERATION_TRACES: u64 = 16;
 /// Generations between two measurements of the mean.
 const CHECK_EVERY: u64 = 5;
 
-/// The search starts from the rule that always sets this level of α on every port.
+/// The search starts from the rule that always sets this level of α on every port, and
 const START_ALPHA: usize = 4;
+
+/// this level of early drop where decisions set it.
+const START_EARLY: usize = 3;
 
 /// Standard deviation of every weight in the first generation. The cell of a level of α is 0.25
 /// wide and features are of order 1.
@@ -107,7 +110,8 @@ impl LinearConfig {
 pub struct CheckedRule {
     /// Generations before it.
     pub generation: u64,
-    /// Its weights, rounded.
+    /// Its weights, rounded; in JSON as in the rule's file.
+    #[serde(flatten)]
     pub weights: LinearRule,
     /// How it compares with DT (α = 1).
     pub result: Validation,
@@ -174,7 +178,9 @@ pub fn tune_linear(
     config.check()?;
     let chooser = traces(config, 0..config.traces)?;
     let mut rng = rng::stream(config.seed, "linear search", 0);
-    let mut search = Evolution::new(start().to_vec(), &[1.0; LINEAR], START_STEP);
+    let start = start(ActionSet::of(&config.low_level));
+    let scales = vec![1.0; start.len()];
+    let mut search = Evolution::new(start, &scales, START_STEP);
     let mut checked = vec![check(&chooser, &search)?];
     let mut simulations = 2 * config.traces;
     for number in 1..=config.generations {
@@ -203,8 +209,14 @@ pub fn tune_linear(
     })
 }
 
-fn start() -> [f64; LINEAR] {
-    *LinearRule::constant(cell_centre(START_ALPHA)).weights()
+/// `[outputs * LINEAR]`
+fn start(actions: ActionSet) -> Vec<f64> {
+    let mut start = vec![0.0; actions.outputs() * LINEAR];
+    let levels = [START_ALPHA, START_EARLY].map(cell_centre);
+    for (constant, level) in start.iter_mut().step_by(LINEAR).zip(levels) {
+        *constant = f64::from(level);
+    }
+    start
 }
 
 /// The lowest value; of equals the first.
@@ -226,7 +238,10 @@ fn costs(
 ) -> Result<Vec<f64>, SimError> {
     let first = config.traces + (number - 1) * config.generation_traces;
     let set = traces(config, first..first + config.generation_traces)?;
-    let rules: Vec<LinearRule> = candidates.iter().map(|weights| rule(weights)).collect();
+    let rules: Vec<LinearRule> = candidates
+        .iter()
+        .map(|weights| LinearRule::from_slice(weights))
+        .collect();
     set.values(&rules)
 }
 
@@ -237,18 +252,13 @@ fn traces(config: &LinearConfig, indices: Range<u64>) -> Result<ValidationSet, S
     ValidationSet::new(&config.scenario, metric, &config.low_level, source, indices)
 }
 
-/// The rule with these weights, as many as there are features.
-fn rule(weights: &[f64]) -> LinearRule {
-    LinearRule::new(std::array::from_fn(|feature| weights[feature]))
-}
-
 /// Measures the mean of the distribution.
 fn check(traces: &ValidationSet, search: &Evolution) -> Result<CheckedRule, SimError> {
     let mean = search.mean().iter();
     let rounded: Vec<f64> = mean
         .map(|weight| (weight * UNITS).round() / UNITS)
         .collect();
-    let weights = rule(&rounded);
+    let weights = LinearRule::from_slice(&rounded);
     let (result, _) = traces.validate(&weights)?;
     Ok(CheckedRule {
         generation: search.generations(),
@@ -333,7 +343,17 @@ mod tests {
     fn it_starts_from_the_same_alpha_everywhere() {
         let found = tune_linear(&small(1), &mut |_| ()).unwrap();
         assert_eq!(ALPHAS[START_ALPHA], 4.0);
-        assert_eq!(found.checked[0].weights, LinearRule::constant(0.125));
+        assert_eq!(found.checked[0].weights, LinearRule::constant(&[0.125]));
+        let config = LinearConfig {
+            low_level: "dt+early".parse().unwrap(),
+            ..small(1)
+        };
+        let found = tune_linear(&config, &mut |_| ()).unwrap();
+        assert_eq!(
+            found.checked[0].weights,
+            LinearRule::constant(&[0.125, -0.125])
+        );
+        assert_eq!(found.file(&config).rule.actions(), ActionSet::AlphaEarly);
     }
 
     #[test]

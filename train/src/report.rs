@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use bufgym_agents::UpdateMetrics;
-use bufgym_env::control::{ALPHAS, cell_centre};
+use bufgym_env::control::{ALPHAS, LEVELS, MAX_OUTPUTS, cell_centre};
 use bufgym_env::gym::EpisodeStats;
 
 use crate::console::Console;
@@ -67,22 +67,26 @@ pub(crate) struct Rollouts {
     mean_fct_ms: Option<f64>,
     drops: Option<f64>,
     timeouts: Option<f64>,
-    actions: [u64; ALPHAS.len()],
+    /// By level of α, and of early drop where decisions set it.
+    actions: [u64; LEVELS],
+    early: [u64; LEVELS],
 }
 
 impl Rollouts {
     pub(crate) fn of<'a>(
         episodes: impl Iterator<Item = &'a EpisodeStats>,
-        actions: impl Iterator<Item = &'a u8>,
+        levels: impl Iterator<Item = &'a u8>,
+        outputs: usize,
     ) -> Self {
         let episodes: Vec<&EpisodeStats> = episodes.collect();
         let mean_of = |field: fn(&EpisodeStats) -> f64| {
             mean(episodes.iter().map(|e| field(e)).filter(|v| v.is_finite()))
         };
-        let mut counts = [0; ALPHAS.len()];
-        for &action in actions {
-            counts[usize::from(action)] += 1;
+        let mut counts = [[0; LEVELS]; MAX_OUTPUTS];
+        for (place, &level) in levels.enumerate() {
+            counts[place % outputs][usize::from(level)] += 1;
         }
+        let [actions, early] = counts;
         Self {
             episodes: episodes.len() as u64,
             decisions_of_episodes: episodes.iter().map(|e| e.decisions).sum(),
@@ -92,7 +96,8 @@ impl Rollouts {
             mean_fct_ms: mean_of(|e| e.mean_fct_ms),
             drops: mean_of(|e| e.drops as f64),
             timeouts: mean_of(|e| e.timeouts as f64),
-            actions: counts,
+            actions,
+            early,
         }
     }
 
@@ -247,6 +252,10 @@ impl RoundReport {
         let centres: [f64; ALPHAS.len()] = std::array::from_fn(|i| f64::from(cell_centre(i)));
         let actions = Histogram::of_cells(&centres, &rollouts.actions);
         file.histogram("rollout/actions", step, &actions)?;
+        if rollouts.early != [0; LEVELS] {
+            let early = Histogram::of_cells(&centres, &rollouts.early);
+            file.histogram("rollout/early_drop", step, &early)?;
+        }
         if let Some(validation) = &self.validation {
             file.scalar("validation/ratio_to_dt", step, validation.value)?;
             file.scalar(
@@ -427,7 +436,7 @@ mod tests {
             ..EpisodeStats::default()
         };
         let episodes = [episode(1.0), episode(3.0), episode(f64::NAN)];
-        let rollouts = Rollouts::of(episodes.iter(), [2_u8, 3].iter());
+        let rollouts = Rollouts::of(episodes.iter(), [2_u8, 3].iter(), 1);
         assert_eq!(rollouts.mean_fct_ms, Some(2.0));
         assert_eq!(rollouts.decisions_of_episodes, 9);
         assert_eq!(rollouts.alpha_mean_log2(), Some(0.5));

@@ -6,7 +6,7 @@ use bufgym_agents::{Frame, Transition};
 use bufgym_env::control::{ControlOptions, action_level};
 use bufgym_env::convert::single;
 use bufgym_env::gym::{
-    Autoreset, AutoresetMode, AutoresetSnapshot, BufferEnv, BufferEnvOptions, EnvError,
+    Autoreset, AutoresetMode, AutoresetSnapshot, BufferEnv, BufferEnvOptions, Env as _, EnvError,
     EnvSnapshot, EpisodeStats, ResetOptions, TraceSequence,
 };
 use bufgym_models::FastActor;
@@ -56,7 +56,7 @@ impl Worker {
             },
         })?;
         Ok(Self {
-            action: vec![0.0; env.ports()],
+            action: vec![0.0; env.action_space().len()],
             env: Autoreset::new(env, AutoresetMode::SameStep),
             rng: stream(config.seed, "exploration", index as u64),
             rollout: Vec::new(),
@@ -118,9 +118,9 @@ impl Worker {
         Ok(())
     }
 
-    /// Draws the next action and returns the probabilities that it was drawn with, `[ports]`.
+    /// Draws the next action and returns the probabilities that it was drawn with, `[ports, outputs]`.
     fn choose(&mut self, actor: Option<&mut FastActor>) -> Vec<Probabilities> {
-        let ports = self.action.len();
+        let ports = self.env.env().ports();
         match actor {
             Some(actor) => {
                 let observation = self.env.observation();
@@ -130,7 +130,7 @@ impl Worker {
             None => {
                 self.action
                     .fill_with(|| single(2.0 * uniform(&mut self.rng) - 1.0));
-                vec![UNIFORM; ports]
+                vec![UNIFORM; self.action.len()]
             }
         }
     }

@@ -174,15 +174,12 @@ impl Stored {
         let state = State::read(folder)?;
         let config = TrainConfig::from_toml_str(&state.config, &folder.join(STATE))?;
         config.validate()?;
-        let replay = Replay::load(
-            &folder.join(REPLAY),
-            config.learner.replay_capacity,
-            config.rollout.workers,
-            config.scenario.port_count(),
-        )?;
+        let replay = Replay::load(&folder.join(REPLAY), config.replay_shape())?;
         let sac = Sac::load(&folder.join(SAC), device)?;
         let problem = if replay.streams() != state.workers.len() {
             Some("the replay has another number of workers than state.json")
+        } else if sac.actions() != config.actions() {
+            Some("the learner sets something else than config.toml says")
         } else if sac.updates() != state.counters.updates {
             Some("the learner has another number of updates than state.json")
         } else {

@@ -70,17 +70,17 @@ impl Trainer {
         let mut workers = new_workers(&config)?;
         pool.install(|| workers.par_iter_mut().try_for_each(Worker::begin))?;
         let seed = |label: &str| stream(config.seed, label, 0).next_u64();
-        let mut replay = Replay::new(
-            config.learner.replay_capacity,
-            workers.len(),
-            config.scenario.port_count(),
-            seed("replay"),
-        );
+        let mut replay = Replay::new(config.replay_shape(), seed("replay"));
         for (index, worker) in workers.iter().enumerate() {
             replay.start(index, &worker.frame());
         }
         Ok(Self {
-            sac: Sac::new(config.sac.clone(), seed("learner"), &device())?,
+            sac: Sac::new(
+                config.sac.clone(),
+                config.actions(),
+                seed("learner"),
+                &device(),
+            )?,
             pool,
             replay,
             batches: Default::default(),
@@ -208,6 +208,7 @@ impl Trainer {
         let rollouts = Rollouts::of(
             self.workers.iter().flat_map(Worker::episodes),
             transitions.flat_map(|transition| &transition.actions),
+            self.config.actions().outputs(),
         );
         let decisions = self.config.decisions_per_round();
         self.counters = Counters {
@@ -328,8 +329,8 @@ impl Trainer {
             &config.scenario.to_toml(),
             &config.objective.to_string(),
             config.seed,
-        );
-        manifest.low_level = config.low_level.clone();
+        )
+        .over(config.low_level.clone());
         manifest.decisions = at.decisions;
         manifest.updates = at.updates;
         manifest.validation = Some(validation.for_manifest(result));

@@ -188,6 +188,24 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
     assert_same_run(&whole, &parts, 13);
 }
 
+/// Decisions that set early drop have a second output, in the network, the replay and the critics.
+#[test]
+fn a_run_with_early_drop_is_resumed_and_its_best_policy_loaded() {
+    let root = tempfile::tempdir().unwrap();
+    let (whole, parts) = (root.path().join("whole"), root.path().join("parts"));
+    let with_early = |out: &Path, rounds| TrainConfig {
+        low_level: "fab+early".parse().unwrap(),
+        ..small(out, rounds)
+    };
+    run(with_early(&whole, 9));
+    run(with_early(&parts, 5));
+    try_resume(&parts, &to_rounds(9)).unwrap();
+    assert_same_run(&whole, &parts, 9);
+    let (weights, manifest) = load_actor(&whole.join("checkpoints/best")).unwrap();
+    assert_eq!(weights.outputs(), 2);
+    assert_eq!(manifest.low_level.to_string(), "fab+early");
+}
+
 #[test]
 fn stopping_stores_the_state_and_a_resume_completes_the_run() {
     let root = tempfile::tempdir().unwrap();

@@ -3,16 +3,16 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use bufgym_env::control::{ALPHAS, FEATURES, PRIVILEGED};
+use bufgym_env::control::{ALPHAS, FEATURES, MAX_OUTPUTS, PRIVILEGED};
 use bufgym_sim::{files, input};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{DECIDED, Outcome, Replay, Stream};
+use super::{DECIDED, Outcome, Replay, ReplayShape, Stream};
 
 const MAGIC: &[u8; 8] = b"BUFGYMRB";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const DIGEST: usize = 32;
 /// Most bytes of the header that a stream adds.
 const MAX_STREAM: usize = 64;
@@ -43,6 +43,8 @@ pub enum ReplayError {
 #[derive(Serialize, Deserialize)]
 struct Header {
     ports: usize,
+    /// Values of an action, all ports together.
+    values: usize,
     slots: usize,
     pushed: u64,
     rng: Xoshiro256PlusPlus,
@@ -70,6 +72,7 @@ impl Replay {
         };
         let header = serde_json::to_vec(&Header {
             ports: self.ports,
+            values: self.values,
             slots: self.slots,
             pushed: self.pushed,
             rng: self.rng.clone(),
@@ -84,11 +87,11 @@ impl Replay {
         let length = u32::try_from(header.len()).map_err(io::Error::other)?;
         out.write_all(&length.to_le_bytes())?;
         out.write_all(&header)?;
-        let mut record = Vec::with_capacity(record_size(self.ports));
+        let mut record = Vec::with_capacity(record_size(self.ports, self.values));
         for ring in &self.streams {
             for frame in ring.first(self.slots)..ring.end {
                 record.clear();
-                ring.encode(ring.slot(frame), self.ports, &mut record);
+                ring.encode(ring.slot(frame), (self.ports, self.values), &mut record);
                 out.write_all(&record)?;
             }
         }
@@ -100,28 +103,23 @@ impl Replay {
             .sync_all()
     }
 
-    /// Reads what [`Replay::save`] wrote of a replay that [`Replay::new`] made with this capacity,
-    /// streams and ports. The random draws continue where they stopped. Reads no more than such a
+    /// Reads what [`Replay::save`] wrote of a replay that [`Replay::new`] made with this shape. The
+    /// random draws continue where they stopped. Reads no more than such a
     /// replay can have.
     ///
     /// # Errors
     /// When the file cannot be read, is not exactly as `save` wrote it, or is of another replay.
-    pub fn load(
-        path: &Path,
-        capacity: usize,
-        streams: usize,
-        ports: usize,
-    ) -> Result<Replay, ReplayError> {
-        let slots = super::slots(capacity, streams);
-        let records = product(&[slots, streams, record_size(ports)]);
-        let most = product(&[streams, MAX_STREAM])
+    pub fn load(path: &Path, shape: ReplayShape) -> Result<Replay, ReplayError> {
+        let record = record_size(shape.ports, shape.ports * shape.outputs);
+        let records = product(&[shape.slots(), shape.streams, record]);
+        let most = product(&[shape.streams, MAX_STREAM])
             .saturating_add(records)
             .saturating_add(MAX_FRAME);
         let bytes = input::read(path, most).map_err(|error| ReplayError::Io {
             path: path.to_owned(),
             error,
         })?;
-        let replay = parse(&bytes, (slots, streams, ports));
+        let replay = parse(&bytes, shape);
         replay.map_err(|reason| ReplayError::Corrupt {
             path: path.to_owned(),
             reason: reason.into(),
@@ -136,7 +134,7 @@ fn product(factors: &[usize]) -> u64 {
 }
 
 /// Checks all of it before anything is allocated by what it says.
-fn parse(bytes: &[u8], shape: (usize, usize, usize)) -> Result<Replay, &'static str> {
+fn parse(bytes: &[u8], shape: ReplayShape) -> Result<Replay, &'static str> {
     let (body, digest) = bytes
         .len()
         .checked_sub(DIGEST)
@@ -147,7 +145,7 @@ fn parse(bytes: &[u8], shape: (usize, usize, usize)) -> Result<Replay, &'static 
         .ok_or("it does not begin as a replay file does")?;
     let (version, body) = body.split_at_checked(4).ok_or("it is too short")?;
     if version != VERSION.to_le_bytes() {
-        return Err("it has another version than 2");
+        return Err("it has another version than 3");
     }
     if Sha256::digest(&bytes[..bytes.len() - DIGEST]).as_slice() != digest {
         return Err("its checksum does not match: it is truncated or altered");
@@ -160,8 +158,15 @@ fn parse(bytes: &[u8], shape: (usize, usize, usize)) -> Result<Replay, &'static 
     let (header, body) = body.split_at_checked(length).ok_or("it is too short")?;
     let header: Header =
         serde_json::from_slice(header).map_err(|_| "its header cannot be understood")?;
-    if (header.slots, header.streams.len(), header.ports) != shape {
-        return Err("it is of a replay with other workers, ports or capacity");
+    let values = shape.ports * shape.outputs;
+    let found = (
+        header.slots,
+        header.streams.len(),
+        header.ports,
+        header.values,
+    );
+    if found != (shape.slots(), shape.streams, shape.ports, values) {
+        return Err("it is of a replay with other workers, ports, actions or capacity");
     }
     restore(&header, body)
 }
@@ -173,33 +178,39 @@ const MAX_PORTS: usize = 1 << 16;
 const MAX_RECORDS: u64 = 1 << 40;
 
 fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
-    let Header { ports, slots, .. } = *header;
+    let Header {
+        ports,
+        values,
+        slots,
+        ..
+    } = *header;
     let streams = header.streams.len();
-    if streams == 0 || ports == 0 || slots == 0 || expected_body(header) != Some(body.len() as u64)
+    if [streams, ports, values, slots].contains(&0)
+        || expected_body(header) != Some(body.len() as u64)
     {
         return Err("its header does not belong to its content");
     }
-    let mut records = body.chunks_exact(record_size(ports));
+    let mut records = body.chunks_exact(record_size(ports, values));
     let mut streams = Vec::with_capacity(streams);
     let mut held = 0;
     for &(end, open) in &header.streams {
         let mut ring = Stream {
             end,
             open,
-            ..Stream::new(slots, ports)
+            ..Stream::new(slots, ports, values)
         };
         if open && end == 0 {
             return Err("a stream is open that has not begun");
         }
         for (frame, record) in (ring.first(slots)..end).zip(&mut records) {
             let slot = ring.slot(frame);
-            ring.decode(slot, ports, record);
-            let levels = &ring.actions[slot * ports..][..ports];
+            ring.decode(slot, (ports, values), record);
+            let levels = &ring.actions[slot * values..][..values];
             if levels
                 .iter()
                 .any(|&level| usize::from(level) >= ALPHAS.len())
             {
-                return Err("an action is no level of α");
+                return Err("an action is no level");
             }
             held += usize::from(ring.outcomes[slot].flags & DECIDED != 0);
         }
@@ -207,6 +218,7 @@ fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
     }
     Ok(Replay {
         ports,
+        values,
         slots,
         streams,
         rng: header.rng.clone(),
@@ -218,10 +230,10 @@ fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
 /// Bytes of the frames that the header describes; `None` for numbers that no replay has, so that the
 /// sums below fit.
 fn expected_body(header: &Header) -> Option<u64> {
-    if header.ports > MAX_PORTS {
+    if header.ports > MAX_PORTS || header.values > MAX_OUTPUTS * MAX_PORTS {
         return None;
     }
-    let record = record_size(header.ports) as u64;
+    let record = record_size(header.ports, header.values) as u64;
     let slots = header.slots as u64;
     slots
         .checked_mul(record)
@@ -231,12 +243,12 @@ fn expected_body(header: &Header) -> Option<u64> {
 }
 
 /// Bytes of one frame and its decision.
-fn record_size(ports: usize) -> usize {
-    ports * (4 * (FEATURES + PRIVILEGED + 1) + 1 + ALPHAS.len()) + 13
+fn record_size(ports: usize, values: usize) -> usize {
+    ports * 4 * (FEATURES + PRIVILEGED + 1) + values * (1 + ALPHAS.len()) + 13
 }
 
 impl Stream {
-    fn encode(&self, slot: usize, ports: usize, out: &mut Vec<u8>) {
+    fn encode(&self, slot: usize, (ports, values): (usize, usize), out: &mut Vec<u8>) {
         let outcome = self.outcomes[slot];
         let scalars = [outcome.discount, outcome.entropy_weight];
         let parts = [
@@ -250,14 +262,14 @@ impl Stream {
         }
         out.extend_from_slice(&outcome.position.to_le_bytes());
         out.push(outcome.flags);
-        out.extend_from_slice(&self.actions[slot * ports..][..ports]);
-        out.extend_from_slice(self.probabilities[slot * ports..][..ports].as_flattened());
+        out.extend_from_slice(&self.actions[slot * values..][..values]);
+        out.extend_from_slice(self.probabilities[slot * values..][..values].as_flattened());
     }
 
     /// # Panics
     /// When the record is shorter than [`record_size`].
-    fn decode(&mut self, slot: usize, ports: usize, record: &[u8]) {
-        let (words, bytes) = record.split_at(record.len() - ports * (1 + ALPHAS.len()) - 1);
+    fn decode(&mut self, slot: usize, (ports, values): (usize, usize), record: &[u8]) {
+        let (words, bytes) = record.split_at(record.len() - values * (1 + ALPHAS.len()) - 1);
         let mut words = words.as_chunks::<4>().0.iter();
         let mut scalars = [0.0; 2];
         let parts = [
@@ -277,9 +289,9 @@ impl Stream {
             position,
             flags: bytes[0],
         };
-        let (actions, probabilities) = bytes[1..].split_at(ports);
-        self.actions[slot * ports..][..ports].copy_from_slice(actions);
-        self.probabilities[slot * ports..][..ports]
+        let (actions, probabilities) = bytes[1..].split_at(values);
+        self.actions[slot * values..][..values].copy_from_slice(actions);
+        self.probabilities[slot * values..][..values]
             .as_flattened_mut()
             .copy_from_slice(probabilities);
     }

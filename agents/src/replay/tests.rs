@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use sha2::Digest as _;
 
 const PORTS: usize = 3;
+const OUTPUTS: usize = 2;
 
 /// A transition stored naively, with both observations.
 #[derive(Clone, Debug)]
@@ -50,8 +51,10 @@ fn record(replay: &mut Replay, stream: usize, episodes: &[(usize, bool)], seed: 
             let stored = Naive {
                 observation,
                 privileged,
-                actions: (0..PORTS).map(|_| (rng.next_u64() % 8) as u8).collect(),
-                probabilities: (0..PORTS)
+                actions: (0..OUTPUTS * PORTS)
+                    .map(|_| (rng.next_u64() % 8) as u8)
+                    .collect(),
+                probabilities: (0..OUTPUTS * PORTS)
                     .map(|_| std::array::from_fn(|_| 1 + (rng.next_u64() % 200) as u8))
                     .collect(),
                 rewards: numbers(PORTS, &mut rng),
@@ -69,6 +72,15 @@ fn record(replay: &mut Replay, stream: usize, episodes: &[(usize, bool)], seed: 
         }
     }
     naive
+}
+
+fn shape(capacity: usize, streams: usize, ports: usize) -> ReplayShape {
+    ReplayShape {
+        capacity,
+        streams,
+        ports,
+        outputs: OUTPUTS,
+    }
 }
 
 fn as_transition(naive: &Naive) -> Transition {
@@ -115,13 +127,13 @@ fn check_row(batch: &Batch, row: usize, stored: &[Naive], n_step: usize) {
         .iter()
         .map(|&a| cell_centre(a.into()))
         .collect();
-    assert_eq!(of(&batch.actions, 1), centres);
+    assert_eq!(of(&batch.actions, OUTPUTS), centres);
     let probabilities = first.probabilities.iter().flat_map(|probabilities| {
         let sum: f32 = probabilities.iter().map(|&weight| f32::from(weight)).sum();
         probabilities.map(|weight| f32::from(weight) / sum)
     });
     assert_eq!(
-        of(&batch.probabilities, ALPHAS.len()),
+        of(&batch.probabilities, OUTPUTS * ALPHAS.len()),
         probabilities.collect::<Vec<_>>()
     );
     assert_eq!(of(&batch.windows, UNFOLDED), unfold(&first.observation));
@@ -177,7 +189,7 @@ proptest! {
         n_step in 1usize..4,
         seed in any::<u64>(),
     ) {
-        let mut replay = Replay::new(capacity, streams.len(), PORTS, seed);
+        let mut replay = Replay::new(shape(capacity, streams.len(), PORTS), seed);
         let stored: Vec<Vec<Naive>> = streams
             .iter()
             .enumerate()
@@ -197,7 +209,7 @@ proptest! {
 
 #[test]
 fn every_whole_transition_is_drawn_and_no_other() {
-    let mut replay = Replay::new(32, 1, PORTS, 5);
+    let mut replay = Replay::new(shape(32, 1, PORTS), 5);
     let stored = record(&mut replay, 0, &[(40, false), (20, true)], 9);
     let mut seen = vec![false; stored.len()];
     let mut batch = Batch::default();
@@ -218,7 +230,7 @@ fn every_whole_transition_is_drawn_and_no_other() {
 
 #[test]
 fn a_new_replay_is_not_ready_until_a_decision_has_been_pushed() {
-    let mut replay = Replay::new(100, 2, PORTS, 1);
+    let mut replay = Replay::new(shape(100, 2, PORTS), 1);
     assert!(replay.is_empty() && !replay.is_ready(1));
     record(&mut replay, 1, &[(1, true)], 1);
     assert!(replay.is_ready(1) && !replay.is_ready(2));
@@ -228,13 +240,13 @@ fn a_new_replay_is_not_ready_until_a_decision_has_been_pushed() {
 fn what_is_saved_is_loaded_and_draws_the_same_batches() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("replay.bin");
-    let mut replay = Replay::new(64, 2, PORTS, 3);
+    let mut replay = Replay::new(shape(64, 2, PORTS), 3);
     record(&mut replay, 0, &[(50, false), (9, true)], 1);
     record(&mut replay, 1, &[(5, true)], 2);
     let mut batch = Batch::default();
     replay.sample(10, 1, &mut batch);
     replay.save(&path).unwrap();
-    let mut loaded = Replay::load(&path, 64, 2, PORTS).unwrap();
+    let mut loaded = Replay::load(&path, shape(64, 2, PORTS)).unwrap();
     assert_eq!(
         (loaded.len(), loaded.pushed()),
         (replay.len(), replay.pushed())
@@ -257,7 +269,7 @@ fn what_is_saved_is_loaded_and_draws_the_same_batches() {
 fn a_header_with_numbers_beyond_all_bounds_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("replay.bin");
-    let mut replay = Replay::new(16, 1, PORTS, 3);
+    let mut replay = Replay::new(shape(16, 1, PORTS), 3);
     record(&mut replay, 0, &[(9, true)], 1);
     replay.save(&path).unwrap();
     let whole = std::fs::read(&path).unwrap();
@@ -274,7 +286,7 @@ fn a_header_with_numbers_beyond_all_bounds_is_refused() {
         let digest = sha2::Sha256::digest(&bytes);
         bytes.extend(digest);
         std::fs::write(&path, bytes).unwrap();
-        Replay::load(&path, 16, 1, PORTS).map(|replay| replay.len())
+        Replay::load(&path, shape(16, 1, PORTS)).map(|replay| replay.len())
     };
     assert_eq!(load("\"slots\":16", "\"slots\":16").unwrap(), replay.len());
     for (from, to) in [
@@ -297,26 +309,26 @@ fn a_header_with_numbers_beyond_all_bounds_is_refused() {
 fn damaged_files_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("replay.bin");
-    let mut replay = Replay::new(16, 1, PORTS, 3);
+    let mut replay = Replay::new(shape(16, 1, PORTS), 3);
     record(&mut replay, 0, &[(9, true)], 1);
     replay.save(&path).unwrap();
     let whole = std::fs::read(&path).unwrap();
     for position in (0..whole.len()).step_by(61) {
         std::fs::write(&path, &whole[..position]).unwrap();
         assert!(matches!(
-            Replay::load(&path, 16, 1, PORTS),
+            Replay::load(&path, shape(16, 1, PORTS)),
             Err(ReplayError::Corrupt { .. })
         ));
         let mut flipped = whole.clone();
         flipped[position] ^= 1;
         std::fs::write(&path, &flipped).unwrap();
         assert!(matches!(
-            Replay::load(&path, 16, 1, PORTS),
+            Replay::load(&path, shape(16, 1, PORTS)),
             Err(ReplayError::Corrupt { .. })
         ));
     }
     assert!(matches!(
-        Replay::load(dir.path(), 16, 1, PORTS),
+        Replay::load(dir.path(), shape(16, 1, PORTS)),
         Err(ReplayError::Io { .. })
     ));
 }
@@ -325,16 +337,18 @@ fn damaged_files_are_refused() {
 fn a_file_of_another_replay_is_refused_before_it_takes_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("replay.bin");
-    let mut replay = Replay::new(16, 1, PORTS, 3);
+    let mut replay = Replay::new(shape(16, 1, PORTS), 3);
     record(&mut replay, 0, &[(9, true)], 1);
     replay.save(&path).unwrap();
     for (capacity, streams, ports) in [(17, 1, PORTS), (32, 2, PORTS), (16, 1, PORTS + 1)] {
-        let error = Replay::load(&path, capacity, streams, ports).unwrap_err();
+        let error = Replay::load(&path, shape(capacity, streams, ports)).unwrap_err();
         assert!(error.to_string().contains("other workers"), "{error}");
     }
     // A sparse file: reading it whole would take half a terabyte.
     let file = std::fs::OpenOptions::new().write(true).open(&path);
     file.unwrap().set_len(1 << 39).unwrap();
-    let error = Replay::load(&path, 16, 1, PORTS).unwrap_err().to_string();
+    let error = Replay::load(&path, shape(16, 1, PORTS))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("longer than"), "{error}");
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use bufgym_env::control::ActionSet;
 use bufgym_models::Device;
 use bufgym_models::files::{
     current_folder, decode_tensors, encode_tensors, sha256, sha256_of_file,
@@ -67,6 +68,9 @@ pub enum SacError {
 struct Record {
     format_version: u32,
     config: SacConfig,
+    /// What decisions set; absent for α alone, as in earlier files.
+    #[serde(default, skip_serializing_if = "is_alpha")]
+    actions: ActionSet,
     updates: u64,
     temperature_log_bits: u64,
     temperature_moments_bits: [u64; 2],
@@ -118,6 +122,7 @@ impl Sac {
         let record = Record {
             format_version: FORMAT_VERSION,
             config: self.config.clone(),
+            actions: self.actions,
             updates: self.updates,
             temperature_log_bits: self.temperature.log.to_bits(),
             temperature_moments_bits: self.temperature.moments.map(f64::to_bits),
@@ -150,7 +155,7 @@ impl Sac {
         let stored = read(&dir.join(CHECKSUM), MAX_CHECKSUM);
         let record = parse_record(&json, stored).map_err(corrupt)?;
 
-        let mut sac = Sac::new(record.config.clone(), 0, device)?;
+        let mut sac = Sac::new(record.config.clone(), record.actions, 0, device)?;
         sac.updates = record.updates;
         sac.temperature = Temperature {
             log: f64::from_bits(record.temperature_log_bits),
@@ -188,9 +193,11 @@ impl Sac {
             .iter()
             .map(|bytes| f64::from_le_bytes(*bytes))
             .collect();
-        sac.advantage = LeastSquares::from_sums(&sums).ok_or_else(|| SacError::Corrupt {
-            path: dir.join(ADVANTAGE),
-            reason: "it has another number of sums than this program keeps".into(),
+        sac.advantage = LeastSquares::from_sums(sac.actions.outputs(), &sums).ok_or_else(|| {
+            SacError::Corrupt {
+                path: dir.join(ADVANTAGE),
+                reason: "it has another number of sums than this program keeps".into(),
+            }
         })?;
 
         let [first, second] = &mut sac.critics;
@@ -213,6 +220,10 @@ impl Sac {
         }
         Ok(sac)
     }
+}
+
+fn is_alpha(actions: &ActionSet) -> bool {
+    *actions == ActionSet::Alpha
 }
 
 fn prefixed(prefix: &str, tensors: Vec<NamedTensor>) -> impl Iterator<Item = NamedTensor> {

@@ -1,12 +1,21 @@
 use super::*;
-use crate::replay::{Frame, Replay, Transition};
-use bufgym_env::control::{ALPHAS, Observation, PRIVILEGED, action_index};
+use crate::replay::{Frame, Replay, ReplayShape, Transition};
+use bufgym_env::control::{ALPHAS, Controller as _, Observation, PRIVILEGED, action_index};
 use bufgym_models::CriticKind;
 use bufgym_models::noise::uniform;
 use bufgym_models::parameters::collect;
 use bufgym_models::probabilities::{Probabilities, UNIFORM};
 use bufgym_models::windows::OBSERVATION;
 use bufgym_models::{FastActor, cpu};
+
+fn shape(capacity: usize, ports: usize, outputs: usize) -> ReplayShape {
+    ReplayShape {
+        capacity,
+        streams: 1,
+        ports,
+        outputs,
+    }
+}
 
 fn small(critic: CriticKind) -> SacConfig {
     SacConfig {
@@ -39,7 +48,7 @@ fn act(
     rng: &mut Xoshiro256PlusPlus,
 ) -> (Vec<u8>, Vec<Probabilities>) {
     let ports = observation.len() / OBSERVATION;
-    let mut action = vec![0.0; ports];
+    let mut action = vec![0.0; ports * actor.outputs()];
     actor.sample(observation, ports, rng, &mut action);
     let indices = action.iter().map(|&action| action_index(action) as u8);
     (indices.collect(), actor.probabilities().collect())
@@ -76,8 +85,8 @@ fn a_bandit_with_a_known_best_alpha_is_learned() {
             target_entropy: -1.5,
             ..small(critic)
         };
-        let mut sac = Sac::new(config, 1, &cpu()).unwrap();
-        let mut replay = Replay::new(4000, 1, PORTS, 2);
+        let mut sac = Sac::new(config, ActionSet::Alpha, 1, &cpu()).unwrap();
+        let mut replay = Replay::new(shape(4000, PORTS, 1), 2);
         let mut batch = Batch::default();
         let privileged = [0.0; PORTS * PRIVILEGED];
         for round in 0..60 {
@@ -114,6 +123,60 @@ fn a_bandit_with_a_known_best_alpha_is_learned() {
     }
 }
 
+/// Each output is learned from its own effect: α as above, early drop the other way round.
+#[test]
+fn two_outputs_with_opposite_best_levels_are_learned() {
+    const PORTS: usize = 4;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    let config = SacConfig {
+        target_entropy: -1.5,
+        ..small(CriticKind::Privileged)
+    };
+    let mut sac = Sac::new(config, ActionSet::AlphaEarly, 1, &cpu()).unwrap();
+    let mut replay = Replay::new(shape(4000, PORTS, 2), 2);
+    let mut batch = Batch::default();
+    let privileged = [0.0; PORTS * PRIVILEGED];
+    let best = |signal: f32| if signal < 0.5 { [1, 6] } else { [6, 1] };
+    for round in 0..80 {
+        let mut actor = FastActor::new(&sac.actor_weights());
+        for _ in 0..16 {
+            let signals: [f32; PORTS] = std::array::from_fn(|_| f32::from(uniform(&mut rng) < 0.5));
+            let seen = observation(&signals);
+            let choice = act(&mut actor, &seen, &mut rng);
+            let rewards = choice
+                .0
+                .chunks_exact(2)
+                .zip(signals)
+                .map(|(levels, signal)| {
+                    let distances = levels.iter().zip(best(signal));
+                    -distances
+                        .map(|(&level, best)| f32::from(level.abs_diff(best)))
+                        .sum::<f32>()
+                });
+            let rewards = rewards.collect();
+            let frame = Frame::newest(&seen, &privileged);
+            replay.start(0, &frame);
+            replay.push(0, &transition(choice, rewards, frame, true));
+        }
+        for _ in 0..if round == 0 { 0 } else { 10 } {
+            replay.sample(32, 1, &mut batch);
+            sac.update(&batch);
+        }
+    }
+    let mut actor = FastActor::new(&sac.actor_weights());
+    let signals = [0.0, 1.0, 1.0, 0.0];
+    let (mean, _) = actor.forward(&observation(&signals), PORTS);
+    for (means, signal) in mean.chunks_exact(2).zip(signals) {
+        for (mean, best) in means.iter().zip(best(signal)) {
+            let chosen = action_index(mean.tanh());
+            assert!(
+                chosen.abs_diff(best.into()) <= 1,
+                "chose {chosen} where {best} is best"
+            );
+        }
+    }
+}
+
 /// A store that drifts: `x' = clip(x + (index - 3)/10)`, cost `x'²`. Every later x depends on the
 /// next one alone, so the best choice brings that closest to zero.
 #[test]
@@ -134,8 +197,8 @@ fn an_integrator_is_steered_to_its_optimum() {
         target_entropy: -0.5,
         ..small(CriticKind::Privileged)
     };
-    let mut sac = Sac::new(config, 3, &cpu()).unwrap();
-    let mut replay = Replay::new(8000, 1, 1, 4);
+    let mut sac = Sac::new(config, ActionSet::Alpha, 3, &cpu()).unwrap();
+    let mut replay = Replay::new(shape(8000, 1, 1), 4);
     let mut batch = Batch::default();
     let privileged = [0.0; PRIVILEGED];
     for round in 0..300 {
@@ -183,9 +246,9 @@ fn an_integrator_is_steered_to_its_optimum() {
     }
 }
 
-fn random_batch(rows: usize, ports: usize, seed: u64) -> Batch {
+fn random_batch(rows: usize, ports: usize, actions: ActionSet, seed: u64) -> Batch {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut replay = Replay::new(100, 1, ports, seed);
+    let mut replay = Replay::new(shape(100, ports, actions.outputs()), seed);
     let mut numbers =
         |count: usize| -> Vec<f32> { (0..count).map(|_| uniform(&mut rng)).collect() };
     let (first, privileged) = (numbers(ports * OBSERVATION), numbers(ports * PRIVILEGED));
@@ -193,7 +256,8 @@ fn random_batch(rows: usize, ports: usize, seed: u64) -> Batch {
     for k in 0..40 {
         let (next, privileged) = (numbers(ports * OBSERVATION), numbers(ports * PRIVILEGED));
         let next = Frame::newest(&next, &privileged);
-        let choice = (vec![k % 8; ports], vec![UNIFORM; ports]);
+        let values = ports * actions.outputs();
+        let choice = (vec![k % 8; values], vec![UNIFORM; values]);
         replay.push(0, &transition(choice, numbers(ports), next, false));
     }
     let mut batch = Batch::default();
@@ -203,14 +267,18 @@ fn random_batch(rows: usize, ports: usize, seed: u64) -> Batch {
 
 #[test]
 fn a_saved_learner_continues_bit_for_bit() {
-    for critic in [CriticKind::Privileged, CriticKind::Trunk] {
+    let kinds = [CriticKind::Privileged, CriticKind::Trunk];
+    let kinds = kinds.map(|critic| ActionSet::ALL.map(|actions| (critic, actions)));
+    for (critic, actions) in kinds.into_iter().flatten() {
         let config = SacConfig {
             gradient_clip: Some(1.0),
             policy_delay: 2,
             ..small(critic)
         };
-        let mut sac = Sac::new(config, 5, &cpu()).unwrap();
-        let batches: Vec<Batch> = (0..21).map(|seed| random_batch(8, 3, seed)).collect();
+        let mut sac = Sac::new(config, actions, 5, &cpu()).unwrap();
+        let batches: Vec<Batch> = (0..21)
+            .map(|seed| random_batch(8, 3, actions, seed))
+            .collect();
         batches[..11].iter().for_each(|batch| {
             sac.update(batch);
         });
@@ -236,21 +304,24 @@ fn a_saved_learner_continues_bit_for_bit() {
 
 #[test]
 fn the_same_seed_gives_the_same_weights_and_another_does_not() {
-    let train = |seed| {
-        let mut sac = Sac::new(small(CriticKind::Privileged), seed, &cpu()).unwrap();
+    let train = |actions, seed| {
+        let mut sac = Sac::new(small(CriticKind::Privileged), actions, seed, &cpu()).unwrap();
         (0..5).for_each(|k| {
-            sac.update(&random_batch(8, 3, k));
+            sac.update(&random_batch(8, 3, actions, k));
         });
         sac.actor_weights()
     };
-    assert_eq!(train(1), train(1));
-    assert_ne!(train(1), train(2));
+    for actions in ActionSet::ALL {
+        assert_eq!(train(actions, 1), train(actions, 1));
+        assert_ne!(train(actions, 1), train(actions, 2));
+        assert_eq!(train(actions, 1).outputs(), actions.outputs());
+    }
 }
 
 #[test]
 fn damaged_states_are_refused_with_the_file_s_name() {
-    let mut sac = Sac::new(small(CriticKind::Privileged), 5, &cpu()).unwrap();
-    sac.update(&random_batch(8, 3, 1));
+    let mut sac = Sac::new(small(CriticKind::Privileged), ActionSet::Alpha, 5, &cpu()).unwrap();
+    sac.update(&random_batch(8, 3, ActionSet::Alpha, 1));
     let dir = tempfile::tempdir().unwrap();
     sac.save(dir.path()).unwrap();
     for file in std::fs::read_dir(dir.path()).unwrap() {
@@ -277,7 +348,7 @@ fn damaged_states_are_refused_with_the_file_s_name() {
 
 #[test]
 fn a_learner_without_its_checksum_is_refused() {
-    let sac = Sac::new(small(CriticKind::Privileged), 5, &cpu()).unwrap();
+    let sac = Sac::new(small(CriticKind::Privileged), ActionSet::Alpha, 5, &cpu()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     sac.save(dir.path()).unwrap();
     std::fs::remove_file(dir.path().join("sac.sha256")).unwrap();
@@ -304,7 +375,9 @@ fn settings_out_of_range_are_named() {
         polyak: 1.5,
         ..SacConfig::default()
     };
-    let error = Sac::new(wrong, 1, &cpu()).err().expect("out of range");
+    let error = Sac::new(wrong, ActionSet::Alpha, 1, &cpu())
+        .err()
+        .expect("out of range");
     assert_eq!(
         error.to_string(),
         "the setting `polyak` must be between 1e-12 and 1"
@@ -314,9 +387,9 @@ fn settings_out_of_range_are_named() {
 /// Nothing follows a terminated transition: its target is its reward, whatever the networks say.
 #[test]
 fn the_target_of_a_terminated_transition_is_its_reward() {
-    let mut batch = random_batch(4, 3, 1);
+    let mut batch = random_batch(4, 3, ActionSet::Alpha, 1);
     batch.discounts.fill(0.0);
-    let mut sac = Sac::new(small(CriticKind::Privileged), 5, &cpu()).unwrap();
+    let mut sac = Sac::new(small(CriticKind::Privileged), ActionSet::Alpha, 5, &cpu()).unwrap();
     let target = bufgym_models::parameters::host_values(sac.target(&batch));
     assert_eq!(target, batch.rewards);
 }
@@ -372,23 +445,24 @@ fn the_temperature_moves_towards_the_entropy_target() {
 
 #[test]
 fn the_weights_solve_the_normal_equations() {
-    let mut sums = LeastSquares::new();
+    let mut sums = LeastSquares::new(2);
+    let n = advantage_weights(2);
     let value = |i: usize, j: usize| ((i * 7 + j * 13) % 11) as f64 / 11.0 - 0.4;
     for sample in 0..400 {
-        for i in 0..ADVANTAGE {
-            for j in i..ADVANTAGE {
-                sums.gram[i * ADVANTAGE + j] += value(sample, i * i) * value(sample, j * j);
+        for i in 0..n {
+            for j in i..n {
+                sums.gram[i * n + j] += value(sample, i * i) * value(sample, j * j);
             }
             sums.moment[i] += value(sample, i * i);
         }
     }
     let ridge = 0.5;
     let weights = sums.weights(ridge);
-    for i in 0..ADVANTAGE {
-        let product: f64 = (0..ADVANTAGE)
+    for i in 0..n {
+        let product: f64 = (0..n)
             .map(|j| {
                 let (a, b) = (i.min(j), i.max(j));
-                sums.gram[a * ADVANTAGE + b] * f64::from(weights[j])
+                sums.gram[a * n + b] * f64::from(weights[j])
             })
             .sum();
         let left = product + ridge * f64::from(weights[i]);

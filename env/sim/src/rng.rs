@@ -14,7 +14,7 @@ use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-use crate::convert::lower_u64;
+use crate::convert::{lower_u32, lower_u64};
 
 /// The set of traces that a seed belongs to. Training and tuning never use test traces. Evaluation
 /// uses only test traces.
@@ -100,6 +100,14 @@ pub fn stream(seed: u64, label: &str, index: u64) -> Xoshiro256PlusPlus {
 /// A number in [0, 1), a multiple of 2^-53.
 pub fn uniform(rng: &mut Xoshiro256PlusPlus) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
+}
+
+/// [`below`] in four bytes.
+///
+/// # Panics
+/// When `bound` is zero.
+pub fn below_u32(rng: &mut Xoshiro256PlusPlus, bound: u32) -> u32 {
+    lower_u32(below(rng, bound.into()))
 }
 
 /// A whole number in `0..bound`, each with the same probability (Lemire, "Fast random integer

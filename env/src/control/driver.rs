@@ -15,11 +15,13 @@ use super::observation::log_scaled;
 use super::privileged::{self, Known, Scale};
 use super::record::ControlRecord;
 use super::{
-    BasePolicy, CodeUnits, Objective, Observation, SWITCH, TriggerMode, action_level, cell_centre,
+    ActionSet, BasePolicy, CodeUnits, Objective, Observation, SWITCH, TriggerMode, action_level,
+    cell_centre,
 };
 use bufgym_sim::convert::single;
 use bufgym_sim::network::{self, FlowView, OneSwitch, Outcome, Recorders, SimError, Simulator};
 use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::aqm::early::EARLY_OFF;
 use bufgym_sim::switch::policy::{NeuralDynamicThreshold, TriggerCause};
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
@@ -50,7 +52,7 @@ pub struct ControlOptions {
     /// Time constant τ of the discount, seconds. A drop's cost arrives one minimum RTO later, so it
     /// must be well above that.
     pub tau_s: f64,
-    /// The heuristic whose α the decisions set.
+    /// The heuristic whose α the decisions set, and perhaps its early drop.
     pub low_level: BasePolicy,
     /// When decisions are due.
     pub trigger: TriggerMode,
@@ -126,7 +128,11 @@ pub struct ControlEnv {
     last_decision: Time,
     decisions: u64,
     intervals: Vec<u64>,
+    actions: ActionSet,
+    /// α by port, decided and perhaps not yet in force.
     pending: Vec<u8>,
+    /// The same for the levels of early drop; empty where decisions do not set them.
+    pending_early: Vec<u8>,
     /// Number of the current alarms; others are out of date.
     alarm: u64,
 }
@@ -169,9 +175,9 @@ impl ControlEnv {
         let topology = OneSwitch { ports };
         let meter = RewardMeter::new(topology, trace.flows.len(), options.tau_s);
         let watch = (Recorders::default(), (meter, ControlRecord::default()));
-        let simulator = Simulator::new(scenario, trace, policy)?
-            .managed(low_level.policy().aqm(), scenario)?
-            .observed(watch);
+        let simulator = Simulator::new(scenario, trace, policy)?;
+        let simulator = simulator.managed(low_level.policy().aqm(), scenario)?;
+        let simulator = simulator.observed(watch);
         let relative =
             options.baseline == RewardBaseline::UnlimitedBuffer && options.objective.fct > 0.0;
         let ideal = relative.then(|| IdealRun::new(scenario, trace, options.tau_s));
@@ -212,10 +218,15 @@ impl ControlEnv {
             last_decision: Time::ZERO,
             decisions: 0,
             intervals: Vec::new(),
+            actions: ActionSet::of(low_level),
             pending: Vec::new(),
+            pending_early: Vec::new(),
             alarm: 0,
         };
         env.set_interval_alarm();
+        if env.actions.drops_early() {
+            env.simulator.set_early_drop(&vec![EARLY_OFF; ports]);
+        }
         Ok(env)
     }
 
@@ -259,19 +270,38 @@ impl ControlEnv {
             self.simulator.policy_mut().fire(TriggerCause::Interval);
             return true;
         }
-        self.simulator.policy_mut().apply(&self.pending);
+        self.apply();
         self.record(|lines, buffer, now| lines.applied(buffer, now));
         false
     }
 
-    /// Decides α on all ports: one value of [-1, 1] per port, by [`action_level`].
+    /// Puts the pending decision in force.
+    fn apply(&mut self) {
+        self.simulator.policy_mut().apply(&self.pending);
+        if self.actions.drops_early() {
+            self.simulator.set_early_drop(&self.pending_early);
+        }
+    }
+
+    /// Decides on all ports: `action` is `[ports, outputs]`, with values of [-1, 1] that
+    /// [`action_level`] turns into levels.
     ///
     /// # Panics
-    /// When there is not one value per port.
+    /// When there is not one value per port and output.
     pub fn act(&mut self, action: &[f32]) {
-        assert_eq!(action.len(), self.ports(), "one action per port");
+        let outputs = self.outputs();
+        let expected = self.ports() * outputs;
+        assert_eq!(action.len(), expected, "one action per port and output");
+        let level = |output: usize| {
+            let values = action.iter().skip(output).step_by(outputs);
+            values.map(|&value| action_level(value))
+        };
         self.pending.clear();
-        self.pending.extend(action.iter().map(|&a| action_level(a)));
+        self.pending.extend(level(0));
+        if self.actions.drops_early() {
+            self.pending_early.clear();
+            self.pending_early.extend(level(1));
+        }
         let now = self.simulator.now();
         if self.decisions > 0 {
             self.intervals.push((now - self.last_decision).as_ps());
@@ -283,7 +313,7 @@ impl ControlEnv {
         let policy = self.simulator.policy_mut();
         policy.acknowledge();
         if self.latency == Time::ZERO {
-            policy.apply(&self.pending);
+            self.apply();
         } else {
             policy.suspend();
             self.simulator.set_alarm(self.latency, self.alarm | APPLY);
@@ -415,6 +445,16 @@ impl ControlEnv {
     /// Number of ports.
     pub fn ports(&self) -> usize {
         self.simulator.buffer().ports()
+    }
+
+    /// What decisions set.
+    pub fn actions(&self) -> ActionSet {
+        self.actions
+    }
+
+    /// Values per port in an action.
+    pub fn outputs(&self) -> usize {
+        self.actions.outputs()
     }
 
     /// Number of decisions so far.

@@ -22,6 +22,11 @@ pub enum RecordError {
     /// The run cannot be simulated.
     #[error(transparent)]
     Simulation(#[from] SimError),
+    /// Decisions set early drop, which records do not hold.
+    #[error(
+        "a control record holds decisions about alpha only, and these set early drop too; record a policy over a heuristic without +early"
+    )]
+    EarlyDrop,
     /// The record cannot be written.
     #[error("cannot write the record: {0}")]
     Write(#[from] io::Error),

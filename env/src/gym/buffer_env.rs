@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::TraceSequence;
 use super::{Env, EnvError, EpisodeStats, Info, Reset, ResetOptions, Resumable, Space, Step};
+use crate::control::{ActionSet, FEATURES, HISTORY, PRIVILEGED, action_level, cell_centre};
 use crate::control::{ControlEnv, ControlOptions, Pause};
-use crate::control::{FEATURES, HISTORY, PRIVILEGED, action_level, cell_centre};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::generate;
 
@@ -24,11 +24,14 @@ pub struct BufferEnvOptions {
 }
 
 /// A shared-memory switch under NDT's two-level control (Wang et al., §III-IV): the agent sets one
-/// α per port, and between two decisions every packet is admitted by `q_i < α_i (B - Q)`.
+/// α per port, and between two decisions every packet is admitted by `q_i < α_i (B - Q)`. Over a
+/// heuristic that ends in `+early` it also sets a level of
+/// [early drop](bufgym_sim::switch::aqm::early) per port.
 ///
 /// | | shape | |
 /// |---|---|---|
 /// | action | `[ports]` in [-1, 1] | eight equal cells: `α ∈ {2^-2, …, 2^5}` |
+/// | with early drop | `[ports, 2]` in [-1, 1] | α, then the level of early drop, from none to 12 % |
 /// | observation | `[ports, 8, 5]` in [-1, 1] | the last 8 decisions, newest last, of [`FEATURE_NAMES`](crate::control::FEATURE_NAMES) |
 /// | `info.privileged` | `[ports, 22]` | [`PRIVILEGED_NAMES`](crate::control::PRIVILEGED_NAMES) |
 /// | reward | | by the [`Objective`](crate::control::Objective); by port in `info.port_rewards` |
@@ -63,7 +66,7 @@ struct Episode {
     skipped: u64,
     /// Discount from the first decision to now.
     discount: f64,
-    /// Indices of all actions so far, `[decisions, ports]`.
+    /// Indices of all actions so far, `[decisions, ports, outputs]`.
     actions: Vec<u8>,
     over: bool,
 }
@@ -89,7 +92,7 @@ pub struct EpisodeSnapshot {
     pub index: u64,
     /// Traces passed over before this one.
     pub skipped: u64,
-    /// Indices of the actions so far, `[decisions, ports]`.
+    /// Indices of the actions so far, `[decisions, ports, outputs]`.
     pub actions: Vec<u8>,
 }
 
@@ -106,10 +109,14 @@ impl BufferEnv {
             .map_err(|error| EnvError::Simulation(error.into()))?;
         options.traces.validate()?;
         let ports = options.scenario.port_count();
+        let actions = match ActionSet::of(&options.control.low_level) {
+            ActionSet::Alpha => vec![ports],
+            more => vec![ports, more.outputs()],
+        };
         let reals = f32::NEG_INFINITY..f32::INFINITY;
         Ok(BufferEnv {
             observation_space: Space::uniform_box(&[ports, HISTORY, FEATURES], -1.0, 1.0),
-            action_space: Space::uniform_box(&[ports], -1.0, 1.0),
+            action_space: Space::uniform_box(&actions, -1.0, 1.0),
             privileged_space: Space::uniform_box(&[ports, PRIVILEGED], reals.start, reals.end),
             next: 0,
             episode: None,
@@ -118,7 +125,7 @@ impl BufferEnv {
                 port_rewards: vec![0.0; ports],
                 ..Info::default()
             },
-            action: vec![0.0; ports],
+            action: vec![0.0; actions.iter().product()],
             options,
         })
     }
@@ -340,13 +347,13 @@ impl Resumable for BufferEnv {
             return Ok(None);
         };
         let damaged = |what: String| EnvError::Snapshot(format!("trace {}: {what}", saved.index));
-        let ports = self.ports();
-        if saved.actions.len() % ports != 0 || saved.actions.iter().any(|index| *index > 7) {
+        let width = self.action_space.len();
+        if saved.actions.len() % width != 0 || saved.actions.iter().any(|index| *index > 7) {
             return Err(damaged("its actions are damaged".to_owned()));
         }
         let episode = self.begin(saved.index, saved.skipped)?;
         self.enter(episode.ok_or_else(|| damaged("it has no decision".to_owned()))?);
-        for (decision, indices) in saved.actions.chunks_exact(ports).enumerate() {
+        for (decision, indices) in saved.actions.chunks_exact(width).enumerate() {
             self.action.clear();
             self.action
                 .extend(indices.iter().map(|index| cell_centre(usize::from(*index))));

@@ -36,7 +36,7 @@ fn a_linear_rule_is_learned_but_no_network() {
     let file = LinearFile {
         bufgym_version: String::new(),
         low_level: "abm".parse().unwrap(),
-        rule: LinearRule::constant(0.5),
+        rule: LinearRule::constant(&[0.5]),
         scenario: "ndt-16x1g".to_owned(),
         scenario_toml: String::new(),
         objective: "fct".to_owned(),

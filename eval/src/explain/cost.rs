@@ -76,7 +76,7 @@ impl Inference {
         intervals: &[(RateIntervals, Vec<f64>)],
     ) -> Inference {
         let mut actor = actor.clone();
-        let mut action = vec![0.0; observations.ports];
+        let mut action = vec![0.0; observations.ports * actor.outputs()];
         let mut times: Vec<f64> = (0..WARM_UP + PASSES)
             .map(|pass| {
                 let observation = observations.get(pass % observations.count().max(1));

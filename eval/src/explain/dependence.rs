@@ -315,8 +315,8 @@ impl Average<'_> {
         pairs: &[(usize, usize)],
         grid: &[f64],
     ) -> Vec<u64> {
-        let ports = self.observations.ports;
-        let mut action = vec![0.0; ports];
+        let (ports, outputs) = (self.observations.ports, controller.outputs());
+        let mut action = vec![0.0; ports * outputs];
         let mut sums = vec![0; grid.len() + 1];
         let first = match self.steps {
             Steps::Newest => HISTORY - 1,
@@ -330,10 +330,10 @@ impl Average<'_> {
                     self.factor.replace(&mut changed, port, step, *value);
                 });
                 controller.act(&changed, ports, &mut action);
-                *sum += action_index(action[port]) as u64;
+                *sum += action_index(action[port * outputs]) as u64;
             }
             controller.act(original, ports, &mut action);
-            sums[grid.len()] += action_index(action[port]) as u64;
+            sums[grid.len()] += action_index(action[port * outputs]) as u64;
         }
         sums
     }

@@ -67,8 +67,10 @@ impl Watched {
         self.intervals_ps.extend(run.intervals_ps);
     }
 
+    /// Counts the levels of α; `action` is `[ports, outputs]`, α first.
     fn count(&mut self, observation: &[f32], action: &[f32]) {
-        for (port, &action) in action.iter().enumerate() {
+        let outputs = action.len() / self.observations.ports;
+        for (port, &action) in action.iter().step_by(outputs).enumerate() {
             let counts = match self.observations.is_busy(observation, port) {
                 true => &mut self.alphas.busy,
                 false => &mut self.alphas.idle,
@@ -134,6 +136,10 @@ struct Observed<'a> {
 }
 
 impl Controller for Observed<'_> {
+    fn outputs(&self) -> usize {
+        self.controller.outputs()
+    }
+
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
         self.controller.act(observation, ports, action);
     }

@@ -2,6 +2,7 @@
 
 use bufgym_env::control::BasePolicy;
 use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::switch::aqm::AqmSpec;
 
 use super::{MeanFct, RuleResult};
 use crate::stats::Interval;
@@ -50,7 +51,9 @@ pub fn standard_rules() -> Vec<PolicySpec> {
 
 /// The low-level heuristic that a rule is with its α left open; `None` for a rule without α.
 pub(super) fn searchable(rule: &PolicySpec) -> Option<BasePolicy> {
-    rule.clone().without("alpha").to_string().parse().ok()
+    let aqm = rule.aqm().cloned().map(AqmSpec::closed).transpose().ok()?;
+    let rule = rule.clone().without("alpha").managed_by(aqm);
+    rule.to_string().parse().ok()
 }
 
 /// Whether a mean FCT is less than another; one that is missing is more than all others.
@@ -174,6 +177,7 @@ mod tests {
             "fab:short_bytes=10000+random:p=0.01"
         );
         assert_eq!(low_level("dt:alpha=64").unwrap(), "dt");
+        assert_eq!(low_level("dt:alpha=64+early").unwrap(), "dt+early:gap=256");
         assert_eq!(low_level("cs+random"), None);
     }
 

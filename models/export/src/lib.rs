@@ -137,6 +137,11 @@ pub enum ExportError {
     /// The layers do not form a network.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// The network sets early drop, which the exported control loops do not know.
+    #[error(
+        "the network sets early drop besides alpha (low level {0}); exports are for networks that set alpha only"
+    )]
+    EarlyDrop(String),
     /// A number of the network is out of range.
     #[error("{0}")]
     Value(String),
@@ -155,12 +160,15 @@ impl Source {
     /// A trained actor with its recorded observations.
     ///
     /// # Errors
-    /// When the network cannot be rounded to integers.
+    /// When the network sets more than α, or cannot be rounded to integers.
     pub fn new(
         weights: ActorWeights,
         manifest: Manifest,
         recording: Recording,
     ) -> Result<Source, ExportError> {
+        if manifest.action_set().drops_early() {
+            return Err(ExportError::EarlyDrop(manifest.low_level.to_string()));
+        }
         let network = Network::from_actor(&weights, &manifest);
         let integer = integer(&network, &recording)?;
         let agreement = agreement(&weights, &integer, &recording);

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use bufgym_env::control::{ALPHAS, BasePolicy, FEATURE_NAMES, HISTORY, INITIAL_INDEX, cell_centre};
+use bufgym_env::control::{
+    ALPHAS, ActionSet, BasePolicy, FEATURE_NAMES, HISTORY, INITIAL_INDEX, cell_centre,
+};
 use bufgym_sim::input::condensed;
+use bufgym_sim::switch::aqm::early::GAPS;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::CheckpointError;
 use crate::weights::{ActorWeights, EMBEDDING, FILTERS, HIDDEN, LOG_STD_RANGE};
@@ -26,9 +29,9 @@ pub struct Manifest {
     pub architecture: Architecture,
     /// The features of one port and step, in order.
     pub features: Vec<Feature>,
-    /// The levels of α that the outputs stand for.
-    pub actions: ActionSet,
-    /// The heuristic whose α the outputs set; not written where it is Dynamic Threshold.
+    /// The levels that the outputs stand for.
+    pub actions: Levels,
+    /// The heuristic whose α the outputs set, and its early drop where it ends in `+early`; not written where it is Dynamic Threshold.
     #[serde(default, skip_serializing_if = "BasePolicy::is_default")]
     pub low_level: BasePolicy,
     /// Name of the scenario it was trained in.
@@ -87,11 +90,11 @@ pub struct Feature {
     pub deviation: f32,
 }
 
-/// The levels of α that the network's outputs stand for.
+/// The levels that the network's outputs stand for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ActionSet {
-    /// How an output becomes an index into `alphas`.
+pub struct Levels {
+    /// How an output becomes an index into `alphas` or `early_gaps`.
     pub rule: String,
     /// The levels of α.
     pub alphas: Vec<f64>,
@@ -99,6 +102,10 @@ pub struct ActionSet {
     pub centres: Vec<f32>,
     /// The level before the first decision.
     pub initial_index: usize,
+    /// The levels of the second output: the longest gap between early drops, packets, 0 for none. Absent
+    /// where there is one output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early_gaps: Option<Vec<u32>>,
 }
 
 /// The result of weights on the traces that chose them: validation traces for a network, training
@@ -121,15 +128,15 @@ pub struct Validation {
 }
 
 impl Manifest {
-    /// The manifest of an untrained actor over Dynamic Threshold. The caller sets another low
-    /// level, decisions, updates and the validation result; the hash is set when it is saved.
+    /// The manifest of an untrained actor over Dynamic Threshold. The caller sets
+    /// [another](Manifest::over) low level, decisions, updates and the validation result; the hash is set when it is saved.
     pub fn new(scenario: &str, scenario_toml: &str, objective: &str, seed: u64) -> Manifest {
         Manifest {
             format_version: FORMAT_VERSION,
             bufgym_version: env!("CARGO_PKG_VERSION").to_owned(),
-            architecture: Architecture::current(),
+            architecture: Architecture::of(ActionSet::Alpha),
             features: current_features(),
-            actions: ActionSet::current(),
+            actions: Levels::of(ActionSet::Alpha),
             low_level: BasePolicy::default(),
             scenario: scenario.to_owned(),
             scenario_toml: scenario_toml.to_owned(),
@@ -140,6 +147,23 @@ impl Manifest {
             validation: None,
             weights_sha256: String::new(),
         }
+    }
+
+    /// The same over another heuristic.
+    #[must_use]
+    pub fn over(self, low_level: BasePolicy) -> Manifest {
+        let actions = ActionSet::of(&low_level);
+        Manifest {
+            architecture: Architecture::of(actions),
+            actions: Levels::of(actions),
+            low_level,
+            ..self
+        }
+    }
+
+    /// What the outputs set.
+    pub fn action_set(&self) -> ActionSet {
+        ActionSet::of(&self.low_level)
     }
 
     /// Reads a manifest and checks that this program can run the actor. The version is checked
@@ -168,22 +192,19 @@ impl Manifest {
     }
 
     fn check(&self, path: &Path) -> Result<(), CheckpointError> {
-        compare(
-            path,
-            "architecture",
-            &self.architecture,
-            &Architecture::current(),
-        )?;
+        let actions = self.action_set();
+        let architecture = Architecture::of(actions);
+        compare(path, "architecture", &self.architecture, &architecture)?;
         compare(path, "features", &self.features, &current_features())?;
-        compare(path, "actions", &self.actions, &ActionSet::current())
+        compare(path, "actions", &self.actions, &Levels::of(actions))
     }
 }
 
 impl Architecture {
-    fn current() -> Architecture {
+    fn of(actions: ActionSet) -> Architecture {
         Architecture {
             name: "ndt-actor".to_owned(),
-            parameters: ActorWeights::PARAMETERS,
+            parameters: ActorWeights::parameters(actions.outputs()),
             history: HISTORY,
             filters: FILTERS,
             taps: TAPS,
@@ -194,13 +215,14 @@ impl Architecture {
     }
 }
 
-impl ActionSet {
-    fn current() -> ActionSet {
-        ActionSet {
+impl Levels {
+    fn of(actions: ActionSet) -> Levels {
+        Levels {
             rule: "index = min(7, floor((tanh(mean) + 1) / 2 * 8))".to_owned(),
             alphas: ALPHAS.to_vec(),
             centres: (0..ALPHAS.len()).map(cell_centre).collect(),
             initial_index: INITIAL_INDEX,
+            early_gaps: actions.drops_early().then(|| GAPS.to_vec()),
         }
     }
 }
@@ -247,8 +269,10 @@ fn compare<T: Serialize>(
 fn difference(field: &str, found: &Value, expected: &Value) -> Option<(String, String, String)> {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {
-            expected.iter().find_map(|(key, expected)| {
-                difference(&format!("{field}.{key}"), found.get(key)?, expected)
+            let unexpected = found.keys().filter(|key| !expected.contains_key(*key));
+            expected.keys().chain(unexpected).find_map(|key| {
+                let value = |of: &Map<String, Value>| of.get(key).cloned().unwrap_or_default();
+                difference(&format!("{field}.{key}"), &value(found), &value(expected))
             })
         }
         (Value::Array(found), Value::Array(expected)) if found.len() == expected.len() => found

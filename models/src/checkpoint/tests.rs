@@ -1,4 +1,5 @@
 use super::*;
+use bufgym_env::control::ActionSet;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -42,6 +43,30 @@ fn what_is_saved_is_loaded() {
         },
         manifest
     );
+}
+
+/// What decisions set follows from the heuristic.
+#[test]
+fn a_network_that_sets_early_drop_is_saved_and_loaded() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("checkpoint");
+    let rng = &mut Xoshiro256PlusPlus::seed_from_u64(3);
+    let weights = ActorWeights::random_for(ActionSet::AlphaEarly, rng);
+    let manifest = Manifest::new("ndt-16x1g", "ports = 16\n", "fct=1", 7);
+    let manifest = manifest.over("dt+early".parse().unwrap());
+    save_actor(&dir, &weights, &manifest).unwrap();
+    let (loaded, described) = load_actor(&dir).unwrap();
+    assert_eq!(loaded, weights);
+    assert_eq!(described.architecture.parameters, 47_716);
+    assert_eq!(described.actions.early_gaps.as_ref().unwrap()[7], 16);
+    let error = edit(&dir, "dt+early", "dt").to_string();
+    assert!(
+        error.contains("architecture.parameters is 47716"),
+        "{error}"
+    );
+    save_actor(&dir, &weights, &manifest).unwrap();
+    let error = edit(&dir, "1024", "1023").to_string();
+    assert!(error.contains("actions.early_gaps[1] is 1023"), "{error}");
 }
 
 #[test]
@@ -137,18 +162,18 @@ fn damaged_weights_with_a_fitting_hash_name_the_tensor() {
     tensors[4].shape = vec![128, 32];
     let bytes = encode_tensors(&tensors).unwrap();
     assert!(
-        decode(&bytes)
+        decode(&bytes, 1)
             .unwrap_err()
             .starts_with("the tensor `mix.weight` has shape [128, 32]")
     );
     tensors.remove(4);
     let bytes = encode_tensors(&tensors).unwrap();
     assert_eq!(
-        decode(&bytes).unwrap_err(),
+        decode(&bytes, 1).unwrap_err(),
         "the tensor `mix.weight` is missing"
     );
     for length in (0..bytes.len()).step_by(997) {
-        assert!(decode(&bytes[..length]).is_err());
+        assert!(decode(&bytes[..length], 1).is_err());
     }
     assert!(load_actor(&dir).is_ok());
 }
@@ -158,7 +183,7 @@ fn weights_that_are_not_numbers_are_not_saved() {
     let (_root, dir, weights, manifest) = saved();
     let mut tensors = weights.tensors().clone();
     tensors[0][0] = f32::NAN;
-    let broken = ActorWeights::from_tensors(tensors).unwrap();
+    let broken = ActorWeights::from_tensors(tensors, 1).unwrap();
     assert!(save_actor(&dir, &broken, &manifest).is_err());
     assert_eq!(load_actor(&dir).unwrap().0, weights);
 }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use bufgym_env::control::BasePolicy;
 use bufgym_sim::input::{self, condensed, excerpt};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::{LINEAR, LINEAR_FEATURES, LinearRule};
+use super::{LINEAR, LINEAR_FEATURES, LinearRule, LinearWeights};
 use crate::checkpoint::Validation;
 
 const FORMAT: &str = "bufgym-linear";
@@ -22,8 +22,9 @@ pub struct LinearFile {
     pub bufgym_version: String,
     /// The heuristic whose α the rule sets.
     pub low_level: BasePolicy,
-    /// The weights by feature.
-    #[serde(rename = "weights")]
+    /// The weights by feature. In the file `weights` are those for α and `early` those for early drop;
+    /// it has the latter where the heuristic ends in `+early`.
+    #[serde(flatten)]
     pub rule: LinearRule,
     /// Name of the scenario it was tuned in.
     pub scenario: String,
@@ -118,10 +119,15 @@ fn read(text: &[u8]) -> Result<LinearFile, String> {
     // These are checked first, because another format or version may have other fields.
     fields.expect("format", &FORMAT.into())?;
     fields.expect("version", &VERSION.into())?;
+    let low_level: BasePolicy = fields.take("low_level")?;
+    let alpha = LinearRule::new(weights(&mut fields, ALPHA)?);
     let file = LinearFile {
         bufgym_version: fields.take("bufgym_version")?,
-        low_level: fields.take("low_level")?,
-        rule: rule(fields.take("weights")?)?,
+        rule: match low_level.drops_early() {
+            true => alpha.with_early(weights(&mut fields, EARLY)?),
+            false => alpha,
+        },
+        low_level,
         scenario: fields.take("scenario")?,
         scenario_toml: fields.take("scenario_toml")?,
         objective: fields.take("objective")?,
@@ -169,27 +175,39 @@ impl Fields {
     }
 }
 
-/// One finite number for every feature, and nothing else.
-fn rule(mut values: Map<String, Value>) -> Result<LinearRule, String> {
+/// Names of the fields that hold weights.
+const ALPHA: &str = "weights";
+const EARLY: &str = "early";
+
+impl Serialize for LinearRule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let early = self.early().map(|weights| (EARLY, weights));
+        serializer.collect_map([(ALPHA, self.alpha())].into_iter().chain(early))
+    }
+}
+
+/// The weights in the field `field`: one finite number for every feature, and nothing else.
+fn weights(fields: &mut Fields, field: &str) -> Result<LinearWeights, String> {
+    let mut values: Map<String, Value> = fields.take(field)?;
     let mut weights = [0.0; LINEAR];
     for (name, weight) in LINEAR_FEATURES.iter().zip(&mut weights) {
         let value = values
             .remove(*name)
-            .ok_or_else(|| format!("field `weights.{name}` is missing; a number is needed"))?;
+            .ok_or_else(|| format!("field `{field}.{name}` is missing; a number is needed"))?;
         *weight = value
             .as_f64()
             .filter(|weight| weight.is_finite())
             .ok_or_else(|| {
                 format!(
-                    "field `weights.{name}` is {}; a finite number is needed",
+                    "field `{field}.{name}` is {}; a finite number is needed",
                     excerpt(&value.to_string())
                 )
             })?;
     }
     match values.keys().next() {
-        None => Ok(LinearRule::new(weights)),
+        None => Ok(LinearWeights::new(weights)),
         Some(name) => Err(format!(
-            "field `weights.{}` is not a feature; the features are {}",
+            "field `{field}.{}` is not a feature; the features are {}",
             excerpt(name),
             LINEAR_FEATURES.join(", ")
         )),
@@ -204,7 +222,9 @@ mod tests {
         LinearFile {
             bufgym_version: "0.1.0".to_owned(),
             low_level: "fab:short_bytes=62500".parse().unwrap(),
-            rule: LinearRule::new(std::array::from_fn(|i| i as f64 / 8.0 - 0.5)),
+            rule: LinearRule::new(LinearWeights::new(std::array::from_fn(|i| {
+                i as f64 / 8.0 - 0.5
+            }))),
             scenario: "ndt-16x1g".to_owned(),
             scenario_toml: "ports = 16\n".to_owned(),
             objective: "fct".to_owned(),
@@ -248,6 +268,24 @@ mod tests {
             ..file
         };
         assert_eq!(parse(&unmeasured.to_json()), unmeasured);
+    }
+
+    #[test]
+    fn a_rule_with_early_drop_needs_weights_for_it() {
+        let weights = LinearWeights::new(std::array::from_fn(|i| i as f64 / 4.0));
+        let example = example();
+        let file = LinearFile {
+            low_level: "dt+early".parse().unwrap(),
+            rule: example.rule.clone().with_early(weights),
+            ..example
+        };
+        let text = file.to_json();
+        let parse = |text: &str| LinearFile::parse(text.as_bytes(), Path::new("f"));
+        assert_eq!(parse(&text).unwrap(), file);
+        let without = text.replacen("dt+early", "dt", 1);
+        assert!(problem(&without).contains("`early` is not known"));
+        let missing = text.replacen("\"early\"", "\"erly\"", 1);
+        assert!(problem(&missing).contains("`early` is missing"));
     }
 
     #[test]

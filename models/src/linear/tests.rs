@@ -25,12 +25,12 @@ fn observation(ports: usize, seed: u64) -> Vec<f32> {
 /// Few enough large weights that most actions are not clamped.
 fn rule(seed: u64) -> LinearRule {
     let mut rng = rng::stream(seed, "test weights", 0);
-    LinearRule::new(std::array::from_fn(|_| rng::uniform(&mut rng) - 0.5))
+    LinearRule::from_slice(&[(); 2 * LINEAR].map(|()| rng::uniform(&mut rng) - 0.5))
 }
 
 fn act(rule: &LinearRule, observation: &[f32]) -> Vec<f32> {
     let ports = observation.len() / OBSERVATION;
-    let mut action = vec![f32::NAN; ports];
+    let mut action = vec![f32::NAN; ports * rule.actions().outputs()];
     rule.clone().act(observation, ports, &mut action);
     action
 }
@@ -50,9 +50,11 @@ proptest! {
             .collect();
         let rule = rule(seed);
         let (actions, permuted) = (act(&rule, &whole), act(&rule, &permuted));
-        for (&port, action) in order.iter().zip(permuted) {
-            // Sums over ports in another order differ in their last bits.
-            prop_assert!((actions[port] - action).abs() < 1e-6);
+        for (&port, action) in order.iter().zip(permuted.chunks_exact(2)) {
+            for (output, action) in action.iter().enumerate() {
+                // Sums over ports in another order differ in their last bits.
+                prop_assert!((actions[2 * port + output] - action).abs() < 1e-6);
+            }
         }
     }
 
@@ -71,7 +73,7 @@ proptest! {
         weights in proptest::array::uniform12(-1e6_f64..1e6),
         seed: u64,
     ) {
-        for action in act(&LinearRule::new(weights), &observation(16, seed)) {
+        for action in act(&LinearRule::from_slice(&weights), &observation(16, seed)) {
             prop_assert!((-1.0..=1.0).contains(&action));
         }
     }
@@ -81,14 +83,14 @@ proptest! {
 fn a_constant_rule_takes_the_same_alpha_everywhere() {
     for ports in [1, 16, 96] {
         for index in 0..ALPHAS.len() {
-            let rule = LinearRule::constant(cell_centre(index));
+            let rule = LinearRule::constant(&[cell_centre(index)]);
             let actions = act(&rule, &observation(ports, 7));
             assert_eq!(actions.len(), ports);
             assert!(actions.iter().all(|&action| action_index(action) == index));
         }
     }
     for (beyond, index) in [(9.0, ALPHAS.len() - 1), (-9.0, 0)] {
-        let actions = act(&LinearRule::constant(beyond), &observation(2, 7));
+        let actions = act(&LinearRule::constant(&[beyond]), &observation(2, 7));
         assert!(actions.iter().all(|&action| action_index(action) == index));
     }
 }
@@ -131,12 +133,19 @@ fn before_anything_happened_only_the_constant_counts() {
     let mut expected = [0.0; LINEAR];
     expected[0] = 1.0;
     assert_eq!(found, [expected; 3]);
-    let start = LinearRule::constant(cell_centre(INITIAL_INDEX));
+    let start = LinearRule::constant(&[cell_centre(INITIAL_INDEX)]);
     assert_eq!(act(&start, Observation::new(1).as_slice()), [-0.375]);
+}
+
+#[test]
+fn each_output_has_its_own_weights() {
+    let rule = LinearRule::constant(&[0.25, -0.75]);
+    assert_eq!(rule.actions(), ActionSet::AlphaEarly);
+    assert_eq!(act(&rule, &observation(2, 7)), [0.25, -0.75, 0.25, -0.75]);
 }
 
 #[test]
 #[should_panic(expected = "finite")]
 fn weights_are_numbers() {
-    let _ = LinearRule::constant(f32::NAN);
+    let _ = LinearRule::constant(&[f32::NAN]);
 }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use bufgym::agents::{Batch, Frame, RandomAgent, Replay, Sac, SacConfig, Transition};
-use bufgym::env::control::{Controller as _, FEATURES, HISTORY, action_level};
+use bufgym::agents::{Batch, Frame, RandomAgent, Replay, ReplayShape, Sac, SacConfig, Transition};
+use bufgym::env::control::{ActionSet, Controller as _, FEATURES, HISTORY, action_level};
 use bufgym::env::gym::{ResetOptions, StepBuffers, VectorSeed};
 use bufgym::models::probabilities::UNIFORM;
 use bufgym::models::{self, ActorWeights, FastActor};
@@ -30,7 +30,7 @@ pub fn updates_per_second(
         batch_size,
         ..SacConfig::default()
     };
-    let mut sac = Sac::new(config, seed, &models::cpu()).or_failure()?;
+    let mut sac = Sac::new(config, ActionSet::Alpha, seed, &models::cpu()).or_failure()?;
     let mut batch = Batch::default();
     let mut update = || {
         replay.sample(batch_size, 1, &mut batch);
@@ -51,7 +51,13 @@ fn fill_replay(scenario: &Scenario, seed: u64) -> CliResult<Replay> {
     environments
         .reset(VectorSeed::Keep, &ResetOptions::default(), &mut buffers)
         .or_failure()?;
-    let mut replay = Replay::new(2 * TRANSITIONS, ENVIRONMENTS, ports, seed);
+    let shape = ReplayShape {
+        capacity: 2 * TRANSITIONS,
+        streams: ENVIRONMENTS,
+        ports,
+        outputs: 1,
+    };
+    let mut replay = Replay::new(shape, seed);
     for env in 0..ENVIRONMENTS {
         let first = Frame::newest(buffers.observation(env), buffers.privileged(env));
         replay.start(env, &first);

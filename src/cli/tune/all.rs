@@ -19,7 +19,7 @@ use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::eval::progress_bar;
 
 /// Queue management behind every rule.
-const MANAGEMENT: [&str; 5] = ["none", "random", "red", "codel", "pie"];
+const MANAGEMENT: [&str; 6] = ["none", "random", "red", "early", "codel", "pie"];
 
 /// What became of a rule with its queue management.
 struct Row {

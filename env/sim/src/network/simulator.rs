@@ -569,6 +569,15 @@ impl<P: Policy, O: Observer> Simulator<P, O> {
     pub fn policy_mut(&mut self) -> &mut P {
         self.switches[0].policy_mut()
     }
+
+    /// Puts levels of [early drop](crate::switch::aqm::early) in force, one per port.
+    ///
+    /// # Panics
+    /// When the switch has another queue management, there is not one level per port, or a level is out
+    /// of range.
+    pub fn set_early_drop(&mut self, levels: &[u8]) {
+        self.switches[0].set_early_drop(levels);
+    }
 }
 
 /// What users and the control loop read.

@@ -5,6 +5,7 @@
 //! so in time. A discipline sees one queue at a time and draws from a random stream of its port.
 
 mod codel;
+pub mod early;
 mod pie;
 mod random;
 mod red;
@@ -20,6 +21,7 @@ use crate::switch::SwitchId;
 use crate::units::{Rate, Time};
 
 pub use codel::{CoDel, CoDelConfig};
+use early::EarlyDrop;
 pub use pie::{Pie, PieConfig};
 pub use random::RandomDrop;
 pub use red::{Red, RedConfig};
@@ -49,6 +51,8 @@ pub struct Arriving {
     /// Whether it can be marked. Data can where hosts use ECN; acknowledgements and SYNs cannot (RFC 3168
     /// §6.1.1, §6.1.4).
     pub markable: bool,
+    /// Whether its [loss costs its flow most](Policy::spares).
+    pub spared: bool,
     /// The instant.
     pub now: Time,
 }
@@ -105,6 +109,8 @@ pub enum AnyDiscipline {
     Pie(Pie),
     /// Marking from a length on.
     Step(StepMarking),
+    /// Drops at regular gaps.
+    Early(EarlyDrop),
 }
 
 macro_rules! each {
@@ -115,6 +121,7 @@ macro_rules! each {
             AnyDiscipline::CoDel($each) => $body,
             AnyDiscipline::Pie($each) => $body,
             AnyDiscipline::Step($each) => $body,
+            AnyDiscipline::Early($each) => $body,
         }
     };
 }
@@ -170,11 +177,19 @@ impl QueueManagement {
 
     fn discipline_marks(&self) -> bool {
         match &self.discipline {
-            AnyDiscipline::Random(_) => false,
+            AnyDiscipline::Random(_) | AnyDiscipline::Early(_) => false,
             AnyDiscipline::Red(red) => red.marks(),
             AnyDiscipline::CoDel(codel) => codel.marks(),
             AnyDiscipline::Pie(pie) => pie.marks(),
             AnyDiscipline::Step(_) => true,
+        }
+    }
+
+    /// What a control loop sets, where the switch has it.
+    fn early_mut(&mut self) -> Option<&mut EarlyDrop> {
+        match &mut self.discipline {
+            AnyDiscipline::Early(early) => Some(early),
+            _ => None,
         }
     }
 
@@ -191,6 +206,18 @@ impl QueueManagement {
             }
             enqueued[place] = now;
         }
+    }
+}
+
+/// Queue management from outside the packet path, as a control loop sets it.
+impl<P: Policy> Switch<P> {
+    /// Puts levels of early drop in force, one per port.
+    ///
+    /// # Panics
+    /// When the switch has no [`EarlyDrop`], and as [`EarlyDrop::set_levels`].
+    pub(crate) fn set_early_drop(&mut self, levels: &[u8]) {
+        let aqm = self.aqm.as_mut().and_then(|aqm| aqm.early_mut());
+        aqm.expect("the switch has early drop").set_levels(levels);
     }
 }
 
@@ -216,6 +243,7 @@ impl<P: Policy> Switch<P> {
             length,
             bytes: packet.bytes,
             markable,
+            spared: self.policy.spares(),
             now,
         };
         let random = &mut aqm.random[packet.port];

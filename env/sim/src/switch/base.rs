@@ -22,7 +22,9 @@ use crate::switch::{PolicyParseError, PolicySpec};
 /// - [TDT](crate::switch::policy::TrafficAwareThreshold): the normal state and evacuations.
 ///
 /// In text and files it is a policy string without `alpha`, such as `abm` or
-/// `fab:short_bytes=62500`; queue management may stand behind it, as in `dt+random:p=0.01`.
+/// `fab:short_bytes=62500`; queue management may stand behind it, as in `dt+random:p=0.01`. Behind
+/// `+early` without `gap`, the control sets the gaps of [early drop](crate::switch::aqm::early) too; with
+/// `gap`, they stay what they are.
 #[derive(Clone, PartialEq)]
 pub struct BasePolicy(PolicySpec);
 
@@ -94,6 +96,17 @@ impl BasePolicy {
     /// Whether it is Dynamic Threshold alone, as in the paper.
     pub fn is_default(&self) -> bool {
         self.admits_by_dt() && self.0.aqm().is_none()
+    }
+
+    /// The heuristic with another queue management behind it, or none.
+    #[must_use]
+    pub fn managed_by(&self, aqm: Option<AqmSpec>) -> BasePolicy {
+        BasePolicy(self.0.clone().managed_by(aqm))
+    }
+
+    /// Whether the control sets early drop besides α.
+    pub fn drops_early(&self) -> bool {
+        self.0.aqm().is_some_and(AqmSpec::is_open)
     }
 
     /// Whether packets are admitted by Dynamic Threshold.
@@ -222,6 +235,17 @@ mod tests {
             )
         );
         assert!(message("edt:alpha=2").contains("leave out alpha"));
+        for (text, drops_early) in [
+            ("dt+early", true),
+            ("fab+early:min_bytes=9", true),
+            ("dt+early:gap=256", false),
+            ("dt+red", false),
+            ("dt", false),
+        ] {
+            let low_level: BasePolicy = text.parse().unwrap();
+            assert_eq!(low_level.drops_early(), drops_early, "{text}");
+            assert_eq!(low_level.to_string(), text);
+        }
         assert!(message("fab:short_byte=2").contains("short_bytes"));
         for text in ["", "EDT"] {
             assert!(message(text).contains(names), "{}", message(text));

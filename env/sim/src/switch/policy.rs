@@ -163,6 +163,13 @@ pub trait Policy {
     fn set_alpha(&mut self, _queue: usize, _alpha: f64) -> bool {
         false
     }
+
+    /// Whether the packet that [`on_arrival`](Policy::on_arrival) saw last is one whose loss costs its
+    /// flow most, so that [early drop](crate::switch::aqm::early) is to spare it.
+    #[inline]
+    fn spares(&self) -> bool {
+        false
+    }
 }
 
 /// Declares the policies, in the order of listings: module and type of each. The module must have a
@@ -283,6 +290,11 @@ impl Policy for AnyPolicy {
 
     fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
         each_policy!(self, policy => policy.set_alpha(queue, alpha))
+    }
+
+    #[inline]
+    fn spares(&self) -> bool {
+        each_policy!(self, policy => policy.spares())
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use super::{ControlEnv, ControlOptions, Pause};
 use crate::control::record::{self, RecordError};
-use crate::control::{ALPHAS, cell_centre};
+use crate::control::{ALPHAS, ActionSet, cell_centre};
 use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
@@ -12,11 +12,16 @@ use bufgym_sim::units::Time;
 
 /// Decides α from what the switch can measure.
 pub trait Controller {
-    /// Fills `action`, `[ports]`, each in [-1, 1], from `observation`,
-    /// `[ports, HISTORY, FEATURES]`.
+    /// Fills `action`, `[ports, outputs]`, each in [-1, 1], from `observation`,
+    /// `[ports, HISTORY, FEATURES]`. The length of `action` tells the number of outputs.
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]);
 
-    /// Fills `action`, `[ports]`, each in [-1, 1], at a decision of `env`. Runs call this once per
+    /// Values of an action per port: what it decides on, see [`ActionSet`].
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    /// Fills `action`, `[ports, outputs]`, each in [-1, 1], at a decision of `env`. Runs call this once per
     /// decision. A controller that decides from more than the observation, such as from the integer
     /// codes ([`CodeHistory`](crate::control::CodeHistory)), overrides it.
     fn decide(&mut self, env: &ControlEnv, action: &mut [f32]) {
@@ -44,8 +49,13 @@ impl FixedAlpha {
 }
 
 impl Controller for FixedAlpha {
-    fn act(&mut self, _observation: &[f32], _ports: usize, action: &mut [f32]) {
-        action.fill(self.action);
+    fn act(&mut self, _observation: &[f32], ports: usize, action: &mut [f32]) {
+        // Early drop, where decisions set it, stays off.
+        action.fill(-1.0);
+        let outputs = action.len() / ports;
+        for alpha in action.iter_mut().step_by(outputs) {
+            *alpha = self.action;
+        }
     }
 }
 
@@ -71,7 +81,7 @@ pub fn run_controlled(
     options: &RunOptions,
 ) -> Result<Outcome, SimError> {
     let mut env = prepared(scenario, trace, options)?;
-    let mut action = vec![0.0; env.ports()];
+    let mut action = vec![0.0; env.ports() * env.outputs()];
     while env.advance() == Pause::Decision {
         controller.decide(&env, &mut action);
         env.act(&action);
@@ -83,7 +93,8 @@ pub fn run_controlled(
 /// decision to `out`, after each decision. `policy` is the controller's name in the record.
 ///
 /// # Errors
-/// As [`run_controlled`], and when `out` fails; then the record is incomplete.
+/// As [`run_controlled`], when decisions set early drop, which records do not hold, and when `out`
+/// fails; then the record is incomplete.
 pub fn run_recorded(
     scenario: &Scenario,
     trace: &Trace,
@@ -92,11 +103,14 @@ pub fn run_recorded(
     policy: &str,
     out: &mut dyn io::Write,
 ) -> Result<Outcome, RecordError> {
+    if ActionSet::of(&options.control.low_level).drops_early() {
+        return Err(RecordError::EarlyDrop);
+    }
     let mut env = prepared(scenario, trace, options)?;
     env.record_events(scenario);
     let header = record::header(scenario, &options.control, policy)?;
     out.write_all(header.as_bytes())?;
-    let mut action = vec![0.0; env.ports()];
+    let mut action = vec![0.0; env.ports() * env.outputs()];
     let mut pause = env.advance();
     while pause == Pause::Decision {
         controller.decide(&env, &mut action);

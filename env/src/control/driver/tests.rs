@@ -1,3 +1,4 @@
+mod early;
 mod low_level;
 
 use super::*;

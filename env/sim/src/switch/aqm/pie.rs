@@ -301,6 +301,7 @@ mod tests {
                 length: bytes(100),
                 bytes: 1_500,
                 markable: true,
+                spared: false,
                 now: Time(now_ms * MS),
             };
             pie.on_change(0, packet.length, packet.now);
@@ -335,6 +336,7 @@ mod tests {
             length,
             bytes: 1_500,
             markable: false,
+            spared: false,
             now: Time(1),
         };
         assert_eq!(pie.on_arrival(packet(3_000), &mut random), Advice::Pass);

@@ -250,6 +250,7 @@ mod tests {
             length,
             bytes: 100,
             markable: true,
+            spared: false,
             now,
         }
     }
@@ -354,6 +355,7 @@ mod tests {
         let mut advice = |length, markable| {
             let packet = Arriving {
                 markable,
+                spared: false,
                 ..arriving(length, Time::ZERO)
             };
             red.on_arrival(packet, &mut random)

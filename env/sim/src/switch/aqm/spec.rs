@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{AnyDiscipline, QueueManagement, codel, pie, random, red, step};
+use super::{AnyDiscipline, QueueManagement, codel, early, pie, random, red, step};
 use crate::input::suggestion;
 use crate::scenario::Scenario;
 use crate::switch::SwitchId;
@@ -22,7 +22,9 @@ pub struct AqmDefinition {
 /// What a discipline has to know of its switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context {
+    pub(super) ports: usize,
     pub(super) queues: usize,
+    pub(super) buffer_bytes: u64,
     pub(super) rate: Rate,
     /// Wire bytes of a full packet.
     pub(super) packet_bytes: u64,
@@ -54,9 +56,10 @@ pub(super) fn marks(arguments: &Arguments<'_>) -> bool {
     arguments.text("action") == Some("mark")
 }
 
-static DEFINITIONS: [&AqmDefinition; 5] = [
+static DEFINITIONS: [&AqmDefinition; 6] = [
     &random::DEFINITION,
     &red::DEFINITION,
+    &early::DEFINITION,
     &codel::DEFINITION,
     &pie::DEFINITION,
     &step::DEFINITION,
@@ -130,6 +133,36 @@ impl AqmSpec {
         self.definition.info.name
     }
 
+    /// Early drop with its gap left open to a control loop.
+    pub fn early() -> AqmSpec {
+        AqmSpec {
+            definition: &early::DEFINITION,
+            given: Given::default(),
+        }
+    }
+
+    /// Whether it leaves open what the decisions of a control loop can set: the gap of early drop.
+    pub fn is_open(&self) -> bool {
+        let is_early = self.name() == early::DEFINITION.info.name;
+        is_early
+            && !self
+                .given
+                .values()
+                .iter()
+                .any(|(key, _)| *key == early::GAP)
+    }
+
+    /// The same with nothing left open.
+    ///
+    /// # Errors
+    /// None: the default of the gap is a value of it.
+    pub fn closed(self) -> Result<AqmSpec, PolicyParseError> {
+        match self.is_open() {
+            true => self.with(early::GAP, &early::DEFAULT_GAP.to_string()),
+            false => Ok(self),
+        }
+    }
+
     /// The description.
     pub fn info(&self) -> &'static PolicyInfo {
         &self.definition.info
@@ -170,6 +203,8 @@ impl AqmSpec {
         let info = &self.definition.info;
         let arguments = Arguments::of(info.parameters, self.given.values());
         let context = Context {
+            ports,
+            buffer_bytes: scenario.buffer_bytes,
             queues: ports * scenario.queues_per_port as usize,
             rate: scenario.rate(),
             packet_bytes: scenario.full_packet_bytes(),
@@ -254,7 +289,7 @@ mod tests {
         let message = |text: &str| text.parse::<PolicySpec>().unwrap_err().to_string();
         assert_eq!(
             message("dt+rde"),
-            "queue management 'rde' is not known; did you mean `red`?; there are random, red, codel, pie, step, none"
+            "queue management 'rde' is not known; did you mean `red`?; there are random, red, early, codel, pie, step, none"
         );
         assert!(
             message("dt+red:max=1").contains("red has no parameter 'max'"),

@@ -92,6 +92,8 @@ pub struct FlowAwareBuffer {
     alphas: Box<[f64]>,
     /// Wire bytes since the flow was last idle.
     sent: FlowTable<u64>,
+    /// The last arrival was one of the first bytes of its flow.
+    short: bool,
 }
 
 impl FlowAwareBuffer {
@@ -101,6 +103,7 @@ impl FlowAwareBuffer {
             config,
             alphas: vec![config.alpha; queues].into_boxed_slice(),
             sent: FlowTable::new(config.idle),
+            short: false,
         }
     }
 
@@ -120,7 +123,8 @@ impl FlowAwareBuffer {
 impl Policy for FlowAwareBuffer {
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
-        let alpha = if self.count(packet, view.now) < self.config.short_bytes {
+        self.short = self.count(packet, view.now) < self.config.short_bytes;
+        let alpha = if self.short {
             self.config.alpha_short
         } else {
             self.alphas[packet.queue]
@@ -169,6 +173,11 @@ impl Policy for FlowAwareBuffer {
     fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
         self.alphas[queue] = alpha;
         true
+    }
+
+    /// The first bytes of a flow.
+    fn spares(&self) -> bool {
+        self.short
     }
 }
 

@@ -286,6 +286,12 @@ impl Policy for NeuralDynamicThreshold {
         heuristic.is_some_and(|heuristic| heuristic.pushes_out())
     }
 
+    #[inline]
+    fn spares(&self) -> bool {
+        let heuristic = self.heuristic.as_ref();
+        heuristic.is_some_and(|heuristic| heuristic.spares())
+    }
+
     fn victim(&mut self, view: View<'_>, packet: PacketView, lengths: &[u64]) -> Option<usize> {
         let heuristic = self.heuristic.as_mut()?;
         heuristic.victim(view, packet, lengths)

@@ -1,0 +1,124 @@
+//! Decisions that set early drop besides α.
+
+use super::*;
+use bufgym_sim::network::Outcome;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::switch::aqm::early::GAPS;
+
+fn crowded() -> (Scenario, Trace) {
+    let scenario = small();
+    let trace = generate(&scenario, 5);
+    (scenario, trace)
+}
+
+fn over(low_level: &str) -> ControlOptions {
+    ControlOptions {
+        low_level: low_level.parse().unwrap(),
+        ..ControlOptions::default()
+    }
+}
+
+fn times(outcome: &Outcome) -> (Vec<Option<Time>>, u64) {
+    let times = outcome.records.iter().map(|record| record.fct).collect();
+    (times, outcome.summary.drops)
+}
+
+/// Runs with the same levels of α and of early drop throughout.
+fn fixed(low_level: &str, alpha: usize, early: Option<usize>) -> Outcome {
+    let (scenario, trace) = crowded();
+    let mut env = ControlEnv::new(&scenario, &trace, &over(low_level)).unwrap();
+    let levels = [Some(alpha), early].into_iter().flatten().map(cell_centre);
+    let action: Vec<f32> = levels.collect::<Vec<f32>>().repeat(16);
+    env.simulator.policy_mut().apply(&[alpha as u8; 16]);
+    if let Some(early) = early {
+        env.simulator.set_early_drop(&[early as u8; 16]);
+    }
+    while env.advance() == Pause::Decision {
+        env.act(&action);
+    }
+    env.outcome()
+}
+
+fn rule(policy: &str) -> Outcome {
+    let (scenario, trace) = crowded();
+    let spec: PolicySpec = policy.parse().unwrap();
+    spec.simulator(&scenario, &trace).unwrap().run()
+}
+
+#[test]
+fn without_early_drop_it_is_the_control_of_alpha() {
+    for heuristic in ["dt", "fab", "occamy"] {
+        let off = fixed(&format!("{heuristic}+early"), 4, Some(0));
+        assert_eq!(
+            times(&off),
+            times(&fixed(heuristic, 4, None)),
+            "{heuristic}"
+        );
+    }
+}
+
+#[test]
+fn a_fixed_level_is_the_rule_with_its_gap() {
+    for (heuristic, level) in [("dt", 1), ("dt", 7), ("fab", 4)] {
+        let found = fixed(&format!("{heuristic}+early"), 3, Some(level));
+        let gap = GAPS[level];
+        let expected = rule(&format!("{heuristic}:alpha=2+early:gap={gap}"));
+        assert_eq!(times(&found), times(&expected), "{heuristic} {level}");
+        assert_ne!(times(&found), times(&rule(&format!("{heuristic}:alpha=2"))));
+    }
+}
+
+/// What fab calls short is lost less with `spare`.
+#[test]
+fn the_first_bytes_of_a_flow_are_spared() {
+    let spared = rule("fab:alpha=32+early:gap=16,min_bytes=0");
+    let others = rule("fab:alpha=32+early:gap=16,min_bytes=0,spare=no");
+    assert_ne!(times(&spared), times(&others));
+    let timeouts = [spared, others].map(|outcome| outcome.summary.timeouts);
+    assert!(timeouts[0] < timeouts[1], "{timeouts:?}");
+}
+
+#[test]
+fn a_fork_continues_as_its_origin() {
+    let (scenario, trace) = crowded();
+    let mut env = ControlEnv::new(&scenario, &trace, &over("dt+early")).unwrap();
+    assert_eq!((env.outputs(), env.actions()), (2, ActionSet::AlphaEarly));
+    let action: Vec<f32> = (0..32).map(|k| cell_centre(k * 5 % 8)).collect();
+    for _ in 0..10 {
+        assert_eq!(env.advance(), Pause::Decision);
+        env.act(&action);
+    }
+    let mut fork = env.clone();
+    let finish = |env: &mut ControlEnv| {
+        while env.advance() == Pause::Decision {
+            env.act(&action);
+        }
+        times(&env.outcome())
+    };
+    assert_eq!(finish(&mut env), finish(&mut fork));
+}
+
+/// A decision reaches early drop as late as it reaches α.
+#[test]
+fn a_late_decision_sets_early_drop_late() {
+    let (mut scenario, trace) = crowded();
+    let mut run = |latency: u64| {
+        scenario.decision_latency_us = latency;
+        let mut env = ControlEnv::new(&scenario, &trace, &over("dt+early")).unwrap();
+        let action = [cell_centre(5), cell_centre(7)].repeat(16);
+        while env.advance() == Pause::Decision {
+            env.act(&action);
+        }
+        times(&env.outcome())
+    };
+    assert_ne!(run(0), run(500));
+}
+
+#[test]
+#[should_panic(expected = "one action per port and output")]
+fn an_action_without_early_drop_is_refused() {
+    let (scenario, trace) = crowded();
+    let mut env = ControlEnv::new(&scenario, &trace, &over("dt+early")).unwrap();
+    env.advance();
+    env.act(&[0.0; 16]);
+}
