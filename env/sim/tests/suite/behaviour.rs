@@ -7,7 +7,6 @@ mod differential;
 mod fabric;
 mod golden;
 mod limits;
-mod marks;
 mod probe;
 mod queues;
 mod senders;

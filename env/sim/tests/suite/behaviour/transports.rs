@@ -1,9 +1,9 @@
 //! What the options of the transports change in a whole simulation.
 
-use bufgym_sim::network::{Outcome, Simulator};
+use bufgym_sim::network::{Outcome, Simulator, Summary};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{PacketView, Policy, PolicySpec, Verdict, View};
-use bufgym_sim::traffic::{FlowSpec, Trace};
+use bufgym_sim::traffic::{FlowSpec, Trace, generate};
 use bufgym_sim::units::Time;
 
 fn scenario(settings: &[&str]) -> Scenario {
@@ -194,4 +194,30 @@ fn a_lost_syn_or_syn_ack_is_sent_again_with_the_timeout_doubling() {
     // not, but one timeout is enough.
     let syn_ack = handshake_without(&[1]);
     assert!(syn_ack > Time::from_us(3_000) && syn_ack <= syn);
+}
+
+/// Congestion is marked to hosts that have agreed to that, and to no others (RFC 3168, section 5).
+#[test]
+fn data_is_marked_only_between_hosts_that_use_ecn() {
+    let scenario = scenario(&["flows=60"]);
+    let trace = generate(&scenario, 1);
+    let run = |policy: &str, ecn: bool| {
+        let scenario = Scenario {
+            ecn,
+            ..scenario.clone()
+        };
+        let spec: PolicySpec = policy.parse().unwrap();
+        let simulator = spec.simulator(&scenario, &trace);
+        simulator.map(|mut simulator| simulator.run().summary)
+    };
+    let [mark, drop] = ["dt+red:action=mark", "dt+red:action=drop"];
+    let (marked, dropped) = (run(mark, true).unwrap(), run(drop, true).unwrap());
+    assert!(marked.marks > 0 && dropped.marks == 0);
+    let without = run(mark, false).unwrap();
+    assert_eq!(without.marks, 0);
+    let facts = |summary: &Summary| (summary.drops, summary.mean_fct_ms);
+    assert_eq!(facts(&without), facts(&dropped));
+    assert!(run("dt+step", true).unwrap().marks > 0);
+    let refused = run("dt+step", false).unwrap_err().to_string();
+    assert!(refused.contains("ecn=true"), "{refused}");
 }
