@@ -3,6 +3,10 @@
 //! cells).
 
 mod page;
+mod parts;
+
+use std::io;
+use std::path::PathBuf;
 
 use bufgym_sim::convert::index;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
@@ -15,6 +19,7 @@ use crate::evaluate::{EvalConfig, EvalError, OnProgress, evaluate, with_referenc
 use crate::stats::Interval;
 
 pub use page::{front_table, render};
+pub use parts::Parts;
 
 /// Names the file format in `suite.json`.
 const FORMAT: &str = "bufgym-eval-suite";
@@ -22,7 +27,7 @@ const FORMAT: &str = "bufgym-eval-suite";
 const VERSION: u32 = 2;
 
 /// Default number of traces of a cell.
-pub const CELL_TRACES: u64 = 60;
+pub const CELL_TRACES: u64 = 32;
 
 /// The preset of the first comparison. Most cells change one of its settings.
 pub const MAIN: &str = "ndt-16x1g";
@@ -99,6 +104,22 @@ pub struct Spent {
     pub simulations: Option<u64>,
     /// Parameters at an edge of what was searched, in words.
     pub edges: Vec<String>,
+}
+
+/// Why a suite could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SuiteError {
+    /// A comparison failed.
+    #[error(transparent)]
+    Evaluation(#[from] EvalError),
+    /// A finished comparison cannot be kept.
+    #[error("cannot keep a finished comparison in {}: {source}", folder.display())]
+    Keep {
+        /// Where.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
 }
 
 /// What to compare.
@@ -240,53 +261,59 @@ impl Suite {
     }
 }
 
-/// Called when a comparison begins, with its title and its number of simulations.
+/// Called when a comparison begins, with its title and its number of simulations: none if its result was
+/// kept.
 pub type OnPart<'a> = &'a dyn Fn(&str, usize);
 
 /// Runs the main comparisons and the cells. Apart from wall times, the result does not depend on the
-/// number of threads.
+/// number of threads. With `parts`, what is finished is kept there, and what was kept of the same
+/// comparison is not run again.
 ///
 /// # Errors
-/// As [`evaluate`].
+/// As [`evaluate`], and when a finished comparison cannot be kept.
 pub fn run(
     config: &SuiteConfig,
+    parts: Option<&Parts>,
     part: OnPart<'_>,
     progress: OnProgress<'_>,
-) -> Result<Suite, EvalError> {
-    let simulations = |entrants: &[Entrant], traces: u64| {
-        with_references(entrants)
-            .len()
-            .saturating_mul(index(traces))
+) -> Result<Suite, SuiteError> {
+    let once = |title: &str, what: &EvalConfig| -> Result<Evaluation, SuiteError> {
+        let fingerprint = Parts::fingerprint(what, &config.revision);
+        if let Some(kept) = parts.and_then(|parts| parts.load(&fingerprint)) {
+            part(title, 0);
+            return Ok(kept);
+        }
+        let policies = with_references(&what.entrants).len();
+        part(title, policies.saturating_mul(index(what.traces)));
+        let evaluation = evaluate(what, progress)?;
+        if let Some(parts) = parts {
+            parts
+                .keep(&fingerprint, &evaluation)
+                .map_err(|source| SuiteError::Keep {
+                    folder: parts.folder().to_owned(),
+                    source,
+                })?;
+        }
+        Ok(evaluation)
     };
     let mut mains = Vec::new();
     for (main, spent) in &config.mains {
-        part(
-            &main.scenario.name,
-            simulations(&main.entrants, main.traces),
-        );
         let pushing = main.entrants.iter();
         let pushing = pushing.filter(|one| one.pushes_out(&main.scenario));
         mains.push(Comparison {
-            evaluation: evaluate(main, progress)?,
             push_out: pushing.map(|one| one.name().to_owned()).collect(),
+            evaluation: once(&main.scenario.name, main)?,
             spent: spent.clone(),
         });
     }
     let mut cells = Vec::new();
     for cell in &config.cells {
-        part(
-            cell.title,
-            simulations(&config.transferred, config.cell_traces),
-        );
         let seed = config.mains.first().map_or(1, |(main, _)| main.seed);
-        let cell_config = EvalConfig {
+        let what = EvalConfig {
             traces: config.cell_traces,
             ..EvalConfig::new(cell.scenario.clone(), config.transferred.clone(), seed)
         };
-        cells.push(CellResult::of(
-            cell.title,
-            evaluate(&cell_config, progress)?,
-        ));
+        cells.push(CellResult::of(cell.title, once(cell.title, &what)?));
     }
     let of_mains = mains.iter().map(|main| main.evaluation.timing.wall_s);
     let wall_s = of_mains.sum::<f64>() + cells.iter().map(|cell| cell.wall_s).sum::<f64>();

@@ -121,7 +121,7 @@ fn a_small_suite_runs() {
             ..scenario.clone()
         },
     };
-    let config = SuiteConfig {
+    let mut config = SuiteConfig {
         mains: vec![(
             EvalConfig {
                 traces: 2,
@@ -138,11 +138,33 @@ fn a_small_suite_runs() {
     let parts = std::sync::Mutex::new(Vec::new());
     let note =
         |title: &str, simulations| parts.lock().unwrap().push((title.to_owned(), simulations));
-    let suite = run(&config, &note, &|_| {}).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let kept = Parts::new(folder.path().join("kept"));
+    let suite = run(&config, Some(&kept), &note, &|_| {}).unwrap();
     let expected = [("ndt-16x1g".to_owned(), 4), ("small buffer".to_owned(), 9)];
     assert_eq!(*parts.lock().unwrap(), expected);
     assert_eq!(suite.mains[0].evaluation.results.len(), 4);
     assert_eq!(suite.cells[0].policies.len(), 3);
+
+    let again = |config: &SuiteConfig| {
+        parts.lock().unwrap().clear();
+        let suite = run(config, Some(&kept), &note, &|_| {}).unwrap();
+        let run = parts.lock().unwrap().iter().map(|part| part.1).collect();
+        (suite, run)
+    };
+    let simulations: Vec<usize> = vec![0, 0];
+    assert_eq!(again(&config), (suite, simulations));
+    config.cells[0].scenario.buffer_bytes += 1;
+    assert_eq!(again(&config).1, [0, 9]);
+    config.revision = "abd".to_owned();
+    assert_eq!(again(&config).1, [4, 9]);
+    for file in std::fs::read_dir(kept.folder()).unwrap() {
+        std::fs::write(file.unwrap().path(), "{").unwrap();
+    }
+    assert_eq!(again(&config).1, [4, 9]);
+    kept.remove().unwrap();
+    kept.remove().unwrap();
+    assert!(!kept.folder().exists());
 }
 
 #[test]

@@ -1,16 +1,21 @@
-//! `bufgym eval --suite paper`: the comparisons behind the page of results.
+//! `bufgym eval --suite paper`: the comparisons behind the page of results. What is finished is kept beside
+//! the output folder (`DIR.parts`), so that a run that was stopped goes on where it was.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::Context as _;
-use bufgym::eval::suite::{self, CELL_TRACES, MAIN, PRESETS, Spent, Suite, SuiteConfig};
+use bufgym::eval::suite::{
+    self, CELL_TRACES, MAIN, PRESETS, Parts, Spent, Suite, SuiteConfig, SuiteError,
+};
 use bufgym::eval::{Entrant, EvalConfig};
 use bufgym::sim::files;
 use bufgym::sim::input::{MAX_JSON, read_text};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::catalogue;
 use bufgym::train::TrainConfig;
+use indicatif::HumanDuration;
 use serde_json::json;
 
 use super::{EvalArgs, classify, progress_bar};
@@ -34,7 +39,7 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
         Some(path) => Output::folder(path, args.force)?,
         None => return Err(CliError::bad("--suite writes a folder: give --out DIR")),
     };
-    let pages = args.checkout.as_deref().map(Pages::of).transpose()?;
+    args.checkout.as_deref().map(Pages::of).transpose()?;
     let main = Scenario::load(MAIN).or_failure()?;
     let learned = learned(args, &main)?;
     let mains: CliResult<Vec<_>> = PRESETS
@@ -52,22 +57,48 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
         revision: REVISION.to_owned(),
     };
 
+    let parts = Parts::new(beside(output.path()));
     let bar = progress_bar(common);
+    let start = Instant::now();
     let part = |title: &str, simulations: usize| {
-        bar.println(format!("{title}: {simulations} simulations"));
+        let at = HumanDuration(start.elapsed());
+        bar.suspend(|| match simulations {
+            0 => common.note(format_args!("{title}: kept from a run that was stopped")),
+            _ => common.note(format_args!(
+                "{title}: {simulations} simulations ({at} so far)"
+            )),
+        });
         bar.reset();
         bar.set_length(simulations as u64);
     };
-    let suite = suite::run(&config, &part, &|_| bar.inc(1)).map_err(classify)?;
+    let suite = suite::run(&config, Some(&parts), &part, &|_| bar.inc(1)).map_err(refuse)?;
     bar.finish_and_clear();
 
     let page = suite::render(&suite, &command(args, common));
     output.write_folder(|folder| write(&suite, &page, folder))?;
-    if let Some(pages) = &pages {
+    if let Some(pages) = args.checkout.as_deref().map(Pages::of).transpose()? {
         pages.replace(&page, &suite::front_table(&suite))?;
     }
+    parts
+        .remove()
+        .with_context(|| parts.folder().display().to_string())
+        .or_failure()?;
     let text = format!("{page}\nreport: {}", output.path().display());
     common.print(&json!(suite), text.trim_end())
+}
+
+/// Where finished comparisons are kept until the suite has ended.
+fn beside(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(".parts");
+    PathBuf::from(name)
+}
+
+fn refuse(error: SuiteError) -> CliError {
+    match error {
+        SuiteError::Evaluation(error) => classify(error),
+        SuiteError::Keep { .. } => CliError::failure(error),
+    }
 }
 
 /// The lines of README.md between which the table is.
@@ -82,7 +113,8 @@ struct Pages {
 }
 
 impl Pages {
-    /// Reads README.md of a checkout.
+    /// Reads README.md of a checkout. It is read before the work, so that a fault is told at once, and
+    /// again after it, so that what was edited meanwhile stays.
     ///
     /// # Errors
     /// Bad input: it cannot be read, or has no place for the table; or there is no folder for the page.
