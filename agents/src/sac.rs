@@ -17,7 +17,7 @@ mod checkpoint;
 
 use std::f64::consts::{LN_2, PI};
 
-use bufgym_env::control::ActionSet;
+use bufgym_env::control::{ActionSet, LEVELS};
 use bufgym_env::convert::single;
 use bufgym_models::critic::{STATE, advantage_features, advantage_weights};
 use bufgym_models::parameters::{host_values, number, polyak};
@@ -124,6 +124,9 @@ pub struct SacConfig {
     pub mean_penalty: f64,
     /// Largest norm of each parameter tensor's gradient; none when absent.
     pub gradient_clip: Option<f32>,
+    /// Where decisions set early drop too: the levels of α and of early drop that an untrained actor's
+    /// mean is at. Constant, they are about the best there are. (M)
+    pub early_start: [u8; 2],
 }
 
 impl Default for SacConfig {
@@ -148,6 +151,7 @@ impl Default for SacConfig {
             actor_value: ActorValue::Mean,
             mean_penalty: 5e-4,
             gradient_clip: None,
+            early_start: [5, 4],
         }
     }
 }
@@ -223,6 +227,13 @@ impl SacConfig {
                 "gradient_clip",
                 self.gradient_clip.is_none_or(|n| positive(n.into())),
                 "between 1e-12 and 1e12",
+            ),
+            (
+                "early_start",
+                self.early_start
+                    .iter()
+                    .all(|&level| usize::from(level) < LEVELS),
+                "levels from 0 to 7",
             ),
         ];
         let wrong = checks.into_iter().find(|&(_, fine, _)| !fine);
@@ -325,7 +336,11 @@ impl Sac {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let device = device.clone().without_autodiff();
         let trained = device.clone().autodiff();
-        let actor = number(Actor::random(actions, &mut rng, &trained), ACTOR_IDS);
+        let mut weights = ActorWeights::random_for(actions, &mut rng);
+        if actions.drops_early() {
+            weights.begin_at(&config.early_start);
+        }
+        let actor = number(Actor::from_weights(&weights, &trained), ACTOR_IDS);
         let critics = CRITIC_IDS.map(|first| {
             let width = config.critic_width;
             let critic =

@@ -14,7 +14,7 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use bufgym_env::control::{ActionSet, FEATURES, HISTORY};
+use bufgym_env::control::{ActionSet, FEATURES, HISTORY, cell_centre};
 
 use crate::layers::uniform_fan_in;
 use crate::windows::TAPS;
@@ -133,6 +133,19 @@ impl ActorWeights {
         }
     }
 
+    /// Moves the mean of every output, so that the mean of untrained weights lies about the centre of
+    /// its level's cell.
+    ///
+    /// # Panics
+    /// When there is not one level per output.
+    pub fn begin_at(&mut self, levels: &[u8]) {
+        let bias = &mut self.tensors[tensor::MEAN[1] + 1];
+        assert_eq!(bias.len(), levels.len(), "a level for every output");
+        for (bias, &level) in bias.iter_mut().zip(levels) {
+            *bias += libm::atanhf(cell_centre(usize::from(level)));
+        }
+    }
+
     /// Takes tensors in the order of [`TENSORS`], row-major, of a network with so many outputs.
     ///
     /// # Errors
@@ -207,6 +220,24 @@ mod tests {
             assert_eq!(count, parameters);
             assert_eq!(count, ActorWeights::parameters(actions.outputs()));
         }
+    }
+
+    #[test]
+    fn a_beginning_moves_the_mean_of_every_output() {
+        let random = || {
+            let rng = &mut Xoshiro256PlusPlus::seed_from_u64(0);
+            ActorWeights::random_for(ActionSet::AlphaEarly, rng)
+        };
+        let (before, mut after) = (random(), random());
+        after.begin_at(&[5, 0]);
+        let moved: Vec<f32> = (after.layer(tensor::MEAN[1]).1.iter())
+            .zip(before.layer(tensor::MEAN[1]).1)
+            .map(|(after, before)| libm::tanhf(after - before))
+            .collect();
+        // Level 5 of 0 to 7 is the cell from 0.25 to 0.5.
+        assert!((moved[0] - 0.375).abs() < 1e-6 && (moved[1] + 0.875).abs() < 1e-6);
+        let others = before.tensors().iter().zip(after.tensors());
+        assert_eq!(others.filter(|(a, b)| a != b).count(), 1);
     }
 
     #[test]

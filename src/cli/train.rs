@@ -7,7 +7,7 @@ use bufgym::eval;
 use bufgym::sim::input::excerpt;
 use bufgym::train::{
     self, Budget, Controls, Expected, MAX_MINUTES, ResumeOptions, Status, TrainConfig, TrainError,
-    TrainSummary,
+    TrainSummary, default_low_level,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -169,6 +169,9 @@ impl TrainArgs {
         }
         config.low_level = self.low_level.clone().unwrap_or(config.low_level);
         if let Some(actions) = self.actions {
+            if self.low_level.is_none() && self.config.is_none() {
+                config.low_level = default_low_level(actions);
+            }
             config.low_level = actions.over(&config.low_level).or_bad_input()?;
         }
         match &self.scenario {

@@ -101,6 +101,19 @@ impl TrainConfig {
 /// loss ends in timeouts. Both values were chosen on training traces.
 const LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=100";
 
+/// The default heuristic where decisions set early drop too. A flow counts as short until it has sent
+/// `short_bytes`, and again only after `idle_us`, which is longer than a full queue takes to drain: early
+/// drop spares short flows, and one that waits in a queue is not short for that.
+const EARLY_LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early";
+
+/// The heuristic below a training where none is given.
+pub fn default_low_level(actions: ActionSet) -> BasePolicy {
+    match actions {
+        ActionSet::Alpha => low_level(),
+        ActionSet::AlphaEarly => EARLY_LOW_LEVEL.parse().unwrap_or_default(),
+    }
+}
+
 /// [`LOW_LEVEL`], parsed.
 pub(crate) fn low_level() -> BasePolicy {
     LOW_LEVEL.parse().unwrap_or_default()

@@ -59,6 +59,7 @@ use serde::Serialize;
 
 pub use config::{
     Budget, CheckpointConfig, LearnerConfig, RolloutConfig, TrainConfig, ValidationConfig,
+    default_low_level,
 };
 pub use error::TrainError;
 pub use limits::MAX_MINUTES;

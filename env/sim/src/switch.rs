@@ -363,6 +363,9 @@ impl<P: Policy> Switch<P> {
         self.counters.drops_data += u64::from(packet.kind == PacketKind::Data);
         observer.lost(self.id, self.view(now), seen, loss);
         self.ask(now, |policy, view| policy.on_drop(view, seen, loss));
+        if self.aqm.is_some() {
+            self.manage_loss(seen.flow, now);
+        }
         Admission::Lost(loss)
     }
 

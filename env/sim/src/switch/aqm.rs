@@ -44,6 +44,8 @@ pub enum Advice {
 pub struct Arriving {
     /// The queue.
     pub queue: usize,
+    /// Number of the flow and direction.
+    pub flow: u32,
     /// Bytes in the queue without the packet.
     pub length: u64,
     /// Bytes of the packet.
@@ -94,6 +96,9 @@ trait Discipline {
 
     /// The queue has become empty.
     fn on_empty(&mut self, _queue: usize, _now: Time) {}
+
+    /// A packet of a flow was lost, whoever dropped it.
+    fn on_loss(&mut self, _flow: u32, _now: Time) {}
 }
 
 /// The disciplines, without dynamic dispatch.
@@ -240,6 +245,7 @@ impl<P: Policy> Switch<P> {
         let markable = aqm.ecn && packets[id].kind == PacketKind::Data;
         let arriving = Arriving {
             queue: packet.queue,
+            flow: packet.flow,
             length,
             bytes: packet.bytes,
             markable,
@@ -279,6 +285,15 @@ impl<P: Policy> Switch<P> {
             && length == 0
         {
             each!(&mut aqm.discipline, d => d.on_empty(queue, now));
+        }
+    }
+
+    /// A packet of a flow was lost.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn manage_loss(&mut self, flow: u32, now: Time) {
+        if let Some(aqm) = &mut self.aqm {
+            each!(&mut aqm.discipline, d => d.on_loss(flow, now));
         }
     }
 

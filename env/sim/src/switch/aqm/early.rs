@@ -6,13 +6,21 @@
 //! uniformly from 1 to `gap`. So a dataplane needs a counter per
 //! port and, where gaps are powers of two, some random bits: no multiplier, and no random number per
 //! packet. A control loop sets the gap of every port to one of [`GAPS`].
+//!
+//! One loss is enough to tell a sender to slow down. A second one in the same round trip tells it nothing
+//! more (RFC 5681 §4.3: it halves its window once per window of data), but it may hit a retransmission,
+//! and without RACK (RFC 8985) a sender that loses one can only wait for its timer. So a flow that has
+//! lost a packet, early or to the policy, is spared for `grace_us` from that loss on.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
+use rustc_hash::FxHashMap;
 
 use super::spec::{AqmDefinition, SEED};
-use super::{Advice, AnyDiscipline, Arriving, Discipline};
+use super::{Advice, AnyDiscipline, Arriving, Discipline, drain_ps};
+use crate::convert::floor_u64;
 use crate::rng;
 use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, PolicyInfo, Search};
+use crate::units::Time;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: PolicyInfo {
@@ -41,7 +49,14 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 default: "yes",
                 kind: Kind::Choice(&["yes", "no"]),
                 search: Search::Words,
-                meaning: "whether packets are spared whose loss costs most; only fab tells: a flow's first bytes",
+                meaning: "whether packets are spared whose loss costs most: of flows in grace_us, and with fab a flow's first bytes",
+            },
+            ParameterInfo {
+                name: "grace_us",
+                default: "8B/R",
+                kind: Kind::Positive,
+                search: Search::log(10.0, 1e6).from(Bound::Value(5_000.0)),
+                meaning: "for how long a flow that has lost a packet is spared, microseconds",
             },
             SEED,
         ],
@@ -49,11 +64,16 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     build: |arguments, context| {
         let ports = context.ports;
         let derived = context.buffer_bytes / (4 * ports.max(1) as u64);
+        let grace_us: Option<f64> = arguments.optional("grace_us");
+        let drained = Time(floor_u64(drain_ps(context.buffer_bytes, context.rate)));
         Ok(AnyDiscipline::Early(EarlyDrop {
             min_bytes: arguments.optional("min_bytes").unwrap_or(derived),
             queues_per_port: context.queues / ports.max(1),
             spare: arguments.text("spare") == Some("yes"),
             ports: vec![Spacing::new(arguments.optional(GAP).unwrap_or(DEFAULT_GAP)); ports],
+            losses: RecentLosses::new(
+                grace_us.map_or(drained, |us| Time::from_secs_f64(us * 1e-6)),
+            ),
         }))
     },
 };
@@ -78,6 +98,55 @@ pub struct EarlyDrop {
     /// Whether packets are spared that the policy [names](crate::switch::Policy::spares).
     spare: bool,
     ports: Vec<Spacing>,
+    losses: RecentLosses,
+}
+
+/// The flows that have lost a packet lately.
+#[derive(Clone, PartialEq, Debug)]
+struct RecentLosses {
+    /// How long a loss counts.
+    grace: Time,
+    /// The first loss of a flow in its grace.
+    first: FxHashMap<u32, Time>,
+    next_sweep: Time,
+}
+
+impl RecentLosses {
+    fn new(grace: Time) -> RecentLosses {
+        RecentLosses {
+            grace,
+            first: FxHashMap::default(),
+            next_sweep: Time::ZERO,
+        }
+    }
+
+    fn counts(&self, first: Time, now: Time) -> bool {
+        now.saturating_since(first) < self.grace
+    }
+
+    /// Whether the flow is in its grace.
+    #[inline]
+    fn spare(&self, flow: u32, now: Time) -> bool {
+        let first = self.first.get(&flow);
+        first.is_some_and(|&first| self.counts(first, now))
+    }
+
+    /// A further loss in the grace of the first does not extend it. O(1) on average: what no longer
+    /// counts is removed once per grace.
+    fn note(&mut self, flow: u32, now: Time) {
+        let grace = self.grace;
+        if grace == Time::ZERO {
+            return;
+        }
+        if now >= self.next_sweep {
+            self.first
+                .retain(|_, first| now.saturating_since(*first) < grace);
+            self.next_sweep = now.saturating_add(grace);
+        }
+        if !self.spare(flow, now) {
+            self.first.insert(flow, now);
+        }
+    }
 }
 
 /// The spacing of a port's early drops.
@@ -114,7 +183,10 @@ impl EarlyDrop {
 impl Discipline for EarlyDrop {
     fn on_arrival(&mut self, packet: Arriving, random: &mut Xoshiro256PlusPlus) -> Advice {
         let port = &mut self.ports[packet.queue / self.queues_per_port];
-        if port.gap == 0 || packet.length < self.min_bytes || packet.spared && self.spare {
+        if port.gap == 0
+            || packet.length < self.min_bytes
+            || self.spare && (packet.spared || self.losses.spare(packet.flow, packet.now))
+        {
             return Advice::Pass;
         }
         if port.left == 0 {
@@ -126,12 +198,15 @@ impl Discipline for EarlyDrop {
             _ => Advice::Pass,
         }
     }
+
+    fn on_loss(&mut self, flow: u32, now: Time) {
+        self.losses.note(flow, now);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Time;
 
     fn early(min_bytes: u64, queues_per_port: usize, ports: usize) -> EarlyDrop {
         EarlyDrop {
@@ -139,12 +214,14 @@ mod tests {
             queues_per_port,
             spare: true,
             ports: vec![Spacing::new(0); ports],
+            losses: RecentLosses::new(Time::from_ms(5)),
         }
     }
 
     fn arriving(queue: usize, length: u64) -> Arriving {
         Arriving {
             queue,
+            flow: 7,
             length,
             bytes: 1500,
             markable: false,
@@ -210,5 +287,33 @@ mod tests {
         assert_eq!(discipline, begun);
         discipline.set_levels(&[2]);
         assert_ne!(discipline, begun);
+    }
+
+    #[test]
+    fn a_flow_that_has_lost_a_packet_is_spared_for_a_while() {
+        let mut discipline = early(0, 1, 1);
+        discipline.set_levels(&[7]);
+        let mut random = rng::stream(1, "early", 0);
+        let mut drops = |discipline: &mut EarlyDrop, flow, ms| {
+            let packet = Arriving {
+                flow,
+                now: Time::from_ms(ms),
+                ..arriving(0, 0)
+            };
+            let mut advice = || discipline.on_arrival(packet, &mut random);
+            (0..100).filter(|_| advice() == Advice::Drop).count()
+        };
+        assert!(drops(&mut discipline, 7, 1) > 5);
+        discipline.on_loss(7, Time::from_ms(1));
+        // The second loss does not count, so the grace ends 5 ms after the first.
+        discipline.on_loss(7, Time::from_ms(3));
+        assert_eq!(drops(&mut discipline, 7, 5), 0);
+        assert!(drops(&mut discipline, 8, 5) > 5);
+        assert!(drops(&mut discipline, 7, 6) > 5);
+        discipline.on_loss(7, Time::from_ms(6));
+        assert_eq!(drops(&mut discipline, 7, 10), 0);
+        // What no longer counts is forgotten.
+        discipline.on_loss(9, Time::from_ms(100));
+        assert_eq!(discipline.losses.first.len(), 1);
     }
 }

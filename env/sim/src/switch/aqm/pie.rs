@@ -298,6 +298,7 @@ mod tests {
         let mut arrive = |pie: &mut Pie, now_ms: u64| {
             let packet = Arriving {
                 queue: 0,
+                flow: 0,
                 length: bytes(100),
                 bytes: 1_500,
                 markable: true,
@@ -333,6 +334,7 @@ mod tests {
         };
         let packet = |length| Arriving {
             queue: 0,
+            flow: 0,
             length,
             bytes: 1_500,
             markable: false,

@@ -247,6 +247,7 @@ mod tests {
     fn arriving(length: u64, now: Time) -> Arriving {
         Arriving {
             queue: 0,
+            flow: 0,
             length,
             bytes: 100,
             markable: true,
