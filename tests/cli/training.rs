@@ -169,14 +169,6 @@ fn decisions_can_set_early_drop_too() {
     let run = sandbox.ok(&format!("sim --policy ndt:{best} --seed 3 --json"));
     assert!(run.json()["decisions"].as_u64().unwrap() > 0);
     sandbox.ok("train --resume early --actions alpha,early");
-    sandbox.ok(&format!(
-        "{TRAIN} --steps 120 --actions alpha,early --out usual"
-    ));
-    let manifest = sandbox.read("usual/checkpoints/best/manifest.json");
-    assert!(
-        manifest.contains("idle_us=10000+early\""),
-        "the heuristic below is that for early drop:\n{manifest}"
-    );
     sandbox.refused(
         "train --resume early --actions alpha",
         &["low_level", "dt+early"],

@@ -459,6 +459,9 @@ mod tests {
         assert!(TrainConfig::default().validate().is_ok());
         assert_eq!(TrainConfig::default().simulations(), Some(4_074));
         assert_eq!(TrainConfig::default().low_level.to_string(), LOW_LEVEL);
+        for actions in ActionSet::ALL {
+            assert_eq!(ActionSet::of(&default_low_level(actions)), actions);
+        }
     }
 
     #[test]
