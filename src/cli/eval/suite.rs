@@ -15,7 +15,6 @@ use bufgym::sim::input::{MAX_JSON, read_text};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::catalogue;
 use bufgym::train::TrainConfig;
-use indicatif::HumanDuration;
 use serde_json::json;
 
 use super::{EvalArgs, classify, progress_bar};
@@ -61,11 +60,11 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
     let bar = progress_bar(common);
     let start = Instant::now();
     let part = |title: &str, simulations: usize| {
-        let at = HumanDuration(start.elapsed());
+        let minutes = start.elapsed().as_secs() / 60;
         bar.suspend(|| match simulations {
             0 => common.note(format_args!("{title}: kept from a run that was stopped")),
             _ => common.note(format_args!(
-                "{title}: {simulations} simulations ({at} so far)"
+                "{title}: {simulations} simulations ({minutes} min so far)"
             )),
         });
         bar.reset();
