@@ -12,7 +12,7 @@ use bufgym_sim::convert::index;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Evaluation, PolicySummary, Role, SeedGroup, UNLIMITED};
+use crate::data::{Evaluation, PolicySummary, Role, SeedGroup, UNLIMITED, Versus};
 use crate::entrant::Entrant;
 use crate::evaluate::{EvalConfig, EvalError, OnProgress, evaluate, with_references};
 
@@ -49,6 +49,8 @@ pub struct Cell {
     pub title: &'static str,
     /// The scenario.
     pub scenario: Scenario,
+    /// The best of the rules that were tuned for this very scenario, by validation traces.
+    pub tuned: Option<Entrant>,
 }
 
 /// Title, preset and settings of every cell.
@@ -78,7 +80,7 @@ const CELLS: [(&str, &str, &[&str]); 15] = [
     ("Linux-like senders, 25 Gbps", "linux-16x25g", &[]),
 ];
 
-/// All cells.
+/// All cells, without tuned rules.
 ///
 /// # Errors
 /// When a setting does not exist.
@@ -90,7 +92,11 @@ pub fn cells() -> Result<Vec<Cell>, ScenarioError> {
             for setting in settings {
                 scenario.set(setting)?;
             }
-            Ok(Cell { title, scenario })
+            Ok(Cell {
+                title,
+                scenario,
+                tuned: None,
+            })
         })
         .collect()
 }
@@ -152,14 +158,22 @@ pub struct CellResult {
     pub policies: Vec<PolicySummary>,
     /// As in an evaluation.
     pub seeds: Vec<SeedGroup>,
+    /// As in an evaluation.
+    #[serde(default)]
+    pub versus: Vec<Versus>,
+    /// The rule that was tuned for this very scenario.
+    #[serde(default)]
+    pub tuned: Option<String>,
     /// Wall time, seconds.
     pub wall_s: f64,
 }
 
 impl CellResult {
-    fn of(title: &str, evaluation: Evaluation) -> CellResult {
+    fn of(title: &str, tuned: Option<&Entrant>, evaluation: Evaluation) -> CellResult {
         CellResult {
             title: title.to_owned(),
+            tuned: tuned.map(|entrant| entrant.name().to_owned()),
+            versus: evaluation.versus,
             scenario: evaluation.scenario.toml,
             traces: evaluation.traces,
             policies: evaluation.policies,
@@ -175,6 +189,16 @@ impl CellResult {
         policy
             .and_then(|policy| policy.ratio_to_dt)
             .or(group.map(|group| group.ratio_to_dt))
+    }
+
+    /// Mean FCT of a learned policy, or of the seeds of a training taken together, over that of the rule
+    /// tuned for the scenario.
+    pub fn against_tuned(&self, name: &str) -> Option<Interval> {
+        let tuned = self.tuned.as_ref()?;
+        let groups = self.seeds.iter().flat_map(|group| &group.versus);
+        let mut all = groups.chain(&self.versus);
+        let found = all.find(|versus| versus.policy == name && versus.against == *tuned);
+        found.map(|versus| versus.ratio)
     }
 
     /// How much lower the unlimited buffer's mean FCT is than that of DT, as a share.
@@ -193,6 +217,12 @@ pub struct Transfer {
     pub with_headroom: usize,
     /// Number of these cells in which it is better than DT, beyond chance.
     pub better: usize,
+    /// Number of cells that a rule was tuned for.
+    pub tuned: usize,
+    /// Number of these in which it is better than that rule, beyond chance.
+    pub better_than_tuned: usize,
+    /// Titles of these in which it is worse than that rule by more than 2 %, beyond chance.
+    pub worse_than_tuned: Vec<String>,
 }
 
 /// A main comparison.
@@ -256,6 +286,13 @@ impl Suite {
                 transfer.with_headroom += 1;
                 transfer.better += usize::from(ratio.is_below_one());
             }
+            if let Some(ratio) = cell.against_tuned(policy) {
+                transfer.tuned += 1;
+                transfer.better_than_tuned += usize::from(ratio.is_below_one());
+                if ratio.low > LOST_ABOVE {
+                    transfer.worse_than_tuned.push(cell.title.clone());
+                }
+            }
         }
         transfer
     }
@@ -309,11 +346,13 @@ pub fn run(
     let mut cells = Vec::new();
     for cell in &config.cells {
         let seed = config.mains.first().map_or(1, |(main, _)| main.seed);
+        let entrants = config.transferred.iter().chain(&cell.tuned);
         let what = EvalConfig {
             traces: config.cell_traces,
-            ..EvalConfig::new(cell.scenario.clone(), config.transferred.clone(), seed)
+            ..EvalConfig::new(cell.scenario.clone(), entrants.cloned().collect(), seed)
         };
-        cells.push(CellResult::of(cell.title, once(cell.title, &what)?));
+        let evaluation = once(cell.title, &what)?;
+        cells.push(CellResult::of(cell.title, cell.tuned.as_ref(), evaluation));
     }
     let of_mains = mains.iter().map(|main| main.evaluation.timing.wall_s);
     let wall_s = of_mains.sum::<f64>() + cells.iter().map(|cell| cell.wall_s).sum::<f64>();

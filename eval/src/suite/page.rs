@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{CellResult, Comparison, HEADROOM, LOST_ABOVE, Suite, key};
+use super::{CellResult, Comparison, HEADROOM, LOST_ABOVE, Suite, Transfer, key};
 use crate::data::{Evaluation, PolicySummary, Role, SeedGroup, Versus};
 use crate::format;
 use crate::stats::Interval;
@@ -307,7 +307,13 @@ fn transfer(text: &mut String, suite: &Suite) {
             .iter()
             .any(|group| group.policies.contains(name))
     };
-    let alone = first.policies.iter().filter(grouped);
+    // A rule that was tuned for one cell has no column.
+    let everywhere = |p: &&PolicySummary| {
+        let name = &p.entry.policy;
+        let mut cells = suite.cells.iter();
+        cells.all(|cell| cell.policies.iter().any(|p| p.entry.policy == *name))
+    };
+    let alone = first.policies.iter().filter(grouped).filter(everywhere);
     let names: Vec<&str> = first
         .seeds
         .iter()
@@ -318,20 +324,27 @@ fn transfer(text: &mut String, suite: &Suite) {
         text,
         "## Scenarios that neither weights nor rules were made for\n\nThe same weights, and rules with the \
          parameters of `{}`, {} traces each. Headroom is how much lower the unlimited buffer's mean FCT is \
-         than that of DT.\n\n| scenario | headroom |",
+         than that of DT. \"Tuned for it\" is the best rule of those that were tuned for the scenario, by \
+         validation traces, and \"against it\" the mean FCT of the first column over its, in pairs.\n\n\
+         | scenario | headroom |",
         super::MAIN,
         first.traces
     );
     for name in &names {
         _ = write!(text, " `{name}` |");
     }
-    text.push_str("\n|---|--:|");
-    text.push_str(&"--:|".repeat(names.len()));
+    text.push_str(" tuned for it | against it |\n|---|--:|");
+    text.push_str(&"--:|".repeat(names.len() + 2));
     text.push('\n');
     for cell in &suite.cells {
         row(text, cell, &names);
     }
     text.push('\n');
+    for cell in &suite.cells {
+        if let Some(tuned) = &cell.tuned {
+            _ = writeln!(text, "- Tuned for {}: `{tuned}`", cell.title);
+        }
+    }
     let learned = first
         .policies
         .iter()
@@ -347,12 +360,28 @@ fn transfer(text: &mut String, suite: &Suite) {
         _ = writeln!(
             text,
             "- `{name}`: cells whose interval lies above {LOST_ABOVE}: {lost}. Of the {} cells with \
-             more than {:.0} % of headroom it is better than DT, beyond chance, in {}.",
+             more than {:.0} % of headroom it is better than DT, beyond chance, in {}.{}",
             transfer.with_headroom,
             100.0 * HEADROOM,
             transfer.better,
+            against_tuned(&transfer),
         );
     }
+}
+
+fn against_tuned(transfer: &Transfer) -> String {
+    if transfer.tuned == 0 {
+        return String::new();
+    }
+    let worse = match transfer.worse_than_tuned.is_empty() {
+        true => "none".to_owned(),
+        false => transfer.worse_than_tuned.join(", "),
+    };
+    format!(
+        " Against the rule tuned for the cell it is better, beyond chance, in {} of {}, and worse by more \
+         than 2 % in: {worse}.",
+        transfer.better_than_tuned, transfer.tuned,
+    )
 }
 
 fn row(text: &mut String, cell: &CellResult, names: &[&str]) {
@@ -364,6 +393,11 @@ fn row(text: &mut String, cell: &CellResult, names: &[&str]) {
     _ = write!(text, "| {} | {headroom} |", cell.title);
     for name in names {
         _ = write!(text, " {} |", format::interval(cell.ratio(name).as_ref()));
+    }
+    let tuned = cell.tuned.as_deref().and_then(|name| cell.ratio(name));
+    let against = names.first().and_then(|name| cell.against_tuned(name));
+    for ratio in [tuned, against] {
+        _ = write!(text, " {} |", format::interval(ratio.as_ref()));
     }
     text.push('\n');
 }

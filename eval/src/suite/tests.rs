@@ -5,7 +5,7 @@ use crate::data::{Entry, Training};
 use crate::{summary, synthetic};
 
 fn cell(title: &str, means: &[(&str, &[f64])]) -> CellResult {
-    CellResult::of(title, synthetic::evaluation(means))
+    CellResult::of(title, None, synthetic::evaluation(means))
 }
 
 fn suite(cells: Vec<CellResult>) -> Suite {
@@ -54,6 +54,7 @@ fn cells_are_counted_by_their_intervals() {
         lost: vec!["lost".to_owned()],
         with_headroom: 2,
         better: 1,
+        ..Transfer::default()
     };
     assert_eq!(suite.transfer("ndt:a"), expected);
     assert_eq!(suite.transfer("ndt:b"), Transfer::default());
@@ -74,8 +75,39 @@ fn the_page_has_a_row_for_every_policy_and_cell() {
         "- `ndt:checkpoints/ndt-fct` beats `edt`: mean FCT ratio 0.8",
         "| **`ndt:checkpoints/ndt-fct`** |",
         "| 4074 |",
-        "| CUBIC | 27.5 % | 0.825 [0.800–0.850] | 1.000 [1.000–1.000] |",
+        "| CUBIC | 27.5 % | 0.825 [0.800–0.850] | 1.000 [1.000–1.000] | 0.725 [0.700–0.750] | – | – |",
         "cells whose interval lies above 1.02: none",
+    ] {
+        assert!(page.contains(words), "{words} is not in\n{page}");
+    }
+}
+
+#[test]
+fn a_cell_has_the_rule_that_was_tuned_for_it() {
+    let with = |title: &str, rule: &str, own: &[f64]| {
+        let means: &[(&str, &[f64])] = &[
+            ("ndt:a", &[8.0, 16.0]),
+            (rule, own),
+            DT,
+            ("unlimited", &[7.0, 15.0]),
+        ];
+        let rule: Entrant = rule.parse().unwrap();
+        CellResult::of(title, Some(&rule), synthetic::evaluation(means))
+    };
+    let suite = suite(vec![
+        with("one", "dt:alpha=8", &[10.0, 20.0]),
+        with("two", "dt:alpha=4", &[6.0, 12.0]),
+    ]);
+    let transfer = suite.transfer("ndt:a");
+    assert_eq!((transfer.tuned, transfer.better_than_tuned), (2, 1));
+    assert_eq!(transfer.worse_than_tuned, ["two"]);
+    let page = render(&suite, "bufgym eval");
+    for words in [
+        "| scenario | headroom | `ndt:a` | `dt` | `unlimited` | tuned for it | against it |",
+        "| 1.000 [1.000–1.000] | 0.800 [0.800–0.800] |\n",
+        "| 0.600 [0.600–0.600] | 1.333 [1.333–1.333] |\n",
+        "- Tuned for two: `dt:alpha=4`",
+        "it is better, beyond chance, in 1 of 2, and worse by more than 2 % in: two.",
     ] {
         assert!(page.contains(words), "{words} is not in\n{page}");
     }
@@ -120,6 +152,7 @@ fn a_small_suite_runs() {
             buffer_bytes: 100_000,
             ..scenario.clone()
         },
+        tuned: Some("st".parse().unwrap()),
     };
     let mut config = SuiteConfig {
         mains: vec![(
@@ -141,10 +174,10 @@ fn a_small_suite_runs() {
     let folder = tempfile::tempdir().unwrap();
     let kept = Parts::new(folder.path().join("kept"));
     let suite = run(&config, Some(&kept), &note, &|_| {}).unwrap();
-    let expected = [("ndt-16x1g".to_owned(), 4), ("small buffer".to_owned(), 9)];
+    let expected = [("ndt-16x1g".to_owned(), 4), ("small buffer".to_owned(), 12)];
     assert_eq!(*parts.lock().unwrap(), expected);
     assert_eq!(suite.mains[0].evaluation.results.len(), 4);
-    assert_eq!(suite.cells[0].policies.len(), 3);
+    assert_eq!(suite.cells[0].policies.len(), 4);
 
     let again = |config: &SuiteConfig| {
         parts.lock().unwrap().clear();
@@ -155,13 +188,13 @@ fn a_small_suite_runs() {
     let simulations: Vec<usize> = vec![0, 0];
     assert_eq!(again(&config), (suite, simulations));
     config.cells[0].scenario.buffer_bytes += 1;
-    assert_eq!(again(&config).1, [0, 9]);
+    assert_eq!(again(&config).1, [0, 12]);
     config.revision = "abd".to_owned();
-    assert_eq!(again(&config).1, [4, 9]);
+    assert_eq!(again(&config).1, [4, 12]);
     for file in std::fs::read_dir(kept.folder()).unwrap() {
         std::fs::write(file.unwrap().path(), "{").unwrap();
     }
-    assert_eq!(again(&config).1, [4, 9]);
+    assert_eq!(again(&config).1, [4, 12]);
     kept.remove().unwrap();
     kept.remove().unwrap();
     assert!(!kept.folder().exists());
@@ -189,7 +222,7 @@ fn the_seeds_of_a_training_take_one_row_and_one_column() {
         DT,
         ("unlimited", &[7.0, 15.0]),
     ];
-    let cell = CellResult::of("CUBIC", trained(synthetic::evaluation(means)));
+    let cell = CellResult::of("CUBIC", None, trained(synthetic::evaluation(means)));
     let mut suite = suite(vec![cell]);
     suite.mains[0].evaluation = trained(synthetic::evaluation(means));
     assert_eq!(suite.transfer("ndt, trained").better, 1);
@@ -202,7 +235,9 @@ fn the_seeds_of_a_training_take_one_row_and_one_column() {
         "{table}"
     );
     assert!(
-        page.contains("| scenario | headroom | `ndt, trained` | `dt` | `unlimited` |"),
+        page.contains(
+            "| scenario | headroom | `ndt, trained` | `dt` | `unlimited` | tuned for it |"
+        ),
         "{page}"
     );
     assert!(page.contains("- `ndt, trained` beats `dt`"), "{page}");

@@ -46,12 +46,16 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
         .map(|preset| comparison(args, common, preset, &learned))
         .collect();
     let mut transferred = learned.clone();
-    transferred.extend(best_deployable(&main)?);
+    transferred.extend(best_deployable(&main, TRANSFERRED_RULES)?);
+    let mut cells = suite::cells().or_failure()?;
+    for cell in &mut cells {
+        cell.tuned = best_deployable(&cell.scenario, 1)?.pop();
+    }
     let config = SuiteConfig {
         mains: mains?,
         learner_simulations: TrainConfig::default().simulations(),
         transferred,
-        cells: suite::cells().or_failure()?,
+        cells,
         cell_traces: args.traces.min(CELL_TRACES),
         revision: REVISION.to_owned(),
     };
@@ -201,11 +205,11 @@ fn comparison(
 }
 
 /// The best tuned rules that a switch of today could run.
-fn best_deployable(scenario: &Scenario) -> CliResult<Vec<Entrant>> {
+fn best_deployable(scenario: &Scenario, count: usize) -> CliResult<Vec<Entrant>> {
     let tuned = tune::all_tuned(scenario)?.into_iter();
     let entrants = tuned.map(|(policy, _)| Entrant::tuned(policy));
     let deployable = entrants.filter(|entrant| !entrant.pushes_out(scenario));
-    Ok(deployable.take(TRANSFERRED_RULES).collect())
+    Ok(deployable.take(count).collect())
 }
 
 fn write(suite: &Suite, page: &str, folder: &Path) -> CliResult {
