@@ -1,7 +1,7 @@
 //! The findings of an evaluation in sentences, derived from the numbers. Losses are stated as plainly
 //! as wins.
 
-use crate::data::{BASELINE, Evaluation, PolicySummary, Role, Versus};
+use crate::data::{BASELINE, Evaluation, PolicySummary, Role, SeedGroup, Versus};
 use crate::entrant::LINEAR;
 use crate::format;
 use crate::stats::{Interval, Tally};
@@ -59,15 +59,27 @@ pub fn short_name(policy: &str) -> &str {
 
 /// All findings, the most important first: failed traces, then the learned policies (or, where
 /// there is none, every rule) against DT (α = 1), then against each other rule and the learned
-/// policies before them.
+/// policies before them. The seeds of a training speak as one. Of many rules that are beaten, the
+/// strongest are named.
 pub fn findings(evaluation: &Evaluation) -> Vec<Finding> {
     let mut findings = failures(evaluation);
+    for group in &evaluation.seeds {
+        findings.push(seeds_against_baseline(group));
+        let versus: Vec<&Versus> = group.versus.iter().collect();
+        findings.extend(rules(seeds_name(group), &versus));
+    }
     let learned: Vec<&PolicySummary> = evaluation.learned().collect();
-    for policy in &learned {
+    let alone = learned.iter().filter(|policy| {
+        let mut groups = evaluation.seeds.iter();
+        groups.all(|group| !group.policies.contains(&policy.entry.policy))
+    });
+    for policy in alone {
         findings.extend(against_baseline(policy));
         findings.extend(tail(policy));
         findings.extend(headroom(policy));
-        findings.extend(rules(policy, &evaluation.versus));
+        let own = evaluation.versus.iter();
+        let own: Vec<&Versus> = own.filter(|v| v.policy == policy.entry.policy).collect();
+        findings.extend(rules(short_name(&policy.entry.policy), &own));
     }
     if learned.is_empty() {
         let rules = evaluation
@@ -77,6 +89,30 @@ pub fn findings(evaluation: &Evaluation) -> Vec<Finding> {
         findings.extend(rules.filter_map(against_baseline));
     }
     findings
+}
+
+/// What its seeds are called together: their task without the heuristic below.
+fn seeds_name(group: &SeedGroup) -> &str {
+    group.task.split(" over ").next().unwrap_or(&group.task)
+}
+
+fn seeds_against_baseline(group: &SeedGroup) -> Finding {
+    let ratio = &group.ratio_to_dt;
+    let tone = tone_of(ratio);
+    let verdict = match tone {
+        Tone::Wins => "beats DT (α = 1)",
+        Tone::Loses => "loses to DT (α = 1)",
+        _ => "cannot be told apart from DT (α = 1)",
+    };
+    let text = format!(
+        "{} {verdict}: the mean over {} seeds has {} of its mean FCT, the best seed {} and the worst {}.",
+        seeds_name(group),
+        group.seeds.len(),
+        format::interval(Some(ratio)),
+        format::ratio(Some(group.best())),
+        format::ratio(Some(group.worst())),
+    );
+    Finding::new(tone, text)
 }
 
 fn failures(evaluation: &Evaluation) -> Vec<Finding> {
@@ -178,34 +214,52 @@ fn headroom(policy: &PolicySummary) -> Option<Finding> {
     Some(Finding::new(Tone::Plain, text))
 }
 
-/// The learned policy against each rule other than the baseline, and each learned one before it.
-fn rules(policy: &PolicySummary, versus: &[Versus]) -> Vec<Finding> {
-    let own = versus
-        .iter()
-        .filter(|v| v.policy == policy.entry.policy && v.against != BASELINE);
-    let name = short_name(&policy.entry.policy);
-    let finding = |versus: &Versus| {
-        let against = short_name(&versus.against);
-        let change = format::change(versus.ratio.mean);
-        let tone = tone_of(&versus.ratio);
-        let claim = match tone {
-            Tone::Wins => format!("{name} beats {against}: mean FCT {change} lower"),
-            Tone::Loses => format!("{name} loses to {against}: mean FCT {change} higher"),
-            _ => format!("{name} cannot be told apart from {against}: mean FCT ratio"),
-        };
-        let detail = match tone {
-            Tone::Open => format::interval(Some(&versus.ratio)),
-            _ => format!("(ratio {})", format::interval(Some(&versus.ratio))),
-        };
-        Finding::new(tone, format!("{claim} {detail}."))
+/// Beaten rules that are named where there are more.
+const NAMED: usize = 6;
+
+/// A learned policy against each rule other than the baseline, and each learned one before it. All are
+/// named that are not beaten.
+fn rules(name: &str, versus: &[&Versus]) -> Vec<Finding> {
+    let others = || versus.iter().filter(|v| v.against != BASELINE);
+    let mut beaten: Vec<&&Versus> = others().filter(|v| v.ratio.is_below_one()).collect();
+    beaten.sort_by(|a, b| b.ratio.mean.total_cmp(&a.ratio.mean));
+    let (strongest, rest) = beaten.split_at(beaten.len().min(NAMED));
+    let is_strong = |versus: &Versus| strongest.iter().any(|s| s.against == versus.against);
+    let named = others().filter(|v| !v.ratio.is_below_one() || is_strong(v));
+    let mut findings: Vec<Finding> = named.map(|versus| against(name, versus)).collect();
+    if let (Some(closest), Some(farthest)) = (rest.first(), rest.last()) {
+        let text = format!(
+            "{name} beats {} more: mean FCT {} to {} lower.",
+            rest.len(),
+            format::change(closest.ratio.mean),
+            format::change(farthest.ratio.mean)
+        );
+        findings.push(Finding::new(Tone::Wins, text));
+    }
+    findings
+}
+
+fn against(name: &str, versus: &Versus) -> Finding {
+    let against = short_name(&versus.against);
+    let change = format::change(versus.ratio.mean);
+    let tone = tone_of(&versus.ratio);
+    let claim = match tone {
+        Tone::Wins => format!("{name} beats {against}: mean FCT {change} lower"),
+        Tone::Loses => format!("{name} loses to {against}: mean FCT {change} higher"),
+        _ => format!("{name} cannot be told apart from {against}: mean FCT ratio"),
     };
-    own.map(finding).collect()
+    let detail = match tone {
+        Tone::Open => format::interval(Some(&versus.ratio)),
+        _ => format!("(ratio {})", format::interval(Some(&versus.ratio))),
+    };
+    Finding::new(tone, format!("{claim} {detail}."))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synthetic;
+    use crate::data::{Entry, Training};
+    use crate::{summary, synthetic};
 
     fn texts(evaluation: &Evaluation) -> String {
         findings(evaluation)
@@ -263,6 +317,68 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("a loses to b"), "{text}");
+    }
+
+    #[test]
+    fn of_many_beaten_rules_the_strongest_are_named_and_all_that_win() {
+        let rules: Vec<String> = (1..=9)
+            .map(|alpha| format!("dt:alpha={}", 10 * alpha))
+            .collect();
+        // 10.2, 10.4, ... for the learned policy's 10, and one that is better.
+        let values: Vec<[f64; 2]> = (1..=9)
+            .map(|k| [10.0 + 0.2 * f64::from(k), 20.0 + 0.4 * f64::from(k)])
+            .collect();
+        let mut means: Vec<(&str, &[f64])> = vec![("ndt:a", &[10.0, 20.0]), ("cs", &[9.0, 18.0])];
+        means.extend(
+            rules
+                .iter()
+                .zip(&values)
+                .map(|(rule, own)| (rule.as_str(), &own[..])),
+        );
+        means.push(("dt", &[15.0, 30.0]));
+        means.push(("unlimited", &[5.0, 10.0]));
+        let text = texts(&synthetic::evaluation(&means));
+        assert!(text.contains("a loses to cs"), "{text}");
+        assert!(text.contains("a beats dt:alpha=10:") && text.contains("a beats dt:alpha=60:"));
+        assert!(!text.contains("dt:alpha=70"), "{text}");
+        assert!(
+            text.contains("a beats 3 more: mean FCT 12.3\u{a0}% to 15.3\u{a0}% lower."),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_seeds_of_a_training_speak_as_one() {
+        let means: &[(&str, &[f64])] = &[
+            ("ndt:a", &[8.0, 16.0]),
+            ("ndt:b", &[6.0, 12.0]),
+            ("cs", &[14.0, 28.0]),
+            ("dt", &[10.0, 20.0]),
+            ("unlimited", &[5.0, 10.0]),
+        ];
+        let mut evaluation = synthetic::evaluation(means);
+        let results = evaluation.results.clone();
+        let mut entries: Vec<Entry> = evaluation
+            .policies
+            .iter()
+            .map(|p| p.entry.clone())
+            .collect();
+        for (entry, seed) in entries.iter_mut().take(2).zip([4, 5]) {
+            let task = "ndt, trained on x over fab".to_owned();
+            entry.training = Some(Training { task, seed });
+        }
+        evaluation.seeds = summary::seeds(&entries, &results, 100, 1);
+        let text = texts(&evaluation);
+        let lead = "ndt, trained on x beats DT (α = 1): the mean over 2 seeds has 0.700 [0.700–0.700] of its mean FCT, the best seed 0.600 and the worst 0.800.";
+        assert!(text.contains(lead), "{text}");
+        assert!(
+            text.contains("ndt, trained on x beats cs: mean FCT 50.0\u{a0}% lower"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("a beats") && !text.contains("b beats"),
+            "{text}"
+        );
     }
 
     #[test]
