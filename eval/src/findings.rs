@@ -258,8 +258,7 @@ fn against(name: &str, versus: &Versus) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Entry, Training};
-    use crate::{summary, synthetic};
+    use crate::synthetic;
 
     fn texts(evaluation: &Evaluation) -> String {
         findings(evaluation)
@@ -356,18 +355,8 @@ mod tests {
             ("dt", &[10.0, 20.0]),
             ("unlimited", &[5.0, 10.0]),
         ];
-        let mut evaluation = synthetic::evaluation(means);
-        let results = evaluation.results.clone();
-        let mut entries: Vec<Entry> = evaluation
-            .policies
-            .iter()
-            .map(|p| p.entry.clone())
-            .collect();
-        for (entry, seed) in entries.iter_mut().take(2).zip([4, 5]) {
-            let task = "ndt, trained on x over fab".to_owned();
-            entry.training = Some(Training { task, seed });
-        }
-        evaluation.seeds = summary::seeds(&entries, &results, 100, 1);
+        let evaluation = synthetic::evaluation(means);
+        let evaluation = synthetic::with_two_seeds(evaluation, "ndt, trained on x over fab");
         let text = texts(&evaluation);
         let lead = "ndt, trained on x beats DT (α = 1): the mean over 2 seeds has 0.700 [0.700–0.700] of its mean FCT, the best seed 0.600 and the worst 0.800.";
         assert!(text.contains(lead), "{text}");

@@ -5,10 +5,22 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::data::{
     Arrivals, BASELINE, Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timeline, TimelineSeries,
-    Timing, TraceResult, TriggerIntervals, UNLIMITED, VERSION,
+    Timing, TraceResult, Training, TriggerIntervals, UNLIMITED, VERSION,
 };
 use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics};
 use crate::summary;
+
+/// The same with its first two policies as seeds of one training.
+pub fn with_two_seeds(mut evaluation: Evaluation, task: &str) -> Evaluation {
+    let policies = evaluation.policies.iter();
+    let mut entries: Vec<Entry> = policies.map(|policy| policy.entry.clone()).collect();
+    for (entry, seed) in entries.iter_mut().take(2).zip([4, 5]) {
+        let task = task.to_owned();
+        entry.training = Some(Training { task, seed });
+    }
+    evaluation.seeds = summary::seeds(&entries, &evaluation.results, 100, 1);
+    evaluation
+}
 
 fn entry(policy: &str) -> Entry {
     let role = match policy {

@@ -38,7 +38,7 @@ pub struct TrainArgs {
     /// What to learn for: fct, loss, throughput, delay, fairness, or weights as in fct=1,loss=0.1 [default: fct]
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<String>,
-    /// The heuristic whose α is learned: dt (as in the paper), edt, tdt, fab, ib, abm, occamy [default: fab with 10 kB a flow and burst]
+    /// The heuristic whose α is learned: dt (as in the paper), edt, tdt, fab, ib, abm, occamy [default: fab with 10 kB a flow and burst, or a flow with --actions alpha,early]
     #[arg(long, value_name = "POLICY")]
     low_level: Option<BasePolicy>,
     /// What a decision sets on every port: alpha (as in the paper), or alpha,early for early drop too [default: alpha, and what --low-level leaves open with +early]

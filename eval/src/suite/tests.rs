@@ -1,8 +1,7 @@
 use bufgym_sim::scenario::RangeU32;
 
 use super::*;
-use crate::data::{Entry, Training};
-use crate::{summary, synthetic};
+use crate::synthetic;
 
 fn cell(title: &str, means: &[(&str, &[f64])]) -> CellResult {
     CellResult::of(title, None, synthetic::evaluation(means))
@@ -202,20 +201,7 @@ fn a_small_suite_runs() {
 
 #[test]
 fn the_seeds_of_a_training_take_one_row_and_one_column() {
-    let trained = |mut evaluation: Evaluation| {
-        let results = evaluation.results.clone();
-        let mut entries: Vec<Entry> = evaluation
-            .policies
-            .iter()
-            .map(|p| p.entry.clone())
-            .collect();
-        for (entry, seed) in entries.iter_mut().take(2).zip([4, 5]) {
-            let task = "ndt, trained".to_owned();
-            entry.training = Some(Training { task, seed });
-        }
-        evaluation.seeds = summary::seeds(&entries, &results, 100, 1);
-        evaluation
-    };
+    let trained = |evaluation| synthetic::with_two_seeds(evaluation, "ndt, trained");
     let means: &[(&str, &[f64])] = &[
         ("ndt:a", &[8.0, 17.0]),
         ("ndt:b", &[6.0, 15.0]),
