@@ -1,16 +1,18 @@
 //! What could be won in a scenario, before anything is trained.
 //!
-//! On every trace three things are set beside DT (α = 1) and the best single rule: an unlimited buffer,
-//! the best rule of that very trace, and a sequence of decisions that a search with forked simulators
+//! On every trace these are set beside DT (α = 1) and the best single rule: an unlimited buffer, ideal
+//! senders on the same links, the best rule of that very trace, and a sequence of decisions that a search with forked simulators
 //! found. The last two are chosen with the trace in view, and so choose its luck too. Therefore what was
 //! chosen runs again on copies of the trace that differ by chance alone: what survives there
 //! can be won, the rest was luck.
 //!
-//! An unlimited buffer is a scale and not a bound, because short queues can be better. The search is
+//! An unlimited buffer is a scale and not a bound, because short queues can be better. What senders that
+//! share their links fairly at once would get is one too, since a switch may favour flows. The search is
 //! greedy, so its result is no bound either: with luck it is optimistic, without it a sequence that is
 //! known to do so well.
 
 mod data;
+mod ideal;
 mod jitter;
 mod page;
 mod rules;
@@ -37,6 +39,7 @@ use rayon::prelude::*;
 use crate::data::ScenarioFacts;
 use crate::evaluate::{EvalError, NumberedTrace, split_traces};
 use crate::stats::{self, Interval, RESAMPLES};
+use ideal::Sharing;
 use search::{LEVELS, Search};
 
 /// Default number of traces.
@@ -173,6 +176,7 @@ type MeanFct = Option<f64>;
 enum Choice {
     Rule(PolicySpec),
     Plan(Plan),
+    Ideal(Sharing),
 }
 
 /// What was chosen among the rules.
@@ -472,6 +476,8 @@ impl Work<'_> {
                 let value = self.rule(set, &unlimited, &set.members)?;
                 (Choice::Rule(unlimited), value)
             }
+            Some(RowKind::FairSenders) => self.ideal(Sharing::Fair, &set.members),
+            Some(RowKind::ShortestFirst) => self.ideal(Sharing::ShortestFirst, &set.members),
             Some(RowKind::BestRule) => {
                 let rule = &self.policies[chosen.best];
                 (Choice::Rule(rule.clone()), finals[chosen.best])
@@ -487,12 +493,20 @@ impl Work<'_> {
             Choice::Plan(plan) => {
                 self.replay(set, &self.search(&chosen.low_level), plan, &set.copies)?
             }
+            Choice::Ideal(sharing) => self.ideal(*sharing, &set.copies).1,
         };
         Ok(Repeated {
             policy: choice.name(&chosen.low_level),
             chosen: value,
             repeated,
         })
+    }
+
+    /// Ideal senders over copies of a trace.
+    fn ideal(&self, sharing: Sharing, copies: &[Trace]) -> (Choice, MeanFct) {
+        let fct = |trace| ideal::mean_fct_ms(&self.config.scenario, trace, sharing);
+        let values: Vec<MeanFct> = copies.iter().map(fct).collect();
+        (Choice::Ideal(sharing), mean(&values))
     }
 
     fn report(
@@ -578,6 +592,8 @@ impl Choice {
         match self {
             Choice::Rule(rule) => rule.to_string(),
             Choice::Plan(plan) => format!("{low_level}, {} changes of alpha", plan.changes()),
+            Choice::Ideal(Sharing::Fair) => "ideal, fair".to_owned(),
+            Choice::Ideal(Sharing::ShortestFirst) => "ideal, shortest first".to_owned(),
         }
     }
 }

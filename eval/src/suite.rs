@@ -29,6 +29,10 @@ const VERSION: u32 = 2;
 /// Default number of traces of a cell.
 pub const CELL_TRACES: u64 = 32;
 
+/// In a cell with more ports than this, a trace takes many times as long as in the others, and half of the
+/// traces have to do.
+const MANY_PORTS: usize = 64;
+
 /// The preset of the first comparison. Most cells change one of its settings.
 pub const MAIN: &str = "ndt-16x1g";
 
@@ -51,6 +55,16 @@ pub struct Cell {
     pub scenario: Scenario,
     /// The best of the rules that were tuned for this very scenario, by validation traces.
     pub tuned: Option<Entrant>,
+}
+
+impl Cell {
+    /// Its number of traces, where others have so many.
+    fn traces(&self, others: u64) -> u64 {
+        match self.scenario.port_count() > MANY_PORTS {
+            true => others.div_ceil(2),
+            false => others,
+        }
+    }
 }
 
 /// Title, preset and settings of every cell.
@@ -139,7 +153,7 @@ pub struct SuiteConfig {
     pub transferred: Vec<Entrant>,
     /// The cells.
     pub cells: Vec<Cell>,
-    /// Traces of every cell.
+    /// Traces of every cell; half as many where a switch has more than 64 ports.
     pub cell_traces: u64,
     /// Revision of the program.
     pub revision: String,
@@ -348,7 +362,7 @@ pub fn run(
         let seed = config.mains.first().map_or(1, |(main, _)| main.seed);
         let entrants = config.transferred.iter().chain(&cell.tuned);
         let what = EvalConfig {
-            traces: config.cell_traces,
+            traces: cell.traces(config.cell_traces),
             ..EvalConfig::new(cell.scenario.clone(), entrants.cloned().collect(), seed)
         };
         let evaluation = once(cell.title, &what)?;

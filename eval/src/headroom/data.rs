@@ -75,6 +75,10 @@ pub struct RuleResult {
 pub enum RowKind {
     /// A buffer that never fills; a scale, not a bound.
     Unlimited,
+    /// Senders that share the links fairly at once, without queues and losses; a scale, not a bound.
+    FairSenders,
+    /// The same, where the flow with the fewest bytes left comes first; no switch knows them.
+    ShortestFirst,
     /// The best single rule for all traces.
     BestRule,
     /// The best rule of every trace.
@@ -85,8 +89,10 @@ pub enum RowKind {
 
 impl RowKind {
     /// All rows, in the order of tables.
-    pub const ALL: [RowKind; 4] = [
+    pub const ALL: [RowKind; 6] = [
         RowKind::Unlimited,
+        RowKind::FairSenders,
+        RowKind::ShortestFirst,
         RowKind::BestRule,
         RowKind::BestRuleOfTrace,
         RowKind::Search,
@@ -96,6 +102,8 @@ impl RowKind {
     pub fn title(self) -> &'static str {
         match self {
             RowKind::Unlimited => "unlimited buffer",
+            RowKind::FairSenders => "ideal senders, fair",
+            RowKind::ShortestFirst => "ideal senders, shortest first",
             RowKind::BestRule => "best single rule",
             RowKind::BestRuleOfTrace => "best rule of each trace",
             RowKind::Search => "searched decisions",
@@ -156,7 +164,7 @@ pub struct TraceRow {
     pub flows: u64,
     /// What it is.
     pub row: RowKind,
-    /// The rule, or what the search found.
+    /// The rule, what the search found, or how ideal senders share the links.
     pub policy: String,
     /// Mean FCT of DT (α = 1) on what choices were made on, ms.
     pub dt_mean_fct_ms: Option<f64>,

@@ -323,17 +323,16 @@ fn transfer(text: &mut String, suite: &Suite) {
     _ = write!(
         text,
         "## Scenarios that neither weights nor rules were made for\n\nThe same weights, and rules with the \
-         parameters of `{}`, {} traces each. Headroom is how much lower the unlimited buffer's mean FCT is \
+         parameters of `{}`. Headroom is how much lower the unlimited buffer's mean FCT is \
          than that of DT. \"Tuned for it\" is the best rule of those that were tuned for the scenario, by \
          validation traces, and \"against it\" the mean FCT of the first column over its, in pairs.\n\n\
-         | scenario | headroom |",
+         | scenario | traces | headroom |",
         super::MAIN,
-        first.traces
     );
     for name in &names {
         _ = write!(text, " `{name}` |");
     }
-    text.push_str(" tuned for it | against it |\n|---|--:|");
+    text.push_str(" tuned for it | against it |\n|---|--:|--:|");
     text.push_str(&"--:|".repeat(names.len() + 2));
     text.push('\n');
     for cell in &suite.cells {
@@ -390,7 +389,7 @@ fn row(text: &mut String, cell: &CellResult, names: &[&str]) {
         || format::NONE.to_owned(),
         |share| format!("{share:.1} %").replace('-', "−"),
     );
-    _ = write!(text, "| {} | {headroom} |", cell.title);
+    _ = write!(text, "| {} | {} | {headroom} |", cell.title, cell.traces);
     for name in names {
         _ = write!(text, " {} |", format::interval(cell.ratio(name).as_ref()));
     }

@@ -74,7 +74,7 @@ fn the_page_has_a_row_for_every_policy_and_cell() {
         "- `ndt:checkpoints/ndt-fct` beats `edt`: mean FCT ratio 0.8",
         "| **`ndt:checkpoints/ndt-fct`** |",
         "| 4074 |",
-        "| CUBIC | 27.5 % | 0.825 [0.800–0.850] | 1.000 [1.000–1.000] | 0.725 [0.700–0.750] | – | – |",
+        "| CUBIC | 2 | 27.5 % | 0.825 [0.800–0.850] | 1.000 [1.000–1.000] | 0.725 [0.700–0.750] | – | – |",
         "cells whose interval lies above 1.02: none",
     ] {
         assert!(page.contains(words), "{words} is not in\n{page}");
@@ -102,7 +102,7 @@ fn a_cell_has_the_rule_that_was_tuned_for_it() {
     assert_eq!(transfer.worse_than_tuned, ["two"]);
     let page = render(&suite, "bufgym eval");
     for words in [
-        "| scenario | headroom | `ndt:a` | `dt` | `unlimited` | tuned for it | against it |",
+        "| scenario | traces | headroom | `ndt:a` | `dt` | `unlimited` | tuned for it | against it |",
         "| 1.000 [1.000–1.000] | 0.800 [0.800–0.800] |\n",
         "| 0.600 [0.600–0.600] | 1.333 [1.333–1.333] |\n",
         "- Tuned for two: `dt:alpha=4`",
@@ -222,9 +222,22 @@ fn the_seeds_of_a_training_take_one_row_and_one_column() {
     );
     assert!(
         page.contains(
-            "| scenario | headroom | `ndt, trained` | `dt` | `unlimited` | tuned for it |"
+            "| scenario | traces | headroom | `ndt, trained` | `dt` | `unlimited` | tuned for it |"
         ),
         "{page}"
     );
     assert!(page.contains("- `ndt, trained` beats `dt`"), "{page}");
+}
+
+#[test]
+fn a_switch_with_many_ports_has_half_of_the_traces() {
+    let cells = cells().unwrap();
+    let fewer = cells.iter().filter(|cell| cell.traces(32) == 16);
+    let fewer: Vec<usize> = fewer.map(|cell| cell.scenario.port_count()).collect();
+    assert_eq!(fewer, [96]);
+    assert!(
+        cells
+            .iter()
+            .all(|cell| [16, 32].contains(&cell.traces(32)) && cell.traces(1) == 1)
+    );
 }

@@ -1,0 +1,245 @@
+//! Flows on ideal senders: links shared by rule, without queues, losses and slow starts.
+//!
+//! A flow has two links, that of its sender's interface and that of its receiver's port, and both have the
+//! rate of the scenario. Between two events (a flow starts or ends) every flow has a constant rate, so
+//! that a trace is computed exactly and without packets: O(n²) for n flows in the worst case, and no more
+//! than the flows in progress at each event in practice.
+//!
+//! These are scales. No buffer policy can make senders fair to each other at once, and none knows how many
+//! bytes a flow has left.
+
+use bufgym_sim::convert::index;
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::traffic::Trace;
+use bufgym_sim::units::Time;
+
+/// Who gets the links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// All flows alike: max-min fair rates (Bertsekas and Gallager, Data Networks, 2nd ed., section 6.5.2).
+    Fair,
+    /// The flow with the fewest bytes left first, on both of its links; then the next of those whose links
+    /// are free (the ideal that Alizadeh et al., pFabric, SIGCOMM 2013, section 3, compare with).
+    ShortestFirst,
+}
+
+/// A flow in progress.
+struct Transfer {
+    /// Index of its two links.
+    links: [usize; 2],
+    start: f64,
+    /// Seconds that the link needs for what is left.
+    left: f64,
+    /// Share of the link.
+    rate: f64,
+}
+
+/// What is left of a flow when it counts as done, seconds of its link: far below a bit at any rate, far
+/// above what rounding leaves behind.
+const DONE: f64 = 1e-13;
+
+/// Mean FCT of the flows of a trace, ms: from the start of a flow until its last byte has arrived, with
+/// headers and the propagation delay of two links, but without a handshake.
+///
+/// # Panics
+/// When a trace has a host that the scenario does not have.
+pub(super) fn mean_fct_ms(scenario: &Scenario, trace: &Trace, sharing: Sharing) -> Option<f64> {
+    let hosts = scenario.port_count();
+    let mut waiting: Vec<(Time, usize)> = trace
+        .flows
+        .iter()
+        .enumerate()
+        .map(|(number, flow)| (flow.start, number))
+        .collect();
+    waiting.sort_unstable();
+    let mut waiting = waiting.into_iter().peekable();
+    let mut active: Vec<Transfer> = Vec::new();
+    let (mut now, mut total) = (0.0, 0.0);
+    loop {
+        if active.is_empty() {
+            match waiting.peek() {
+                Some((start, _)) => now = start.as_secs_f64(),
+                None => break,
+            }
+        }
+        while let Some((start, number)) = waiting.next_if(|(start, _)| start.as_secs_f64() <= now) {
+            let flow = &trace.flows[number];
+            active.push(Transfer {
+                links: [
+                    index(u64::from(flow.src)),
+                    hosts + index(u64::from(flow.dst)),
+                ],
+                start: start.as_secs_f64(),
+                left: wire_bits(scenario, flow.size) / scenario.rate_bps as f64,
+                rate: 0.0,
+            });
+        }
+        match sharing {
+            Sharing::Fair => share_fairly(&mut active, 2 * hosts),
+            Sharing::ShortestFirst => serve_shortest(&mut active, 2 * hosts),
+        }
+        let next_start = waiting.peek().map(|(start, _)| start.as_secs_f64() - now);
+        let ends = active.iter().filter(|flow| flow.rate > 0.0);
+        let step = ends
+            .map(|flow| flow.left / flow.rate)
+            .chain(next_start)
+            .fold(f64::INFINITY, f64::min);
+        now += step;
+        for flow in &mut active {
+            flow.left -= flow.rate * step;
+        }
+        active.retain(|flow| {
+            let ended = flow.left <= DONE;
+            total += if ended { now - flow.start } else { 0.0 };
+            !ended
+        });
+    }
+    let latency = 2.0 * scenario.propagation().as_secs_f64();
+    let flows = trace.flows.len() as f64;
+    (flows > 0.0).then(|| 1e3 * (total / flows + latency))
+}
+
+fn wire_bits(scenario: &Scenario, size: u64) -> f64 {
+    let packets = size.div_ceil(u64::from(scenario.mss)) as f64;
+    let full = scenario.full_packet_bytes() + u64::from(scenario.overhead_bytes);
+    let headers = full - u64::from(scenario.mss);
+    8.0 * (size as f64 + packets * headers as f64)
+}
+
+/// Fills the link with the least share per flow, fixes its flows, and goes on with what is left.
+fn share_fairly(active: &mut [Transfer], links: usize) {
+    let (mut capacity, mut flows) = (vec![1.0_f64; links], vec![0_u32; links]);
+    for flow in active.iter_mut() {
+        flow.rate = f64::NAN;
+        for link in flow.links {
+            flows[link] += 1;
+        }
+    }
+    let share = |capacity: &[f64], flows: &[u32], link: usize| {
+        (flows[link] > 0).then(|| (capacity[link] / f64::from(flows[link])).max(0.0))
+    };
+    loop {
+        let shares = (0..links).filter_map(|link| Some((share(&capacity, &flows, link)?, link)));
+        let Some((rate, tightest)) = shares.min_by(|(a, _), (b, _)| a.total_cmp(b)) else {
+            return;
+        };
+        for flow in active.iter_mut() {
+            if flow.rate.is_nan() && flow.links.contains(&tightest) {
+                flow.rate = rate;
+                for link in flow.links {
+                    capacity[link] -= rate;
+                    flows[link] -= 1;
+                }
+            }
+        }
+    }
+}
+
+fn serve_shortest(active: &mut [Transfer], links: usize) {
+    active.sort_by(|a, b| a.left.total_cmp(&b.left));
+    let mut taken = vec![false; links];
+    for flow in active {
+        let free = flow.links.iter().all(|&link| !taken[link]);
+        flow.rate = f64::from(u8::from(free));
+        for link in flow.links {
+            taken[link] |= free;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bufgym_sim::traffic::FlowSpec;
+
+    /// 1 Gbit/s, 1,000 bytes of payload per packet without headers: a million bytes take 8 ms.
+    fn scenario() -> Scenario {
+        let mut scenario = Scenario::default();
+        for setting in ["mss=1000", "header_bytes=0", "propagation_ns=0"] {
+            scenario.set(setting).unwrap();
+        }
+        scenario
+    }
+
+    fn trace(flows: &[(u32, u32, u64, u64)]) -> Trace {
+        let flow = |(id, &(src, dst, start_ms, size)): (usize, &(u32, u32, u64, u64))| FlowSpec {
+            id: id as u64,
+            src,
+            dst,
+            start: Time::from_ms(start_ms),
+            size,
+            kind: 0,
+            query: -1,
+            priority: 0,
+        };
+        Trace {
+            flows: flows.iter().enumerate().map(flow).collect(),
+            ..Trace::default()
+        }
+    }
+
+    fn both(flows: &[(u32, u32, u64, u64)]) -> [f64; 2] {
+        let scenario = scenario();
+        [Sharing::Fair, Sharing::ShortestFirst].map(|sharing| {
+            let mean = mean_fct_ms(&scenario, &trace(flows), sharing).unwrap();
+            mean * flows.len() as f64
+        })
+    }
+
+    fn assert_sums(flows: &[(u32, u32, u64, u64)], sums: [f64; 2]) {
+        for (found, expected) in both(flows).into_iter().zip(sums) {
+            assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn a_flow_alone_has_its_link() {
+        assert_sums(&[(0, 1, 5, 1_000_000)], [8.0, 8.0]);
+        // Two directions, and links of other hosts, are other links.
+        assert_sums(&[(0, 1, 0, 1_000_000), (1, 0, 0, 1_000_000)], [16.0, 16.0]);
+    }
+
+    /// By hand: 1 MB and 2 MB to one port, together. Fair: the first ends at 16 ms, the second at 24 ms.
+    #[test]
+    fn two_flows_share_a_port() {
+        assert_sums(
+            &[(0, 2, 0, 1_000_000), (1, 2, 0, 2_000_000)],
+            [40.0, 8.0 + 24.0],
+        );
+    }
+
+    /// By hand: flows A 0→2 and B 1→2 share port 2, C 1→3 shares B's interface. All rates are 1/2, and
+    /// when A (0.5 MB) is done at 8 ms, C still halves B's interface.
+    #[test]
+    fn a_flow_has_the_share_of_its_tightest_link() {
+        let flows = [
+            (0, 2, 0, 500_000),
+            (1, 2, 0, 1_000_000),
+            (1, 3, 0, 1_000_000),
+        ];
+        // Shortest first: A, then B and C one after the other; C has its links free while A is served.
+        assert_sums(&flows, [8.0 + 16.0 + 16.0, 4.0 + 16.0 + 8.0]);
+    }
+
+    /// A shorter flow that comes later takes the link from a longer one.
+    #[test]
+    fn a_shorter_flow_comes_first() {
+        let flows = [(0, 2, 0, 2_000_000), (1, 2, 4, 500_000)];
+        assert_sums(&flows, [20.0 + 8.0, 20.0 + 4.0]);
+    }
+
+    #[test]
+    fn headers_and_latency_count() {
+        let mut scenario = Scenario::default();
+        scenario.set("overhead_bytes=0").unwrap();
+        assert!(!scenario.timestamps);
+        let bits = wire_bits(&scenario, 2 * u64::from(scenario.mss) + 1);
+        let bytes = 2 * u64::from(scenario.mss) + 1 + 3 * u64::from(scenario.header_bytes);
+        assert_eq!(bits, 8.0 * bytes as f64);
+        let alone = mean_fct_ms(&scenario, &trace(&[(0, 1, 0, 1)]), Sharing::Fair);
+        let wire = 8e3 * (1.0 + f64::from(scenario.header_bytes)) / scenario.rate_bps as f64;
+        let latency = 2e3 * scenario.propagation().as_secs_f64();
+        assert!((alone.unwrap() - wire - latency).abs() < 1e-9);
+        assert_eq!(mean_fct_ms(&scenario, &trace(&[]), Sharing::Fair), None);
+    }
+}
