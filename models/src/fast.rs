@@ -110,13 +110,25 @@ impl FastActor {
         action: &mut [f32],
     ) {
         assert_eq!(action.len(), ports * self.outputs());
+        action.fill_with(|| standard_normal(rng));
+        self.perturb(observation, ports, action);
+    }
+
+    /// Turns standard normal numbers, `[ports, outputs]`, into the actions of the policy that they stand
+    /// for, in `[-1, 1]`.
+    ///
+    /// # Panics
+    /// As [`FastActor::forward`], and when `noise` has another length.
+    pub fn perturb(&mut self, observation: &[f32], ports: usize, noise: &mut [f32]) {
+        assert_eq!(noise.len(), ports * self.outputs());
         let (mean, log_std) = self.forward(observation, ports);
-        for ((action, &mean), &log_std) in action.iter_mut().zip(mean).zip(log_std) {
-            *action = libm::tanhf(mean + libm::expf(log_std) * standard_normal(rng));
+        for ((noise, &mean), &log_std) in noise.iter_mut().zip(mean).zip(log_std) {
+            *noise = libm::tanhf(mean + libm::expf(log_std) * *noise);
         }
     }
 
-    /// Probability of each level in the last [`sample`](FastActor::sample), by port and output.
+    /// Probability of each level in the last [`sample`](FastActor::sample) or
+    /// [`perturb`](FastActor::perturb), by port and output.
     pub fn probabilities(&self) -> impl Iterator<Item = Probabilities> + '_ {
         let [mean, log_std] = &self.outputs;
         mean.iter()

@@ -169,6 +169,9 @@ pub struct RolloutConfig {
     /// Time constant, 10^-6 to 10^6 seconds, of the horizon when delays are charged as soon as they are
     /// certain. 0: delays are charged as they pass, and τ is the horizon.
     pub horizon_s: f64,
+    /// Time constant of the exploration noise, 10^-6 to 10^6 seconds: its correlation falls to 1/e in
+    /// this time. 0: new noise at every decision.
+    pub noise_s: f64,
 }
 
 impl Default for RolloutConfig {
@@ -182,6 +185,7 @@ impl Default for RolloutConfig {
             tau_s: 1.0,
             baseline: RewardBaseline::UnlimitedBuffer,
             horizon_s: 0.1,
+            noise_s: 0.0,
         }
     }
 }

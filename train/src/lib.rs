@@ -34,6 +34,7 @@ mod config;
 mod console;
 mod error;
 mod events;
+mod exploration;
 mod folder;
 mod limits;
 pub mod linear;

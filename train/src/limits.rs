@@ -138,6 +138,12 @@ impl TrainConfig {
             "rollout.horizon_s",
             &format!("must be a number from {short} to {long}, or 0 for none, not {horizon:e}"),
         )?;
+        let noise = rollout.noise_s;
+        require(
+            noise == 0.0 || (short..=long).contains(&noise),
+            "rollout.noise_s",
+            &format!("must be a number from {short} to {long}, or 0 for none, not {noise:e}"),
+        )?;
         require(
             horizon == 0.0 || rollout.baseline == RewardBaseline::UnlimitedBuffer,
             "rollout.horizon_s",
@@ -301,6 +307,8 @@ mod tests {
             let minutes = refused(|c| c.budget.minutes = Some(value));
             assert!(minutes.contains("budget.minutes"), "{minutes}");
             if value != 0.0 {
+                let noise = refused(|c| c.rollout.noise_s = value);
+                assert!(noise.contains("rollout.noise_s"), "{noise}");
                 let horizon = refused(|c| c.rollout.horizon_s = value);
                 assert!(horizon.contains("rollout.horizon_s"), "{horizon}");
             }

@@ -16,11 +16,15 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use crate::TrainConfig;
+use crate::exploration::Noise;
 
 /// One environment with its random stream and the rollout of the current round.
 pub(crate) struct Worker {
     env: Autoreset<BufferEnv>,
     rng: Xoshiro256PlusPlus,
+    /// Time constant of the exploration noise, seconds; 0 for none.
+    noise_s: f64,
+    noise: Noise,
     action: Vec<f32>,
     rollout: Vec<Transition>,
     episodes: Vec<EpisodeStats>,
@@ -31,6 +35,9 @@ pub(crate) struct Worker {
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct WorkerState {
     rng: Xoshiro256PlusPlus,
+    /// None in states of earlier versions, whose noise was new at every decision.
+    #[serde(default)]
+    noise: Option<Noise>,
     env: AutoresetSnapshot<EnvSnapshot>,
 }
 
@@ -56,6 +63,8 @@ impl Worker {
             },
         })?;
         Ok(Self {
+            noise_s: config.rollout.noise_s,
+            noise: Noise::new(env.action_space().len()),
             action: vec![0.0; env.action_space().len()],
             env: Autoreset::new(env, AutoresetMode::SameStep),
             rng: stream(config.seed, "exploration", index as u64),
@@ -73,12 +82,16 @@ impl Worker {
     pub(crate) fn state(&self) -> WorkerState {
         WorkerState {
             rng: self.rng.clone(),
+            noise: Some(self.noise.clone()),
             env: self.env.snapshot(),
         }
     }
 
     pub(crate) fn restore(&mut self, state: &WorkerState) -> Result<(), EnvError> {
         self.rng = state.rng.clone();
+        if let Some(noise) = &state.noise {
+            self.noise = noise.clone();
+        }
         self.env.restore(&state.env)
     }
 
@@ -124,7 +137,10 @@ impl Worker {
         match actor {
             Some(actor) => {
                 let observation = self.env.observation();
-                actor.sample(observation, ports, &mut self.rng, &mut self.action);
+                let elapsed = Some(self.env.info().elapsed);
+                let noise = self.noise.draw(self.noise_s, elapsed, &mut self.rng);
+                self.action.copy_from_slice(noise);
+                actor.perturb(observation, ports, &mut self.action);
                 actor.probabilities().collect()
             }
             None => {
