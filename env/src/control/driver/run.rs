@@ -16,7 +16,7 @@ pub trait Controller {
     /// `[ports, HISTORY, FEATURES]`. The length of `action` tells the number of outputs.
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]);
 
-    /// Values of an action per port: what it decides on, see [`ActionSet`].
+    /// Values of an action per port: what it decides on, see [`ActionSet`](crate::control::ActionSet).
     fn outputs(&self) -> usize {
         1
     }
