@@ -131,7 +131,7 @@ static inline uint32_t ndt_early_gap(uint8_t level)
 
 /*
  * No early drop on any port, and no loss so far. The unit of grace is that of the times to come. The
- * paths of the ports' random numbers come from seed.
+ * ports' random numbers follow from seed.
  *
  * NDT_CONTROL_ERROR_PORTS: ports is 0 or above NDT_MAX_PORTS. NDT_CONTROL_ERROR_SWITCH: a gap is no
  * power of two. After an error there are no ports, and nothing is dropped.

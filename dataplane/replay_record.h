@@ -237,7 +237,7 @@ static int read_early_key(const char *key, const char *value)
     return 0;
 }
 
-/* What stands in front of the + that early drop follows; OTHER behaviours are not replayed. */
+/* The heuristic, which early drop may follow behind a +. */
 static enum low_level low_level_in(const char *text)
 {
     const char *const plus = strchr(text, '+');
