@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the integer exports of the shipped weights: C bit for bit, replayed control records, and the
+# Runs the integer exports of the shipped weights, and of a network that sets early drop too: C bit for bit, replayed control records, and the
 # BPF program in this machine's kernel: check_dataplane.sh WORK. WORK is a folder for what is made.
 source "$(dirname "$0")/exports.sh"
 
@@ -17,9 +17,12 @@ compile() {
   $1 $strict $2 -Idataplane "-I$work/$3/c-int8" "$work/$3/c-int8/ndt_int8.c" "dataplane/$4.c" -o "$work/$4"
 }
 
-for checkpoint in ndt-fct ndt-fct-dt; do
+early_checkpoint "$bufgym"
+for checkpoint in ndt-fct ndt-fct-dt early; do
+  folder="checkpoints/$checkpoint"
+  [ "$checkpoint" = early ] && folder=$early
   rm -rf "${work:?}/$checkpoint"
-  "$bufgym" export --quiet --checkpoint "checkpoints/$checkpoint" --format all --out "$work/$checkpoint"
+  "$bufgym" export --quiet --checkpoint "$folder" --format all --out "$work/$checkpoint"
   for seed in 1 2 3; do
     "$bufgym" sim --quiet --policy "ndt-int8:$work/$checkpoint/c-int8" --scenario ndt-16x1g --seed "$seed" \
       --record-control "$work/$checkpoint/record-$seed" > /dev/null
@@ -43,11 +46,12 @@ done
 echo "BPF"
 test -e /usr/include/bpf/libbpf.h || debian_packages libbpf-dev
 include="-I/usr/include/$(uname -m)-linux-gnu"
-exported="$work/ndt-fct"
-clang -O2 -g -mcpu=v3 -Wall -Wextra -Werror -target bpf "$include" -c "$exported/ebpf/ndt.bpf.c" -o "$work/ndt.bpf.o"
-gcc -std=gnu99 -Wall -Wextra -Werror -O2 "-I$exported/c-int8" dataplane/check_ebpf.c \
-  "$exported/c-int8/ndt_int8.c" -lbpf -o "$work/check_ebpf"
-status=0
-"$work/check_ebpf" "$work/ndt.bpf.o" || status=$?
-# 77: this kernel or user cannot load BPF programs, and the program has said why.
-[ "$status" -eq 0 ] || [ "$status" -eq 77 ]
+for exported in "$work/ndt-fct" "$work/early"; do
+  clang -O2 -g -mcpu=v3 -Wall -Wextra -Werror -target bpf "$include" -c "$exported/ebpf/ndt.bpf.c" -o "$work/ndt.bpf.o"
+  gcc -std=gnu99 -Wall -Wextra -Werror -O2 "-I$exported/c-int8" dataplane/check_ebpf.c \
+    "$exported/c-int8/ndt_int8.c" -lbpf -o "$work/check_ebpf"
+  status=0
+  "$work/check_ebpf" "$work/ndt.bpf.o" || status=$?
+  # 77: this kernel or user cannot load BPF programs, and the program has said why.
+  [ "$status" -eq 0 ] || [ "$status" -eq 77 ]
+done

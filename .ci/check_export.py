@@ -1,9 +1,10 @@
 """Runs exported networks with other programs' arithmetic and compares.
 
-check_export.py BUFGYM CHECKPOINT EXPORTED RECORDED RANDOM
+check_export.py BUFGYM CHECKPOINT EXPORTED RECORDED RANDOM EARLY_CHECKPOINT EARLY_EXPORTED
 
 BUFGYM is the program, EXPORTED a folder written by `export --format all`, RECORDED one of the example
-record_observations, RANDOM one of the example random_networks."""
+record_observations, RANDOM one of the example random_networks. The last two are the checkpoint and the
+export of a network that sets early drop besides alpha."""
 
 import importlib.util
 import json
@@ -17,13 +18,13 @@ import onnx
 import onnxruntime
 from safetensors.numpy import load_file
 
-program, checkpoint, exported, recorded, random = sys.argv[1:]
-exported, recorded, random = Path(exported), Path(recorded), Path(random)
+program, checkpoint, exported, recorded, random, early, early_exported = sys.argv[1:]
+exported, recorded, random, early_exported = map(Path, (exported, recorded, random, early_exported))
 TOLERANCE = 1e-5
 RARE = 10_000
 
 
-def infer(observations):
+def infer(observations, checkpoint=checkpoint):
     """Actions of `bufgym infer`."""
     with tempfile.TemporaryDirectory() as folder:
         np.save(f"{folder}/observations.npy", observations)
@@ -72,7 +73,8 @@ def compare(name, observations, exact, expected, actions, levels=None):
 
 
 def numpy_actions(tensors, x):
-    """The network of the exported tensors, written out, in the precision of its arguments."""
+    """The network of the exported tensors, written out, in the precision of its arguments. Actions
+    [batch, ports, outputs]."""
     batch, ports = x.shape[:2]
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (0, 0)))
     windows = np.stack([padded[:, :, tap : tap + 8] for tap in range(3)], -1)
@@ -86,7 +88,7 @@ def numpy_actions(tensors, x):
     e = np.maximum(linear("embed", np.maximum(convolved, 0).reshape(batch, ports, 640)), 0)
     mixed = np.concatenate([e, np.broadcast_to(e.mean(1, keepdims=True), e.shape)], 2)
     z = np.maximum(linear("mix", mixed), 0)
-    return np.tanh(linear("mean.2", np.maximum(linear("mean.0", z), 0)))[..., 0]
+    return np.tanh(linear("mean.2", np.maximum(linear("mean.0", z), 0)))
 
 
 def batches():
@@ -113,41 +115,77 @@ def check_shipped():
         expected = infer(x)
         actions, levels = graph.run(["action", "level"], {"observation": x})
         assert levels.dtype == np.int64
-        exact = numpy_actions(doubles, x.astype(np.float64))
+        exact = numpy_actions(doubles, x.astype(np.float64))[..., 0]
         compare(f"onnx, {name}", x, exact, expected, actions, levels)
-        compare(f"safetensors, {name}", x, exact, expected, numpy_actions(tensors, x))
+        compare(f"safetensors, {name}", x, exact, expected, numpy_actions(tensors, x)[..., 0])
     x = np.load(recorded / "observations-16.npy")
     assert x.size >= 100_000 * 40, "too few recorded observations"
     assert (np.load(recorded / "actions-16.npy") == infer(x)).all(), "recorded actions are not infer's"
     assert (np.load(recorded / "levels-16.npy") == levels_of(infer(x))).all()
 
 
+def check_early():
+    """Both outputs of a network that sets early drop besides alpha."""
+    graph = session(early_exported / "onnx/actor.onnx")
+    tensors = load_file(early_exported / "safetensors/actor.safetensors")
+    doubles = {name: values.astype(np.float64) for name, values in tensors.items()}
+    manifest = json.loads((early_exported / "safetensors/manifest.json").read_text())
+    metadata = onnx.load(early_exported / "onnx/actor.onnx").metadata_props
+    gaps = next(entry.value for entry in metadata if entry.key == "early_gaps")
+    assert [int(gap) for gap in gaps.split(", ")] == manifest["actions"]["early_gaps"]
+    names = ["action", "level", "early_action", "early_level"]
+    for name, x in batches():
+        expected = infer(x, early)
+        exact = numpy_actions(doubles, x.astype(np.float64))
+        values = graph.run(names, {"observation": x})
+        for output, of in enumerate(("alpha", "early drop")):
+            actions, levels = values[2 * output : 2 * output + 2]
+            parts = (x, exact[..., output], expected[..., output])
+            compare(f"onnx, {of}, {name}", *parts, actions, levels)
+            compare(f"safetensors, {of}, {name}", *parts, numpy_actions(tensors, x)[..., output])
+    for ports in (1, 4, 16, 96):
+        golden = early_exported / "golden"
+        expected = infer(np.load(golden / f"observations-{ports}.npy"), early)
+        for output, prefix in enumerate(("", "early-")):
+            actions = np.load(golden / f"{prefix}actions-{ports}.npy")
+            assert (actions == expected[..., output]).all(), f"{prefix}actions-{ports} are not infer's"
+            levels = np.load(golden / f"{prefix}levels-{ports}.npy")
+            assert (levels == levels_of(actions)).all()
+
+
 def check_pytorch():
     if importlib.util.find_spec("torch") is None:
         print("torch is not installed (it is some gigabytes): load_in_pytorch.py was not run, NumPy was")
         return
-    folder = exported / "safetensors"
-    for ports in (1, 4, 16, 96):
-        arrays = [exported / f"golden/{name}-{ports}.npy" for name in ("observations", "actions")]
-        subprocess.run([sys.executable, folder / "load_in_pytorch.py", folder, *arrays], check=True)
+    names = ("observations", "actions", "early-actions")
+    for root, names in ((exported, names[:2]), (early_exported, names)):
+        folder = root / "safetensors"
+        for ports in (1, 4, 16, 96):
+            arrays = [root / f"golden/{name}-{ports}.npy" for name in names]
+            subprocess.run([sys.executable, folder / "load_in_pytorch.py", folder, *arrays], check=True)
 
 
 def check_random():
     folders = sorted(random.iterdir(), key=lambda folder: int(folder.name))
-    worst = 0
+    worst, early = 0, 0
     for folder in folders:
         graph = session(folder / "network.onnx")
         for ports in (1, 4, 13):
             x = np.load(folder / f"observations-{ports}.npy")
-            expected = np.tanh(np.load(folder / f"means-{ports}.npy"))
-            (actions,) = graph.run(["action"], {"observation": x})
-            difference = np.abs(actions - expected).max()
-            assert difference < TOLERANCE, f"{folder}, {ports} ports: off by {difference}"
-            worst = max(worst, difference)
-    assert len(folders) >= 30
+            for name, output in (("means", "action"), ("early-means", "early_action")):
+                if not (folder / f"{name}-{ports}.npy").exists():
+                    continue
+                expected = np.tanh(np.load(folder / f"{name}-{ports}.npy"))
+                (actions,) = graph.run([output], {"observation": x})
+                difference = np.abs(actions - expected).max()
+                assert difference < TOLERANCE, f"{folder}, {ports} ports: off by {difference}"
+                worst = max(worst, difference)
+                early += output == "early_action"
+    assert len(folders) >= 30 and early >= 20
     print(f"{len(folders)} random networks in onnxruntime: within {worst:.1e}")
 
 
 check_shipped()
+check_early()
 check_pytorch()
 check_random()

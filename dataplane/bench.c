@@ -18,6 +18,13 @@ typedef float input;
 #define DECIDE ndt_f32_decide
 #endif
 
+/* A network with two outputs sets early drop too. */
+#if NDT_OUTPUTS == 2
+#define LEVELS(levels) levels[0], levels[1]
+#else
+#define LEVELS(levels) levels[0]
+#endif
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +48,7 @@ static int ascending(const void *a, const void *b)
 int main(int count, char **arguments)
 {
     static WORKSPACE workspace;
-    static uint8_t levels[NDT_MAX_PORTS];
+    static uint8_t levels[2][NDT_MAX_PORTS];
     double rounds[ROUNDS];
     uint32_t sizes[2];
     unsigned long sum = 0;
@@ -61,10 +68,10 @@ int main(int count, char **arguments)
     for (int round = 0; round < ROUNDS; round++) {
         const double start = nanoseconds();
         for (uint32_t i = 0; i < sizes[1]; i++) {
-            if (DECIDE(&workspace, observations + i * width, sizes[0], levels) != NDT_OK) {
+            if (DECIDE(&workspace, observations + i * width, sizes[0], LEVELS(levels)) != NDT_OK) {
                 return 1;
             }
-            sum += levels[0];
+            sum += levels[0][0];
         }
         rounds[round] = (nanoseconds() - start) / sizes[1];
     }

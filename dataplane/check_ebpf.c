@@ -18,7 +18,18 @@
 
 enum { BYTES = NDT_HISTORY * NDT_FEATURES, SKIPPED = 77 };
 
-struct alpha {
+#if NDT_OUTPUTS == 2
+#define OUTPUTS 2
+#define LEVELS(levels) levels[0], levels[1]
+#else
+#define OUTPUTS 1
+#define LEVELS(levels) levels[0]
+#endif
+
+/* The map of each output. */
+static const char *const map_names[] = { "ndt_alphas", "ndt_earlies" };
+
+struct decided {
     uint32_t level;
     int32_t output;
 };
@@ -81,21 +92,23 @@ static int run(int program, int32_t *result, uint32_t *nanoseconds)
 }
 
 /* Differences in one case. */
-static uint32_t compare(int alpha_map, const uint8_t *codes, uint32_t ports)
+static uint32_t compare(const int *maps, const uint8_t *codes, uint32_t ports)
 {
     static struct ndt_int8_workspace workspace;
-    static int32_t outputs[NDT_MAX_PORTS];
-    static uint8_t levels[NDT_MAX_PORTS];
+    static int32_t outputs[NDT_MAX_PORTS * OUTPUTS];
+    static uint8_t levels[2][NDT_MAX_PORTS];
     uint32_t differences = 0;
     ndt_int8_forward(&workspace, codes, ports, outputs);
-    ndt_int8_decide(&workspace, codes, ports, levels);
-    for (uint32_t port = 0; port < ports; port++) {
-        struct alpha alpha;
-        if (bpf_map_lookup_elem(alpha_map, &port, &alpha) != 0
-            || alpha.output != outputs[port] || alpha.level != levels[port]) {
+    ndt_int8_decide(&workspace, codes, ports, LEVELS(levels));
+    for (uint32_t place = 0; place < ports * OUTPUTS; place++) {
+        const uint32_t port = place / OUTPUTS, number = place % OUTPUTS;
+        const uint8_t level = levels[number][port];
+        struct decided decided;
+        if (bpf_map_lookup_elem(maps[number], &port, &decided) != 0
+            || decided.output != outputs[place] || decided.level != level) {
             if (differences++ < 3) {
-                printf("port %u of %u: BPF has output %d, level %u; C has %d, %u\n", port, ports,
-                       alpha.output, alpha.level, outputs[port], levels[port]);
+                printf("port %u of %u, output %u: BPF has %d, level %u; C has %d, %u\n", port, ports,
+                       number, decided.output, decided.level, outputs[place], level);
             }
         }
     }
@@ -109,10 +122,13 @@ static int check(struct bpf_object *object)
     const int program = bpf_program__fd(bpf_object__find_program_by_name(object, "ndt_decide"));
     const int count_map = bpf_object__find_map_fd_by_name(object, "ndt_count");
     const int port_map = bpf_object__find_map_fd_by_name(object, "ndt_ports");
-    const int alpha_map = bpf_object__find_map_fd_by_name(object, "ndt_alphas");
+    int maps[OUTPUTS];
     uint32_t compared = 0, differences = 0;
     int32_t result;
     uint32_t nanoseconds;
+    for (uint32_t number = 0; number < OUTPUTS; number++) {
+        maps[number] = bpf_object__find_map_fd_by_name(object, map_names[number]);
+    }
     for (uint32_t size = 0; size < sizeof sizes / sizeof sizes[0]; size++) {
         const uint32_t ports = sizes[size];
         uint32_t fastest = UINT32_MAX;
@@ -126,8 +142,8 @@ static int check(struct bpf_object *object)
                 return EXIT_FAILURE;
             }
             fastest = nanoseconds < fastest ? nanoseconds : fastest;
-            differences += compare(alpha_map, codes, ports);
-            compared += ports;
+            differences += compare(maps, codes, ports);
+            compared += ports * OUTPUTS;
         }
         printf("%u ports: %u ns a decision\n", ports, fastest);
     }

@@ -76,6 +76,24 @@ static struct array read_named(const char *folder, const char *what, unsigned lo
     return array;
 }
 
+/* Outputs of the exported network, whose header comes first, and what the names of the files of each
+ * begin with. Networks that set alpha only do not define NDT_OUTPUTS. */
+#ifndef NDT_OUTPUTS
+#define NDT_OUTPUTS 1
+#endif
+
+static const char *const prefixes[] = { "", "early-" };
+
+/* As read_named, the array of one output. */
+static struct array read_output(const char *folder, unsigned output, const char *what,
+    unsigned long ports, const char *descr, unsigned long item)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "%s%s", prefixes[output], what);
+    return read_named(folder, name, ports, descr, item, 2);
+}
+
 /* Runs `check` on the folder and every number of ports of the command line. Returns an exit code. */
 static int run_checks(int argc, char **argv, int refusal_failures,
     int (*check)(const char *folder, unsigned long ports))

@@ -2,7 +2,7 @@
  * Replays a record of `bufgym sim --record-control` through the dataplane's control loop and a
  * network in integers, and checks that both do what the simulator did: a trigger at the same events
  * with the same cause, the same levels on every port, and, with Dynamic Threshold or FAB below, the
- * same verdict about every packet.
+ * same verdict about every packet, also where the network sets early drop besides.
  *
  *     cc -std=c99 -O2 -I EXPORT -I dataplane dataplane/replay.c EXPORT/ndt_int8.c -o replay
  *     ./replay RECORD
@@ -24,6 +24,21 @@
 #include "ndt_flows.h"
 #include "replay_record.h"
 
+#if NDT_OUTPUTS == 2
+/* With room for more flows than a record has at a time, so that the table is exact; overflows say
+ * whether it was. */
+#define NDT_LOSS_BITS 16
+#define NDT_LOSS_PROBES 32
+#include "ndt_early.h"
+#endif
+
+/* What a line may begin with. */
+#if NDT_OUTPUTS == 2
+#define LINES "arfepduDLE"
+#else
+#define LINES "arfpduDLE"
+#endif
+
 /* Differences of each kind that are printed; all are counted. */
 #define SHOWN 5
 
@@ -35,7 +50,7 @@ enum kind { TRIGGERS, LEVELS, VERDICTS, KINDS };
 static const char *const kind_names[KINDS] = {"trigger", "level", "verdict"};
 
 struct counts {
-    uint64_t events, arrivals, departures, pushed_out, decisions;
+    uint64_t events, arrivals, departures, pushed_out, early_drops, decisions;
     uint64_t compared[KINDS], different[KINDS];
 };
 
@@ -47,6 +62,9 @@ static struct {
 
 static struct ndt_control control;
 static struct ndt_flows flows;
+#if NDT_OUTPUTS == 2
+static struct ndt_early early;
+#endif
 static struct ndt_int8_workspace workspace;
 static struct counts counts;
 /* Recorded time, ps: of the last line, and of the last decision. */
@@ -69,6 +87,98 @@ static void differ(enum kind kind, const char *format, ...)
     }
 }
 
+/* ---- early drop ------------------------------------------------------------------------------ */
+
+#if NDT_OUTPUTS == 2
+
+static void start_early(void)
+{
+    if (ndt_early_init(&early, control.ports, header.values[KEY_EARLY_MIN_BYTES],
+                       header.values[KEY_EARLY_GRACE_PS], (int)header.values[KEY_EARLY_SPARE],
+                       0) != NDT_CONTROL_OK) {
+        refuse("a gap of early drop is no power of two");
+    }
+    memcpy(early.random, header.random, sizeof early.random);
+}
+
+/* The verdict with early drop, from that of the heuristic and the recorded one. Early drop sees the
+ * packets that were admitted in the record, so that its counters stay those of the record. */
+static char early_verdict(char ours, char kind, uint32_t port, uint64_t length, uint32_t flow,
+                          int is_short)
+{
+    char verdict;
+
+    if (ours == 0 || (kind != 'a' && kind != 'e')) {
+        return ours;
+    }
+    verdict = ndt_early_drops(&early, port, flow, length, is_short, now_ps) ? 'e' : 'a';
+    if (kind == 'e') {
+        early.left[port] = 0;
+    }
+    return ours == 'a' ? verdict : ours;
+}
+
+static void note_loss(uint32_t flow)
+{
+    ndt_early_lost(&early, flow, now_ps);
+}
+
+static int decide(void *user, const uint8_t *codes, uint32_t ports, uint8_t *levels,
+                  uint8_t *early_levels)
+{
+    return ndt_int8_decide((struct ndt_int8_workspace *)user, codes, ports, levels, early_levels);
+}
+
+static int make_decision(void)
+{
+    return ndt_early_decide(&early, &control, buffer.ports, now_ps / 1000u, decide, &workspace);
+}
+
+static void apply(void)
+{
+    ndt_control_apply(&control);
+    ndt_early_apply(&early);
+}
+
+#else
+
+static void start_early(void)
+{
+}
+
+static char early_verdict(char ours, char kind, uint32_t port, uint64_t length, uint32_t flow,
+                          int is_short)
+{
+    (void)kind;
+    (void)port;
+    (void)length;
+    (void)flow;
+    (void)is_short;
+    return ours;
+}
+
+static void note_loss(uint32_t flow)
+{
+    (void)flow;
+}
+
+static int decide(void *user, const uint8_t *codes, uint32_t ports, uint8_t *levels)
+{
+    return ndt_int8_decide((struct ndt_int8_workspace *)user, codes, ports, levels);
+}
+
+static int make_decision(void)
+{
+    return ndt_control_decide(&control, buffer.ports, now_ps / 1000u, decide, &workspace);
+}
+
+static void apply(void)
+{
+    ndt_control_apply(&control);
+}
+
+#endif
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static void start(void)
@@ -81,6 +191,7 @@ static void start(void)
     }
     ndt_flows_init(&flows, header.values[KEY_FAB_SHORT_BYTES], header.values[KEY_FAB_IDLE_PS],
                    header.short_shift);
+    start_early();
 }
 
 static void store(uint32_t queue, uint64_t bytes)
@@ -101,19 +212,19 @@ static void release(uint32_t queue, uint64_t bytes)
     buffer.occupancy -= bytes;
 }
 
-/* The verdict of the control, as the letter of the record; 0 where it is not known. */
-static char verdict(uint32_t port, uint32_t queue, uint64_t bytes, uint64_t flow)
+/* The verdict of the control about a packet that is kind in the record, as the record's letter; 0 where
+ * it is not known. */
+static char verdict(char kind, uint32_t port, uint32_t queue, uint64_t bytes, uint32_t flow)
 {
     const uint64_t length = buffer.queues[queue];
     const uint64_t free_bytes = control.buffer_bytes - buffer.occupancy;
-    int admitted;
+    int admitted, is_short = 0;
 
     if (header.low_level == LOW_LEVEL_OTHER) {
         return 0;
     }
     if (header.low_level == LOW_LEVEL_FAB) {
-        const int is_short = ndt_flow_is_short(&flows, (uint32_t)flow, bytes, now_ps);
-
+        is_short = ndt_flow_is_short(&flows, flow, bytes, now_ps);
         admitted = ndt_flows_admit(&flows, &control, port, length, free_bytes, is_short);
     } else {
         admitted = ndt_control_admits(&control, port, length, free_bytes);
@@ -121,19 +232,29 @@ static char verdict(uint32_t port, uint32_t queue, uint64_t bytes, uint64_t flow
     if (bytes > free_bytes) {
         return 'f';
     }
-    return admitted ? 'a' : 'r';
+    return early_verdict(admitted ? 'a' : 'r', kind, port, length, flow, is_short);
 }
 
 static const char *verdict_name(char kind)
 {
-    return kind == 'a' ? "admitted" : kind == 'r' ? "refused" : "lost for want of room";
+    switch (kind) {
+    case 'a':
+        return "admitted";
+    case 'r':
+        return "refused";
+    case 'e':
+        return "dropped early";
+    default:
+        return "lost for want of room";
+    }
 }
 
 static void replay_arrival(char kind, uint32_t port, uint32_t queue, uint64_t bytes, uint64_t flow)
 {
-    const char ours = verdict(port, queue, bytes, flow);
+    const char ours = verdict(kind, port, queue, bytes, (uint32_t)flow);
 
     counts.arrivals++;
+    counts.early_drops += kind == 'e';
     if (ours != 0) {
         counts.compared[VERDICTS]++;
         if (ours != kind) {
@@ -151,6 +272,7 @@ static void replay_arrival(char kind, uint32_t port, uint32_t queue, uint64_t by
         ndt_control_enqueued(&control, port, bytes);
     } else {
         ndt_control_dropped(&control, port, bytes);
+        note_loss((uint32_t)flow);
     }
 }
 
@@ -183,6 +305,7 @@ static void replay_packet(char kind)
     case 'p':
         release((uint32_t)queue, bytes);
         ndt_control_pushed_out(&control, port, bytes);
+        note_loss((uint32_t)flow);
         counts.pushed_out++;
         break;
     case 'u':
@@ -194,11 +317,6 @@ static void replay_packet(char kind)
 }
 
 /* ---- decisions ------------------------------------------------------------------------------- */
-
-static int decide(void *user, const uint8_t *codes, uint32_t ports, uint8_t *levels)
-{
-    return ndt_int8_decide((struct ndt_int8_workspace *)user, codes, ports, levels);
-}
 
 static enum ndt_cause cause_in(const char *text)
 {
@@ -237,24 +355,33 @@ static void ring_timer(void)
     }
 }
 
-static void compare_levels(void)
+/* The levels of one output, of which there are so many; pending are those here. */
+static void compare_output(const char *name, uint64_t count, uint8_t *pending)
 {
     uint32_t port;
 
     for (port = 0; port < control.ports; port++) {
-        const uint64_t level = next_number("level");
+        const uint64_t level = next_number(name);
 
-        if (level >= NDT_LEVELS) {
-            refuse("level %" PRIu64 " of port %" PRIu32 "; must be below %d", level, port,
-                   NDT_LEVELS);
+        if (level >= count) {
+            refuse("%s %" PRIu64 " of port %" PRIu32 "; must be below %" PRIu64, name, level, port,
+                   count);
         }
         counts.compared[LEVELS]++;
-        if (control.pending[port] != level) {
-            differ(LEVELS, "port %" PRIu32 " has level %" PRIu64 ", and %d here", port, level,
-                   control.pending[port]);
-            control.pending[port] = (uint8_t)level;
+        if (pending[port] != level) {
+            differ(LEVELS, "port %" PRIu32 " has %s %" PRIu64 ", and %d here", port, name, level,
+                   pending[port]);
+            pending[port] = (uint8_t)level;
         }
     }
+}
+
+static void compare_levels(void)
+{
+    compare_output("level", NDT_LEVELS, control.pending);
+#if NDT_OUTPUTS == 2
+    compare_output("early level", NDT_EARLY_LEVELS, early.pending);
+#endif
     expect_end_of_line();
 }
 
@@ -275,7 +402,7 @@ static void replay_decision(void)
                cause_names[control.fired]);
         control.fired = cause;
     }
-    result = ndt_control_decide(&control, buffer.ports, now_ps / 1000u, decide, &workspace);
+    result = make_decision();
     if (result != NDT_OK) {
         refuse("the network refuses %" PRIu32 " ports with code %d", control.ports, result);
     }
@@ -284,7 +411,7 @@ static void replay_decision(void)
     decided_ps = now_ps;
     overdue = 0;
     if (header.values[KEY_LATENCY_PS] == 0) {
-        ndt_control_apply(&control);
+        apply();
     }
 }
 
@@ -298,7 +425,7 @@ static void replay_application(void)
         differ(TRIGGERS, "levels come into force %" PRIu64 " ps after their decision",
                now_ps - decided_ps);
     }
-    ndt_control_apply(&control);
+    apply();
 }
 
 static void check_timer(void)
@@ -359,9 +486,8 @@ static int replay_line(void)
         refuse("the record is cut off; must end with a line E");
     }
     kind = next_field();
-    if (kind == NULL || strlen(kind) != 1 || strchr("arfpduDLE", *kind) == NULL) {
-        refuse("'%s' is no event; must be one of a, r, f, p, d, u, D, L, E",
-               kind != NULL ? kind : "");
+    if (kind == NULL || strlen(kind) != 1 || strchr(LINES, *kind) == NULL) {
+        refuse("'%s' is no event; must be one of the letters " LINES, kind != NULL ? kind : "");
         return 0;
     }
     time = next_number("time");
@@ -403,6 +529,10 @@ static uint64_t print_counts(void)
         differences += counts.different[kind];
     }
     printf("flow_table_overflows %" PRIu64 "\n", flows.overflows);
+#if NDT_OUTPUTS == 2
+    printf("early_drops %" PRIu64 "\n", counts.early_drops);
+    printf("loss_table_overflows %" PRIu64 "\n", early.overflows);
+#endif
     printf("differences %" PRIu64 "\n", differences);
     return differences;
 }

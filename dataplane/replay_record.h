@@ -15,9 +15,15 @@
 
 #include "ndt_control.h"
 
-#define FORMAT "bufgym-control-record,1"
+/* The version follows from what the network sets; the header of one that sets alpha only has no
+ * NDT_OUTPUTS. */
+#ifndef NDT_OUTPUTS
+#define NDT_OUTPUTS 1
+#endif
+
+#define FORMAT_NAME "bufgym-control-record,"
 #define MAX_QUEUES_PER_PORT 8
-#define MAX_LINE (8192 + 2 * NDT_MAX_PORTS)
+#define MAX_LINE (8192 + 4 * NDT_MAX_PORTS)
 
 enum low_level { LOW_LEVEL_OTHER, LOW_LEVEL_DT, LOW_LEVEL_FAB };
 
@@ -34,13 +40,17 @@ enum key {
     KEY_MAX_INTERVAL_PS,
     KEY_FAB_SHORT_BYTES,
     KEY_FAB_IDLE_PS,
+    KEY_EARLY_MIN_BYTES,
+    KEY_EARLY_GRACE_PS,
+    KEY_EARLY_SPARE,
     KEYS
 };
 
 static const char *const key_names[KEYS] = {
     "ports",           "queues_per_port",     "buffer_bytes",     "rate_bps",
     "beta_bytes",      "gamma_bytes",         "count_in_service", "decision_latency_ps",
-    "max_interval_ps", "fab_short_bytes",     "fab_idle_ps",
+    "max_interval_ps", "fab_short_bytes",     "fab_idle_ps",      "early_min_bytes",
+    "early_grace_ps",  "early_spare",
 };
 
 static struct {
@@ -56,6 +66,11 @@ static struct {
     int given[KEYS];
     enum low_level low_level;
     int has_low_level, has_trigger, has_short_shift, short_shift;
+#if NDT_OUTPUTS == 2
+    int has_gaps;
+    uint32_t generators;
+    uint64_t random[NDT_MAX_PORTS][4]; /* states of the ports' generators */
+#endif
 } header;
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -169,11 +184,80 @@ static int exponent_of(const char *text)
     return shift;
 }
 
+/* Whether the text is one number or more with a blank between them, which go to values; there are so
+ * many. */
+static int read_numbers(const char *text, uint64_t *values, int count)
+{
+    int number;
+
+    for (number = 0; number < count; number++) {
+        const size_t length = strcspn(text, " ");
+        char digits[21];
+
+        if (length == 0 || length >= sizeof digits || (text[length] == ' ') != (number + 1 < count)) {
+            return 0;
+        }
+        memcpy(digits, text, length);
+        digits[length] = '\0';
+        values[number] = number_in(digits, "a number of the line");
+        text += length + 1;
+    }
+    return 1;
+}
+
+/* The keys of records with early drop whose values are several numbers; 0 for any other. */
+static int read_early_key(const char *key, const char *value)
+{
+#if NDT_OUTPUTS == 2
+    static const uint64_t known[NDT_EARLY_LEVELS] = NDT_EARLY_GAPS;
+
+    if (strcmp(key, "early_gaps") == 0) {
+        uint64_t gaps[NDT_EARLY_LEVELS];
+
+        if (!read_numbers(value, gaps, NDT_EARLY_LEVELS) || memcmp(gaps, known, sizeof gaps) != 0) {
+            refuse("early_gaps is '%s'; those of the network are others", value);
+        }
+        header.has_gaps = 1;
+        return 1;
+    }
+    if (strcmp(key, "early_random") == 0) {
+        if (header.generators >= NDT_MAX_PORTS ||
+            !read_numbers(value, header.random[header.generators], 4)) {
+            refuse("early_random is '%s'; must be four numbers, for %d ports at most", value,
+                   NDT_MAX_PORTS);
+        }
+        header.generators++;
+        return 1;
+    }
+#else
+    (void)key;
+    (void)value;
+    (void)read_numbers;
+#endif
+    return 0;
+}
+
+/* The heuristic, which early drop may follow behind a +. */
+static enum low_level low_level_in(const char *text)
+{
+    const char *const plus = strchr(text, '+');
+    const size_t name = strcspn(text, ":+");
+
+    /* With other queue management behind it, verdicts are not of the heuristic alone. */
+    if (plus != NULL && (NDT_OUTPUTS != 2 || strncmp(plus, "+early", 6) != 0)) {
+        return LOW_LEVEL_OTHER;
+    }
+    if (name == 2 && strncmp(text, "dt", name) == 0) {
+        return LOW_LEVEL_DT;
+    }
+    return name == 3 && strncmp(text, "fab", name) == 0 ? LOW_LEVEL_FAB : LOW_LEVEL_OTHER;
+}
+
 static void read_key(const char *key, const char *value)
 {
     int which;
 
-    for (which = 0; which < KEYS; which++) {
+    for (which = 0; which < (NDT_OUTPUTS == 2 ? KEYS : KEY_EARLY_MIN_BYTES); which++) {
         if (strcmp(key, key_names[which]) == 0) {
             header.values[which] = number_in(value, key);
             header.given[which] = 1;
@@ -181,17 +265,8 @@ static void read_key(const char *key, const char *value)
         }
     }
     if (strcmp(key, "low_level") == 0) {
-        const size_t name = strcspn(value, ":");
-
         header.has_low_level = 1;
-        if (strchr(value, '+') != NULL) {
-            /* With queue management behind it, verdicts are not of the heuristic alone. */
-            header.low_level = LOW_LEVEL_OTHER;
-        } else if (name == 2 && strncmp(value, "dt", name) == 0) {
-            header.low_level = LOW_LEVEL_DT;
-        } else if (name == 3 && strncmp(value, "fab", name) == 0) {
-            header.low_level = LOW_LEVEL_FAB;
-        }
+        header.low_level = low_level_in(value);
     } else if (strcmp(key, "fab_alpha_short") == 0) {
         header.has_short_shift = 1;
         header.short_shift = exponent_of(value);
@@ -200,7 +275,7 @@ static void read_key(const char *key, const char *value)
         if (strcmp(value, "cumulative-event") != 0) {
             refuse("trigger '%s' is not for a dataplane; must be cumulative-event", value);
         }
-    } else if (strcmp(key, "policy") != 0) {
+    } else if (strcmp(key, "policy") != 0 && !read_early_key(key, value)) {
         refuse("unknown key '%s'", key);
     }
 }
@@ -235,13 +310,38 @@ static void check_header(void)
         require(header.given[KEY_FAB_SHORT_BYTES], "fab_short_bytes");
         require(header.given[KEY_FAB_IDLE_PS], "fab_idle_ps");
     }
+#if NDT_OUTPUTS == 2
+    for (which = KEY_EARLY_MIN_BYTES; which < KEYS; which++) {
+        require(header.given[which], key_names[which]);
+    }
+    require(values[KEY_EARLY_SPARE] <= 1, "early_spare (0 or 1)");
+    require(header.has_gaps, "early_gaps");
+    require(header.generators == values[KEY_PORTS], "early_random for every port");
+#endif
+}
+
+/* The first line: early drop is in version 2, and in no other. */
+static void read_format(void)
+{
+    static const char version = '0' + NDT_OUTPUTS;
+    const size_t length = sizeof FORMAT_NAME - 1;
+    const int named = next_line() && strncmp(input.line, FORMAT_NAME, length) == 0;
+
+    if (named && input.line[length] == version && input.line[length + 1] == '\0') {
+        return;
+    }
+    if (named && (strcmp(input.line + length, "1") == 0 || strcmp(input.line + length, "2") == 0)) {
+        refuse("a record of version %s, with decisions about %s; the network that this replay is "
+               "compiled with sets %s",
+               input.line + length, NDT_OUTPUTS == 2 ? "alpha only" : "early drop too",
+               NDT_OUTPUTS == 2 ? "early drop too" : "alpha only");
+    }
+    refuse("not a record of version %c; must begin with the line " FORMAT_NAME "%c", version, version);
 }
 
 static void read_header(void)
 {
-    if (!next_line() || strcmp(input.line, FORMAT) != 0) {
-        refuse("not a record of version 1; must begin with the line " FORMAT);
-    }
+    read_format();
     for (;;) {
         char *comma;
 

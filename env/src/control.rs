@@ -28,7 +28,7 @@ pub use driver::{
 pub use objective::{Objective, ObjectiveError};
 pub use observation::{FEATURE_NAMES, FEATURES, HISTORY, LOG_RANGE, Observation};
 pub use privileged::{OCCUPANCY_FEATURE, PRIVILEGED, PRIVILEGED_NAMES, SENDER_FEATURES};
-pub use record::{RECORD_FORMAT, RecordError};
+pub use record::{EARLY_RECORD_FORMAT, RECORD_FORMAT, RecordError};
 
 use bufgym_sim::switch::SwitchId;
 

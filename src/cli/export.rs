@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use bufgym::eval::observations::{self, ObservationsError};
 use bufgym::eval::{Entrant, EvalError};
-use bufgym::export::{self, ExportError, File, Format, Source, UnknownFormat, golden};
+use bufgym::export::{self, File, Format, Source, UnknownFormat, golden};
 use bufgym::models::checkpoint::{MANIFEST_FILE, Manifest};
 use bufgym::models::files::sha256;
 use bufgym::sim::network::SimError;
@@ -82,10 +82,7 @@ pub fn run(args: ExportArgs, common: &Common) -> CliResult {
     let name = format!("{}:{}", policy::SHIPPED, args.checkpoint.display());
     let entrant = Entrant::from_checkpoint(&name, &weights, &manifest);
     let recording = observations::for_export(&scenario, &entrant).map_err(classify)?;
-    let source = Source::new(weights, manifest, recording).map_err(|error| match error {
-        ExportError::EarlyDrop(_) => CliError::input(error),
-        _ => CliError::failure(error),
-    })?;
+    let source = Source::new(weights, manifest, recording).or_failure()?;
     let mut files = targets(&source, args.format)?;
     files.extend(golden_files(&source));
 
@@ -157,12 +154,15 @@ fn report(source: &Source, files: &[File], out: &Path, common: &Common) -> CliRe
             "sha256": sha256(&file.bytes),
         })
     };
-    let value = json!({
+    let mut value = json!({
         "out": out,
         "recorded_decisions": source.recording.count(),
         "integer_levels": source.integer.agreement,
         "files": files.iter().map(entry).collect::<Vec<_>>(),
     });
+    if let Some(agreement) = source.integer.early_agreement {
+        value["integer_early_levels"] = json!(agreement);
+    }
     let line = |file: &File| {
         format!(
             "{:>9}  {}",

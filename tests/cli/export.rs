@@ -123,6 +123,67 @@ fn a_checkpoint_and_its_export_are_the_same_policy() {
     assert_eq!(sim("c"), sim("out"));
 }
 
+/// A network that sets early drop has more files and twice the levels, and is the same policy again.
+#[test]
+fn early_drop_is_exported_too() {
+    let sandbox = Sandbox::new();
+    sandbox.random_checkpoint_over("c", "dt+early");
+    edit(&sandbox, "\\\"100..1000\\\"", "\\\"60..80\\\"  ");
+    let run = sandbox.ok(&format!("{EXPORT} all --json")).json();
+    let both = ["integer_levels", "integer_early_levels"].map(|name| run[name]["levels"].clone());
+    assert_eq!(both[0], both[1]);
+    assert!(both[0].as_u64().unwrap() > 1_000);
+    let names = written(&sandbox);
+    for (format, files) in [
+        ("safetensors", &["load_in_pytorch.py"][..]),
+        ("onnx", &["actor.onnx"]),
+        ("c", &["ndt_f32.h"]),
+        ("c-int8", &C_INT8),
+        ("c-int8", &["ndt_early.h"]),
+        ("ebpf", &["ndt.bpf.c"]),
+    ] {
+        for file in files {
+            assert!(names.contains(&format!("{format}/{file}")), "{file}");
+        }
+    }
+    let early = ["means", "actions", "levels", "outputs-int8", "levels-int8"];
+    for name in early
+        .iter()
+        .map(|name| format!("golden/early-{name}-16.npy"))
+    {
+        assert!(names.contains(&name), "{name}");
+    }
+    let sim = |policy: &str| {
+        let run = sandbox.ok(&format!(
+            "sim --policy {policy} --scenario ndt-16x1g --set flows=60 --json"
+        ));
+        let json = run.json();
+        (
+            json["mean_fct_ms"].clone(),
+            json["decisions"].clone(),
+            json["drops"].clone(),
+        )
+    };
+    assert_eq!(sim("ndt-int8:c"), sim("ndt-int8:out/c-int8"));
+    let refused = |from: &str, to: &str, says: &[&str]| {
+        let whole = sandbox.read("out/c-int8/ndt_int8.json");
+        assert!(whole.contains(from), "{from}");
+        sandbox.write("out/c-int8/ndt_int8.json", &whole.replacen(from, to, 1));
+        sandbox.refused(
+            "sim --policy ndt-int8:out/c-int8 --scenario ndt-16x1g",
+            says,
+        );
+        sandbox.write("out/c-int8/ndt_int8.json", &whole);
+    };
+    refused("[0,1024,512", "[0,1024,500", &["ndt_int8.json", "gaps"]);
+    refused(
+        "\"dt+early\"",
+        "\"dt\"",
+        &["2 outputs", "over dt set alpha"],
+    );
+    refused("\"gaps\":[", "\"gap\":[", &["ndt_int8.json", "gap"]);
+}
+
 #[test]
 fn an_integer_network_that_was_changed_is_refused() {
     let sandbox = Sandbox::new();

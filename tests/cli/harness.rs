@@ -49,9 +49,23 @@ impl Sandbox {
 
     /// A checkpoint folder with random weights for a scenario.
     pub fn random_checkpoint_for(&self, name: &str, scenario: &Scenario) -> ActorWeights {
-        let weights = ActorWeights::random(&mut rng::stream(1, "test weights", 0));
+        self.save_random(
+            name,
+            &Manifest::new(&scenario.name, &scenario.to_toml(), "fct", 1),
+        )
+    }
+
+    /// A checkpoint folder with random weights over a heuristic, and its early drop where it is open.
+    pub fn random_checkpoint_over(&self, name: &str, low_level: &str) -> ActorWeights {
+        let scenario = Scenario::default();
         let manifest = Manifest::new(&scenario.name, &scenario.to_toml(), "fct", 1);
-        checkpoint::save_actor(&self.path(name), &weights, &manifest).unwrap();
+        self.save_random(name, &manifest.over(low_level.parse().unwrap()))
+    }
+
+    fn save_random(&self, name: &str, manifest: &Manifest) -> ActorWeights {
+        let mut random = rng::stream(1, "test weights", 0);
+        let weights = ActorWeights::random_for(manifest.action_set(), &mut random);
+        checkpoint::save_actor(&self.path(name), &weights, manifest).unwrap();
         weights
     }
 

@@ -39,6 +39,33 @@ fn a_record_is_repeated_and_changes_nothing() {
     assert!(last.starts_with("E,") && last.ends_with(&format!(",{decisions}")));
 }
 
+/// Early drop is in records of version 2, with a kind of its own.
+#[test]
+fn a_record_with_early_drop_holds_what_its_replay_needs() {
+    let sandbox = Sandbox::new();
+    sandbox.random_checkpoint_over("weights", "dt+early:min_bytes=3000,grace_us=500");
+    let run = format!("sim --policy ndt:weights --seed 3 {SMALL} --json");
+    let plain = sandbox.ok(&run).json();
+    let recorded = sandbox.ok(&format!("{run} --record-control a.txt")).json();
+    assert_eq!(without_times(recorded.clone()), without_times(plain));
+    let record = sandbox.read("a.txt");
+    assert!(record.starts_with("bufgym-control-record,2\n"));
+    for line in [
+        "early_min_bytes,3000",
+        "early_grace_ps,500000000",
+        "early_spare,1",
+        "early_gaps,0 1024 512 256 128 64 32 16",
+    ] {
+        assert!(record.contains(&format!("\n{line}\n")), "{line}");
+    }
+    assert_eq!(record.matches("\nearly_random,").count(), 16);
+    let lost = |kind: &str| record.matches(&format!("\n{kind},")).count();
+    assert!(lost("e") > 0);
+    assert_eq!(recorded["drops"], lost("r") + lost("f") + lost("e"));
+    let decision = record.lines().find(|line| line.starts_with("D,")).unwrap();
+    assert_eq!(decision.split(',').count(), 3 + 2 * 16);
+}
+
 #[test]
 fn a_record_takes_the_place_of_nothing_unless_forced() {
     let sandbox = Sandbox::new();

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::io;
 
-use super::{CodeUnits, ControlOptions};
+use super::{ActionSet, CodeUnits, ControlOptions, SWITCH};
 use bufgym_sim::network::{HostObserver, Observer, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::TriggerCause;
@@ -16,17 +16,15 @@ use bufgym_sim::units::Time;
 /// First line of a record: the format and its version.
 pub const RECORD_FORMAT: &str = "bufgym-control-record,1";
 
+/// First line of a record whose decisions set early drop besides α.
+pub const EARLY_RECORD_FORMAT: &str = "bufgym-control-record,2";
+
 /// Why a run was not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The run cannot be simulated.
     #[error(transparent)]
     Simulation(#[from] SimError),
-    /// Decisions set early drop, which records do not hold.
-    #[error(
-        "a control record holds decisions about alpha only, and these set early drop too; record a policy over a heuristic without +early"
-    )]
-    EarlyDrop,
     /// The record cannot be written.
     #[error("cannot write the record: {0}")]
     Write(#[from] io::Error),
@@ -42,7 +40,11 @@ pub(super) fn header(
     policy: &str,
 ) -> Result<String, SimError> {
     let units = CodeUnits::new(scenario);
-    let mut text = format!("{RECORD_FORMAT}\n");
+    let format = match ActionSet::of(&options.low_level).drops_early() {
+        false => RECORD_FORMAT,
+        true => EARLY_RECORD_FORMAT,
+    };
+    let mut text = format!("{format}\n");
     let mut line = |key: &str, value: &str| {
         writeln!(text, "{key},{value}").expect("a String takes all text");
     };
@@ -67,6 +69,11 @@ pub(super) fn header(
     ] {
         line(key, &value.to_string());
     }
+    if let Some(aqm) = options.low_level.policy().aqm() {
+        for (key, value) in aqm.constants(scenario, SWITCH)? {
+            line(key, &value);
+        }
+    }
     text.push_str("begin\n");
     Ok(text)
 }
@@ -82,6 +89,8 @@ pub(super) struct EventLines {
     clock_ahead: Time,
     /// A departure takes its bytes out of the queue length; otherwise a `u` line does so earlier.
     count_in_service: bool,
+    /// Whether decisions set early drop; a packet that is lost to it has a kind of its own then.
+    early: bool,
     queues_per_port: usize,
     /// Lengths of all queues that follow from the lines so far, bytes.
     reported: Vec<u64>,
@@ -90,7 +99,7 @@ pub(super) struct EventLines {
 }
 
 impl EventLines {
-    pub(super) fn new(scenario: &Scenario) -> EventLines {
+    pub(super) fn new(scenario: &Scenario, actions: ActionSet) -> EventLines {
         let queues_per_port = scenario.queues_per_port as usize;
         EventLines {
             text: String::new(),
@@ -98,6 +107,7 @@ impl EventLines {
             decisions: 0,
             clock_ahead: scenario.propagation(),
             count_in_service: scenario.count_in_service,
+            early: actions.drops_early(),
             queues_per_port,
             reported: vec![0; scenario.port_count() * queues_per_port],
             last_port: 0,
@@ -105,19 +115,19 @@ impl EventLines {
         }
     }
 
-    /// Adds the decision of `levels` for all ports; `now` is on the control's clock.
+    /// Adds the decision of `levels` for all ports, those of α and then those of early drop; `now` is on the control's clock.
     pub(super) fn decided(
         &mut self,
         buffer: &SharedBuffer,
         now: Time,
         cause: TriggerCause,
-        levels: &[u8],
+        levels: [&[u8]; 2],
     ) {
         self.settle(buffer, None);
         self.last_time = now;
         self.decisions += 1;
         self.line(format_args!("D,{},{}", now.as_ps(), cause.name()));
-        for level in levels {
+        for level in levels.into_iter().flatten() {
             self.line(format_args!(",{level}"));
         }
         self.end_event();
@@ -223,6 +233,7 @@ impl SwitchObserver for EventLines {
     #[inline(never)]
     fn lost(&mut self, _at: SwitchId, view: View<'_>, packet: PacketView, loss: Loss) {
         let (kind, taken) = match loss {
+            Loss::Early if self.early => ('e', 0),
             Loss::Refused | Loss::Early => ('r', 0),
             Loss::Full => ('f', 0),
             Loss::PushedOut | Loss::Head => ('p', packet.bytes),
@@ -240,8 +251,8 @@ pub struct ControlRecord(Option<Box<EventLines>>);
 
 impl ControlRecord {
     /// Records every event from now on.
-    pub(super) fn begin(&mut self, scenario: &Scenario) {
-        self.0 = Some(Box::new(EventLines::new(scenario)));
+    pub(super) fn begin(&mut self, scenario: &Scenario, actions: ActionSet) {
+        self.0 = Some(Box::new(EventLines::new(scenario, actions)));
     }
 
     /// The lines of the events, if they are recorded.

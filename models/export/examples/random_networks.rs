@@ -2,7 +2,8 @@
 //! `cargo run --release -p bufgym-export --example random_networks -- FOLDER [COUNT]`.
 //!
 //! Each folder `0`, `1`, … has `network.onnx`, `ndt_f32.h`, `ndt_f32.c`, and for 1, 4 and 13 ports
-//! `observations-P.npy` `[batch, ports, history, features]` and `means-P.npy` `[batch, ports]`.
+//! `observations-P.npy` `[batch, ports, history, features]` and `means-P.npy` `[batch, ports]`. One
+//! network in four has a second output, `early-means-P.npy` `[batch, ports]`.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -27,6 +28,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(21);
     for number in 0..count {
         let network = random::network(number, &mut rng);
+        let network = match number % 4 {
+            1 => random::with_early(network, &mut rng),
+            _ => network,
+        };
         let manifest = Manifest::new("random", "", "none", number as u64);
         let folder = folder.join(number.to_string());
         fs::create_dir_all(&folder)?;
@@ -53,8 +58,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             let shape = [BATCH, ports, network.history, network.features.len()];
             let inputs = npy::encode(&shape, &inputs);
             fs::write(folder.join(format!("observations-{ports}.npy")), inputs)?;
-            let means = npy::encode(&[BATCH, ports], &means);
-            fs::write(folder.join(format!("means-{ports}.npy")), means)?;
+            let outputs = network.outputs();
+            for (output, name) in ["means", "early-means"].iter().enumerate().take(outputs) {
+                let own = means.iter().skip(output).step_by(outputs);
+                let own: Vec<f32> = own.copied().collect();
+                let bytes = npy::encode(&[BATCH, ports], &own);
+                fs::write(folder.join(format!("{name}-{ports}.npy")), bytes)?;
+            }
         }
     }
     Ok(())

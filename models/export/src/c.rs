@@ -7,7 +7,7 @@
 
 pub(super) mod text;
 
-use super::network::{Convolution, Network};
+use super::network::{self, Convolution, Network};
 use super::stages::{Stage, Stages};
 use super::{ExportError, File};
 use bufgym_env::convert::single;
@@ -21,6 +21,18 @@ pub const PREFIX: &str = "ndt_f32";
 const BLOCK: usize = 4;
 /// Outputs that are summed up together.
 const TILE: usize = 32;
+
+/// From the mean of a port to its level, where there is one output.
+const LEVEL: &str = "        uint8_t level = 0;
+        for (edge = 0; edge < NDT_LEVELS - 1; edge++)
+            level = (uint8_t)(level + (workspace->mean[port] >= level_edges[edge]));
+        levels[port] = level;";
+
+/// Lines of the header's comment about the levels of early drop.
+const EARLY_LEVELS: &str = " * Levels of early drop: of the packets that find a long queue, level l drops one in a gap that is
+ * drawn from 1 to NDT_EARLY_GAPS[l] packets, or none where that is 0; l from 0 to NDT_EARLY_LEVELS - 1.
+ * Before the first decision every port has level 0.
+";
 
 /// `PREFIX.h` and `PREFIX.c`.
 ///
@@ -42,6 +54,8 @@ pub fn render(
     let stages = Stages::of(network, text::identifier)?;
     let program = Program::new(network, &stages);
     let about = text::comment(&text::about(manifest));
+    let early = network.gaps.as_deref();
+    let when_early = |text: &str| early.map_or("", |_| text).to_owned();
     let header = [
         ("ABOUT", about.clone()),
         ("FEATURES", text::comment(&text::features(network))),
@@ -50,22 +64,35 @@ pub fn render(
         ("FEATURE_COUNT", network.features.len().to_string()),
         ("LEVELS", network.actions.levels.to_string()),
         ("UNIT", network.actions.unit.to_string()),
+        ("AND_EARLY", when_early("and the level of early drop\n * ")),
+        ("EARLY_LEVELS", when_early(EARLY_LEVELS)),
+        (
+            "EARLY_MACROS",
+            early.map_or_else(String::new, text::early_macros),
+        ),
+        ("PLURAL", when_early("s")),
+        (
+            "OUTPUTS",
+            when_early("[NDT_OUTPUTS], for alpha and for early drop"),
+        ),
+        (
+            "EARLY_LEVEL",
+            when_early("That of early drop; early: [ports].\n * "),
+        ),
+        ("EARLY_ARGUMENT", when_early(", uint8_t *early")),
         ("WORKSPACE", program.workspace()),
         ("PREFIX", prefix.to_owned()),
     ];
-    let edges: Vec<f32> = network
-        .actions
-        .edges()
-        .iter()
-        .map(|&edge| single(edge))
-        .collect();
     let source = [
         ("ABOUT", about),
         ("BLOCK", BLOCK.to_string()),
         ("TILE", TILE.to_string()),
         ("WIDEST", program.widest().to_string()),
         ("WEIGHTS", program.weights()),
-        ("EDGES", text::rows(&edges)),
+        ("EDGES", edges(network.actions.levels)),
+        ("EARLY_EDGES", early.map_or_else(String::new, early_edges)),
+        ("EARLY_ARGUMENT", when_early(", uint8_t *early")),
+        ("LEVELS", program.levels()),
         ("INPUT", program.input()),
         ("HELPERS", program.helpers()),
         ("BODY", program.body()),
@@ -81,6 +108,21 @@ pub fn render(
             fill(include_str!("c/template.c"), &source),
         ),
     ])
+}
+
+/// The edges between so many levels, in lines.
+fn edges(levels: usize) -> String {
+    let edges = network::edges(levels).into_iter();
+    text::rows(&edges.map(single).collect::<Vec<f32>>())
+}
+
+/// The array of the edges between the levels of early drop.
+fn early_edges(gaps: &[u32]) -> String {
+    format!(
+        "\n/* The same for early drop. */\n\
+         static const float early_edges[NDT_EARLY_LEVELS - 1] = {{\n{}\n}};\n",
+        edges(gaps.len())
+    )
 }
 
 /// The generated code of one network.
@@ -147,7 +189,11 @@ impl<'a> Program<'a> {
                 "    float average[{width}];\n    /* What the mean adds to a layer, with the bias. */\n    float start[{start}];"
             ));
         }
-        lines.push("    float mean[NDT_MAX_PORTS];".to_owned());
+        let outputs = match self.network.gaps {
+            None => "",
+            Some(_) => " * NDT_OUTPUTS",
+        };
+        lines.push(format!("    float mean[NDT_MAX_PORTS{outputs}];"));
         lines.join("\n")
     }
 
@@ -210,7 +256,27 @@ impl<'a> Program<'a> {
             before: index.checked_sub(1).map(|before| (before, kept[before])),
             after: (index + 1 < self.parts.len()).then(|| (index, kept[index])),
         });
-        forward(&parts.collect::<Vec<_>>())
+        forward(&parts.collect::<Vec<_>>(), self.network.outputs())
+    }
+
+    /// From the means of a port to its levels.
+    fn levels(&self) -> String {
+        if self.network.gaps.is_none() {
+            return LEVEL.to_owned();
+        }
+        let level = |output: usize, levels: &str, macro_name: &str, edges: &str| {
+            format!(
+                "        {levels}[port] = 0;\n        \
+                 for (edge = 0; edge < {macro_name} - 1; edge++)\n            \
+                 {levels}[port] = (uint8_t)({levels}[port]\n                \
+                 + (workspace->mean[port * NDT_OUTPUTS + {output}] >= {edges}[edge]));"
+            )
+        };
+        [
+            level(0, "levels", "NDT_LEVELS", "level_edges"),
+            level(1, "early", "NDT_EARLY_LEVELS", "early_edges"),
+        ]
+        .join("\n")
     }
 }
 
@@ -335,14 +401,14 @@ struct Part<'a> {
 }
 
 /// The body of the generated function that goes through the layers.
-fn forward(parts: &[Part<'_>]) -> String {
+fn forward(parts: &[Part<'_>], outputs: usize) -> String {
     let dense = parts.iter().any(|part| !part.stages.is_empty());
     let mut lines = vec!["    float *const even = workspace->even;".to_owned()];
     if dense {
         lines.push("    float *const odd = workspace->odd;".to_owned());
     }
-    let counters = match parts.len() {
-        1 => "first, place",
+    let counters = match (parts.len(), outputs) {
+        (1, 1) => "first, place",
         _ => "first, place, k",
     };
     lines.push(format!("    uint32_t {counters};\n"));
@@ -353,7 +419,7 @@ fn forward(parts: &[Part<'_>]) -> String {
         lines.push("    for (first = 0; first < ports; first += BLOCK) {".to_owned());
         lines.push(part.load());
         lines.extend((0..part.stages.len()).map(|index| part.layer(index)));
-        lines.push(part.store());
+        lines.push(part.store(outputs));
         lines.push("    }".to_owned());
     }
     lines.push("    return NDT_OK;".to_owned());
@@ -416,10 +482,17 @@ impl Part<'_> {
     }
 
     /// The loop that copies the values of a block's ports out of their rows.
-    fn store(&self) -> String {
+    fn store(&self, outputs: usize) -> String {
         let rows = row_buffer(self.stages.len());
         let row = match self.after {
-            None => format!("            mean[first + place] = {rows}[place * WIDEST];"),
+            None if outputs == 1 => {
+                format!("            mean[first + place] = {rows}[place * WIDEST];")
+            }
+            None => format!(
+                "            \
+                 for (k = 0; k < NDT_OUTPUTS; k++)\n                \
+                 mean[(first + place) * NDT_OUTPUTS + k] = {rows}[place * WIDEST + k];"
+            ),
             Some((part, width)) => format!(
                 "            \
                  for (k = 0; k < {width}; k++)\n                \

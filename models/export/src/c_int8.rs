@@ -7,9 +7,9 @@
 
 use std::fmt::{Display, Write as _};
 
-use super::c::text::{comment, identifier, table};
+use super::c::text::{comment, early_macros, identifier, table};
 use super::int8::{
-    IntegerConvolution, IntegerDense, IntegerLayer, IntegerNetwork, MAX_PORTS, Rescale,
+    EarlyOutput, IntegerConvolution, IntegerDense, IntegerLayer, IntegerNetwork, MAX_PORTS, Rescale,
 };
 
 /// Name of the header.
@@ -22,6 +22,8 @@ const CONVOLUTION: &str = include_str!("c_int8/convolution.c");
 const DENSE: &str = include_str!("c_int8/dense.c");
 const MEAN: &str = include_str!("c_int8/mean.c");
 const PORTS: &str = include_str!("c_int8/ports.c");
+/// The rest of `ndt_int8_forward`, and `ndt_int8_decide`, of a network with two outputs.
+const BOTH: &str = include_str!("c_int8/both.c");
 
 /// The header and the source file. `origin` are lines about the origin of the network.
 ///
@@ -172,7 +174,10 @@ fn header_text(network: &IntegerNetwork, plan: &Plan<'_>, origin: &[String]) -> 
     line(format_args!(
         "/* Level l is alpha = 2^(l - NDT_UNIT_LEVEL). */"
     ));
-    line(format_args!("#define NDT_UNIT_LEVEL {}\n", network.unit));
+    line(format_args!("#define NDT_UNIT_LEVEL {}", network.unit));
+    let early = network.early.as_ref();
+    let macros = early.map_or_else(String::new, |early| early_macros(&early.gaps));
+    line(format_args!("{macros}"));
     line(format_args!(
         "#ifndef NDT_STATUS\n#define NDT_STATUS\nenum {{ NDT_OK = 0, NDT_ERROR_PORTS = -1 }};\n#endif\n"
     ));
@@ -191,10 +196,15 @@ fn header_text(network: &IntegerNetwork, plan: &Plan<'_>, origin: &[String]) -> 
          struct ndt_int8_workspace {{\n    \
          uint32_t row[NDT_MAX_PORTS];\n    \
          uint32_t first[NDT_MAX_PORTS];\n    \
-         int32_t outputs[NDT_MAX_PORTS];\n    \
+         int32_t outputs[NDT_MAX_PORTS{}];\n    \
          uint8_t kept[NDT_MAX_PORTS][{}];\n}};\n",
+        early.map_or("", |_| " * NDT_OUTPUTS"),
         plan.kept
     ));
+    if let Some(early) = early {
+        line(format_args!("{}", early_functions(network, early)));
+        return text;
+    }
     line(format_args!(
         "/* The output of every port, [ports]: about mu / {:e}. NDT_ERROR_PORTS, and nothing is\n   \
          written, for no port or more than NDT_MAX_PORTS. */\n\
@@ -208,6 +218,23 @@ fn header_text(network: &IntegerNetwork, plan: &Plan<'_>, origin: &[String]) -> 
          uint32_t ports, uint8_t *levels);\n\n#endif"
     ));
     text
+}
+
+/// What the header says about the functions of a network with two outputs.
+fn early_functions(network: &IntegerNetwork, early: &EarlyOutput) -> String {
+    format!(
+        "/* The outputs of every port, [ports][NDT_OUTPUTS]: about mu / {:e} for alpha,\n   \
+         mu / {:e} for early drop. NDT_ERROR_PORTS, and nothing is written, for no port or more\n   \
+         than NDT_MAX_PORTS. */\n\
+         int ndt_int8_forward(struct ndt_int8_workspace *workspace, const uint8_t *codes,\n                     \
+         uint32_t ports, int32_t *outputs);\n\n\
+         /* The level of alpha and that of early drop of every port, [ports] each; errors as above. Early\n   \
+         drop takes, of the packets that find a long queue, one in a gap that is drawn from 1 to\n   \
+         NDT_EARLY_GAPS[level] packets. */\n\
+         int ndt_int8_decide(struct ndt_int8_workspace *workspace, const uint8_t *codes,\n                    \
+         uint32_t ports, uint8_t *levels, uint8_t *early);\n\n#endif",
+        network.output_scale, early.output_scale
+    )
 }
 
 fn source_text(network: &IntegerNetwork, plan: &Plan<'_>, origin: &[String]) -> String {
@@ -240,7 +267,7 @@ fn source_text(network: &IntegerNetwork, plan: &Plan<'_>, origin: &[String]) -> 
     for (number, stage) in plan.stages.iter().enumerate() {
         stage_function(&mut text, network, plan, number, stage);
     }
-    entry(&mut text, plan);
+    entry(&mut text, network, plan);
     text
 }
 
@@ -336,13 +363,20 @@ fn dense(text: &mut String, layer: &Packed<'_>) {
 }
 
 fn last(text: &mut String, network: &IntegerNetwork, plan: &Plan<'_>) {
-    let _ = writeln!(text, "\n/* {}: one output. */", plan.last.name);
+    let outputs = match network.outputs() {
+        1 => "one output".to_owned(),
+        more => format!("{more} outputs, [outputs][inputs]"),
+    };
+    let _ = writeln!(text, "\n/* {}: {outputs}. */", plan.last.name);
     // The packed weights are in the order of the inputs, which depends on the layer before.
     let packed = plan.stages.last().and_then(|stage| stage.layers.last());
     let own: Vec<i8> = packed.map_or_else(Vec::new, |packed| {
-        (0..packed.dense.inputs)
-            .map(|place| packed.own[place / 4 * packed.outputs * 4 + place % 4])
-            .collect()
+        let inputs = packed.dense.inputs;
+        let at = |output| {
+            let place = move |place| (place / 4 * packed.outputs + output) * 4 + place % 4;
+            (0..inputs).map(move |input| packed.own[place(input)])
+        };
+        (0..network.outputs()).flat_map(at).collect()
     });
     array(text, "int8_t", "ndt_last_weight", &own);
     if plan.last.with_mean {
@@ -357,6 +391,10 @@ fn last(text: &mut String, network: &IntegerNetwork, plan: &Plan<'_>) {
     );
     text.push_str("\n/* What an output must reach for level 1, 2, ... */\n");
     array(text, "int32_t", "ndt_edges", &network.edges);
+    if let Some(early) = &network.early {
+        text.push_str("\n/* The same for early drop. */\n");
+        array(text, "int32_t", "ndt_early_edges", &early.edges);
+    }
 }
 
 /// Computes the rows `row ..` of a stage, at most `NDT_BLOCK`, from what the stage before kept.
@@ -427,12 +465,25 @@ fn stage_function(
     }
     if is_last {
         let start = match stage.layers.len() == 1 && plan.last.with_mean {
-            true => "start[0]",
-            false => "ndt_last_bias[0]",
+            true => "start",
+            false => "ndt_last_bias",
         };
+        if network.outputs() > 1 {
+            let inputs = plan.last.inputs;
+            let _ = write!(
+                text,
+                "    for (uint32_t r = 0; r < rows; r++) {{\n        \
+                 for (uint32_t o = 0; o < NDT_OUTPUTS; o++) {{\n            \
+                 int32_t sum = {start}[o];\n            \
+                 for (uint32_t k = 0; k < {inputs}; k++) {{\n                \
+                 sum += ndt_last_weight[o * {inputs} + k] * buffers[{current}][r][k];\n            }}\n            \
+                 workspace->outputs[(row + r) * NDT_OUTPUTS + o] = sum;\n        }}\n    }}\n}}\n"
+            );
+            return;
+        }
         let _ = write!(
             text,
-            "    for (uint32_t r = 0; r < rows; r++) {{\n        int32_t sum = {start};\n        \
+            "    for (uint32_t r = 0; r < rows; r++) {{\n        int32_t sum = {start}[0];\n        \
              for (uint32_t k = 0; k < {}; k++) {{\n            \
              sum += ndt_last_weight[k] * buffers[{current}][r][k];\n        }}\n        \
              workspace->outputs[row + r] = sum;\n    }}\n}}\n",
@@ -449,7 +500,7 @@ fn stage_function(
 }
 
 /// The two functions of the header.
-fn entry(text: &mut String, plan: &Plan<'_>) {
+fn entry(text: &mut String, network: &IntegerNetwork, plan: &Plan<'_>) {
     text.push_str(
         "\nint ndt_int8_forward(struct ndt_int8_workspace *workspace, const uint8_t *codes,\n                     \
          uint32_t ports, int32_t *outputs)\n{\n    uint32_t distinct;\n",
@@ -482,6 +533,10 @@ fn entry(text: &mut String, plan: &Plan<'_>) {
              const uint32_t left = distinct - row;\n        \
              ndt_stage_{number}(workspace, {argument}, row, left < NDT_BLOCK ? left : NDT_BLOCK);\n    }}\n"
         );
+    }
+    if network.early.is_some() {
+        text.push_str(BOTH);
+        return;
     }
     text.push_str(
         "    for (uint32_t port = 0; port < ports; port++) {\n        \

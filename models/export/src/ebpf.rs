@@ -8,7 +8,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use super::c::text::{comment, table};
+use super::c::text::{comment, early_macros, table};
 use super::int8::{IntegerConvolution, IntegerDense, IntegerLayer, IntegerNetwork, Rescale};
 
 /// Name of the source file.
@@ -17,6 +17,9 @@ pub const SOURCE: &str = "ndt.bpf.c";
 const FRAME: &str = include_str!("ebpf/frame.c");
 
 const SET_LEVEL: &str = include_str!("ebpf/set_level.c");
+
+/// The map of a second output, and what sets it.
+const EARLY: &str = include_str!("ebpf/early.c");
 
 /// The program. `origin` are lines about the origin of the network.
 ///
@@ -29,6 +32,9 @@ pub fn render(network: &IntegerNetwork, origin: &[String]) -> String {
             IntegerLayer::Convolution(conv) => program.convolution(network, conv),
             IntegerLayer::Dense(dense) => {
                 program.dense(index, dense, index + 1 == network.layers.len());
+                if network.early.is_some() && dense.rescale.is_none() {
+                    program.stage().port.push_str("    set_early(port);\n");
+                }
             }
         }
     }
@@ -77,10 +83,12 @@ impl Program {
             IntegerLayer::Dense(dense) if dense.with_mean => Some(dense.inputs),
             _ => None,
         });
+        let early = network.early.as_ref();
+        let early = early.map_or_else(String::new, |early| early_macros(&early.gaps));
         let _ = write!(
             text,
             " */\n#define NDT_HISTORY {}\n#define NDT_FEATURES {}\n#define NDT_LEVELS {}\n\
-             /* Level l is alpha = 2^(l - NDT_UNIT_LEVEL). */\n#define NDT_UNIT_LEVEL {}\n\
+             /* Level l is alpha = 2^(l - NDT_UNIT_LEVEL). */\n#define NDT_UNIT_LEVEL {}\n{early}\
              /* The widest row of activations, and of those that the mean is taken of. */\n\
              #define NDT_WIDTH {width}\n#define NDT_KEPT {}\n\n",
             network.history,
@@ -92,6 +100,11 @@ impl Program {
         text.push_str(FRAME);
         array(&mut text, "__s32", "edges", &network.edges);
         text.push_str(SET_LEVEL);
+        if let Some(early) = &network.early {
+            text.push('\n');
+            array(&mut text, "__s32", "early_edges", &early.edges);
+            text.push_str(EARLY);
+        }
         Program {
             text,
             stages: vec![Stage::default()],
@@ -206,7 +219,11 @@ impl Program {
                 let rescaled = rescaled(rescale, &format!("{name}_multiplier[output]"));
                 format!("rows[{to}][output] = {rescaled};")
             }
-            None => "result = sum;".to_owned(),
+            None if outputs == 1 => "result = sum;".to_owned(),
+            None => {
+                "if (output == 0)\n        result = sum;\n    else\n        early_result = sum;"
+                    .to_owned()
+            }
         };
         let _ = write!(
             text,

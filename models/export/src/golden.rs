@@ -36,6 +36,9 @@ impl Recording {
 /// Ports and batch size of the golden cases. They are small enough to be kept in a repository.
 pub const SIZES: [(usize, usize); 4] = [(1, 16), (4, 8), (16, 4), (96, 1)];
 
+/// What the names of files begin with, by output.
+const PREFIXES: [&str; 2] = ["", "early-"];
+
 /// Feature by which ports are chosen: the queue.
 const QUEUE: usize = 0;
 
@@ -89,23 +92,34 @@ impl Recording {
     /// | `means-P.npy` | `f32 [batch, ports]` | the network's output μ |
     /// | `actions-P.npy` | `f32 [batch, ports]` | `tanh(μ)` |
     /// | `levels-P.npy` | `u8 [batch, ports]` | index into the levels of α |
+    ///
+    /// Where the actor sets early drop too, its second output is in `early-means-P.npy`,
+    /// `early-actions-P.npy` and `early-levels-P.npy`.
     pub fn files(&self, weights: &ActorWeights) -> Vec<File> {
         let mut actor = FastActor::new(weights);
         let mut means = Vec::with_capacity(self.count() * self.ports);
         for observation in self.observations.chunks_exact(self.ports * OBSERVATION) {
             means.extend_from_slice(actor.forward(observation, self.ports).0);
         }
-        let actions: Vec<f32> = means.iter().map(|&mean| libm::tanhf(mean)).collect();
-        let levels: Vec<u8> = actions.iter().map(|&a| action_level(a)).collect();
-        let outputs = [self.count(), self.ports];
         let inputs = [self.count(), self.ports, HISTORY, FEATURES];
-        let named = |name: &str, bytes| File::new(format!("{name}-{}.npy", self.ports), bytes);
-        vec![
-            named("observations", npy::encode(&inputs, &self.observations)),
-            named("means", npy::encode(&outputs, &means)),
-            named("actions", npy::encode(&outputs, &actions)),
-            named("levels", npy::encode(&outputs, &levels)),
-        ]
+        let observations = npy::encode(&inputs, &self.observations);
+        let mut files = vec![self.file("", "observations", observations)];
+        let outputs = [self.count(), self.ports];
+        for (output, prefix) in PREFIXES.into_iter().enumerate().take(weights.outputs()) {
+            let means = every(&means, output, weights.outputs());
+            let actions: Vec<f32> = means.iter().map(|&mean| libm::tanhf(mean)).collect();
+            let levels: Vec<u8> = actions.iter().map(|&a| action_level(a)).collect();
+            files.extend([
+                self.file(prefix, "means", npy::encode(&outputs, &means)),
+                self.file(prefix, "actions", npy::encode(&outputs, &actions)),
+                self.file(prefix, "levels", npy::encode(&outputs, &levels)),
+            ]);
+        }
+        files
+    }
+
+    fn file(&self, prefix: &str, name: &str, bytes: Vec<u8>) -> File {
+        File::new(format!("{prefix}{name}-{}.npy", self.ports), bytes)
     }
 
     /// The outputs of the integer network for the same observations:
@@ -115,24 +129,34 @@ impl Recording {
     /// | `codes-P.npy` | `u8 [batch, ports, 8, 5]` | the input |
     /// | `outputs-int8-P.npy` | `i32 [batch, ports]` | the output |
     /// | `levels-int8-P.npy` | `u8 [batch, ports]` | index into the levels of α |
+    ///
+    /// Where the network sets early drop too, its second output is in `early-outputs-int8-P.npy` and
+    /// `early-levels-int8-P.npy`.
     pub fn integer_files(&self, network: &IntegerNetwork) -> Vec<File> {
         let codes = network.encode(&self.observations);
         let rows = codes.chunks_exact(self.ports * OBSERVATION);
         let forward = |row| network.forward(row, self.ports);
         let sums: Vec<i32> = rows.flat_map(forward).collect();
-        let levels: Vec<u8> = sums
-            .iter()
-            .map(|&sum| level_byte(network.level(sum)))
-            .collect();
-        let outputs = [self.count(), self.ports];
         let inputs = [self.count(), self.ports, HISTORY, FEATURES];
-        let named = |name: &str, bytes| File::new(format!("{name}-{}.npy", self.ports), bytes);
-        vec![
-            named("codes", npy::encode(&inputs, &codes)),
-            named("outputs-int8", npy::encode(&outputs, &sums)),
-            named("levels-int8", npy::encode(&outputs, &levels)),
-        ]
+        let mut files = vec![self.file("", "codes", npy::encode(&inputs, &codes))];
+        let outputs = [self.count(), self.ports];
+        for (output, prefix) in PREFIXES.into_iter().enumerate().take(network.outputs()) {
+            let sums = every(&sums, output, network.outputs());
+            let level = |&sum: &i32| level_byte(network.level(output, sum));
+            let levels: Vec<u8> = sums.iter().map(level).collect();
+            files.extend([
+                self.file(prefix, "outputs-int8", npy::encode(&outputs, &sums)),
+                self.file(prefix, "levels-int8", npy::encode(&outputs, &levels)),
+            ]);
+        }
+        files
     }
+}
+
+/// The values of one of so many outputs, of `[.., outputs]`.
+fn every<T: Copy>(values: &[T], output: usize, outputs: usize) -> Vec<T> {
+    let own = values.iter().skip(output).step_by(outputs);
+    own.copied().collect()
 }
 
 /// A level as arrays of levels hold it.

@@ -43,6 +43,21 @@ pub struct IntegerNetwork {
     pub unit: usize,
     /// The policy's mean μ is approximately the output times this.
     pub output_scale: f64,
+    /// The second output, where the network sets early drop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early: Option<EarlyOutput>,
+}
+
+/// The output of an [`IntegerNetwork`] that sets early drop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlyOutput {
+    /// The least output for level 1, 2, …; ascending.
+    pub edges: Vec<i32>,
+    /// The longest gap between drops, packets, by level; 0 drops none.
+    pub gaps: Vec<u32>,
+    /// Its mean μ is approximately the output times this.
+    pub output_scale: f64,
 }
 
 /// The code of a feature: it stands for `(code - zero) * scale`, before normalisation.
@@ -178,10 +193,24 @@ impl IntegerNetwork {
         self.history * self.inputs.len()
     }
 
-    /// The level of an output: the number of edges that it reaches.
+    /// Outputs per port: α, and early drop where the network sets it.
+    pub fn outputs(&self) -> usize {
+        1 + usize::from(self.early.is_some())
+    }
+
+    /// The level of an output's value: the number of edges that it reaches. Output 0 is α, 1 early
+    /// drop.
+    ///
+    /// # Panics
+    /// When there is no such output.
     #[inline]
-    pub fn level(&self, output: i32) -> usize {
-        self.edges.iter().filter(|&&edge| output >= edge).count()
+    pub fn level(&self, output: usize, value: i32) -> usize {
+        let edges = match (output, &self.early) {
+            (0, _) => &self.edges,
+            (1, Some(early)) => &early.edges,
+            _ => panic!("there is no output {output}"),
+        };
+        edges.iter().filter(|&&edge| value >= edge).count()
     }
 
     /// The codes of float observations `[.., features]` before normalisation, rounded to the
@@ -212,7 +241,7 @@ impl IntegerNetwork {
             .sum()
     }
 
-    /// The output of every port, `[ports]`, for codes `[ports, history, features]`. This is the
+    /// The outputs of every port, `[ports, outputs]`, for codes `[ports, history, features]`. This is the
     /// definition, written for readability; [`IntegerActor`] computes the same faster.
     ///
     /// # Panics

@@ -137,11 +137,6 @@ pub enum ExportError {
     /// The layers do not form a network.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// The network sets early drop, which the exported control loops do not know.
-    #[error(
-        "the network sets early drop besides alpha (low level {0}); exports are for networks that set alpha only"
-    )]
-    EarlyDrop(String),
     /// A number of the network is out of range.
     #[error("{0}")]
     Value(String),
@@ -160,15 +155,12 @@ impl Source {
     /// A trained actor with its recorded observations.
     ///
     /// # Errors
-    /// When the network sets more than α, or cannot be rounded to integers.
+    /// When the network cannot be rounded to integers.
     pub fn new(
         weights: ActorWeights,
         manifest: Manifest,
         recording: Recording,
     ) -> Result<Source, ExportError> {
-        if manifest.action_set().drops_early() {
-            return Err(ExportError::EarlyDrop(manifest.low_level.to_string()));
-        }
         let network = Network::from_actor(&weights, &manifest);
         let integer = integer(&network, &recording)?;
         let agreement = agreement(&weights, &integer, &recording);
@@ -180,7 +172,7 @@ impl Source {
                 manifest.scenario, manifest.objective, manifest.seed, manifest.decisions
             ),
             manifest.weights_sha256.clone(),
-            agreement,
+            &agreement,
         );
         Ok(Source {
             weights,
@@ -206,26 +198,39 @@ fn integer(network: &Network, recording: &Recording) -> Result<IntegerNetwork, E
     )?)
 }
 
-/// Compares the levels in integers with those in floating point on all recorded decisions.
-fn agreement(weights: &ActorWeights, integer: &IntegerNetwork, recording: &Recording) -> Agreement {
+/// Compares the levels in integers with those in floating point on all recorded decisions, output by
+/// output.
+fn agreement(
+    weights: &ActorWeights,
+    integer: &IntegerNetwork,
+    recording: &Recording,
+) -> Vec<Agreement> {
     let mut float = FastActor::new(weights);
     let mut rounded = IntegerActor::new(integer.clone());
-    let ports = recording.ports;
-    let mut action = vec![0.0; ports];
-    let decisions = (0..recording.count()).flat_map(|decision| {
+    let (ports, outputs) = (recording.ports, integer.outputs());
+    let mut action = vec![0.0; ports * outputs];
+    let mut pairs = Vec::new();
+    for decision in 0..recording.count() {
         let observation = recording.observation(decision);
         float.act(observation, ports, &mut action);
         let codes = integer.encode(observation);
         let exact = action.iter().map(|&action| action_index(action));
-        exact.zip(rounded.levels(&codes, ports)).collect::<Vec<_>>()
-    });
-    Agreement::of(decisions)
+        pairs.extend(exact.zip(rounded.levels(&codes, ports)));
+    }
+    let of = |output| Agreement::of(pairs.iter().skip(output).step_by(outputs).copied());
+    (0..outputs).map(of).collect()
 }
 
 fn integer_c(source: &Source) -> Vec<File> {
     let about = c::text::about(&source.manifest);
     let [header, program] = c_int8::render(&source.integer.network, &about);
-    vec![
+    let early = source.network.gaps.as_ref().map(|_| {
+        File::new(
+            "ndt_early.h",
+            include_str!("../../../dataplane/ndt_early.h"),
+        )
+    });
+    let mut files = vec![
         File::new(c_int8::HEADER, header),
         File::new(c_int8::SOURCE, program),
         File::new(int8::FILE, source.integer.to_json()),
@@ -246,7 +251,9 @@ fn integer_c(source: &Source) -> Vec<File> {
             "replay_record.h",
             include_str!("../../../dataplane/replay_record.h"),
         ),
-    ]
+    ];
+    files.extend(early);
+    files
 }
 
 fn integer_bpf(source: &Source) -> Vec<File> {

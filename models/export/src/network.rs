@@ -1,6 +1,7 @@
 //! The description of a network that exporters read: layers, weights, normalisation, action table.
 
 use bufgym_env::control::{ALPHAS, HISTORY, INITIAL_INDEX};
+use bufgym_sim::switch::aqm::early::GAPS;
 
 use bufgym_env::convert::whole_i32;
 use bufgym_models::checkpoint::{Feature, Manifest};
@@ -9,11 +10,11 @@ use bufgym_models::weights::{
 };
 use bufgym_models::windows::TAPS;
 
-/// A permutation-equivariant network with one output per port.
+/// A permutation-equivariant network with one or two outputs per port.
 ///
 /// The layers are applied to every port, each with the output of the one before. The first reads
-/// the port's history `[history, features]`; the last has one output, the mean μ of the policy
-/// before tanh.
+/// the port's history `[history, features]`; the outputs of the last are the means μ of the policy
+/// before tanh: for α, then for early drop where the network sets it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
     /// Steps of history, newest last.
@@ -22,8 +23,11 @@ pub struct Network {
     pub features: Vec<Feature>,
     /// The layers, first to last.
     pub layers: Vec<Layer>,
-    /// The levels of α that the output stands for.
+    /// The levels of α that the first output stands for.
     pub actions: Actions,
+    /// The longest gaps between early drops that the second output stands for, packets, by level; 0
+    /// drops none. There is no second output without them.
+    pub gaps: Option<Vec<u32>>,
 }
 
 /// One layer of a [`Network`].
@@ -80,14 +84,17 @@ pub struct Actions {
     pub unit: usize,
 }
 
+/// The least μ for level 1, 2, … of so many, at which `tanh μ` enters the next of as many equal cells.
+/// `levels - 1` numbers, ascending.
+pub fn edges(levels: usize) -> Vec<f64> {
+    let cell = |index: usize| -1.0 + 2.0 * index as f64 / levels as f64;
+    (1..levels).map(|index| libm::atanh(cell(index))).collect()
+}
+
 impl Actions {
-    /// The least μ for level 1, 2, …, at which `tanh μ` enters the next cell. `levels - 1` numbers,
-    /// ascending.
+    /// The [`edges`] between the levels.
     pub fn edges(&self) -> Vec<f64> {
-        let cell = |index: usize| -1.0 + 2.0 * index as f64 / self.levels as f64;
-        (1..self.levels)
-            .map(|index| libm::atanh(cell(index)))
-            .collect()
+        edges(self.levels)
     }
 
     /// The levels of α.
@@ -111,13 +118,21 @@ pub enum NetworkError {
         /// What does not fit.
         reason: String,
     },
-    /// The last layer has more than one output, or there is none.
-    #[error("the last layer has {0} outputs; a network has one per port")]
-    Outputs(usize),
+    /// The last layer has another number of outputs than there are tables of levels, or there is none.
+    #[error(
+        "the last layer has {found} outputs; must be {expected}, one for alpha and one for early drop where the network sets it"
+    )]
+    Outputs {
+        /// Outputs of the last layer; 0 without layers.
+        found: usize,
+        /// Outputs that have levels.
+        expected: usize,
+    },
 }
 
 impl Network {
-    /// The mean of a trained actor with the manifest of its checkpoint.
+    /// The mean of a trained actor with the manifest of its checkpoint. What has another number of
+    /// outputs than one or two does not pass [`widths`](Network::widths).
     pub fn from_actor(weights: &ActorWeights, manifest: &Manifest) -> Network {
         let dense = |name: &str, index: usize, relu: bool| {
             let (weight, bias) = weights.layer(index);
@@ -153,6 +168,7 @@ impl Network {
                 levels: ALPHAS.len(),
                 unit: INITIAL_INDEX,
             },
+            gaps: (weights.outputs() > 1).then(|| GAPS.to_vec()),
         };
         debug_assert_eq!(
             network.widths(),
@@ -162,11 +178,22 @@ impl Network {
                 2 * EMBEDDING,
                 HIDDEN,
                 HIDDEN,
-                1
+                weights.outputs()
             ])
         );
         debug_assert_eq!(CONVOLVED, CHANNELS * HISTORY);
         network
+    }
+
+    /// Outputs per port: α, and early drop where the network sets it.
+    pub fn outputs(&self) -> usize {
+        self.levels().len()
+    }
+
+    /// The number of levels of every output.
+    pub fn levels(&self) -> Vec<usize> {
+        let early = self.gaps.iter().map(Vec::len);
+        std::iter::once(self.actions.levels).chain(early).collect()
     }
 
     /// Width of every layer's output at one port.
@@ -186,13 +213,15 @@ impl Network {
                 })?;
             widths.push(width);
         }
-        match widths.last() {
-            Some(1) => Ok(widths),
-            other => Err(NetworkError::Outputs(other.copied().unwrap_or(0))),
+        let found = widths.last().copied().unwrap_or(0);
+        let expected = self.outputs();
+        match found == expected {
+            true => Ok(widths),
+            false => Err(NetworkError::Outputs { found, expected }),
         }
     }
 
-    /// The output μ of every port, `[ports]`, for an observation `[ports, history, features]`,
+    /// The outputs μ of every port, `[ports, outputs]`, for an observation `[ports, history, features]`,
     /// in double precision. Exports are tested against it.
     ///
     /// # Panics

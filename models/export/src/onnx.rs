@@ -5,6 +5,8 @@
 //! | input | `observation` | `float32 [batch, ports, history, features]` |
 //! | output | `action` | `float32 [batch, ports]`, `tanh(μ)` |
 //! | output | `level` | `int64 [batch, ports]`, index into the levels of α |
+//! | output | `early_action` | as `action`, for early drop; where the network sets it |
+//! | output | `early_level` | as `level`, index into the gaps of early drop |
 //!
 //! `batch` and `ports` are dynamic. Every operator works on `[batch, ports, ..]`, so that shape
 //! inference keeps both. The mean over ports enters the next layer as a separate product that is
@@ -27,6 +29,8 @@ pub const IR_VERSION: i64 = 8;
 const INPUT: &str = "observation";
 const ACTION: &str = "action";
 const LEVEL: &str = "level";
+const EARLY_ACTION: &str = "early_action";
+const EARLY_LEVEL: &str = "early_level";
 
 /// The network as the bytes of an ONNX file (`onnx.proto`, `ModelProto`).
 ///
@@ -46,12 +50,19 @@ pub fn encode(network: &Network, manifest: &Manifest) -> Result<Vec<u8>, ExportE
     for stage in &stages.stages {
         values = dense(&mut graph, stage, &values);
     }
-    act(&mut graph, network, &values);
+    let outputs = split(&mut graph, network, &values);
+    let named = [("act", ACTION, LEVEL), ("early", EARLY_ACTION, EARLY_LEVEL)];
+    for ((mean, levels), (prefix, action, level)) in outputs.iter().zip(network.levels()).zip(named)
+    {
+        act(&mut graph, prefix, mean, levels, [action, level]);
+    }
 
     let (history, features) = (signed(network.history), signed(network.features.len()));
     graph.input(INPUT, &["batch", "ports"], &[history, features]);
-    graph.float_output(ACTION, &["batch", "ports"]);
-    graph.integer_output(LEVEL, &["batch", "ports"]);
+    for (_, action, level) in named.iter().take(outputs.len()) {
+        graph.float_output(action, &["batch", "ports"]);
+        graph.integer_output(level, &["batch", "ports"]);
+    }
     Ok(model(graph, network, manifest)?.into_bytes())
 }
 
@@ -149,14 +160,31 @@ fn dense(graph: &mut Graph, stage: &Stage<'_>, values: &str) -> String {
     }
 }
 
-/// From μ to the outputs, with the same order of operations as
-/// [`action_index`](bufgym_env::control::action_index).
-fn act(graph: &mut Graph, network: &Network, values: &str) {
-    let last = graph.integers("act.last", &[2]);
-    let mean = graph.node("Squeeze", "act.mean", &[values, &last], &[]);
-    graph.node_to("Tanh", "act.tanh", &[&mean], ACTION, &[]);
-    let levels = network.actions.levels as f32;
-    let mut number = |name: &str, value: f32| graph.floats(&format!("act.{name}"), &[], &[value]);
+/// `[batch, ports, outputs]` to the μ of each output, `[batch, ports]`.
+fn split(graph: &mut Graph, network: &Network, values: &str) -> Vec<String> {
+    match network.outputs() {
+        1 => {
+            let last = graph.integers("act.last", &[2]);
+            vec![graph.node("Squeeze", "act.mean", &[values, &last], &[])]
+        }
+        outputs => (0..outputs)
+            .map(|output| {
+                let place = graph.integer(&format!("output.{output}"), signed(output));
+                let axis = [("axis", Attribute::Integer(2))];
+                let name = format!("output.{output}.mean");
+                graph.node("Gather", &name, &[values, &place], &axis)
+            })
+            .collect(),
+    }
+}
+
+/// From the μ of an output to its action and its level, with the same order of operations as
+/// [`action_index`](bufgym_env::control::action_index). Nodes and constants are named after `prefix`.
+fn act(graph: &mut Graph, prefix: &str, mean: &str, levels: usize, [action, level]: [&str; 2]) {
+    let named = |name: &str| format!("{prefix}.{name}");
+    graph.node_to("Tanh", &named("tanh"), &[mean], action, &[]);
+    let levels = levels as f32;
+    let mut number = |name: &str, value: f32| graph.floats(&named(name), &[], &[value]);
     let (one, half, levels, low, high) = (
         number("one", 1.0),
         number("half", 0.5),
@@ -164,13 +192,13 @@ fn act(graph: &mut Graph, network: &Network, values: &str) {
         number("low", 0.0),
         number("high", levels - 1.0),
     );
-    let shifted = graph.node("Add", "act.shift", &[ACTION, &one], &[]);
-    let share = graph.node("Mul", "act.share", &[&shifted, &half], &[]);
-    let cell = graph.node("Mul", "act.cell", &[&share, &levels], &[]);
-    let index = graph.node("Floor", "act.floor", &[&cell], &[]);
-    let index = graph.node("Clip", "act.clip", &[&index, &low, &high], &[]);
+    let shifted = graph.node("Add", &named("shift"), &[action, &one], &[]);
+    let share = graph.node("Mul", &named("share"), &[&shifted, &half], &[]);
+    let cell = graph.node("Mul", &named("cell"), &[&share, &levels], &[]);
+    let index = graph.node("Floor", &named("floor"), &[&cell], &[]);
+    let index = graph.node("Clip", &named("clip"), &[&index, &low, &high], &[]);
     let integer = [("to", Attribute::Integer(INT64))];
-    graph.node_to("Cast", "act.index", &[&index], LEVEL, &integer);
+    graph.node_to("Cast", &named("index"), &[&index], level, &integer);
 }
 
 fn model(graph: Graph, network: &Network, manifest: &Manifest) -> Result<Message, ExportError> {
@@ -180,12 +208,16 @@ fn model(graph: Graph, network: &Network, manifest: &Manifest) -> Result<Message
         .iter()
         .map(ToString::to_string)
         .collect();
+    let sets = match network.gaps {
+        None => "alpha",
+        Some(_) => "alpha and the level of early drop",
+    };
     let about = format!(
-        "Sets the threshold factor alpha of every port of a shared-memory switch over the heuristic \
+        "Sets the threshold factor {sets} of every port of a shared-memory switch over the heuristic \
          {}. Trained on {} for {}, seed {}.",
         manifest.low_level, manifest.scenario, manifest.objective, manifest.seed
     );
-    let facts = [
+    let mut facts = vec![
         ("features", serde_json::to_string(&network.features)?),
         ("history", format!("{} steps, newest last", network.history)),
         ("alphas", alphas.join(", ")),
@@ -196,6 +228,13 @@ fn model(graph: Graph, network: &Network, manifest: &Manifest) -> Result<Message
         ("weights_sha256", manifest.weights_sha256.clone()),
         ("producer", format!("bufgym {}", env!("CARGO_PKG_VERSION"))),
     ];
+    if let Some(gaps) = &network.gaps {
+        let gaps: Vec<String> = gaps.iter().map(ToString::to_string).collect();
+        let meaning = "level: index into alphas; early_level: index into early_gaps, where of the packets \
+                       that find a long queue one in a gap is dropped, drawn from 1 to so many; 0: none";
+        facts.push(("early_gaps", gaps.join(", ")));
+        facts.push(("outputs", meaning.to_owned()));
+    }
     let mut opset = Message::new();
     opset.text(1, "").integer(2, OPSET);
     let mut model = Message::new();
@@ -253,6 +292,11 @@ impl Graph {
     fn integers(&mut self, name: &str, values: &[i64]) -> String {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         self.constant(name, INT64, &[values.len()], &bytes.collect::<Vec<u8>>())
+    }
+
+    /// Adds a constant without dimensions and returns its name.
+    fn integer(&mut self, name: &str, value: i64) -> String {
+        self.constant(name, INT64, &[], &value.to_le_bytes())
     }
 
     fn constant(&mut self, name: &str, kind: i64, shape: &[usize], bytes: &[u8]) -> String {

@@ -119,11 +119,12 @@ fn check(network: &Network) -> Result<(), ExportError> {
             "a history of {history} steps of {features} features: a network needs both"
         )));
     }
-    if !(2..=256).contains(&network.actions.levels) {
-        let levels = network.actions.levels;
-        return Err(ExportError::Value(format!(
-            "{levels} levels of alpha: 2 to 256 can be exported"
-        )));
+    for (levels, what) in network.levels().into_iter().zip(["alpha", "early drop"]) {
+        if !(2..=256).contains(&levels) {
+            return Err(ExportError::Value(format!(
+                "{levels} levels of {what}: 2 to 256 can be exported"
+            )));
+        }
     }
     for feature in &network.features {
         let (mean, deviation) = (feature.mean, feature.deviation);

@@ -24,12 +24,19 @@ pub(crate) fn network_of(history: usize, features: Vec<Feature>, layers: Vec<Lay
         features,
         layers,
         actions: Actions { levels: 8, unit: 2 },
+        gaps: None,
     }
 }
 
 fn source() -> Source {
-    let weights = ActorWeights::random(&mut Xoshiro256PlusPlus::seed_from_u64(7));
-    let mut manifest = Manifest::new("ndt-16x1g", "", "fct", 1);
+    source_over("dt")
+}
+
+/// A source with random weights that set what the heuristic leaves open.
+fn source_over(low_level: &str) -> Source {
+    let mut manifest = Manifest::new("ndt-16x1g", "", "fct", 1).over(low_level.parse().unwrap());
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+    let weights = ActorWeights::random_for(manifest.action_set(), &mut rng);
     manifest.weights_sha256 = sha256(&encode_weights(&weights).unwrap());
     let recording = Recording {
         ports: 1,
@@ -51,18 +58,25 @@ fn names_are_read_back_and_others_listed() {
 
 #[test]
 fn every_format_is_written_the_same_every_time() {
-    let source = source();
-    for format in Format::ALL {
-        let files = export(&source, format).unwrap();
-        assert!(files.iter().all(|file| !file.bytes.is_empty()));
-        assert_eq!(files, export(&source, format).unwrap());
+    for source in [source(), source_over("fab+early")] {
+        for format in Format::ALL {
+            let files = export(&source, format).unwrap();
+            assert!(files.iter().all(|file| !file.bytes.is_empty()));
+            assert_eq!(files, export(&source, format).unwrap());
+        }
     }
 }
 
 #[test]
 fn the_levels_of_everything_recorded_are_compared() {
-    let agreement = source().integer.agreement;
-    assert_eq!(agreement.levels, 1);
+    let integer = source().integer;
+    assert_eq!(
+        (integer.agreement.levels, integer.early_agreement),
+        (1, None)
+    );
+    let integer = source_over("dt+early").integer;
+    let early = integer.early_agreement.unwrap();
+    assert_eq!((integer.agreement.levels, early.levels), (1, 1));
     let agreement = int8::Agreement::of([(0, 0), (1, 2), (7, 5), (3, 3)].into_iter());
     assert_eq!((agreement.equal, agreement.neighbouring), (2, 1));
     assert_eq!(agreement.share_different(), 0.5);

@@ -198,6 +198,22 @@ impl QueueManagement {
         }
     }
 
+    /// What control records hold of early drop, as keys and values, with the state of every port's random
+    /// stream: four words of 64 bits. Nothing of other disciplines.
+    fn constants(&self) -> Vec<(&'static str, String)> {
+        let AnyDiscipline::Early(early) = &self.discipline else {
+            return Vec::new();
+        };
+        let words = |random: &Xoshiro256PlusPlus| {
+            let state = random.state();
+            let words = state.as_chunks::<8>().0.iter();
+            let words: Vec<String> = words.map(|&w| u64::from_le_bytes(w).to_string()).collect();
+            ("early_random", words.join(" "))
+        };
+        let streams = self.random.iter().map(words);
+        early.constants().into_iter().chain(streams).collect()
+    }
+
     /// Hands over a packet that was dropped at the head since the last call.
     pub(super) fn take_lost(&mut self) -> Option<PacketId> {
         self.lost.pop()

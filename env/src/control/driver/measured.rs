@@ -1,6 +1,7 @@
 //! The switch's counters in integers, and the control record.
 
 use std::io;
+use std::mem::take;
 
 use super::{ControlEnv, Pause};
 use crate::control::record::EventLines;
@@ -45,7 +46,8 @@ impl ControlEnv {
     /// Records every event. Call it before the run, with the run's scenario. Lines are kept in
     /// memory until [`write_record`](ControlEnv::write_record).
     pub fn record_events(&mut self, scenario: &Scenario) {
-        self.record_mut().begin(scenario);
+        let actions = self.actions;
+        self.record_mut().begin(scenario, actions);
     }
 
     /// Writes the lines of the events since the last call; none if events are not recorded.
@@ -67,12 +69,14 @@ impl ControlEnv {
 
     /// Records the [pending](ControlEnv::act) decision.
     pub(super) fn record_decision(&mut self) {
-        let levels = std::mem::take(&mut self.pending);
+        let (levels, early) = (take(&mut self.pending), take(&mut self.pending_early));
         // A decision that the caller makes without a trigger is recorded as one by interval.
         let fired = self.simulator.policy().fired();
         let cause = fired.unwrap_or(TriggerCause::Interval);
-        self.record(|lines, buffer, now| lines.decided(buffer, now, cause, &levels));
-        self.pending = levels;
+        self.record(|lines, buffer, now| {
+            lines.decided(buffer, now, cause, [&levels, &early]);
+        });
+        (self.pending, self.pending_early) = (levels, early);
     }
 
     pub(super) fn record(&mut self, note: impl FnOnce(&mut EventLines, &SharedBuffer, Time)) {

@@ -4,7 +4,7 @@ use std::io;
 
 use super::{ControlEnv, ControlOptions, Pause};
 use crate::control::record::{self, RecordError};
-use crate::control::{ALPHAS, ActionSet, cell_centre};
+use crate::control::{ALPHAS, cell_centre};
 use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
@@ -16,7 +16,7 @@ pub trait Controller {
     /// `[ports, HISTORY, FEATURES]`. The length of `action` tells the number of outputs.
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]);
 
-    /// Values of an action per port: what it decides on, see [`ActionSet`].
+    /// Values of an action per port: what it decides on, see [`ActionSet`](crate::control::ActionSet).
     fn outputs(&self) -> usize {
         1
     }
@@ -93,8 +93,7 @@ pub fn run_controlled(
 /// decision to `out`, after each decision. `policy` is the controller's name in the record.
 ///
 /// # Errors
-/// As [`run_controlled`], when decisions set early drop, which records do not hold, and when `out`
-/// fails; then the record is incomplete.
+/// As [`run_controlled`], and when `out` fails; then the record is incomplete.
 pub fn run_recorded(
     scenario: &Scenario,
     trace: &Trace,
@@ -103,9 +102,6 @@ pub fn run_recorded(
     policy: &str,
     out: &mut dyn io::Write,
 ) -> Result<Outcome, RecordError> {
-    if ActionSet::of(&options.control.low_level).drops_early() {
-        return Err(RecordError::EarlyDrop);
-    }
     let mut env = prepared(scenario, trace, options)?;
     env.record_events(scenario);
     let header = record::header(scenario, &options.control, policy)?;

@@ -45,8 +45,9 @@ fn record((scenario, trace): &(Scenario, Trace), options: &RunOptions) -> (Strin
 }
 
 /// Heuristics and settings with different kinds of lines.
-const CASES: [(&str, &[&str]); 6] = [
+const CASES: [(&str, &[&str]); 7] = [
     ("dt", &[]),
+    ("dt+early:min_bytes=1", &[]),
     ("fab", &["decision_latency_us=400"]),
     ("occamy", &[]),
     ("dt", &["max_interval_us=300"]),
@@ -119,7 +120,9 @@ fn the_lines_add_up_to_the_summary() {
         let count = |kind| counts.get(&kind).copied().unwrap_or(0);
         let summary = &outcome.summary;
         assert_eq!(count('d'), summary.packets_forwarded, "{context}");
-        assert_eq!(count('r') + count('f') + count('p'), summary.drops);
+        let lost = count('r') + count('f') + count('p') + count('e');
+        assert_eq!(lost, summary.drops);
+        assert_eq!(count('e') > 0, low_level.contains("early"), "{context}");
         assert_eq!(count('p'), summary.pushed_out);
         assert_eq!(count('D'), summary.decisions);
         assert_eq!(most, summary.max_occupancy_bytes, "{context}");
@@ -161,6 +164,19 @@ fn the_header_says_what_a_dataplane_needs() {
          a,"
     );
     assert!(text.starts_with(&expected), "{}", &text[..600]);
+}
+
+/// Early drop that no decision sets is part of the heuristic, in a record as before.
+#[test]
+fn fixed_early_drop_is_a_refusal() {
+    let run = crowded(&[]);
+    let (text, _) = record(&run, &over("dt+early:gap=16,min_bytes=1"));
+    assert!(text.starts_with(RECORD_FORMAT));
+    assert!(!text.contains("\ne,") && !text.contains("early_"));
+    let (text, _) = record(&run, &over("dt+early:min_bytes=1"));
+    assert!(text.starts_with(EARLY_RECORD_FORMAT));
+    let decision = text.lines().find(|line| line.starts_with("D,")).unwrap();
+    assert_eq!(decision.split(',').count(), 3 + 2 * 16);
 }
 
 #[test]

@@ -40,8 +40,10 @@ impl Controller for Hashed {
         let hash = |codes: &[u8]| codes.iter().fold(START, |h, &c| mixed(h, u32::from(c)));
         let hashes: Vec<u32> = ports.map(hash).collect();
         let all = hashes.iter().fold(START, |h, &port| mixed(h, port));
-        for (value, hash) in action.iter_mut().zip(hashes) {
-            *value = cell_centre((mixed(all, hash) >> 13 & 7) as usize);
+        let outputs = env.outputs();
+        for (place, value) in action.iter_mut().enumerate() {
+            let (hash, output) = (hashes[place / outputs], place % outputs);
+            *value = cell_centre((mixed(all, hash) >> (13 + 4 * output) & 7) as usize);
         }
     }
 }
@@ -77,9 +79,18 @@ fn recorded(
 
 /// The builds of the replay that can be made here, each in a folder of its own.
 fn replays() -> Vec<(tempfile::TempDir, std::path::PathBuf)> {
+    replays_with(&[])
+}
+
+/// Those of a network that sets early drop too.
+fn early_replays() -> Vec<(tempfile::TempDir, std::path::PathBuf)> {
+    replays_with(&["-DSTANDIN_EARLY"])
+}
+
+fn replays_with(defines: &[&str]) -> Vec<(tempfile::TempDir, std::path::PathBuf)> {
     let program = |build: &Build| {
         let folder = tempfile::tempdir().unwrap();
-        let program = build.program(folder.path(), &FILES, &[])?;
+        let program = build.program(folder.path(), &FILES, defines)?;
         Some((folder, program))
     };
     BUILDS.iter().filter_map(program).collect()
@@ -148,6 +159,127 @@ fn a_replay_agrees_on_every_trigger_level_and_verdict() {
         }
     }
     assert!(safeguards > 0 && intervals > 0, "{safeguards} {intervals}");
+}
+
+/// Decisions about both, with the simulator's own draws: every early drop is the same.
+#[test]
+fn early_drop_is_replayed_packet_by_packet() {
+    let cases: [(&str, u64, &[&str]); 8] = [
+        ("dt+early", 1, &["buffer_bytes=300000"]),
+        ("dt+early:grace_us=300", 2, &["decision_latency_us=400"]),
+        ("dt+early:spare=no", 3, &["max_interval_us=300"]),
+        ("dt+early:min_bytes=1", 4, &["count_in_service=false"]),
+        ("dt+early:seed=9", 5, &["queues_per_port=3"]),
+        (&(FAB.to_owned() + "+early"), 0, &[]),
+        (
+            &(FAB.to_owned() + "+early:min_bytes=3000"),
+            1,
+            &["ports=96", "rate_bps=10000000000", "flows=300"],
+        ),
+        (
+            &(FAB.to_owned() + "+early:spare=no"),
+            2,
+            &["buffer_bytes=300000", "decision_latency_us=90"],
+        ),
+    ];
+    let replays = early_replays();
+    for (low_level, trace, changes) in cases {
+        let record = record(changes, low_level, trace);
+        let ports = if record.contains("\nports,96\n") {
+            96
+        } else {
+            16
+        };
+        let early_drops = record.matches("\ne,").count() as u64;
+        for (_, program) in &replays {
+            let output = replay(program, &record);
+            let context = format!("{low_level} {trace} {changes:?}: {}", text(&output));
+            assert_eq!(output.status.code(), Some(0), "{context}");
+            let decisions = record.matches("\nD,").count() as u64;
+            assert_eq!(count(&output, "levels_compared "), 2 * ports * decisions);
+            let arrivals = count(&output, "arrivals ");
+            assert_eq!(count(&output, "verdicts_compared "), arrivals, "{context}");
+            assert_eq!(count(&output, "loss_table_overflows "), 0, "{context}");
+            assert_eq!(count(&output, "early_drops "), early_drops, "{context}");
+            assert!(decisions >= 20 && early_drops > 20, "{context}");
+        }
+    }
+}
+
+/// The record with another state of every port's random numbers.
+fn seeds_changed(record: &str) -> String {
+    let line = |line: &str| match line.starts_with("early_random,") {
+        true => "early_random,1 2 3 4\n".to_owned(),
+        false => format!("{line}\n"),
+    };
+    record.lines().map(line).collect()
+}
+
+/// A difference about early drop is noticed, and a record with it is for a network with it.
+#[test]
+fn a_wrong_early_drop_is_counted() {
+    let record = record(&["buffer_bytes=300000"], "dt+early", 1);
+    let other_level = |line: &str| {
+        let (rest, last) = line.rsplit_once(',').unwrap();
+        format!("{rest},{}", (last.parse::<u8>().unwrap() + 1) % 8)
+    };
+    let cases = [
+        (
+            changed(&record, 5_000, "e,", |line| line.replace("e,", "a,")),
+            "was admitted, and is dropped early here",
+        ),
+        (
+            changed(&record, 5_000, "D,", other_level),
+            "port 15 has early level",
+        ),
+        (
+            seeds_changed(&record),
+            "was admitted, and is dropped early here",
+        ),
+    ];
+    let plain = self::record(&[], "dt", 0);
+    for (_, program) in early_replays() {
+        for (record, message) in &cases {
+            let output = replay(&program, record);
+            assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+            assert!(text(&output).contains(message), "{}", text(&output));
+        }
+        let refused = [
+            (plain.clone(), "version 1, with decisions about alpha only"),
+            (
+                changed(&record, 0, "early_gaps,", |line| line.replace("512", "500")),
+                "those of the network are others",
+            ),
+            (
+                changed(&record, 0, "early_random,", |_| {
+                    "early_random,1 2 3".to_owned()
+                }),
+                "four numbers",
+            ),
+            (
+                changed(&record, 0, "early_random,", |_| "policy,x".to_owned()),
+                "early_random for every port",
+            ),
+            (
+                changed(&record, 0, "early_spare,", |_| "policy,x".to_owned()),
+                "no usable early_spare",
+            ),
+        ];
+        for (record, message) in refused {
+            let output = replay(&program, &record);
+            assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+            assert!(text(&output).contains(message), "{}", text(&output));
+        }
+    }
+    for (_, program) in replays() {
+        let output = replay(&program, &record);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(
+            text(&output).contains("sets alpha only"),
+            "{}",
+            text(&output)
+        );
+    }
 }
 
 /// Verdicts of other heuristics are not known to the replay; the rest is.
@@ -283,7 +415,12 @@ fn a_damaged_record_is_refused_with_its_line() {
     let end = record.rfind("E,").unwrap();
     let cases = [
         (String::new(), 0, "not a record"),
-        (record.replace("record,1", "record,2"), 1, "not a record"),
+        (record.replace("record,1", "record,3"), 1, "not a record"),
+        (
+            record.replace("record,1", "record,2"),
+            1,
+            "a record of version 2, with decisions about early drop too",
+        ),
         (
             record.replace("\nports,16\n", "\n"),
             begin - 1,
@@ -353,9 +490,23 @@ fn altered_records_are_refused_or_replayed() {
             2,
         )
     };
-    let seeds = ["dt", FAB].map(|low_level| short(low_level).into_bytes());
-    let mutator = Mutator::new(&seeds);
-    for (folder, program) in replays() {
+    let plain = ["dt", FAB].map(|low_level| short(low_level).into_bytes());
+    let early = [short("dt+early:min_bytes=1").into_bytes()];
+    let both = [
+        (plain.to_vec(), replays()),
+        (early.to_vec(), early_replays()),
+    ];
+    for (seeds, replays) in both {
+        altered_records_end_well(&Mutator::new(&seeds), replays, inputs);
+    }
+}
+
+fn altered_records_end_well(
+    mutator: &Mutator,
+    replays: Vec<(tempfile::TempDir, std::path::PathBuf)>,
+    inputs: u64,
+) {
+    for (folder, program) in replays {
         let mut codes = [0_u64; 3];
         for number in 0..inputs {
             let input = mutator.input(&mut rng::stream(0xf022, "record", number));

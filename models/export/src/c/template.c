@@ -21,7 +21,7 @@ enum {
 static const float level_edges[NDT_LEVELS - 1] = {
 @EDGES@
 };
-
+@EARLY_EDGES@
 @INPUT@
 
 /* The number of the port in place `place` of a block; the last port fills the places behind it. */
@@ -39,17 +39,14 @@ int @PREFIX@_forward(struct @PREFIX@_workspace *workspace, const float *observat
 }
 
 int @PREFIX@_decide(struct @PREFIX@_workspace *workspace, const float *observation,
-    uint32_t ports, uint8_t *levels)
+    uint32_t ports, uint8_t *levels@EARLY_ARGUMENT@)
 {
     uint32_t port, edge;
 
     if (@PREFIX@_forward(workspace, observation, ports, workspace->mean) != NDT_OK)
         return NDT_ERROR_PORTS;
     for (port = 0; port < ports; port++) {
-        uint8_t level = 0;
-        for (edge = 0; edge < NDT_LEVELS - 1; edge++)
-            level = (uint8_t)(level + (workspace->mean[port] >= level_edges[edge]));
-        levels[port] = level;
+@LEVELS@
     }
     return NDT_OK;
 }

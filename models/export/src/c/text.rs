@@ -49,6 +49,24 @@ pub(super) fn array(name: &str, values: &[f32]) -> String {
     )
 }
 
+/// Numbers with commas between them.
+pub(crate) fn list<T: Display>(values: &[T]) -> String {
+    let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+    values.join(", ")
+}
+
+/// The macros of a header whose network sets early drop too.
+pub(crate) fn early_macros(gaps: &[u32]) -> String {
+    format!(
+        "/* Outputs per port: alpha, then early drop. */\n#define NDT_OUTPUTS 2\n\
+         #define NDT_EARLY_LEVELS {}\n\
+         /* The longest gaps between early drops by level, packets, as an array's initialiser; 0: none. */\n\
+         #define NDT_EARLY_GAPS {{ {} }}\n",
+        gaps.len(),
+        list(gaps)
+    )
+}
+
 /// Appends an array of integers. `declaration` is the text before the `=`. C has no empty arrays,
 /// so an array without values holds a zero.
 pub(crate) fn table<T: Display>(text: &mut String, declaration: &str, values: &[T]) {
@@ -87,13 +105,17 @@ pub(crate) fn comment(lines: &[String]) -> String {
 
 /// Lines about the origin of the weights.
 pub(crate) fn about(manifest: &Manifest) -> Vec<String> {
+    let sets = match manifest.action_set().drops_early() {
+        false => "alpha is",
+        true => "alpha and early drop are",
+    };
     vec![
         format!("Made by bufgym {}.", env!("CARGO_PKG_VERSION")),
         format!(
             "Trained on {} for {}, seed {}, {} decisions.",
             manifest.scenario, manifest.objective, manifest.seed, manifest.decisions
         ),
-        format!("Heuristic whose alpha is set: {}.", manifest.low_level),
+        format!("Heuristic whose {sets} set: {}.", manifest.low_level),
         format!("SHA-256 of the weights: {}.", manifest.weights_sha256),
     ]
 }

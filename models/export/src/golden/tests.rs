@@ -1,4 +1,4 @@
-use bufgym_env::control::action_index;
+use bufgym_env::control::{ActionSet, action_index};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -43,7 +43,15 @@ fn ports_keep_their_history_and_the_busiest_are_chosen() {
 
 #[test]
 fn the_outputs_are_those_of_the_actor() {
-    let weights = ActorWeights::random(&mut Xoshiro256PlusPlus::seed_from_u64(4));
+    for actions in ActionSet::ALL {
+        check_outputs(actions);
+    }
+}
+
+fn check_outputs(actions: ActionSet) {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(4);
+    let weights = ActorWeights::random_for(actions, &mut rng);
+    let outputs = actions.outputs();
     let case = &cases(&recording(16, 9))[1];
     let files = case.files(&weights);
     let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
@@ -52,8 +60,11 @@ fn the_outputs_are_those_of_the_actor() {
         "means-4.npy",
         "actions-4.npy",
         "levels-4.npy",
+        "early-means-4.npy",
+        "early-actions-4.npy",
+        "early-levels-4.npy",
     ];
-    assert_eq!(names, expected);
+    assert_eq!(names, expected[..1 + 3 * outputs]);
     let mut actor = FastActor::new(&weights);
     let second = &case.observations[4 * OBSERVATION..8 * OBSERVATION];
     let means = actor.forward(second, 4).0.to_vec();
@@ -61,11 +72,12 @@ fn the_outputs_are_those_of_the_actor() {
         let start = file.bytes.len() - 4 * (32 - index);
         f32::from_le_bytes(file.bytes[start..start + 4].try_into().unwrap())
     };
-    for (port, &mean) in means.iter().enumerate() {
+    for (place, &mean) in means.iter().enumerate() {
+        let (port, files) = (place / outputs, &files[1 + 3 * (place % outputs)..]);
         let action = libm::tanhf(mean);
-        assert_eq!(value(&files[1], 4 + port), mean);
-        assert_eq!(value(&files[2], 4 + port), action);
-        let level = files[3].bytes[files[3].bytes.len() - 32 + 4 + port];
+        assert_eq!(value(&files[0], 4 + port), mean);
+        assert_eq!(value(&files[1], 4 + port), action);
+        let level = files[2].bytes[files[2].bytes.len() - 32 + 4 + port];
         assert_eq!(usize::from(level), action_index(action));
     }
 }

@@ -61,14 +61,15 @@ impl IntegerActor {
         &self.buffers.outputs
     }
 
-    /// The level of every port, `[ports]`, for codes `[ports, history, features]`.
+    /// The levels of every port, `[ports, outputs]`, for codes `[ports, history, features]`.
     ///
     /// # Panics
     /// As [`IntegerNetwork::forward`].
     pub fn levels(&mut self, codes: &[u8], ports: usize) -> impl Iterator<Item = usize> + '_ {
         self.forward(codes, ports);
-        let outputs = self.buffers.outputs.iter();
-        outputs.map(|&output| self.network.level(output))
+        let network = &self.network;
+        let (numbered, outputs) = (self.buffers.outputs.iter().enumerate(), network.outputs());
+        numbered.map(move |(place, &value)| network.level(place % outputs, value))
     }
 
     #[inline(always)]
@@ -149,6 +150,10 @@ impl pulp::NullaryFnOnce for Forward<'_> {
 }
 
 impl Controller for IntegerActor {
+    fn outputs(&self) -> usize {
+        self.network.outputs()
+    }
+
     /// Reads the codes that a dataplane computes in integers, so that it decides the same.
     fn decide(&mut self, env: &ControlEnv, action: &mut [f32]) {
         let ports = env.ports();
@@ -164,7 +169,7 @@ impl Controller for IntegerActor {
     /// Decides on the codes nearest to an observation. The action is the centre of the level's
     /// cell.
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
-        assert_eq!(action.len(), ports);
+        assert_eq!(action.len(), ports * self.outputs());
         let codes = self.network.encode(observation);
         for (action, level) in action.iter_mut().zip(self.levels(&codes, ports)) {
             *action = cell_centre(level);

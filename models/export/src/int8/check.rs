@@ -14,8 +14,10 @@ pub enum IntegerNetworkError {
     /// A shift, cap or multiplier is out of range.
     #[error("layer {0}: its rescaling is outside the ranges of the format")]
     Rescale(String),
-    /// There is no layer, or the last one has several outputs or a rescaling.
-    #[error("the last layer must have one output, without rescaling, and the others must rescale")]
+    /// There is no layer, or the last one has a rescaling or not one output for each table of levels.
+    #[error(
+        "the last layer must have one output, or two where it sets early drop, without rescaling, and the others must rescale"
+    )]
     Output,
     /// The edges are not in ascending order.
     #[error("the edges between levels must ascend")]
@@ -62,11 +64,14 @@ impl IntegerNetwork {
                 }
             };
         }
-        let ends_well = matches!(self.layers.last(), Some(IntegerLayer::Dense(_))) && width == 1;
+        let ends_well =
+            matches!(self.layers.last(), Some(IntegerLayer::Dense(_))) && width == self.outputs();
         if !ends_well {
             return Err(IntegerNetworkError::Output);
         }
-        match self.edges.is_sorted() {
+        let early = self.early.iter().map(|early| &early.edges);
+        let mut tables = std::iter::once(&self.edges).chain(early);
+        match tables.all(|edges| edges.is_sorted()) {
             true => Ok(()),
             false => Err(IntegerNetworkError::Edges),
         }

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bufgym_env::control::{ALPHAS, BasePolicy, FEATURE_NAMES, HISTORY, INITIAL_INDEX};
+use bufgym_env::control::{ALPHAS, ActionSet, BasePolicy, FEATURE_NAMES, HISTORY, INITIAL_INDEX};
 use bufgym_sim::input::{self, condensed, excerpt};
+use bufgym_sim::switch::aqm::early::GAPS;
 use serde::{Deserialize, Serialize};
 
 use super::{IntegerNetwork, IntegerNetworkError};
@@ -29,8 +30,11 @@ pub struct IntegerFile {
     pub origin: String,
     /// SHA-256 of the weights that were rounded.
     pub weights_sha256: String,
-    /// How often its levels equal those in floating point.
+    /// How often its levels of α equal those in floating point.
     pub agreement: Agreement,
+    /// The same of the levels of early drop, where the network sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early_agreement: Option<Agreement>,
     /// The network.
     pub network: IntegerNetwork,
 }
@@ -100,13 +104,17 @@ pub enum IntegerFileError {
 }
 
 impl IntegerFile {
-    /// A network with its origin, which is one line about the weights.
+    /// A network with its origin, which is one line about the weights, and the agreement of each of its
+    /// outputs.
+    ///
+    /// # Panics
+    /// When there is no agreement.
     pub fn new(
         network: IntegerNetwork,
         low_level: BasePolicy,
         origin: String,
         weights_sha256: String,
-        agreement: Agreement,
+        agreement: &[Agreement],
     ) -> IntegerFile {
         IntegerFile {
             format: FORMAT.to_owned(),
@@ -115,7 +123,8 @@ impl IntegerFile {
             low_level,
             origin,
             weights_sha256,
-            agreement,
+            agreement: agreement[0],
+            early_agreement: agreement.get(1).copied(),
             network,
         }
     }
@@ -157,6 +166,7 @@ impl IntegerFile {
                 ALPHAS[0]
             )));
         }
+        file.check_early().map_err(content)?;
         file.check_scales().map_err(content)?;
         file.network
             .check()
@@ -165,6 +175,29 @@ impl IntegerFile {
                 error,
             })?;
         Ok(file)
+    }
+
+    /// The network must set what its heuristic leaves open.
+    fn check_early(&self) -> Result<(), String> {
+        let early = self.network.early.as_ref();
+        let set = ActionSet::of(&self.low_level);
+        if early.is_some() != set.drops_early() {
+            return Err(format!(
+                "the network has {} outputs, and decisions over {} set {set}",
+                self.network.outputs(),
+                self.low_level
+            ));
+        }
+        let fits = |gaps: &[u32], edges: usize| (gaps, edges + 1) == (&GAPS[..], GAPS.len());
+        match early.is_none_or(|early| fits(&early.gaps, early.edges.len())) {
+            true => Ok(()),
+            false => Err(format!(
+                "the network's gaps of early drop are not the {} from {} to {}",
+                GAPS.len(),
+                GAPS[0],
+                GAPS[GAPS.len() - 1]
+            )),
+        }
     }
 
     /// Codes stand for fixed values: those that the control loop computes.
@@ -182,11 +215,13 @@ impl IntegerFile {
                 ));
             }
         }
-        let output = self.network.output_scale;
-        match output.is_finite() && output > 0.0 {
-            true => Ok(()),
-            false => Err(format!("output_scale is {output}; must be above 0")),
+        let early = self.network.early.iter().map(|early| early.output_scale);
+        for output in std::iter::once(self.network.output_scale).chain(early) {
+            if !(output.is_finite() && output > 0.0) {
+                return Err(format!("output_scale is {output}; must be above 0"));
+            }
         }
+        Ok(())
     }
 
     /// The file's text.

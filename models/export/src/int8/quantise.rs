@@ -2,10 +2,10 @@
 
 use super::rounding::{Compensation, Moments};
 use super::{
-    InputCode, IntegerConvolution, IntegerDense, IntegerLayer, IntegerNetwork, IntegerNetworkError,
-    Rescale,
+    EarlyOutput, InputCode, IntegerConvolution, IntegerDense, IntegerLayer, IntegerNetwork,
+    IntegerNetworkError, Rescale,
 };
-use crate::{Convolution, Dense, Layer, Network};
+use crate::{Convolution, Dense, Layer, Network, network};
 use bufgym_env::convert::{floor_u8, whole_i32};
 use bufgym_models::checkpoint::Feature;
 
@@ -152,7 +152,7 @@ pub fn quantise(
     let inputs: Vec<InputCode> = numbered.map(|(i, f)| calibration.input(i, f)).collect();
     let mut current = first_inputs(network, &inputs);
     let mut layers = Vec::new();
-    let mut output_scale = 1.0;
+    let mut units = Vec::new();
     let mut mean_pending = false;
     for (index, layer) in network.layers.iter().enumerate() {
         let ceilings = calibration.ceilings[index].iter();
@@ -179,24 +179,33 @@ pub fn quantise(
                 let moments = calibration.moments[index].as_ref();
                 let compensation =
                     moments.map(|moments| Compensation::new(moments, &current.scale));
-                let (integer, unit) =
+                let (integer, own) =
                     quantise_dense(dense, &current, mean_pending, outputs, compensation);
-                output_scale = unit;
+                units = own;
                 layers.push(IntegerLayer::Dense(integer));
                 current = activations(scales);
                 mean_pending = false;
             }
         }
     }
-    let edges = network.actions.edges();
-    let in_units = |edge: &f64| whole_i32((edge / output_scale).ceil());
+    let unit = |output: usize| units.get(output).copied().unwrap_or(1.0);
+    let edges = |levels: usize, unit: f64| {
+        let edges = network::edges(levels).into_iter();
+        edges.map(|edge| whole_i32((edge / unit).ceil())).collect()
+    };
+    let early = network.gaps.as_ref().map(|gaps| EarlyOutput {
+        edges: edges(gaps.len(), unit(1)),
+        gaps: gaps.clone(),
+        output_scale: unit(1),
+    });
     let integer = IntegerNetwork {
         history: network.history,
         inputs,
         layers,
-        edges: edges.iter().map(in_units).collect(),
+        edges: edges(network.actions.levels, unit(0)),
         unit: network.actions.unit,
-        output_scale,
+        output_scale: unit(0),
+        early,
     };
     integer.check()?;
     Ok(integer)
@@ -324,14 +333,14 @@ fn convolution(
     }
 }
 
-/// The layer and the unit of its last output. Without `scales` it is the last layer.
+/// The layer and the units of its outputs. Without `scales` it is the last layer.
 fn quantise_dense(
     dense: &Dense,
     inputs: &Inputs,
     with_mean: bool,
     scales: Option<&[f64]>,
     compensation: Option<Compensation>,
-) -> (IntegerDense, f64) {
+) -> (IntegerDense, Vec<f64>) {
     // The mean has the same scale as its terms.
     let in_codes = |row: &[f32]| {
         let both = row.iter().zip(inputs.scale.iter().cycle());
@@ -352,7 +361,7 @@ fn quantise_dense(
         bias: rows.bias,
         rescale: scales.map(|scales| rescale(&rows.units, scales)),
     };
-    (integer, rows.units.last().copied().unwrap_or(1.0))
+    (integer, rows.units)
 }
 
 /// The rescaling from sums in `units` to activations in `scales`.

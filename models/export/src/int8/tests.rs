@@ -4,6 +4,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;
 use crate::Network;
+use bufgym_env::control::{ActionSet, Controller as _, action_index};
 use bufgym_models::ActorWeights;
 use bufgym_models::checkpoint::Manifest;
 
@@ -18,8 +19,15 @@ fn observations(rng: &mut Xoshiro256PlusPlus, count: usize, ports: usize) -> Vec
 }
 
 fn quantised(seed: u64) -> (Network, IntegerNetwork, Vec<Vec<f32>>) {
+    quantised_for(ActionSet::Alpha, seed)
+}
+
+fn quantised_for(actions: ActionSet, seed: u64) -> (Network, IntegerNetwork, Vec<Vec<f32>>) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let weights = ActorWeights::random(&mut rng);
+    let mut weights = ActorWeights::random_for(actions, &mut rng);
+    if actions.drops_early() {
+        weights.begin_at(&[6, 1]);
+    }
     let network = Network::from_actor(&weights, &Manifest::new("ndt-16x1g", "", "fct", 1));
     let recorded = observations(&mut rng, 20, 16);
     let calibration = Calibration::measure(&network, recorded.iter().map(Vec::as_slice));
@@ -55,15 +63,71 @@ fn eight_bits_are_close_to_the_network() {
     assert!(squared[1] < 0.03 * squared[0], "{squared:?}");
 }
 
+/// Both outputs, each in its own unit and with its own mean.
+#[test]
+fn eight_bits_are_close_for_early_drop_too() {
+    let (network, integer, unseen) = quantised_for(ActionSet::AlphaEarly, 1);
+    let scales = [
+        integer.output_scale,
+        integer.early.as_ref().unwrap().output_scale,
+    ];
+    let (mut means, mut pairs) = ([0.0; 2], [Vec::new(), Vec::new()]);
+    for observation in &unseen {
+        let found = integer.forward(&integer.encode(observation), 16);
+        let exact = network.forward(observation, 16);
+        assert_eq!((found.len(), exact.len()), (32, 32));
+        for (place, (exact, found)) in exact.into_iter().zip(found).enumerate() {
+            let output = place % 2;
+            pairs[output].push((exact, f64::from(found) * scales[output]));
+            means[output] += exact / (16 * unseen.len()) as f64;
+        }
+    }
+    for (pairs, mean) in pairs.iter().zip(means) {
+        let sum = |of: fn(f64, f64, f64) -> f64| -> f64 {
+            pairs
+                .iter()
+                .map(|&(exact, found)| of(exact, found, mean).powi(2))
+                .sum()
+        };
+        let (spread, error) = (
+            sum(|exact, _, mean| exact - mean),
+            sum(|exact, found, _| exact - found),
+        );
+        assert!(error < 0.03 * spread, "{error} {spread}");
+    }
+}
+
 #[test]
 fn the_fast_form_is_the_definition() {
-    let (_, integer, _) = quantised(2);
-    let mut actor = IntegerActor::new(integer.clone());
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-    for ports in [1, 2, 5, 16, 96, 7] {
-        let codes: Vec<u8> = (0..ports * 40).map(|_| rng.random()).collect();
-        assert_eq!(actor.forward(&codes, ports), integer.forward(&codes, ports));
+    for actions in ActionSet::ALL {
+        let (_, integer, _) = quantised_for(actions, 2);
+        let mut actor = IntegerActor::new(integer.clone());
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+        for ports in [1, 2, 5, 16, 96, 7] {
+            let codes: Vec<u8> = (0..ports * 40).map(|_| rng.random()).collect();
+            assert_eq!(actor.forward(&codes, ports), integer.forward(&codes, ports));
+        }
     }
+}
+
+#[test]
+fn a_policy_sets_both_levels() {
+    let (_, integer, unseen) = quantised_for(ActionSet::AlphaEarly, 2);
+    let mut actor = IntegerActor::new(integer.clone());
+    assert_eq!(actor.outputs(), 2);
+    let mut action = [0.0; 32];
+    let mut levels = [[0; 8]; 2];
+    for observation in &unseen {
+        actor.act(observation, 16, &mut action);
+        let outputs = integer.forward(&integer.encode(observation), 16);
+        for (place, (&action, value)) in action.iter().zip(outputs).enumerate() {
+            let level = integer.level(place % 2, value);
+            assert_eq!(action_index(action), level);
+            levels[place % 2][level] += 1;
+        }
+    }
+    assert_eq!(levels[0][4..].iter().sum::<i32>(), 320, "{levels:?}");
+    assert_eq!(levels[1][..4].iter().sum::<i32>(), 320, "{levels:?}");
 }
 
 #[test]
@@ -115,6 +179,17 @@ fn a_network_that_could_fail_is_refused() {
     let post = refused(&|n| dense(n, 1, &|d| d.rescale.as_mut().unwrap().post = 0));
     assert!(post.contains("rescaling"), "{post}");
     assert!(refused(&|n| n.edges.swap(0, 1)).contains("ascend"));
+    let (_, mut early, _) = quantised_for(ActionSet::AlphaEarly, 5);
+    early.early.as_mut().unwrap().edges.swap(0, 1);
+    assert!(early.check().unwrap_err().to_string().contains("ascend"));
+    early.early = None;
+    assert!(
+        early
+            .check()
+            .unwrap_err()
+            .to_string()
+            .contains("last layer")
+    );
     let conv = |integer: &mut IntegerNetwork, change: &dyn Fn(&mut IntegerConvolution)| {
         let IntegerLayer::Convolution(conv) = &mut integer.layers[0] else {
             panic!("the first layer is a convolution");
@@ -137,12 +212,15 @@ fn a_network_that_could_fail_is_refused() {
 
 #[test]
 fn text_brings_it_back() {
-    let (_, integer, _) = quantised(6);
-    let text = serde_json::to_string(&integer).unwrap();
-    assert_eq!(
-        serde_json::from_str::<IntegerNetwork>(&text).unwrap(),
-        integer
-    );
+    for actions in ActionSet::ALL {
+        let (_, integer, _) = quantised_for(actions, 6);
+        let text = serde_json::to_string(&integer).unwrap();
+        assert_eq!(text.contains("\"early\""), actions.drops_early());
+        assert_eq!(
+            serde_json::from_str::<IntegerNetwork>(&text).unwrap(),
+            integer
+        );
+    }
 }
 
 proptest! {

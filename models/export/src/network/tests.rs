@@ -2,26 +2,37 @@ use rand::{RngExt as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;
+use bufgym_env::control::ActionSet;
 use bufgym_models::FastActor;
 
 fn actor() -> (ActorWeights, Network) {
-    let weights = ActorWeights::random(&mut Xoshiro256PlusPlus::seed_from_u64(5));
+    actor_for(ActionSet::Alpha)
+}
+
+fn actor_for(actions: ActionSet) -> (ActorWeights, Network) {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+    let weights = ActorWeights::random_for(actions, &mut rng);
     let network = Network::from_actor(&weights, &Manifest::new("ndt-16x1g", "", "fct", 1));
     (weights, network)
 }
 
 #[test]
 fn the_description_computes_what_the_actor_computes() {
-    let (weights, network) = actor();
-    let mut fast = FastActor::new(&weights);
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(6);
-    for ports in [1, 4, 16, 96] {
-        let observation: Vec<f32> = (0..ports * 40)
-            .map(|_| rng.random_range(-1.0..1.0))
-            .collect();
-        let (mean, _) = fast.forward(&observation, ports);
-        for (&fast, plain) in mean.iter().zip(network.forward(&observation, ports)) {
-            assert!((f64::from(fast) - plain).abs() < 1e-5, "{fast} {plain}");
+    for actions in ActionSet::ALL {
+        let (weights, network) = actor_for(actions);
+        assert_eq!(network.outputs(), actions.outputs());
+        let mut fast = FastActor::new(&weights);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(6);
+        for ports in [1, 4, 16, 96] {
+            let observation: Vec<f32> = (0..ports * 40)
+                .map(|_| rng.random_range(-1.0..1.0))
+                .collect();
+            let (mean, _) = fast.forward(&observation, ports);
+            let plain = network.forward(&observation, ports);
+            assert_eq!(mean.len(), plain.len());
+            for (&fast, plain) in mean.iter().zip(plain) {
+                assert!((f64::from(fast) - plain).abs() < 1e-5, "{fast} {plain}");
+            }
         }
     }
 }
@@ -49,7 +60,13 @@ fn layers_that_do_not_fit_are_named() {
         layers.remove(2);
     });
     assert_eq!(without_mean, "layer 2 (mix): 128 inputs, but 64 come");
-    assert!(message(&|layers| layers.truncate(4)).contains("32 outputs"));
+    assert!(message(&|layers| layers.truncate(4)).contains("32 outputs; must be 1"));
+    let mut early = actor_for(ActionSet::AlphaEarly).1;
+    assert_eq!(early.gaps.as_deref(), Some(&GAPS[..]));
+    assert_eq!(early.levels(), [8, 8]);
+    early.gaps = None;
+    let error = early.widths().unwrap_err().to_string();
+    assert!(error.contains("2 outputs; must be 1"), "{error}");
     assert!(message(&|layers| layers.rotate_right(1)).contains("mean.2"));
     let short = message(&|layers| {
         if let Layer::Convolution(conv) = &mut layers[0] {

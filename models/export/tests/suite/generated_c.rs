@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use bufgym_export::network::edges;
 use bufgym_export::{Network, c};
 use bufgym_models::checkpoint::Manifest;
 use rand::SeedableRng;
@@ -13,6 +14,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::random;
 
 const NETWORKS: usize = 32;
+/// Of these, so many from the second on have a second output.
+const WITH_EARLY: usize = 12;
 /// Below, at and above multiples of the four ports that are computed together, and the most.
 const PORTS: [usize; 7] = [1, 3, 4, 5, 8, 30, 64];
 /// Compile-time maximum of the program.
@@ -21,8 +24,8 @@ const MAX_PORTS: usize = 64;
 const MAIN: &str = r#"
 #include <stdio.h>
 #include <string.h>
-static float observation[MAX_PORTS * MAX_INPUTS], mean[MAX_PORTS];
-static uint8_t levels[MAX_PORTS];
+static float observation[MAX_PORTS * MAX_INPUTS], mean[MAX_PORTS * 2];
+static uint8_t levels[MAX_PORTS * 2];
 int main(int argc, char **argv)
 {
     uint32_t head[2]; /* number of the network, ports */
@@ -44,8 +47,8 @@ int main(int argc, char **argv)
         }
         if (status != 0)
             return 3;
-        fwrite(mean, sizeof *mean, head[1], stdout);
-        fwrite(levels, 1, head[1], stdout);
+        fwrite(mean, sizeof *mean, head[1] * programs[head[0]].outputs, stdout);
+        fwrite(levels, 1, head[1] * programs[head[0]].outputs, stdout);
     }
     fclose(in);
     return 0;
@@ -59,13 +62,17 @@ fn write(folder: &Path, number: usize, network: &Network) -> [PathBuf; 2] {
     for file in c::render(network, &manifest, &prefix).unwrap() {
         fs::write(folder.join(&file.path), &file.bytes).unwrap();
     }
+    let early = match network.outputs() {
+        1 => "",
+        _ => ", levels + ports",
+    };
     let driver = format!(
         "#include \"{prefix}.h\"\n\
          int run_{number}(const float *observation, uint32_t ports, float *mean, uint8_t *levels);\n\
          int run_{number}(const float *observation, uint32_t ports, float *mean, uint8_t *levels)\n\
          {{\n    static struct {prefix}_workspace workspace;\n    \
          int status = {prefix}_forward(&workspace, observation, ports, mean);\n    \
-         return {prefix}_decide(&workspace, observation, ports, levels) | status;\n}}\n"
+         return {prefix}_decide(&workspace, observation, ports, levels{early}) | status;\n}}\n"
     );
     let run = folder.join(format!("run_{number}.c"));
     fs::write(&run, driver).unwrap();
@@ -82,12 +89,13 @@ fn main_file(networks: &[Network]) -> String {
             "int run_{number}(const float *, uint32_t, float *, uint8_t *);"
         )
         .unwrap();
-        writeln!(table, "    {{ run_{number}, {} }},", inputs(network)).unwrap();
+        let (inputs, outputs) = (inputs(network), network.outputs());
+        writeln!(table, "    {{ run_{number}, {inputs}, {outputs} }},").unwrap();
     }
     let most = networks.iter().map(inputs).max().unwrap();
     format!(
         "{text}enum {{ MAX_PORTS = {MAX_PORTS}, MAX_INPUTS = {most} }};\n\
-         static const struct {{ int (*run)(const float *, uint32_t, float *, uint8_t *); size_t_ inputs; }} \
+         static const struct {{ int (*run)(const float *, uint32_t, float *, uint8_t *); size_t_ inputs, outputs; }} \
          programs[] = {{\n{table}}};\n{MAIN}"
     )
     .replace("size_t_", "uint32_t")
@@ -123,9 +131,14 @@ fn compile(folder: &Path, networks: &[Network]) -> PathBuf {
 #[test]
 fn the_code_computes_what_the_description_computes() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
-    let networks: Vec<Network> = (0..NETWORKS)
-        .map(|k| random::network(k, &mut rng))
-        .collect();
+    let mut network = |number: usize| {
+        let network = random::network(number, &mut rng);
+        match (1..=WITH_EARLY).contains(&number) {
+            true => random::with_early(network, &mut rng),
+            false => network,
+        }
+    };
+    let networks: Vec<Network> = (0..NETWORKS).map(&mut network).collect();
     let folder = tempfile::tempdir().unwrap();
     let program = compile(folder.path(), &networks);
 
@@ -156,8 +169,13 @@ fn the_code_computes_what_the_description_computes() {
         let (floats, behind) = rest.split_at(4 * means.len());
         let (levels, behind) = behind.split_at(means.len());
         rest = behind;
-        let edges = networks[number].actions.edges();
-        for ((bytes, &level), &mean) in floats.as_chunks::<4>().0.iter().zip(levels).zip(&means) {
+        let network = &networks[number];
+        let (outputs, ports) = (network.outputs(), means.len() / network.outputs());
+        for (place, (bytes, &mean)) in floats.as_chunks::<4>().0.iter().zip(&means).enumerate() {
+            // Means are port by port, levels output by output.
+            let (port, output) = (place / outputs, place % outputs);
+            let level = levels[output * ports + port];
+            let edges = edges(network.levels()[output]);
             let found = f64::from(f32::from_le_bytes(*bytes));
             let tolerance = 1e-4 * mean.abs().max(0.1);
             assert!(

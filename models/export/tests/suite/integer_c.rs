@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use rand::{RngExt as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use bufgym_env::control::ActionSet;
 use bufgym_export::int8::{Calibration, QuantiseError, quantise};
 use bufgym_export::{IntegerNetwork, Layer, Network, c_int8};
 use bufgym_models::ActorWeights;
@@ -22,7 +23,7 @@ int main(void)
 {
     static struct ndt_int8_workspace workspace;
     static uint8_t codes[NDT_MAX_PORTS * NDT_HISTORY * NDT_FEATURES];
-    static int32_t outputs[NDT_MAX_PORTS];
+    static int32_t outputs[NDT_MAX_PORTS * 2];
     uint32_t ports;
     while (fread(&ports, sizeof ports, 1, stdin) == 1) {
         const size_t size = (size_t)ports * NDT_HISTORY * NDT_FEATURES;
@@ -32,7 +33,19 @@ int main(void)
         const int32_t result = ndt_int8_forward(&workspace, codes, ports, outputs);
         fwrite(&result, sizeof result, 1, stdout);
         if (result == NDT_OK) {
+#ifdef NDT_OUTPUTS
+            static uint8_t levels[2][NDT_MAX_PORTS];
+            fwrite(outputs, sizeof outputs[0], ports * NDT_OUTPUTS, stdout);
+            if (ndt_int8_decide(&workspace, codes, ports, levels[0], levels[1]) != NDT_OK) {
+                return 3;
+            }
+            for (uint32_t port = 0; port < ports; port++) {
+                const int32_t both[2] = {levels[0][port], levels[1][port]};
+                fwrite(both, sizeof both, 1, stdout);
+            }
+#else
             fwrite(outputs, sizeof outputs[0], ports, stdout);
+#endif
         }
     }
     return 0;
@@ -107,6 +120,12 @@ fn expected(network: &IntegerNetwork, cases: &[(u32, Vec<u8>)]) -> Vec<i32> {
         .flat_map(|(ports, codes)| {
             let mut outputs = vec![0];
             outputs.extend(network.forward(codes, *ports as usize));
+            if network.outputs() == 2 {
+                let values = outputs[1..].iter().enumerate();
+                let level = |(place, &value)| network.level(place % 2, value) as i32;
+                let levels: Vec<i32> = values.map(level).collect();
+                outputs.extend(levels);
+            }
             outputs
         })
         .collect()
@@ -137,16 +156,26 @@ fn rounded(network: &Network, seed: u64) -> Result<IntegerNetwork, QuantiseError
     quantise(network, &calibration)
 }
 
-/// Networks of random shapes that integers can express: some with a convolution, some with a mean.
+/// Networks of random shapes that integers can express: some with a convolution, some with a mean, some
+/// with a second output.
 fn small_networks() -> Vec<IntegerNetwork> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(31);
-    let networks = (0..60).map(|number| random::network(number, &mut rng));
+    let networks = (0..60).map(|number| {
+        let network = random::network(number, &mut rng);
+        let dense = matches!(network.layers.last(), Some(Layer::Dense(_)));
+        match dense && number % 2 == 1 {
+            true => random::with_early(network, &mut rng),
+            false => network,
+        }
+    });
     let networks: Vec<(Network, IntegerNetwork)> = networks
         .filter_map(|network| Some((network.clone(), rounded(&network, 32).ok()?)))
-        .take(8)
+        .take(10)
         .collect();
     let with = |kind: fn(&Layer) -> bool| networks.iter().any(|(n, _)| n.layers.iter().any(kind));
-    assert_eq!(networks.len(), 8);
+    assert_eq!(networks.len(), 10);
+    let early = networks.iter().filter(|(n, _)| n.outputs() == 2).count();
+    assert!((3..8).contains(&early), "{early}");
     assert!(with(|layer| matches!(layer, Layer::Convolution(_))));
     assert!(with(|layer| matches!(layer, Layer::AppendMean)));
     networks.into_iter().map(|(_, integer)| integer).collect()
@@ -154,15 +183,19 @@ fn small_networks() -> Vec<IntegerNetwork> {
 
 #[test]
 fn every_form_of_the_code_gives_the_same_bits() {
-    let weights = ActorWeights::random(&mut Xoshiro256PlusPlus::seed_from_u64(1));
-    let network = Network::from_actor(&weights, &Manifest::new("ndt-16x1g", "", "fct", 1));
-    let network = rounded(&network, 1).unwrap();
-    let cases = cases(&network, 2);
-    let expected = expected(&network, &cases);
-    for flags in machines() {
-        let dir = tempfile::tempdir().unwrap();
-        let program = compile(&network, dir.path(), &flags);
-        assert_eq!(run(&program, &cases), expected, "{flags:?}");
+    for actions in ActionSet::ALL {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let weights = ActorWeights::random_for(actions, &mut rng);
+        let network = Network::from_actor(&weights, &Manifest::new("ndt-16x1g", "", "fct", 1));
+        let network = rounded(&network, 1).unwrap();
+        assert_eq!(network.outputs(), actions.outputs());
+        let cases = cases(&network, 2);
+        let expected = expected(&network, &cases);
+        for flags in machines() {
+            let dir = tempfile::tempdir().unwrap();
+            let program = compile(&network, dir.path(), &flags);
+            assert_eq!(run(&program, &cases), expected, "{actions} {flags:?}");
+        }
     }
 }
 
@@ -184,7 +217,8 @@ fn small_networks_of_all_shapes_give_the_same_bits() {
 
 #[test]
 fn too_many_ports_and_none_are_refused() {
-    let network = &small_networks()[0];
+    let networks = small_networks();
+    let network = networks.iter().find(|n| n.outputs() == 1).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let flags = ["-O1", "-fsanitize=address,undefined", "-DNDT_MAX_PORTS=8"];
     let program = compile(network, dir.path(), &flags);

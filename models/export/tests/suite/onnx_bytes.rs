@@ -95,6 +95,10 @@ fn graphs() -> impl Iterator<Item = (Network, Vec<u8>)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(12);
     (0..24).map(move |number| {
         let network = random::network(number, &mut rng);
+        let network = match number % 3 {
+            1 => random::with_early(network, &mut rng),
+            _ => network,
+        };
         let manifest = Manifest::new("random", "", "none", 5);
         let bytes = onnx::encode(&network, &manifest).unwrap();
         let model = all(&bytes, 7)[0].to_vec();
@@ -172,9 +176,13 @@ fn nodes_have_names_of_their_own_and_inputs_that_exist() {
             }
             assert!(names.insert(texts(node, 3)));
         }
-        for output in all(&graph, 12) {
-            assert!(known.contains(&texts(output, 1)[0]));
-        }
+        let outputs: Vec<String> = all(&graph, 12)
+            .into_iter()
+            .map(|output| texts(output, 1).remove(0))
+            .collect();
+        let expected = ["action", "level", "early_action", "early_level"];
+        assert_eq!(outputs, expected[..2 * network.outputs()]);
+        assert!(outputs.iter().all(|output| known.contains(output)));
         let operators: Vec<String> = all(&graph, 1)
             .into_iter()
             .flat_map(|node| texts(node, 4))
@@ -211,4 +219,14 @@ fn the_file_says_what_it_is() {
         features.as_array().map(Vec::len),
         Some(network.features.len())
     );
+    assert!(!facts.contains_key("early_gaps"));
+    let network = random::with_early(network, &mut rng);
+    let model = onnx::encode(&network, &manifest).unwrap();
+    let gaps = all(&model, 14)
+        .into_iter()
+        .find(|entry| texts(entry, 1) == ["early_gaps"])
+        .map(|entry| texts(entry, 2).remove(0));
+    let gaps: Option<Vec<u32>> =
+        gaps.map(|text| text.split(", ").map(|gap| gap.parse().unwrap()).collect());
+    assert_eq!(gaps, network.gaps);
 }

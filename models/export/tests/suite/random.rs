@@ -29,7 +29,25 @@ pub fn network(number: usize, rng: &mut Rng) -> Network {
             levels,
             unit: rng.random_range(0..levels),
         },
+        gaps: None,
     }
+}
+
+/// The same with a second output, which sets early drop.
+///
+/// # Panics
+/// When the last layer is no dense one.
+#[must_use]
+pub fn with_early(mut network: Network, rng: &mut Rng) -> Network {
+    let Some(Layer::Dense(last)) = network.layers.last_mut() else {
+        panic!("the last layer is dense");
+    };
+    last.weight.extend(numbers(last.inputs, last.inputs, rng));
+    last.bias.extend(numbers(1, last.inputs, rng));
+    last.outputs = 2;
+    let levels = choose(rng, &[2, 5, 8, 16]);
+    network.gaps = Some((0..levels).map(|_| rng.random_range(0..2048)).collect());
+    network
 }
 
 /// An observation `[ports, history, features]`.

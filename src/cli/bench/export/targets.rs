@@ -119,7 +119,7 @@ fn rust_float(source: &Source) -> Prepared {
         bytes: None,
         nanoseconds: Box::new(move |load, budget| {
             let rows = load.observations.len() / super::OBSERVATIONS;
-            let mut action = vec![0.0; load.ports];
+            let mut action = vec![0.0; load.ports * actor.outputs()];
             Ok(rounds(budget, super::OBSERVATIONS, || {
                 for observation in load.observations.chunks_exact(rows) {
                     actor.act(observation, load.ports, &mut action);

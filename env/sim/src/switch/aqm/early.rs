@@ -165,6 +165,16 @@ impl Spacing {
 }
 
 impl EarlyDrop {
+    /// What control records hold of it, as keys and values.
+    pub(super) fn constants(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("early_min_bytes", self.min_bytes.to_string()),
+            ("early_grace_ps", self.losses.grace.as_ps().to_string()),
+            ("early_spare", u8::from(self.spare).to_string()),
+            ("early_gaps", GAPS.map(|gap| gap.to_string()).join(" ")),
+        ]
+    }
+
     /// Puts a level in force on every port. Where it changes, the next gap is drawn anew.
     ///
     /// # Panics

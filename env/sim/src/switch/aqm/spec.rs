@@ -190,6 +190,23 @@ impl AqmSpec {
         Arguments::of(self.definition.info.parameters, self.given.values()).text(key)
     }
 
+    /// What the record of a control loop that sets early drop on the switch `id` of `scenario` holds of
+    /// it, as keys and values; `early_random` is there for every port. Nothing where no early drop
+    /// [is open](AqmSpec::is_open).
+    ///
+    /// # Errors
+    /// As those of a simulation: when the parameters do not fit the scenario or each other.
+    pub fn constants(
+        &self,
+        scenario: &Scenario,
+        id: SwitchId,
+    ) -> Result<Vec<(&'static str, String)>, PolicyParseError> {
+        match self.is_open() {
+            true => Ok(self.build(scenario, id, scenario.port_count())?.constants()),
+            false => Ok(Vec::new()),
+        }
+    }
+
     /// Builds it for the switch `id` of `scenario`, which has so many ports.
     ///
     /// # Errors

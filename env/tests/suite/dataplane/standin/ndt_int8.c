@@ -8,7 +8,7 @@ static uint32_t mixed(uint32_t hash, uint32_t value)
 }
 
 int ndt_int8_decide(struct ndt_int8_workspace *workspace, const uint8_t *codes, uint32_t ports,
-                    uint8_t *levels)
+                    uint8_t *levels STANDIN_ARGUMENT)
 {
     uint32_t all = 2166136261u, port, place;
 
@@ -25,7 +25,12 @@ int ndt_int8_decide(struct ndt_int8_workspace *workspace, const uint8_t *codes, 
         all = mixed(all, hash);
     }
     for (port = 0; port < ports; port++) {
-        levels[port] = (uint8_t)(mixed(all, workspace->hashes[port]) >> 13 & (NDT_LEVELS - 1));
+        const uint32_t hash = mixed(all, workspace->hashes[port]);
+
+        levels[port] = (uint8_t)(hash >> 13 & (NDT_LEVELS - 1));
+#ifdef STANDIN_EARLY
+        early[port] = (uint8_t)(hash >> 17 & (NDT_EARLY_LEVELS - 1));
+#endif
     }
     return NDT_OK;
 }

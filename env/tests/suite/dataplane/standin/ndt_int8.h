@@ -1,4 +1,5 @@
-/* A stand-in for an exported network: levels by a hash of all codes (FNV-1a). */
+/* A stand-in for an exported network: levels by a hash of all codes (FNV-1a). With STANDIN_EARLY it sets
+ * early drop too. */
 #ifndef NDT_INT8_H
 #define NDT_INT8_H
 
@@ -12,6 +13,14 @@
 #define NDT_FEATURES 5
 #define NDT_LEVELS 8
 #define NDT_UNIT_LEVEL 2
+#ifdef STANDIN_EARLY
+#define NDT_OUTPUTS 2
+#define NDT_EARLY_LEVELS 8
+#define NDT_EARLY_GAPS { 0, 1024, 512, 256, 128, 64, 32, 16 }
+#define STANDIN_ARGUMENT , uint8_t *early
+#else
+#define STANDIN_ARGUMENT
+#endif
 
 enum { NDT_OK = 0, NDT_ERROR_PORTS = -1 };
 
@@ -20,6 +29,6 @@ struct ndt_int8_workspace {
 };
 
 int ndt_int8_decide(struct ndt_int8_workspace *workspace, const uint8_t *codes, uint32_t ports,
-                    uint8_t *levels);
+                    uint8_t *levels STANDIN_ARGUMENT);
 
 #endif

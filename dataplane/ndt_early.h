@@ -1,0 +1,307 @@
+/*
+ * Early drop with regular spacing, for networks that set a level of it on every port besides alpha: of
+ * the packets that find min_bytes or more in their queue, one in a gap is lost, where a gap is a whole
+ * number drawn uniformly from 1 to what the port's level says (Floyd and Jacobson, "Random early
+ * detection gateways for congestion avoidance", IEEE/ACM ToN 1993, section VII, method 2, with one
+ * probability). A sender needs to lose one packet to slow down: a flow that has lost one, to whomever,
+ * is spared for some time from that loss on. Behind FAB the first bytes of a flow are spared too.
+ *
+ * Fast path, per packet that was admitted: ndt_early_drops, a counter per port. Per lost packet:
+ * ndt_early_lost. Slow path: ndt_early_decide in the place of ndt_control_decide, and ndt_early_apply
+ * behind ndt_control_apply.
+ *
+ * A gap needs one random number of 64 bits (xoshiro256++, Blackman and Vigna 2019) and a shift, as
+ * gaps are powers of two.
+ *
+ * Flows that have lost a packet lately are in a table of fixed size, open addressing: a flow may lie in
+ * NDT_LOSS_PROBES places, and a place is free again when its flow's time is over. A flow that finds no
+ * place is not spared; `overflows` counts its losses. While that is 0 the table is exact.
+ *
+ * C99, no allocation, no library but memset and memcpy.
+ */
+#ifndef NDT_EARLY_H
+#define NDT_EARLY_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "ndt_control.h"
+
+/* The longest gaps by level, packets; 0: none. The header of an exported network has them. */
+#ifndef NDT_EARLY_GAPS
+#define NDT_EARLY_LEVELS 8
+#define NDT_EARLY_GAPS { 0, 1024, 512, 256, 128, 64, 32, 16 }
+#endif
+
+/* The table has 2^NDT_LOSS_BITS places of 16 bytes. Enough are some four times as many as flows lose
+ * a packet within the time that they are spared for. */
+#ifndef NDT_LOSS_BITS
+#define NDT_LOSS_BITS 10
+#endif
+
+/* Places that a flow may lie in. */
+#ifndef NDT_LOSS_PROBES
+#define NDT_LOSS_PROBES 8
+#endif
+
+#define NDT_LOSSES ((uint32_t)1 << NDT_LOSS_BITS)
+
+#if NDT_LOSS_BITS < 1 || NDT_LOSS_BITS > 30 || NDT_LOSS_PROBES < 1 ||                              \
+    NDT_LOSS_PROBES > (1 << NDT_LOSS_BITS)
+#error "NDT_LOSS_BITS is 1 to 30, NDT_LOSS_PROBES 1 to the number of places"
+#endif
+
+struct ndt_loss {
+    uint64_t first; /* when the flow lost the packet that it is spared for */
+    uint32_t key;
+    uint32_t used; /* 0: never */
+};
+
+struct ndt_early {
+    uint32_t ports;
+    int spare;          /* whether any packet is spared */
+    uint64_t min_bytes; /* queue length from which packets are dropped */
+    uint64_t grace;     /* for how long a flow is spared; in the unit of the clock */
+    uint64_t overflows; /* losses whose flow found no place */
+    uint8_t levels[NDT_MAX_PORTS];  /* in force */
+    uint8_t pending[NDT_MAX_PORTS]; /* decided, not in force yet */
+    /* Packets up to and with the next that is dropped; 0 while none is drawn. */
+    uint32_t left[NDT_MAX_PORTS];
+    uint64_t random[NDT_MAX_PORTS][4]; /* the states of the ports' generators */
+    struct ndt_loss losses[NDT_LOSSES];
+};
+
+/* Decides as ndt_decide_fn does, and fills the levels of early drop too, each below
+ * NDT_EARLY_LEVELS. ndt_int8_decide behind a workspace is one, where NDT_OUTPUTS is 2. */
+typedef int (*ndt_decide_both_fn)(void *user, const uint8_t *codes, uint32_t ports,
+                                  uint8_t *levels, uint8_t *early);
+
+/* ---- random numbers -------------------------------------------------------------------------- */
+
+static inline uint64_t ndt_rotated(uint64_t x, int bits)
+{
+    return x << bits | x >> (64 - bits);
+}
+
+/* The next number of xoshiro256++. */
+static inline uint64_t ndt_random(uint64_t state[4])
+{
+    const uint64_t result = ndt_rotated(state[0] + state[3], 23) + state[0];
+    const uint64_t shifted = state[1] << 17;
+
+    state[2] ^= state[0];
+    state[3] ^= state[1];
+    state[1] ^= state[2];
+    state[0] ^= state[3];
+    state[2] ^= shifted;
+    state[3] = ndt_rotated(state[3], 45);
+    return result;
+}
+
+/* The next number of SplitMix64 (Steele, Lea and Flood 2014), which fills states. */
+static inline uint64_t ndt_split_mix(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* A whole number from 1 to gap, a power of two: the highest bits of a number. */
+static inline uint32_t ndt_early_draw(uint64_t state[4], uint32_t gap)
+{
+    const uint64_t number = ndt_random(state);
+    int bits = 0;
+
+    while (gap >> bits > 1) {
+        bits++;
+    }
+    return bits == 0 ? 1 : 1 + (uint32_t)(number >> (64 - bits));
+}
+
+/* ---- set up ---------------------------------------------------------------------------------- */
+
+static inline uint32_t ndt_early_gap(uint8_t level)
+{
+    static const uint32_t gaps[NDT_EARLY_LEVELS] = NDT_EARLY_GAPS;
+
+    return level < NDT_EARLY_LEVELS ? gaps[level] : 0;
+}
+
+/*
+ * No early drop on any port, and no loss so far. The unit of grace is that of the times to come. The
+ * ports' random numbers follow from seed.
+ *
+ * NDT_CONTROL_ERROR_PORTS: ports is 0 or above NDT_MAX_PORTS. NDT_CONTROL_ERROR_SWITCH: a gap is no
+ * power of two. After an error there are no ports, and nothing is dropped.
+ */
+static inline int ndt_early_init(struct ndt_early *early, uint32_t ports, uint64_t min_bytes,
+                                 uint64_t grace, int spare, uint64_t seed)
+{
+    uint32_t port;
+    uint8_t level;
+    int word;
+
+    memset(early, 0, sizeof *early);
+    if (ports == 0 || ports > NDT_MAX_PORTS) {
+        return NDT_CONTROL_ERROR_PORTS;
+    }
+    for (level = 0; level < NDT_EARLY_LEVELS; level++) {
+        const uint32_t gap = ndt_early_gap(level);
+
+        if ((gap & (gap - 1u)) != 0) {
+            return NDT_CONTROL_ERROR_SWITCH;
+        }
+    }
+    early->ports = ports;
+    early->min_bytes = min_bytes;
+    early->grace = grace;
+    early->spare = spare;
+    for (port = 0; port < ports; port++) {
+        for (word = 0; word < 4; word++) {
+            early->random[port][word] = ndt_split_mix(&seed);
+        }
+    }
+    return NDT_CONTROL_OK;
+}
+
+/* ---- fast path ------------------------------------------------------------------------------- */
+
+/* The first place of a flow (Knuth's multiplicative hashing). */
+static inline uint32_t ndt_loss_place(uint32_t key)
+{
+    return (uint32_t)(key * 2654435769u) >> (32 - NDT_LOSS_BITS);
+}
+
+/* Whether the flow with this key has lost a packet lately; now does not go back. */
+static inline int ndt_early_spares(const struct ndt_early *early, uint32_t key, uint64_t now)
+{
+    const uint32_t first = ndt_loss_place(key);
+    uint32_t probe;
+
+    for (probe = 0; probe < NDT_LOSS_PROBES; probe++) {
+        const struct ndt_loss *loss = &early->losses[(first + probe) & (NDT_LOSSES - 1u)];
+
+        if (loss->used && loss->key == key && now - loss->first < early->grace) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/*
+ * Whether a packet that was admitted is dropped all the same. queue is the length of its queue without
+ * it; the key names its flow in one direction; spared is for a packet whose loss costs its flow most:
+ * what ndt_flow_is_short says with FAB, otherwise 0. A packet that is dropped is lost: ndt_early_lost
+ * and ndt_control_dropped count it.
+ */
+static inline int ndt_early_drops(struct ndt_early *early, uint32_t port, uint32_t key,
+                                  uint64_t queue, int spared, uint64_t now)
+{
+    uint32_t gap;
+
+    if (port >= NDT_MAX_PORTS || port >= early->ports) {
+        return 0;
+    }
+    gap = ndt_early_gap(early->levels[port]);
+    if (gap == 0 || queue < early->min_bytes ||
+        (early->spare && (spared || ndt_early_spares(early, key, now)))) {
+        return 0;
+    }
+    if (early->left[port] == 0) {
+        early->left[port] = ndt_early_draw(early->random[port], gap);
+    }
+    early->left[port]--;
+    return early->left[port] == 0;
+}
+
+/* A packet of a flow was lost: refused, for want of room, early or pushed out. A further loss while the
+ * flow is spared does not make that longer. */
+static inline void ndt_early_lost(struct ndt_early *early, uint32_t key, uint64_t now)
+{
+    const uint32_t first = ndt_loss_place(key);
+    struct ndt_loss *vacant = NULL;
+    uint32_t probe;
+
+    if (early->grace == 0 || ndt_early_spares(early, key, now)) {
+        return;
+    }
+    for (probe = 0; probe < NDT_LOSS_PROBES && vacant == NULL; probe++) {
+        struct ndt_loss *loss = &early->losses[(first + probe) & (NDT_LOSSES - 1u)];
+
+        if (!loss->used || now - loss->first >= early->grace) {
+            vacant = loss;
+        }
+    }
+    if (vacant == NULL) {
+        early->overflows++;
+        return;
+    }
+    vacant->first = now;
+    vacant->key = key;
+    vacant->used = 1;
+}
+
+/* ---- slow path ------------------------------------------------------------------------------- */
+
+/* A decision about both, as ndt_control_decide asks for one about alpha. */
+struct ndt_early_call {
+    ndt_decide_both_fn decide;
+    void *user;
+    uint8_t *early;
+};
+
+static inline int ndt_early_ask(void *user, const uint8_t *codes, uint32_t ports, uint8_t *levels)
+{
+    const struct ndt_early_call *call = (const struct ndt_early_call *)user;
+
+    return call->decide(call->user, codes, ports, levels, call->early);
+}
+
+/*
+ * ndt_control_decide with a decision about early drop besides. Its levels too are pending until they
+ * are put in force, by ndt_early_apply, and stay as they are after an error.
+ * NDT_CONTROL_ERROR_PORTS too where the control has another number of ports.
+ */
+static inline int ndt_early_decide(struct ndt_early *early, struct ndt_control *control,
+                                   const uint64_t *queues, uint64_t now_ns,
+                                   ndt_decide_both_fn decide, void *user)
+{
+    struct ndt_early_call call;
+    uint32_t port;
+    int result;
+
+    if (early->ports != control->ports) {
+        return NDT_CONTROL_ERROR_PORTS;
+    }
+    call.decide = decide;
+    call.user = user;
+    call.early = early->pending;
+    memcpy(early->pending, early->levels, early->ports);
+    result = ndt_control_decide(control, queues, now_ns, ndt_early_ask, &call);
+    for (port = 0; port < early->ports; port++) {
+        if (result != 0) {
+            early->pending[port] = early->levels[port];
+        } else if (early->pending[port] >= NDT_EARLY_LEVELS) {
+            early->pending[port] = NDT_EARLY_LEVELS - 1;
+        }
+    }
+    return result;
+}
+
+/* The levels of early drop that were decided last are in force. Where one changes, the next gap is
+ * drawn anew. */
+static inline void ndt_early_apply(struct ndt_early *early)
+{
+    uint32_t port;
+
+    for (port = 0; port < early->ports; port++) {
+        if (early->levels[port] != early->pending[port]) {
+            early->levels[port] = early->pending[port];
+            early->left[port] = 0;
+        }
+    }
+}
+
+#endif
