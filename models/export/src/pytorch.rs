@@ -9,8 +9,6 @@ use bufgym_models::weights::ActorWeights;
 
 /// A Python program that loads the folder.
 const LOADER: &str = include_str!("../../../examples/load_in_pytorch.py");
-/// The same for networks that set early drop too.
-const EARLY_LOADER: &str = include_str!("../../../examples/load_in_pytorch_early.py");
 
 /// The files of a checkpoint, with the low-level policy also where a checkpoint leaves it out, and
 /// a program that loads them.
@@ -22,13 +20,9 @@ pub(super) fn files(weights: &ActorWeights, manifest: &Manifest) -> Result<Vec<F
     })?;
     described["low_level"] = Value::String(manifest.low_level.to_string());
     let json = format!("{}\n", serde_json::to_string_pretty(&described)?);
-    let loader = match manifest.action_set().drops_early() {
-        false => LOADER,
-        true => EARLY_LOADER,
-    };
     Ok(vec![
         File::new(WEIGHTS_FILE, bytes),
         File::new(MANIFEST_FILE, json),
-        File::new("load_in_pytorch.py", loader),
+        File::new("load_in_pytorch.py", LOADER),
     ])
 }
