@@ -182,14 +182,19 @@ fn decisions_can_set_early_drop_too() {
     ] {
         sandbox.refused(command, &words);
     }
-    // Exports and records are of α alone.
-    for command in [
-        format!("export --checkpoint {best} --format onnx --out exported"),
-        format!("sim --policy ndt:{best} --seed 3 --record-control record.csv"),
-    ] {
-        sandbox.refused(&command, &["early", "alpha"]);
-    }
-    assert!(!sandbox.path("record.csv").exists() && !sandbox.path("exported").exists());
+    // What leaves the program has both.
+    sandbox.ok(&format!(
+        "export --checkpoint {best} --format onnx --out exported"
+    ));
+    assert!(sandbox.path("exported/golden/early-levels-1.npy").exists());
+    sandbox.ok(&format!(
+        "sim --policy ndt:{best} --seed 3 --record-control record.csv"
+    ));
+    assert!(
+        sandbox
+            .read("record.csv")
+            .starts_with("bufgym-control-record,2\n")
+    );
 }
 
 #[test]

@@ -20,14 +20,21 @@ fn what_could_be_won_is_told_and_written() {
         .iter()
         .map(|row| row["row"].as_str().unwrap())
         .collect();
-    let expected = ["unlimited", "best-rule", "best-rule-of-trace", "search"];
+    let expected = [
+        "unlimited",
+        "fair-senders",
+        "shortest-first",
+        "best-rule",
+        "best-rule-of-trace",
+        "search",
+    ];
     assert_eq!(rows, expected);
     for file in ["headroom.md", "headroom.json", "per_trace.csv"] {
         assert!(sandbox.path(&format!("found/{file}")).exists(), "{file}");
     }
     let csv = sandbox.read("found/per_trace.csv");
     assert!(csv.starts_with("row,trace,seed,flows,policy,dt_mean_fct_ms,mean_fct_ms,ratio_to_dt,"));
-    assert_eq!(csv.lines().count(), 1 + 2 * 4);
+    assert_eq!(csv.lines().count(), 1 + 2 * 6);
     let page = sandbox.read("found/headroom.md");
     assert!(page.contains(found["verdict"]["text"].as_str().unwrap()));
 
