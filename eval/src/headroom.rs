@@ -1,8 +1,8 @@
 //! What could be won in a scenario, before anything is trained.
 //!
 //! On every trace these are set beside DT (α = 1) and the best single rule: an unlimited buffer, ideal
-//! senders on the same links, the best rule of that very trace, and a sequence of decisions that a search with forked simulators
-//! found. The last two are chosen with the trace in view, and so choose its luck too. Therefore what was
+//! senders on the same links, the best rule of that very trace, and a sequence of decisions that a search
+//! with forked simulators found. The last two are chosen with the trace in view, and so choose its luck too. Therefore what was
 //! chosen runs again on copies of the trace that differ by chance alone: what survives there
 //! can be won, the rest was luck.
 //!

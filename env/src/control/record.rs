@@ -115,7 +115,8 @@ impl EventLines {
         }
     }
 
-    /// Adds the decision of `levels` for all ports, those of α and then those of early drop; `now` is on the control's clock.
+    /// Adds the decision of `levels` for all ports, those of α and then those of early drop; `now` is on
+    /// the control's clock.
     pub(super) fn decided(
         &mut self,
         buffer: &SharedBuffer,

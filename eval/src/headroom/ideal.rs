@@ -2,8 +2,8 @@
 //!
 //! A flow has two links, that of its sender's interface and that of its receiver's port, and both have the
 //! rate of the scenario. Between two events (a flow starts or ends) every flow has a constant rate, so
-//! that a trace is computed exactly and without packets: O(n²) for n flows in the worst case, and no more
-//! than the flows in progress at each event in practice.
+//! that a trace is computed exactly and without packets: per event O(links · flows in progress) for fair
+//! shares, O(flows in progress · log of them) for the shortest first.
 //!
 //! These are scales. No buffer policy can make senders fair to each other at once, and none knows how many
 //! bytes a flow has left.

@@ -102,7 +102,8 @@ fn method(headroom: &Headroom) -> String {
     };
     format!(
         "searched: alpha of {} every {}, each candidate followed for {}, {seen}; it picks luck, and what \
-         survives other luck is in the columns of that name. An unlimited buffer and ideal senders (no queues, losses and slow starts) are scales, not bounds.\n\
+         survives other luck is in the columns of that name. An unlimited buffer and ideal senders \
+         (no queues, losses and slow starts) are scales, not bounds.\n\
          cost: {} simulations, and forks worth {} more",
         headroom.low_level,
         format::microseconds(headroom.step_us),
