@@ -5,7 +5,7 @@ use plotters::prelude::*;
 
 use crate::data::Role;
 use crate::findings::short_name;
-use bufgym_sim::convert::whole_i32;
+use bufgym_sim::convert::{floor_usize, whole_i32};
 
 /// The whole drawing.
 pub type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -17,7 +17,7 @@ pub const WIDTH: u32 = 480;
 /// Type size of labels. The library draws text at four fifths of it.
 pub const TYPE: u32 = 16;
 /// Estimated width of a character at [`TYPE`]: SVG cannot measure text before it is drawn.
-const CHARACTER: f64 = 7.3;
+const CHARACTER: f64 = 7.8;
 const LEGEND_LINE: i32 = 22;
 
 /// Colour of text and axes, which becomes `currentColor`.
@@ -105,29 +105,75 @@ pub struct Key {
     pub stroke: Stroke,
 }
 
-/// The rows of the legend: for each entry its index and the position of its left edge.
-fn rows(keys: &[Key]) -> Vec<Vec<(usize, i32)>> {
-    let mut rows: Vec<Vec<(usize, i32)>> = vec![Vec::new()];
-    let mut left = 8;
+/// Where an entry's name begins, from its left edge.
+const NAME: i32 = 26;
+
+/// An entry in its place.
+struct Placed {
+    /// Index of the entry.
+    index: usize,
+    /// Its left edge.
+    left: i32,
+    /// Its first line.
+    line: usize,
+    /// The name, a text per line.
+    name: Vec<String>,
+}
+
+/// Every entry's place, and how many lines all of them take.
+fn places(keys: &[Key]) -> (Vec<Placed>, usize) {
+    let edge = WIDTH.cast_signed();
+    let most = f64::from(edge - 8 - NAME) / CHARACTER;
+    let (mut left, mut line, mut lines) = (8, 0, 1);
+    let mut placed = Vec::new();
     for (index, key) in keys.iter().enumerate() {
-        let name = short_name(&key.name).chars().count() as f64 * CHARACTER;
-        // A name that is wider than the figure has a row of its own.
-        let width = 26 + whole_i32(name.min(f64::from(WIDTH))) + 16;
-        if left + width > WIDTH.cast_signed() && left > 8 {
-            rows.push(Vec::new());
-            left = 8;
+        let name = broken(short_name(&key.name), floor_usize(most));
+        let longest = name.iter().map(|part| part.chars().count()).max();
+        let width = NAME + whole_i32(longest.unwrap_or(0) as f64 * CHARACTER) + 16;
+        // A name that does not fit into what is left begins a line, and one of several lines has
+        // them for itself.
+        if left > 8 && (left + width > edge + 16 || name.len() > 1) {
+            (left, line) = (8, lines);
         }
-        if let Some(row) = rows.last_mut() {
-            row.push((index, left));
-        }
-        left += width;
+        lines = lines.max(line + name.len());
+        let alone = name.len() > 1;
+        placed.push(Placed {
+            index,
+            left,
+            line,
+            name,
+        });
+        (left, line) = if alone {
+            (8, lines)
+        } else {
+            (left + width, line)
+        };
     }
-    rows
+    (placed, lines)
+}
+
+/// A name in parts of at most `most` characters, where possible broken after a comma or a plus.
+fn broken(name: &str, most: usize) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    for piece in name.split_inclusive([',', '+']) {
+        for character in piece.chars().enumerate() {
+            let length = piece.chars().count();
+            let used = parts.last().map_or(0, |part| part.chars().count());
+            let begins = character.0 == 0 && used + length > most;
+            if used > 0 && (begins || used >= most) {
+                parts.push(String::new());
+            }
+            if let Some(part) = parts.last_mut() {
+                part.push(character.1);
+            }
+        }
+    }
+    parts
 }
 
 /// The height of the legend in pixels.
 pub fn legend_height(keys: &[Key]) -> u32 {
-    line_top(rows(keys).len()).cast_unsigned() + 6
+    line_top(places(keys).1).cast_unsigned() + 6
 }
 
 /// Where a line of the legend begins.
@@ -137,14 +183,14 @@ fn line_top(line: usize) -> i32 {
 
 /// Draws the legend along the top of the canvas.
 pub fn legend(canvas: &Canvas, keys: &[Key]) -> Drawn {
-    for (line, row) in rows(keys).iter().enumerate() {
-        let middle = line_top(line) + 10;
-        for &(index, left) in row {
-            let key = &keys[index];
-            sample(canvas, key.stroke, left, middle)?;
-            let name = short_name(&key.name).to_string();
+    for entry in places(keys).0 {
+        let key = &keys[entry.index];
+        let middle = |line: usize| line_top(line) + 10;
+        sample(canvas, key.stroke, entry.left, middle(entry.line))?;
+        for (line, part) in (entry.line..).zip(entry.name) {
+            let at = (entry.left + NAME, middle(line) - 8);
             canvas
-                .draw(&Text::new(name, (left + 26, middle - 8), label(TYPE)))
+                .draw(&Text::new(part, at, label(TYPE)))
                 .map_err(text)?;
         }
     }
@@ -176,5 +222,47 @@ pub fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
         spread if spread > 1e-9 * most.abs() => Some((least, most)),
         spread if spread >= 0.0 => Some((least * 0.9, most * 1.1 + f64::MIN_POSITIVE)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key {
+            name: name.to_owned(),
+            stroke: series(0),
+        }
+    }
+
+    #[test]
+    fn short_names_share_a_line() {
+        let (placed, lines) = places(&[key("dt"), key("edt"), key("st")]);
+        assert_eq!(lines, 1);
+        assert!(placed.windows(2).all(|pair| pair[0].left < pair[1].left));
+    }
+
+    #[test]
+    fn a_long_name_is_broken_and_has_its_lines_for_itself() {
+        let long = "dt:alpha=96.1+red:min_bytes=42,max_bytes=4000000,max_p=0.0772,weight=0.0461,uniform=yes";
+        let (placed, lines) = places(&[key("dt"), key(long), key("st")]);
+        assert_eq!(placed[1].name.concat(), long);
+        assert_eq!(placed[1].name.len(), 2);
+        assert_eq!([0, 1, 2].map(|entry| placed[entry].line), [0, 1, 3]);
+        assert_eq!(lines, 4);
+        let widest = placed.iter().flat_map(|entry| {
+            entry
+                .name
+                .iter()
+                .map(|part| f64::from(entry.left + NAME) + part.chars().count() as f64 * CHARACTER)
+        });
+        assert!(widest.fold(0.0, f64::max) <= f64::from(WIDTH));
+    }
+
+    #[test]
+    fn a_name_without_commas_is_broken_where_it_must_be() {
+        assert_eq!(broken("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(broken("ab,cd", 3), ["ab,", "cd"]);
     }
 }
