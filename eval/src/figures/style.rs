@@ -32,8 +32,14 @@ const PURPLE: RGBColor = RGBColor(0x95, 0x70, 0xd6);
 const GREY: RGBColor = RGBColor(0x80, 0x87, 0x91);
 const OLIVE: RGBColor = RGBColor(0x9a, 0x85, 0x1c);
 
+/// Colours of the rules that have none of their own. Where they are used up, they begin again with
+const RULES: [RGBColor; 3] = [TEAL, PINK, OLIVE];
+
+/// the next of these dashes and gaps, pixels.
+const DASHES: [(i32, i32); 4] = [(2, 2), (7, 3), (1, 5), (12, 3)];
+
 /// How a policy is drawn.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct Stroke {
     /// The colour.
     pub colour: RGBColor,
@@ -63,9 +69,9 @@ pub fn stroke(policy: &str, role: Role, index: usize) -> Stroke {
         (_, "cs") => solid(ORANGE, 2),
         (_, "st") => solid(PURPLE, 2),
         _ => Stroke {
-            colour: [TEAL, PINK, OLIVE][index % 3],
+            colour: RULES[index % RULES.len()],
             width: 2,
-            dash: Some((2, 2)),
+            dash: Some(DASHES[index / RULES.len() % DASHES.len()]),
         },
     }
 }
@@ -233,6 +239,14 @@ mod tests {
         Key {
             name: name.to_owned(),
             stroke: series(0),
+        }
+    }
+
+    #[test]
+    fn a_dozen_rules_can_be_told_apart() {
+        let strokes: Vec<Stroke> = (0..12).map(|i| stroke("fab", Role::Heuristic, i)).collect();
+        for (i, one) in strokes.iter().enumerate() {
+            assert!(!strokes[..i].contains(one), "{i}");
         }
     }
 
