@@ -14,6 +14,7 @@
 //!   bit.
 
 mod checkpoint;
+mod optimizer;
 
 use std::f64::consts::{LN_2, PI};
 
@@ -25,9 +26,8 @@ use bufgym_models::windows::WINDOW;
 use bufgym_models::{
     Actor, ActorOutput, ActorWeights, Critic, CriticInput, CriticKind, Device, standard_normal,
 };
-use burn::grad_clipping::GradientClippingConfig;
 use burn::module::Module;
-use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
+use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::activation::softplus;
 use burn::tensor::{Tensor, TensorData};
 use rand::SeedableRng;
@@ -253,12 +253,7 @@ impl SacConfig {
     }
 
     fn optimizer(&self) -> ModuleOptimizer {
-        // Burn's default epsilon is 1e-5; every published setting assumes 1e-8.
-        let clip = self.gradient_clip.map(GradientClippingConfig::Norm);
-        AdamConfig::new()
-            .with_epsilon(1e-8)
-            .with_grad_clipping(clip)
-            .init()
+        optimizer::adam(self.gradient_clip)
     }
 }
 

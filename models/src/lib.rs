@@ -5,6 +5,7 @@
 //! - [`Critic`]: two kinds of action-value networks, both with one value per port.
 //! - [`FastActor`]: the actor's forward pass in plain Rust, for rollouts and evaluation.
 //! - [`LinearRule`]: twelve weights in the network's place.
+//! - [`DeviceChoice`]: the processor or a graphics processor, for training.
 //! - [`checkpoint`]: the form in which a trained actor is shipped.
 //!
 //! Shapes are written `[batch, ports, ..]`; a `row` is one port of one sample.
@@ -22,6 +23,7 @@
 pub mod actor;
 pub mod checkpoint;
 pub mod critic;
+pub mod device;
 pub mod fast;
 pub mod files;
 pub mod layers;
@@ -36,6 +38,7 @@ pub mod windows;
 pub use actor::{Actor, ActorOutput};
 pub use burn::tensor::Device;
 pub use critic::{Critic, CriticInput, CriticKind};
+pub use device::{DeviceChoice, DeviceError, OpenDevice};
 pub use fast::FastActor;
 pub use linear::{LINEAR_FEATURES, LinearFile, LinearFileError, LinearRule, LinearWeights};
 pub use noise::standard_normal;

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::Common;
 use super::error::{CliResult, ResultExt as _};
 use super::scenario::{ScenarioArgs, check_memory};
+use bufgym::models::DeviceChoice;
 use bufgym::sim::scenario::Scenario;
 use simulate::Load;
 
@@ -42,6 +43,9 @@ pub struct BenchArgs {
     /// Checkpoint whose export is measured [default: the shipped weights]
     #[arg(long, value_name = "DIR", requires = "export")]
     checkpoint: Option<PathBuf>,
+    /// Where the learner computes, as in `bufgym train`; everything else is measured on the processor
+    #[arg(long, value_name = "DEVICE", default_value_t, conflicts_with_all = ["policies", "export"])]
+    device: DeviceChoice,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -75,6 +79,7 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
     if args.policies {
         return simulate::policies(&scenario, seed, budget, common);
     }
+    let device = args.device.open().or_bad_input()?;
     let threads = rayon::current_num_threads();
     let line = |label: String, figure: String| {
         let line = format!("{label:<44}{figure}");
@@ -89,6 +94,9 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
         format!("scenario {}", scenario.name),
         format!("{threads} threads, {} s each", args.seconds),
     );
+    if args.device != DeviceChoice::Cpu {
+        line(format!("learner on {}", args.device), device.name.clone());
+    }
 
     let measure = |load: Load| -> CliResult<Value> {
         let mut rates = Map::new();
@@ -117,9 +125,12 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
     }
     let mut updates = Map::new();
     for batch in BATCHES {
-        let rate = learn::updates_per_second(&scenario, batch, seed, budget)?;
+        let rate = learn::updates_per_second(&scenario, batch, seed, budget, &device.device)?;
         line(
-            format!("SAC, batch {batch}, {} ports", scenario.ports),
+            format!(
+                "SAC, batch {batch}, {} ports, {}",
+                scenario.ports, args.device
+            ),
             format!("{rate:.1} updates/s"),
         );
         updates.insert(batch.to_string(), json!(rate));
@@ -137,6 +148,7 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
     let value = json!({
         "scenario": scenario.name,
         "threads": threads,
+        "device": device.name,
         "packets_per_s": packets,
         "packets_per_s_mixed_list": mixed,
         "packets_per_s_96_ports": large,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bufgym::env::control::{ActionSet, BasePolicy, Objective};
 use bufgym::eval;
-use bufgym::sim::input::excerpt;
+use bufgym::models::DeviceChoice;
 use bufgym::train::{
     self, Budget, Controls, Expected, MAX_MINUTES, ResumeOptions, Status, TrainConfig, TrainError,
     TrainSummary, default_low_level,
@@ -70,15 +70,14 @@ pub struct TrainArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u16).range(1..=4096))]
     threads: Option<u16>,
-    /// Where the learner computes
-    #[arg(long, value_name = "DEVICE", default_value = CPU)]
-    device: String,
+    /// Where the learner computes: cpu, or wgpu or cuda in a program that was built with that cargo feature. The same seed gives the same result, bit for bit, on cpu only; a training may be resumed on another device
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: DeviceChoice,
     /// Replace an earlier run in the folder; with --resume: go on also where results are missing
     #[arg(long)]
     force: bool,
 }
 
-const CPU: &str = "cpu";
 /// Where runs without `--out` go.
 const RUNS: &str = "runs";
 
@@ -93,17 +92,14 @@ fn minutes(text: &str) -> Result<f64, String> {
 
 /// Runs the command.
 pub fn run(args: TrainArgs, common: &Common) -> CliResult {
-    if args.device != CPU {
-        return Err(CliError::bad(format!(
-            "device '{}' is not built into this program: use --device cpu",
-            excerpt(&args.device)
-        )));
-    }
+    // Before signals are caught: a driver may take its time, or for ever.
+    args.device.open().or_bad_input()?;
     let announcement = "stopping after this round and saving the state; Ctrl-C again ends at once";
     let stop = interrupt::stop_at_signal(announcement)?;
     let controls = Controls {
         stop: stop.flag(),
         quiet: common.quiet,
+        device: args.device,
     };
     let summary = match &args.resume {
         Some(folder) => train::resume(folder, &args.resume_options(common)?, &controls),

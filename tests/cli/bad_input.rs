@@ -1,5 +1,7 @@
 //! Bad usage and bad input: exit code 2, one clear line, nothing written.
 
+use bufgym::models::DeviceChoice;
+
 use crate::harness::Sandbox;
 
 const FLOWS: &str = "id,src,dst,start_ns,size_bytes\n";
@@ -154,8 +156,19 @@ fn numbers_that_make_no_sense_are_refused() {
 #[test]
 fn devices_that_are_not_built_in_are_refused() {
     let sandbox = Sandbox::new();
-    sandbox.refused("train --device cuda", &["cuda", "cpu"]);
-    sandbox.refused("train --device gpu", &["gpu", "cpu"]);
+    sandbox.refused("train --device gpu", &["gpu", "cpu, wgpu and cuda"]);
+    for device in DeviceChoice::ALL {
+        if device.is_built_in() {
+            continue;
+        }
+        let feature = format!("--features {device}");
+        for command in ["train", "train --resume missing", "bench"] {
+            sandbox.refused(
+                &format!("{command} --device {device}"),
+                &[device.name(), &feature, "--device cpu"],
+            );
+        }
+    }
 }
 
 #[test]

@@ -20,14 +20,13 @@ use bufgym::models::files::sha256;
 use bufgym::models::linear::LinearFile;
 use bufgym::models::probabilities::UNIFORM;
 use bufgym::models::windows::OBSERVATION;
-use bufgym::models::{ActorWeights, npy};
+use bufgym::models::{ActorWeights, cpu, npy};
 use bufgym::sim::rng;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use bufgym::sim::switch::policy::{Forest, ForestModel, catalogue};
 use bufgym::sim::traffic::{Capture, CaptureOptions, Trace, generate};
 use bufgym::train::TrainConfig;
-use burn::tensor::Device;
 use rand::RngExt as _;
 
 /// How many there are.
@@ -615,13 +614,7 @@ pub fn learner() -> Reader {
     const STATE: &str = "sac.json";
     const CHECKSUM: &str = "sac.sha256";
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let sac = Sac::new(
-        SacConfig::default(),
-        ActionSet::Alpha,
-        1,
-        &Device::default(),
-    )
-    .expect("the defaults");
+    let sac = Sac::new(SacConfig::default(), ActionSet::Alpha, 1, &cpu()).expect("the defaults");
     sac.save(folder.path()).expect("it can be saved");
     let seed = fs::read(folder.path().join(STATE)).expect("it was saved");
     Reader {
@@ -632,9 +625,7 @@ pub fn learner() -> Reader {
             fs::write(folder.path().join(STATE), input).expect("a temporary file");
             let checksum = sha256(input);
             fs::write(folder.path().join(CHECKSUM), checksum).expect("a temporary file");
-            Sac::load(folder.path(), &Device::default())
-                .map(drop)
-                .map_err(said)
+            Sac::load(folder.path(), &cpu()).map(drop).map_err(said)
         }),
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use bufgym_agents::{ReplayError, SacError};
 use bufgym_env::gym::EnvError;
 use bufgym_eval::{EntrantError, EvalError};
+use bufgym_models::DeviceError;
 use bufgym_models::checkpoint::CheckpointError;
 use bufgym_sim::files::is_wrong_place;
 use bufgym_sim::input::excerpt;
@@ -38,6 +39,9 @@ pub enum TrainError {
     /// The training does not fit into the memory.
     #[error(transparent)]
     Memory(#[from] TooMuch),
+    /// The learner cannot compute where it should.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// The settings of the learner are not valid, or its stored state is damaged.
     #[error(transparent)]
     Sac(#[from] SacError),

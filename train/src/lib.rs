@@ -14,18 +14,21 @@
 //! | `checkpoints/best/` | the best actor on the validation traces, as shipped |
 //!
 //! [`resume`] continues from the newest valid state. The result is the same, bit for bit, as that
-//! of a training without the interruption.
+//! of a training without the interruption, where the learner computes on the processor. What another
+//! [device](Controls::device) computes depends on its make and driver; a training may go on on any.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
 //!
+//! use bufgym_models::DeviceChoice;
 //! use bufgym_train::{Controls, TrainConfig, train};
 //!
 //! let mut config = TrainConfig::default();
 //! config.out = "runs/first".into();
 //! config.budget.steps = Some(100_000);
 //! let stop = AtomicBool::new(false);
-//! let summary = train(config, &Controls { stop: &stop, quiet: false })?;
+//! let controls = Controls { stop: &stop, quiet: false, device: DeviceChoice::Cpu };
+//! let summary = train(config, &controls)?;
 //! println!("{}", summary.best.map_or(1.0, |best| best.result.value));
 //! # Ok::<(), bufgym_train::TrainError>(())
 //! ```
@@ -52,6 +55,7 @@ use bufgym_env::control::{ActionSet, BasePolicy, Objective};
 use bufgym_eval::evaluate::NumberedTrace;
 use bufgym_eval::metric::Metric;
 use bufgym_eval::{Entrant, EvalConfig, Evaluation, evaluate_traces};
+use bufgym_models::{DeviceChoice, OpenDevice};
 use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
@@ -85,6 +89,8 @@ pub struct Controls<'a> {
     pub stop: &'a AtomicBool,
     /// No progress bar and no lines on standard error, except for warnings.
     pub quiet: bool,
+    /// Where the learner computes. Workers and validation always compute on the processor.
+    pub device: DeviceChoice,
 }
 
 /// How a training ended.
@@ -160,16 +166,18 @@ pub struct Expected {
 
 /// Trains from the beginning in `config.out`.
 ///
-/// Settings and folder are checked before anything is written.
+/// Settings, device and folder are checked before anything is written.
 ///
 /// # Errors
 /// See [`TrainError`]; [`is_bad_input`](TrainError::is_bad_input) tells the caller's mistakes.
 pub fn train(config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSummary, TrainError> {
     config.validate()?;
     config.check_memory()?;
+    let device = controls.device.open()?;
     let folder = RunFolder::create(&config.out, config.force)?;
     write_settings(&config, &folder)?;
-    begin(config, folder, Console::new(controls.quiet), controls)
+    let console = Console::new(controls.quiet);
+    begin(config, folder, console, &device, controls)
 }
 
 /// Continues the training in the run folder `dir` from its newest valid state.
@@ -184,8 +192,9 @@ pub fn resume(
 ) -> Result<TrainSummary, TrainError> {
     let folder = RunFolder::open(dir)?;
     let console = Console::new(controls.quiet);
+    let device = controls.device.open()?;
     let (checkpoints, force) = (folder.checkpoints(), options.force);
-    let newest = Stored::newest(&checkpoints, &trainer::device(), force, |line| {
+    let newest = Stored::newest(&checkpoints, &device.device, force, |line| {
         console.warn(line);
     })?;
     let mut config = match &newest {
@@ -205,11 +214,12 @@ pub fn resume(
     config.validate()?;
     config.check_memory()?;
     let Some(mut stored) = newest else {
-        return begin_again(config, folder, console, options, controls);
+        return begin_again(config, folder, console, &device, options, controls);
     };
     accept_loss(&folder, &console, &mut stored, force)?;
     write_settings(&config, &folder)?;
     let mut output = Output::reopen(folder, console, &stored.state)?;
+    tell_device(&output.console, &device, controls);
     let trainer = Trainer::restore(config, stored)?;
     let counters = trainer.counters();
     output.console.say(&format!(
@@ -256,6 +266,7 @@ fn begin_again(
     config: TrainConfig,
     folder: RunFolder,
     console: Console,
+    device: &OpenDevice,
     options: &ResumeOptions,
     controls: &Controls<'_>,
 ) -> Result<TrainSummary, TrainError> {
@@ -273,7 +284,7 @@ fn begin_again(
         None => console.say("no state is stored: starting from the beginning"),
     }
     write_settings(&config, &folder)?;
-    begin(config, folder, console, controls)
+    begin(config, folder, console, device, controls)
 }
 
 impl Expected {
@@ -296,14 +307,26 @@ fn begin(
     config: TrainConfig,
     folder: RunFolder,
     console: Console,
+    device: &OpenDevice,
     controls: &Controls<'_>,
 ) -> Result<TrainSummary, TrainError> {
     let mut output = Output::create(folder, console)?;
+    tell_device(&output.console, device, controls);
     output.curves.describe(&config);
-    let trainer = Trainer::new(config)?;
+    let trainer = Trainer::new(config, &device.device)?;
     // From here on there is a state to resume from, whenever the process is killed.
     trainer.store(&mut output)?;
     run_to_end(trainer, &mut output, controls)
+}
+
+/// The run folder's log says where the learner computes, unless it is the processor.
+fn tell_device(console: &Console, device: &OpenDevice, controls: &Controls<'_>) {
+    if controls.device != DeviceChoice::Cpu {
+        console.say(&format!(
+            "the learner computes on {}: {}",
+            controls.device, device.name
+        ));
+    }
 }
 
 fn run_to_end(

@@ -17,7 +17,7 @@ use bufgym_env::convert::floor_u64;
 use bufgym_env::gym::EnvError;
 use bufgym_models::checkpoint::{MANIFEST_FILE, Manifest, save_actor};
 use bufgym_models::files::current_folder;
-use bufgym_models::{ActorWeights, Device, FastActor, cpu};
+use bufgym_models::{ActorWeights, Device, FastActor};
 use bufgym_sim::network::SimError;
 use bufgym_sim::rng::stream;
 use rand::Rng as _;
@@ -65,7 +65,7 @@ type Validated = Option<(ValidationResult, Duration)>;
 
 impl Trainer {
     /// The state before the first round.
-    pub(crate) fn new(config: TrainConfig) -> Result<Self, TrainError> {
+    pub(crate) fn new(config: TrainConfig, device: &Device) -> Result<Self, TrainError> {
         let pool = thread_pool(&config)?;
         let mut workers = new_workers(&config)?;
         pool.install(|| workers.par_iter_mut().try_for_each(Worker::begin))?;
@@ -79,7 +79,7 @@ impl Trainer {
                 config.sac.clone(),
                 config.actions(),
                 seed("learner"),
-                &device(),
+                device,
             )?,
             pool,
             replay,
@@ -459,11 +459,6 @@ impl Stopwatch {
     fn seconds(&self) -> f64 {
         self.0.elapsed().as_secs_f64()
     }
-}
-
-/// The device that the learner runs on.
-pub(crate) fn device() -> Device {
-    cpu()
 }
 
 fn new_workers(config: &TrainConfig) -> Result<Vec<Worker>, TrainError> {

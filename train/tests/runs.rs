@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bufgym_models::DeviceChoice;
 use bufgym_models::checkpoint::load_actor;
 use bufgym_sim::scenario::Scenario;
 use bufgym_train::{
@@ -59,6 +60,7 @@ fn try_run(config: TrainConfig) -> Result<TrainSummary, TrainError> {
         &Controls {
             stop: &stop,
             quiet: true,
+            device: DeviceChoice::Cpu,
         },
     )
 }
@@ -71,6 +73,7 @@ fn try_resume(dir: &Path, options: &ResumeOptions) -> Result<TrainSummary, Train
         &Controls {
             stop: &stop,
             quiet: true,
+            device: DeviceChoice::Cpu,
         },
     )
 }
@@ -215,6 +218,7 @@ fn stopping_stores_the_state_and_a_resume_completes_the_run() {
     let controls = Controls {
         stop: &stop,
         quiet: true,
+        device: DeviceChoice::Cpu,
     };
     let summary = thread::scope(|scope| {
         let training = scope.spawn(|| train(small(&stopped, 40), &controls));

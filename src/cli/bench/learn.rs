@@ -6,7 +6,7 @@ use bufgym::agents::{Batch, Frame, RandomAgent, Replay, ReplayShape, Sac, SacCon
 use bufgym::env::control::{ActionSet, Controller as _, FEATURES, HISTORY, action_level};
 use bufgym::env::gym::{ResetOptions, StepBuffers, VectorSeed};
 use bufgym::models::probabilities::UNIFORM;
-use bufgym::models::{self, ActorWeights, FastActor};
+use bufgym::models::{ActorWeights, Device, FastActor};
 use bufgym::sim::convert::single;
 use bufgym::sim::rng;
 use bufgym::sim::scenario::Scenario;
@@ -24,21 +24,25 @@ pub fn updates_per_second(
     batch_size: usize,
     seed: u64,
     budget: Duration,
+    device: &Device,
 ) -> CliResult<f64> {
     let mut replay = fill_replay(scenario, seed)?;
     let config = SacConfig {
         batch_size,
         ..SacConfig::default()
     };
-    let mut sac = Sac::new(config, ActionSet::Alpha, seed, &models::cpu()).or_failure()?;
+    let mut sac = Sac::new(config, ActionSet::Alpha, seed, device).or_failure()?;
     let mut batch = Batch::default();
     let mut update = || {
         replay.sample(batch_size, 1, &mut batch);
         sac.update(&batch);
         Ok::<u64, std::convert::Infallible>(1)
     };
-    // The first update allocates.
-    let Ok(_) = update();
+    // The first update allocates, the first two build a device's programs: the actor learns in every
+    // second one.
+    for _ in 0..2 {
+        let Ok(_) = update();
+    }
     let Ok((updates, seconds)) = repeat(budget, update);
     Ok(updates as f64 / seconds)
 }

@@ -1,0 +1,61 @@
+//! Adam whose stored state is read without the device that it was made on.
+
+use bufgym_models::cpu;
+use burn::grad_clipping::GradientClippingConfig;
+use burn::optim::{
+    Adam, AdamConfig, AdamState, LearningRate, ModuleOptimizer, Optimizer, RecordState, StateSink,
+    StateSource,
+};
+use burn::tensor::{Device, Tensor};
+
+/// Adam (Kingma and Ba 2015) for a network on any device, without a state. `clip` is the largest norm
+/// of each parameter tensor's gradient.
+pub fn adam(clip: Option<f32>) -> ModuleOptimizer {
+    // Burn's default epsilon is 1e-5; every published setting assumes 1e-8.
+    let optimizer = ModuleOptimizer::from(HostRead(AdamConfig::new().with_epsilon(1e-8).build()));
+    match clip.map(GradientClippingConfig::Norm) {
+        Some(clip) => optimizer.with_grad_clipping(clip.init()),
+        None => optimizer,
+    }
+}
+
+/// Burn's Adam. Burn puts a state that is read onto its own default device, which is a graphics
+/// processor in every program that can use one, and so would need one to go on with a training on the
+/// processor. Here the state is read on the processor; its first step takes it to the network's
+/// device.
+#[derive(Clone)]
+struct HostRead(Adam);
+
+/// The state of one parameter tensor.
+#[derive(Clone)]
+struct HostReadState<const D: usize>(AdamState<D>);
+
+impl Optimizer for HostRead {
+    type State<const D: usize> = HostReadState<D>;
+
+    fn step<const D: usize>(
+        &self,
+        rate: LearningRate,
+        tensor: Tensor<D>,
+        gradient: Tensor<D>,
+        state: Option<HostReadState<D>>,
+    ) -> (Tensor<D>, Option<HostReadState<D>>) {
+        let state = state.map(|state| state.0);
+        let (tensor, state) = self.0.step(rate, tensor, gradient, state);
+        (tensor, state.map(HostReadState))
+    }
+
+    fn to_device<const D: usize>(state: HostReadState<D>, device: &Device) -> HostReadState<D> {
+        HostReadState(Adam::to_device(state.0, device))
+    }
+}
+
+impl<const D: usize> RecordState for HostReadState<D> {
+    fn state_flatten(&self, prefix: &str, out: &mut StateSink) {
+        self.0.state_flatten(prefix, out);
+    }
+
+    fn state_unflatten(prefix: &str, source: &mut StateSource, _default: &Device) -> Option<Self> {
+        AdamState::state_unflatten(prefix, source, &cpu()).map(HostReadState)
+    }
+}
