@@ -10,10 +10,11 @@
 
 use bufgym_models::standard_normal;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
 
 /// The state of a search over `n` numbers. Memory is O(n²) and a generation takes O(λ n² + n³), so
 /// it suits hundreds of numbers, not whole networks.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evolution {
     mean: Vec<f64>,
     step: f64,

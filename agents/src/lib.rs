@@ -2,6 +2,7 @@
 //!
 //! - [`sac`]: soft actor-critic, one file to be read from top to bottom.
 //! - [`replay`]: the transitions that it learns from, stored compactly.
+//! - [`imitation`]: examples of what a teacher does, which the actor may begin from.
 //! - [`evolution`]: CMA-ES, which searches a policy's parameters by the results of whole episodes.
 //! - [`random`]: an agent that acts at random, for comparison and for tests.
 
@@ -16,11 +17,13 @@
 )]
 
 pub mod evolution;
+pub mod imitation;
 pub mod random;
 pub mod replay;
 pub mod sac;
 
 pub use evolution::Evolution;
+pub use imitation::Examples;
 pub use random::RandomAgent;
 pub use replay::{Batch, Frame, Replay, ReplayError, ReplayShape, Transition};
-pub use sac::{ActorValue, Sac, SacConfig, SacError, TwinMinimum, UpdateMetrics};
+pub use sac::{ActorValue, EntropyOf, Sac, SacConfig, SacError, TwinMinimum, UpdateMetrics};

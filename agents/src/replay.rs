@@ -21,6 +21,9 @@ pub use file::ReplayError;
 
 /// Index of the last action, the only feature that is not zero before the first frame.
 const LAST_ACTION: usize = 3;
+/// Where there is one stream: consecutive frames that belong to the same half of the experience.
+const BLOCK: u64 = 64;
+
 /// Flag: a decision was made on the slot's frame, and its outcome is stored.
 const DECIDED: u8 = 1;
 /// Flag: the episode terminated with that decision, so no value follows.
@@ -174,6 +177,9 @@ pub struct Batch {
     pub entropy_weights: Vec<f32>,
     /// c of the next decision, `[rows]`. Where there is none, that of the last decision.
     pub next_entropy_weights: Vec<f32>,
+    /// Which half of the experience the decision belongs to, `[rows]`, 0 or 1: that of every other stream. The
+    /// halves have no traffic in common.
+    pub halves: Vec<usize>,
 }
 
 impl Replay {
@@ -230,6 +236,44 @@ impl Replay {
     /// Number of streams.
     pub fn streams(&self) -> usize {
         self.streams.len()
+    }
+
+    /// Standard deviation of the `n_step` returns that a stream holds, as means over ports; 0 where it
+    /// holds none.
+    ///
+    /// # Panics
+    /// When there is no such stream, or `n_step` is zero.
+    pub fn return_deviation(&self, stream: usize, n_step: usize) -> f64 {
+        assert!(n_step > 0, "a transition spans at least one interval");
+        let ring = &self.streams[stream];
+        let mut rewards = vec![0.0; self.ports];
+        let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+        for frame in ring.first(self.slots)..ring.end {
+            if ring.outcome(frame).flags & DECIDED == 0 {
+                continue;
+            }
+            ring.n_step_return(frame, n_step, &mut rewards);
+            let total: f64 = rewards.iter().map(|&reward| f64::from(reward)).sum();
+            let mean = total / self.ports as f64;
+            count += 1.0;
+            sum += mean;
+            squares += mean * mean;
+        }
+        match count > 0.0 {
+            true => (squares / count - (sum / count) * (sum / count))
+                .max(0.0)
+                .sqrt(),
+            false => 0.0,
+        }
+    }
+
+    /// Multiplies the rewards that a stream holds.
+    ///
+    /// # Panics
+    /// When there is no such stream.
+    pub fn scale_rewards(&mut self, stream: usize, factor: f32) {
+        let rewards = self.streams[stream].rewards.iter_mut();
+        rewards.for_each(|reward| *reward *= factor);
     }
 
     /// Begins an episode with its first frame.
@@ -371,6 +415,11 @@ impl Replay {
         let rewards = &mut batch.rewards[span.clone()];
         let (discount, last) = ring.n_step_return(frame, n_step, rewards);
         batch.discounts[row] = discount;
+        let block = match self.streams.len() {
+            1 => index(frame / BLOCK),
+            _ => stream,
+        };
+        batch.halves[row] = block % 2;
         batch.entropy_weights[row] = ring.outcome(frame).entropy_weight;
         let next = ring.outcome(last);
         let source = if next.flags & DECIDED != 0 {
@@ -508,6 +557,7 @@ impl Batch {
         self.discounts.resize(rows, 0.0);
         self.entropy_weights.resize(rows, 0.0);
         self.next_entropy_weights.resize(rows, 0.0);
+        self.halves.resize(rows, 0);
     }
 }
 

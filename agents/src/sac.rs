@@ -9,7 +9,11 @@
 //!   linear and fitted by least squares.
 //! - Rewards and values are per port, `[batch, ports]`; the joint value is their mean. The minimum
 //!   of the twin critics is that of the joint value: one critic judges all ports of a sample.
-//! - The entropy target is per port and output, so it does not depend on their number.
+//! - The advantage is believed as far as two halves of the experience agree about it.
+//! - The actor may begin as the imitation of a teacher, and then stays near to the best weights that
+//!   were validated ([`Sac::keep`]): a trust region, and a way back.
+//! - The entropy is that of the Gaussian before tanh. Its target is per port and output, so it does not
+//!   depend on their number.
 //! - Noise comes from a random stream on the host: the same seed gives the same weights, bit for
 //!   bit.
 
@@ -34,12 +38,23 @@ use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
+use crate::imitation::Examples;
 use crate::replay::Batch;
 
 pub use checkpoint::SacError;
 
 /// Updates between two solutions of the advantage's least squares.
 const ADVANTAGE_EVERY: u64 = 50;
+
+/// The temperature falls no further.
+const LEAST_TEMPERATURE: f64 = 1e-6;
+
+/// Weight of the squared distance from the trust region, per output. Where a value's slope is s per unit of action, the
+/// policy gets s / 20 beyond its edge; slopes are 0.01 to 1.
+const TRUST: f64 = 10.0;
+
+/// Adam's first step size where the actor imitates; it falls to zero.
+const IMITATION_LR: f64 = 2e-3;
 
 /// Identifiers of the networks' parameters. They are fixed so that an optimiser's record fits the
 /// network in another process.
@@ -71,6 +86,19 @@ pub enum ActorValue {
     Mean,
 }
 
+/// Whose entropy the policy is paid for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EntropyOf {
+    /// That of the action in (-1, 1). It is largest in the middle of the range, so it draws means there.
+    /// (Haarnoja et al. 2018b, appendix C)
+    Action,
+    /// That of the Gaussian before tanh. It depends on the deviation alone: means are moved by values
+    /// alone. (M)
+    #[default]
+    Gaussian,
+}
+
 /// Every setting of the learner. Sources: (H) Haarnoja et al. 2018b table 1, (C) CleanRL's
 /// `sac_continuous_action.py`, (F) Fujimoto et al. 2018 (TD3), (M) measured in this project.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,6 +114,11 @@ pub struct SacConfig {
     pub actor_lr: f64,
     /// Adam's step size for the critics. (C: 1e-3; smaller is steadier with per-port targets)
     pub critic_lr: f64,
+    /// How far the mean action of every port may be from that of the weights that were kept last, where some were
+    /// ([`Sac::keep`]); an action's range is 2 wide. Estimates of a decision's worth are noise for long, and
+    /// Adam's steps do not get smaller where gradients do. 2: no limit. (A trust region, as in Schulman et al.
+    /// 2015, by a penalty; M)
+    pub trust_radius: f64,
     /// Memory of the advantage's least squares: the weight of a sample falls to 1/e after this many
     /// later samples. (M)
     pub advantage_samples: u64,
@@ -104,12 +137,17 @@ pub struct SacConfig {
     /// Entropy per port and output, in nats, that the temperature is steered to. (H: -1 per dimension;
     /// M)
     pub target_entropy: f64,
+    /// Whose entropy that is.
+    pub entropy_of: EntropyOf,
     /// Temperature at the start.
     pub initial_temperature: f64,
     /// Whether the temperature is learned. (H)
     pub learn_temperature: bool,
     /// Critic updates per actor update. (F)
     pub policy_delay: u32,
+    /// Updates before the actor's first: until then the advantage is unknown, and Adam's steps would follow
+    /// its noise. (M)
+    pub actor_starts: u64,
     /// Share of all actor updates that the actor's moving average spans: actor update n enters the
     /// average with `1 / (1 + actor_average (n - 1))`. The average is what is validated and
     /// shipped, because single updates move the policy too much. (Polynomial-decay averaging:
@@ -137,15 +175,18 @@ impl Default for SacConfig {
             critic_width: 96,
             actor_lr: 3e-4,
             critic_lr: 5e-4,
+            trust_radius: 0.2,
             advantage_samples: 400_000,
             advantage_ridge: 3_000.0,
             halving_updates: 20_000,
-            temperature_lr: 1e-3,
+            temperature_lr: 2e-2,
             polyak: 0.01,
             target_entropy: 0.0,
+            entropy_of: EntropyOf::Gaussian,
             initial_temperature: 0.004,
             learn_temperature: true,
             policy_delay: 2,
+            actor_starts: 0,
             actor_average: 0.2,
             twin_minimum: TwinMinimum::Sum,
             actor_value: ActorValue::Mean,
@@ -207,7 +248,17 @@ impl SacConfig {
                 (0.0..=1e12).contains(&self.mean_penalty),
                 "between 0 and 1e12",
             ),
+            (
+                "trust_radius",
+                (1e-12..=2.0).contains(&self.trust_radius),
+                "between 1e-12 and 2",
+            ),
             ("policy_delay", self.policy_delay > 0, "at least 1"),
+            (
+                "actor_starts",
+                self.actor_starts <= 1_000_000_000_000_000,
+                "at most 10^15",
+            ),
             (
                 "advantage_samples",
                 count(self.advantage_samples),
@@ -268,7 +319,7 @@ pub struct Sac {
     device: Device,
     actor: ActorLearner,
     critics: [CriticLearner; 2],
-    advantage: LeastSquares,
+    advantage: Advantage,
     temperature: Temperature,
     rng: Xoshiro256PlusPlus,
     updates: u64,
@@ -278,6 +329,8 @@ pub struct Sac {
 struct ActorLearner {
     network: Actor,
     average: Actor,
+    /// The weights to return to, where some were kept.
+    kept: Option<Actor>,
     optimizer: ModuleOptimizer,
 }
 
@@ -313,6 +366,9 @@ pub struct UpdateMetrics {
     pub target_mean: f32,
     /// Mean absolute difference between value and target (first critic).
     pub td_error: f32,
+    /// How much the two halves of the experience agree about the advantage, -1 to 1; none where it was not
+    /// estimated in this update.
+    pub agreement: Option<f32>,
 }
 
 impl Sac {
@@ -352,10 +408,11 @@ impl Sac {
             actor: ActorLearner {
                 average: actor.valid(),
                 network: actor,
+                kept: None,
                 optimizer: config.optimizer(),
             },
             critics,
-            advantage: LeastSquares::new(actions.outputs()),
+            advantage: Advantage::new(actions.outputs()),
             temperature: Temperature {
                 log: libm::log(config.initial_temperature),
                 moments: [0.0; 2],
@@ -376,6 +433,66 @@ impl Sac {
     /// A host copy of the policy's moving average.
     pub fn averaged_weights(&self) -> ActorWeights {
         self.actor.average.to_weights()
+    }
+
+    /// Keeps these weights as those to return to.
+    pub fn keep(&mut self, weights: &ActorWeights) {
+        let kept = Actor::from_weights(weights, &self.device);
+        self.actor.kept = Some(number(kept, ACTOR_IDS));
+    }
+
+    /// A host copy of the weights that were kept last.
+    pub fn kept_weights(&self) -> Option<ActorWeights> {
+        self.actor.kept.as_ref().map(Actor::to_weights)
+    }
+
+    /// Goes on from the weights that were kept last: they become the policy and its average, and the
+    /// actor's optimiser starts anew. Critics, advantage and temperature stay, as they have learned from
+    /// what led astray too. Does nothing where none were kept.
+    pub fn return_to_kept(&mut self) {
+        let Some(kept) = self.actor.kept.clone() else {
+            return;
+        };
+        let trained = Actor::from_weights(&kept.to_weights(), &self.device.clone().autodiff());
+        self.actor.network = number(trained, ACTOR_IDS);
+        self.actor.average = kept;
+        self.actor.optimizer = self.config.optimizer();
+    }
+
+    /// Teaches the actor to act as a teacher does: `steps` steps of Adam on the squared difference of the
+    /// actions, and of the logarithm of the deviation from `log_std`. The groups of examples, one for each
+    /// number of ports, take turns. Then the actor's average is the actor, and its optimiser starts anew.
+    /// Returns the root of the mean squared difference of the actions in the last tenth of the steps.
+    ///
+    /// # Panics
+    /// When there is no group, or one without examples.
+    pub fn imitate(&mut self, groups: &[Examples], steps: u64, log_std: f32) -> f32 {
+        let filled = groups.iter().all(|examples| !examples.is_empty());
+        assert!(filled && !groups.is_empty(), "a teacher needs an example");
+        let mut optimizer = self.config.optimizer();
+        let (mut sum, mut count) = (0.0, 0_u64);
+        for (step, examples) in (0..steps).zip(groups.iter().cycle()) {
+            let rows = (self.config.batch_size * groups[0].ports() / examples.ports()).max(1);
+            let (windows, actions) = examples.draw(rows, &mut self.rng);
+            let windows = self.tensor(&windows, [windows.len() / WINDOW, WINDOW]);
+            let actions = self.tensor(&actions, [rows, actions.len() / rows]);
+            let output = self.actor.network.forward(windows.autodiff(), rows);
+            let difference = (output.mean.tanh() - actions.autodiff()).square().mean();
+            let spread = (output.log_std - log_std).square().mean();
+            let error = scalar(difference.clone().inner());
+            let gradients = (difference + spread * 0.1).backward();
+            let gradients = GradientsParams::from_grads(gradients, &self.actor.network);
+            let left = 1.0 - step as f64 / steps as f64;
+            self.actor.network =
+                optimizer.step(IMITATION_LR * left, self.actor.network.clone(), gradients);
+            if step >= steps - steps.div_ceil(10) {
+                sum += f64::from(error);
+                count += 1;
+            }
+        }
+        self.actor.average = self.actor.network.valid();
+        self.actor.optimizer = self.config.optimizer();
+        single((sum / count.max(1) as f64).sqrt())
     }
 
     /// What its decisions set.
@@ -410,7 +527,9 @@ impl Sac {
         let target_mean = scalar(target.clone().mean());
 
         let delay = u64::from(self.config.policy_delay);
-        let actor_step = (self.updates % delay == delay - 1).then(|| ActorStep {
+        let learned = self.updates.checked_sub(self.config.actor_starts);
+        let due = learned.filter(|learned| learned % delay == delay - 1);
+        let actor_step = due.map(|learned| ActorStep {
             noise: self.noise(rows, values),
             ports: batch.ports,
             entropy_weights: self.tensor(&batch.entropy_weights, [rows, 1]),
@@ -420,7 +539,7 @@ impl Sac {
                 .map(|learner| learner.target.clone()),
             temperature: self.temperature(),
             decay: self.config.decay(self.updates),
-            number: self.updates / delay + 1,
+            number: learned / delay + 1,
         });
         let step_size = self.config.critic_lr * self.config.decay(self.updates);
         let ([first, second], actor, config) = (&mut self.critics, &mut self.actor, &self.config);
@@ -440,9 +559,10 @@ impl Sac {
             self.temperature.step(error, self.config.temperature_lr);
         }
         self.updates += 1;
-        if self.config.critic == CriticKind::Privileged {
-            self.fit_advantage(batch, &first.errors, &second.errors);
-        }
+        let agreement = match self.config.critic {
+            CriticKind::Privileged => self.fit_advantage(batch, &first.errors, &second.errors),
+            CriticKind::Trunk => None,
+        };
         let share = self.config.polyak;
         let [first_critic, second_critic] = &mut self.critics;
         rayon::join(
@@ -457,24 +577,27 @@ impl Sac {
             q_mean: first.mean,
             target_mean,
             td_error: first.td_error,
+            agreement,
         }
     }
 
-    /// Adds a batch to the least squares. Every [`ADVANTAGE_EVERY`] updates, solves them and sets
-    /// the critics' advantage. `first` and `second` are each critic's value minus target, as means
-    /// over ports.
-    fn fit_advantage(&mut self, batch: &Batch, first: &[f32], second: &[f32]) {
+    /// Adds a batch to the least squares. Every [`ADVANTAGE_EVERY`] updates, solves them, sets
+    /// the critics' advantage and returns how much its halves agree. `first` and `second` are each critic's value
+    /// minus target, as means over ports.
+    fn fit_advantage(&mut self, batch: &Batch, first: &[f32], second: &[f32]) -> Option<f32> {
         let pairs = first.iter().zip(second);
         let residuals: Vec<f32> = pairs.map(|(a, b)| -0.5 * (a + b)).collect();
         let keep = 1.0 - batch.rows as f64 / self.config.advantage_samples as f64;
         self.advantage.add(batch, &residuals, keep.max(0.0));
-        if self.updates.is_multiple_of(ADVANTAGE_EVERY) {
-            let weights = self.advantage.weights(self.config.advantage_ridge);
-            for learner in &mut self.critics {
-                learner.network.set_advantage(&weights);
-                learner.target.set_advantage(&weights);
-            }
+        if !self.updates.is_multiple_of(ADVANTAGE_EVERY) {
+            return None;
         }
+        let (weights, agreement) = self.advantage.weights(self.config.advantage_ridge);
+        for learner in &mut self.critics {
+            learner.network.set_advantage(&weights);
+            learner.target.set_advantage(&weights);
+        }
+        Some(single(agreement))
     }
 
     /// `y_i = r_i + γ (Q'_i(s', a') - temperature · c' · log π_i(a'|s'))`, `[rows, ports]`.
@@ -487,7 +610,7 @@ impl Sac {
             .network
             .valid()
             .forward(input.windows.clone(), rows);
-        let (actions, log_prob) = sample(output, noise);
+        let (actions, log_prob) = sample(output, noise, self.config.entropy_of);
         let log_prob = by_port(log_prob, ports);
         let [first, second] = self.critics.each_ref();
         let estimate = |learner: &CriticLearner| learner.target.estimate(&input, actions.clone());
@@ -592,8 +715,16 @@ impl ActorLearner {
         let input = differentiable(input);
         let rows = step.noise.dims()[0];
         let output = self.network.forward(input.windows.clone(), rows);
-        let penalty = output.mean.clone().square().mean() * config.mean_penalty;
-        let (actions, log_prob) = sample(output, step.noise.autodiff());
+        let mut penalty = output.mean.clone().square().mean() * config.mean_penalty;
+        if let Some(kept) = &self.kept
+            && config.trust_radius < 2.0
+        {
+            let kept = kept.forward(input.windows.clone().inner(), rows);
+            let away = (output.mean.clone().tanh() - kept.mean.tanh().autodiff()).abs();
+            let outside = (away - config.trust_radius).clamp_min(0.0);
+            penalty = penalty + outside.square().mean() * TRUST;
+        }
+        let (actions, log_prob) = sample(output, step.noise.autodiff(), config.entropy_of);
         let values = step.targets.map(|target| {
             let target = target.train().no_grad();
             target.preference(&input, actions.clone())
@@ -638,10 +769,14 @@ fn by_port(log_prob: Tensor<2>, ports: usize) -> Tensor<2> {
     }
 }
 
-/// Actions in (-1, 1) and the logarithm of their density, both `[rows, ports * outputs]`.
-fn sample(output: ActorOutput, noise: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+/// Actions in (-1, 1) and the logarithm of the density that the entropy is of, both
+/// `[rows, ports * outputs]`.
+fn sample(output: ActorOutput, noise: Tensor<2>, entropy_of: EntropyOf) -> (Tensor<2>, Tensor<2>) {
     let raw = output.mean + output.log_std.clone().exp() * noise.clone();
     let normal = noise.square() * -0.5 - output.log_std - 0.5 * (2.0 * PI).ln();
+    if entropy_of == EntropyOf::Gaussian {
+        return (raw.tanh(), normal);
+    }
     // log(1 - tanh(x)²) = 2 (log 2 - x - softplus(-2x)), which stays precise for large x.
     let squash = (softplus(raw.clone() * -2.0, 1.0) + raw.clone() - LN_2) * 2.0;
     (raw.tanh(), normal + squash)
@@ -678,10 +813,72 @@ impl Temperature {
             |moment: f64, decay: f64| moment / (1.0 - libm::pow(decay, self.steps.into()));
         let deviation = libm::sqrt(unbiased(*second, 0.999)) + 1e-8;
         self.log -= rate * unbiased(*first, 0.9) / deviation;
+        // Where no value moves the policy, its entropy stays, and the temperature would fall for ever.
+        self.log = self.log.max(libm::log(LEAST_TEMPERATURE));
     }
 }
 
-/// The advantage of actions by ridge regression: sums of `z zᵀ` and `z r`.
+/// The advantage of actions, estimated from each half of the experience by itself and from all of it.
+///
+/// Where the two halves find the same, it is the advantage; where they do not, it is chance. With a correlation ρ
+/// between their predictions, that between the prediction of both together and another as large sample's is
+/// 2 ρ / (1 + ρ) (Spearman 1910, Brown 1910), and so much of it is believed: the expected error is smallest then.
+#[derive(Clone, Debug, PartialEq)]
+struct Advantage {
+    halves: [LeastSquares; 2],
+}
+
+impl Advantage {
+    fn new(outputs: usize) -> Advantage {
+        let half = LeastSquares::new(outputs);
+        Advantage {
+            halves: [half.clone(), half],
+        }
+    }
+
+    /// All sums, for saving.
+    fn sums(&self) -> impl Iterator<Item = f64> + '_ {
+        self.halves.iter().flat_map(LeastSquares::sums)
+    }
+
+    /// The inverse of [`sums`](Advantage::sums); none when their number is wrong.
+    fn from_sums(outputs: usize, sums: &[f64]) -> Option<Advantage> {
+        let (first, second) = sums.split_at(sums.len() / 2);
+        Some(Advantage {
+            halves: [
+                LeastSquares::from_sums(outputs, first)?,
+                LeastSquares::from_sums(outputs, second)?,
+            ],
+        })
+    }
+
+    /// As [`LeastSquares::add`], to the half that each decision belongs to.
+    fn add(&mut self, batch: &Batch, residuals: &[f32], keep: f64) {
+        for (half, sums) in self.halves.iter_mut().enumerate() {
+            sums.add(batch, residuals, keep, half);
+        }
+    }
+
+    /// The weights as far as they are believed, and the correlation of the halves' predictions.
+    fn weights(&self, ridge: f64) -> (Vec<f32>, f64) {
+        let [first, second] = &self.halves;
+        let all = first.clone().joined(second);
+        let halves = self.halves.each_ref().map(|half| half.weights(0.5 * ridge));
+        let product = |a: &[f64], b: &[f64]| all.product(a, b);
+        let [a, b] = halves.each_ref().map(Vec::as_slice);
+        let sizes = product(a, a) * product(b, b);
+        let agreement = match sizes > 0.0 {
+            true => (product(a, b) / sizes.sqrt()).clamp(-1.0, 1.0),
+            false => 0.0,
+        };
+        let share = (2.0 * agreement / (1.0 + agreement)).max(0.0);
+        let weights = all.weights(ridge).into_iter();
+        let believed = weights.map(|weight| single(share * weight));
+        (believed.collect(), agreement)
+    }
+}
+
+/// Ridge regression: sums of `z zᵀ` and `z r`.
 ///
 /// `A = W · z`, where z are the centred features of a decision ([`advantage_features`]) and r is the
 /// residual of the joint return over the state's value. Older samples count less. The closed form
@@ -720,16 +917,39 @@ impl LeastSquares {
         })
     }
 
-    /// Multiplies the weight of all earlier samples by `keep` and adds those of a batch.
+    /// The sums of this and the other together.
+    fn joined(mut self, other: &LeastSquares) -> LeastSquares {
+        let add = |own: &mut [f64], others: &[f64]| {
+            own.iter_mut()
+                .zip(others)
+                .for_each(|(sum, &other)| *sum += other);
+        };
+        add(&mut self.gram, &other.gram);
+        add(&mut self.moment, &other.moment);
+        self
+    }
+
+    /// `Σ (W_a · z) (W_b · z)`, what two weights predict for the samples, multiplied.
+    fn product(&self, a: &[f64], b: &[f64]) -> f64 {
+        let n = self.moment.len();
+        let row = |i: usize| -> f64 {
+            let others = (i + 1..n).map(|j| self.gram[i * n + j] * (a[i] * b[j] + a[j] * b[i]));
+            self.gram[i * n + i] * a[i] * b[i] + others.sum::<f64>()
+        };
+        (0..n).map(row).sum()
+    }
+
+    /// Multiplies the weight of all earlier samples by `keep` and adds those of a batch that are of this half.
     /// `residuals` are each decision's return minus the state's value, as means over ports.
-    fn add(&mut self, batch: &Batch, residuals: &[f32], keep: f64) {
+    fn add(&mut self, batch: &Batch, residuals: &[f32], keep: f64, half: usize) {
         self.gram.iter_mut().for_each(|sum| *sum *= keep);
         self.moment.iter_mut().for_each(|sum| *sum *= keep);
         let (ports, values) = (batch.ports, batch.actions.len() / batch.rows);
         let cells = batch.probabilities.len() / batch.actions.len();
         let weights = self.moment.len();
         let mut features = vec![0.0; weights];
-        for (row, &residual) in residuals.iter().enumerate() {
+        let own = |&(row, _): &(usize, &f32)| batch.halves[row] == half;
+        for (row, &residual) in residuals.iter().enumerate().filter(own) {
             features.fill(0.0);
             let span = |width: usize| row * width..(row + 1) * width;
             advantage_features(
@@ -750,7 +970,7 @@ impl LeastSquares {
     }
 
     /// The weights `(Σ z zᵀ + ridge I)⁻¹ Σ z r`, by Cholesky's factorisation. O(n³).
-    fn weights(&self, ridge: f64) -> Vec<f32> {
+    fn weights(&self, ridge: f64) -> Vec<f64> {
         let n = self.moment.len();
         let mut factor = vec![0.0; n * n];
         for i in 0..n {
@@ -773,7 +993,7 @@ impl LeastSquares {
             let done: f64 = (i + 1..n).map(|k| factor[k * n + i] * solution[k]).sum();
             solution[i] = (solution[i] - done) / factor[i * n + i];
         }
-        solution.into_iter().map(single).collect()
+        solution
     }
 }
 

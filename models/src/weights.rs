@@ -133,16 +133,20 @@ impl ActorWeights {
         }
     }
 
-    /// Moves the mean of every output, so that the mean of untrained weights lies about the centre of
-    /// its level's cell.
+    /// Moves the mean of every output to the centre of its level's cell, and takes what untrained weights
+    /// make of the observation to a tenth, so that nearly every mean lies in that cell.
     ///
     /// # Panics
     /// When there is not one level per output.
     pub fn begin_at(&mut self, levels: &[u8]) {
-        let bias = &mut self.tensors[tensor::MEAN[1] + 1];
+        let [weight, bias] = [tensor::MEAN[1], tensor::MEAN[1] + 1];
+        self.tensors[weight]
+            .iter_mut()
+            .for_each(|weight| *weight *= 0.1);
+        let bias = &mut self.tensors[bias];
         assert_eq!(bias.len(), levels.len(), "a level for every output");
         for (bias, &level) in bias.iter_mut().zip(levels) {
-            *bias += libm::atanhf(cell_centre(usize::from(level)));
+            *bias = libm::atanhf(cell_centre(usize::from(level)));
         }
     }
 
@@ -223,21 +227,26 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_moves_the_mean_of_every_output() {
+    fn a_beginning_sets_the_mean_of_every_output() {
         let random = || {
             let rng = &mut Xoshiro256PlusPlus::seed_from_u64(0);
             ActorWeights::random_for(ActionSet::AlphaEarly, rng)
         };
         let (before, mut after) = (random(), random());
         after.begin_at(&[5, 0]);
-        let moved: Vec<f32> = (after.layer(tensor::MEAN[1]).1.iter())
-            .zip(before.layer(tensor::MEAN[1]).1)
-            .map(|(after, before)| libm::tanhf(after - before))
-            .collect();
+        let (weight, bias) = after.layer(tensor::MEAN[1]);
+        let centres: Vec<f32> = bias.iter().map(|&bias| libm::tanhf(bias)).collect();
         // Level 5 of 0 to 7 is the cell from 0.25 to 0.5.
-        assert!((moved[0] - 0.375).abs() < 1e-6 && (moved[1] + 0.875).abs() < 1e-6);
+        assert!((centres[0] - 0.375).abs() < 1e-6 && (centres[1] + 0.875).abs() < 1e-6);
+        let pairs = weight.iter().zip(before.layer(tensor::MEAN[1]).0);
+        assert!(pairs.clone().count() > 0);
+        assert!(
+            pairs
+                .into_iter()
+                .all(|(after, before)| *after == before * 0.1)
+        );
         let others = before.tensors().iter().zip(after.tensors());
-        assert_eq!(others.filter(|(a, b)| a != b).count(), 1);
+        assert_eq!(others.filter(|(a, b)| a != b).count(), 2);
     }
 
     #[test]

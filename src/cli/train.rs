@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use bufgym::env::control::{ActionSet, BasePolicy, Objective};
 use bufgym::eval;
 use bufgym::models::DeviceChoice;
+use bufgym::train::mixture::{MIXED, mixed};
 use bufgym::train::{
     self, Budget, Controls, Expected, MAX_MINUTES, ResumeOptions, Status, TrainConfig, TrainError,
     TrainSummary, default_low_level,
@@ -38,19 +39,19 @@ pub struct TrainArgs {
     /// What to learn for: fct, loss, throughput, delay, fairness, or weights as in fct=1,loss=0.1 [default: fct]
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<String>,
-    /// The heuristic whose α is learned: dt (as in the paper), edt, tdt, fab, ib, abm, occamy [default: fab with 10 kB a flow and burst, or a flow with --actions alpha,early]
+    /// The heuristic whose α is learned: dt (as in the paper), edt, tdt, fab, ib, abm, occamy, with +early for early drop too [default: fab with 10 kB a flow, with early drop; with --actions alpha 10 kB a flow and burst]
     #[arg(long, value_name = "POLICY")]
     low_level: Option<BasePolicy>,
-    /// What a decision sets on every port: alpha (as in the paper), or alpha,early for early drop too [default: alpha, and what --low-level leaves open with +early]
+    /// What a decision sets on every port: alpha (as in the paper), or alpha,early for early drop too [default: alpha,early, and with --low-level what that leaves open]
     #[arg(long, value_name = "ACTIONS")]
     actions: Option<ActionSet>,
-    /// Preset or TOML file [default: ndt-16x1g]
+    /// Preset or TOML file, or mixed: sixteen switches at once, of 4 to 96 ports at 1 to 100 Gbit/s [default: ndt-16x1g]
     #[arg(long, value_name = "NAME|FILE.toml")]
     scenario: Option<String>,
     /// Change one setting of the scenario; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Decisions of all workers together [default: 600000]
+    /// Decisions of all workers together [default: 150000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "minutes",
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000_000))]
     steps: Option<u64>,
@@ -171,8 +172,19 @@ impl TrainArgs {
             config.low_level = actions.over(&config.low_level).or_bad_input()?;
         }
         match &self.scenario {
-            Some(name) => config.scenario = scenario::load(name, &self.set)?,
-            None => scenario::change(&mut config.scenario, &self.set)?,
+            Some(name) if name == MIXED => config.mix(mixed().or_bad_input()?),
+            Some(name) => {
+                config.scenario = scenario::load(name, &self.set)?;
+                config.mixture = Vec::new();
+            }
+            None if config.mixture.is_empty() => scenario::change(&mut config.scenario, &self.set)?,
+            None => (),
+        }
+        for scenario in &mut config.mixture {
+            scenario::change(scenario, &self.set)?;
+        }
+        if let Some(first) = config.mixture.first() {
+            config.scenario = first.clone();
         }
         config.force = self.force;
         config.out = self
@@ -185,16 +197,17 @@ impl TrainArgs {
 
     /// What may change at a resume, and what the options say the training is.
     fn resume_options(&self, common: &Common) -> CliResult<ResumeOptions> {
-        let scenario = self
-            .scenario
-            .as_deref()
-            .map(|name| scenario::load(name, &[]))
-            .transpose()?;
+        let named = self.scenario.as_deref();
+        let mixture = named.filter(|name| *name == MIXED);
+        let mixture = mixture.map(|_| mixed()).transpose().or_bad_input()?;
+        let scenario = named.filter(|name| *name != MIXED);
+        let scenario = scenario.map(|name| scenario::load(name, &[])).transpose()?;
         Ok(ResumeOptions {
             budget: self.budget(),
             threads: self.threads.map(usize::from),
             expected: Expected {
                 scenario,
+                mixture,
                 objective: self.objective()?,
                 low_level: self.low_level.clone(),
                 actions: self.actions,
@@ -231,7 +244,9 @@ fn run_name(config: &TrainConfig) -> String {
     };
     file_name(&format!(
         "{}{over}-{}-{}",
-        config.objective, config.scenario.name, config.seed
+        config.objective,
+        config.scenario_name(),
+        config.seed
     ))
 }
 

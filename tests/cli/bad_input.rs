@@ -154,6 +154,42 @@ fn numbers_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn a_mixture_needs_a_worker_for_every_switch() {
+    let sandbox = Sandbox::new();
+    sandbox.refused(
+        "train --scenario mixed --workers 15",
+        &["rollout.workers", "at least 16"],
+    );
+    sandbox.refused("train --scenario mixed --set load=-1", &["load"]);
+    sandbox.write("mine.toml", "mixture = ['ndt-16x1g', 'ndt-16x2g']\n");
+    sandbox.refused(
+        "train --config mine.toml",
+        &["mine.toml", "line 1", "ndt-16x1g"],
+    );
+    sandbox.write("mine.toml", "mixture = 'mixd'\n");
+    sandbox.refused(
+        "train --config mine.toml",
+        &["mine.toml", "line 1", "\"mixed\""],
+    );
+}
+
+#[test]
+fn settings_of_the_start_are_checked() {
+    let sandbox = Sandbox::new();
+    for (setting, words) in [
+        ("rule = [1.0]", ["start.rule", "24 finite numbers"]),
+        ("candidates = 1", ["start.candidates", "2"]),
+        ("share = 1.5", ["start.share", "1"]),
+        ("generatons = 3", ["mine.toml", "generatons"]),
+    ] {
+        sandbox.write("mine.toml", &format!("[start]\n{setting}\n"));
+        sandbox.refused("train --config mine.toml", &words);
+    }
+    sandbox.write("mine.toml", "[sac]\ntrust_radius = 0.0\n");
+    sandbox.refused("train --config mine.toml", &["trust_radius", "between"]);
+}
+
+#[test]
 fn devices_that_are_not_built_in_are_refused() {
     let sandbox = Sandbox::new();
     sandbox.refused("train --device gpu", &["gpu", "cpu, wgpu and cuda"]);

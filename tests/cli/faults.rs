@@ -21,6 +21,8 @@ const FAST: &str = "\
 workers = 2
 decisions_per_round = 4
 learning_starts = 16
+[start]
+generations = 0
 [learner]
 updates_per_round = 1
 replay_capacity = 100
@@ -463,6 +465,52 @@ fn a_run_folder_that_is_removed_or_moved_ends_the_training() {
     );
     assert!(!sandbox.path("run").exists(), "it was made again");
     sandbox.ok("train --resume moved --steps 1");
+}
+
+/// A search for a rule to start from that does not end.
+const SEARCH: &str = "\
+[start]
+generations = 1000000
+share = 1.0
+candidates = 2
+traces = 1
+choosing_traces = 1
+[checkpoint]
+every_rounds = 1
+";
+
+#[test]
+fn a_search_for_the_start_is_stopped_as_a_training_is() {
+    let sandbox = Sandbox::new();
+    sandbox.write("search.toml", SEARCH);
+    let begin = |out: &str| {
+        let child = sandbox.spawn(&format!(
+            "train --config search.toml --set flows=20..20 --set ports=4 --set active_ports=2..2 --set incast_degree=1..3 --steps 1000000 --workers 2 --out {out}"
+        ));
+        let log = sandbox.path(&format!("{out}/train.log"));
+        let started = Instant::now();
+        while !fs::read_to_string(&log).is_ok_and(|log| log.contains("generations")) {
+            assert!(started.elapsed() < Duration::from_secs(60), "no progress");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        child
+    };
+    let child = begin("stopped");
+    signal("-INT", child.id());
+    let run = Run::from(child.wait_with_output().unwrap());
+    assert_eq!(run.code, Some(130), "{}", run.stderr);
+    assert!(run.stdout.contains("--resume stopped"), "{}", run.stdout);
+
+    let child = begin("moved");
+    fs::rename(sandbox.path("moved"), sandbox.path("elsewhere")).unwrap();
+    let run = Run::from(child.wait_with_output().unwrap());
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("the folder was moved or removed"),
+        "{}",
+        run.stderr
+    );
+    assert!(!sandbox.path("moved").exists(), "it was made again");
 }
 
 #[cfg(unix)]

@@ -55,6 +55,8 @@ const TINY: &str = "\
 workers = 2
 decisions_per_round = 4
 learning_starts = 8
+[start]
+generations = 0
 [learner]
 updates_per_round = 1
 replay_capacity = 100

@@ -13,6 +13,8 @@ const TINY: &str = "\
 workers = 3
 decisions_per_round = 4
 learning_starts = 24
+[start]
+generations = 0
 [learner]
 updates_per_round = 1
 replay_capacity = 500

@@ -3,14 +3,16 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use bufgym_agents::{ReplayShape, SacConfig};
+use bufgym_agents::SacConfig;
 use bufgym_env::control::{ActionSet, BasePolicy, Objective, RewardBaseline};
+use bufgym_env::convert::floor_u64;
 use bufgym_sim::input::{self, condensed};
 use bufgym_sim::scenario::Scenario;
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::TrainError;
+use crate::mixture::{self, MIXED};
+use crate::start::{CHECK_EVERY, generation_simulations, start_simulations};
 
 /// All settings of a training.
 ///
@@ -40,10 +42,14 @@ pub struct TrainConfig {
     /// The scenario to train on; the default one is `ndt-16x1g`.
     #[serde(deserialize_with = "scenario", skip_serializing)]
     pub scenario: Scenario,
+    /// Several scenarios in place of `scenario`, at most one per worker: worker i plays number i modulo their
+    /// number. In a file `"mixed"` or a list. With a mixture `scenario` is its first.
+    #[serde(deserialize_with = "mixture::deserialize", skip_serializing)]
+    pub mixture: Vec<Scenario>,
     /// What the agent is paid for.
     pub objective: Objective,
-    /// The heuristic whose α the agent sets, and its early drop where it ends in `+early`. The default is FAB, which favours the first packets of
-    /// flows and bursts; `dt` is the paper's.
+    /// The heuristic whose α the agent sets, and its early drop where it ends in `+early`. The default is FAB, which
+    /// favours the first packets of flows, with early drop; `dt` is the paper's.
     pub low_level: BasePolicy,
     /// Seed of everything random: traces, weights, exploration, batches. Below 2^63.
     pub seed: u64,
@@ -53,6 +59,8 @@ pub struct TrainConfig {
     pub rollout: RolloutConfig,
     /// The learner's share of a round, and its replay memory.
     pub learner: LearnerConfig,
+    /// The rule that the training starts from.
+    pub start: StartConfig,
     /// The learning algorithm.
     pub sac: SacConfig,
     /// The traces that choose the best weights.
@@ -67,12 +75,14 @@ impl Default for TrainConfig {
             out: PathBuf::new(),
             force: false,
             scenario: Scenario::default(),
+            mixture: Vec::new(),
             objective: Objective::default(),
             low_level: low_level(),
             seed: 1,
             budget: Budget::default(),
             rollout: RolloutConfig::default(),
             learner: LearnerConfig::default(),
+            start: StartConfig::default(),
             sac: SacConfig::default(),
             validation: ValidationConfig::default(),
             checkpoint: CheckpointConfig::default(),
@@ -86,20 +96,45 @@ impl TrainConfig {
         ActionSet::of(&self.low_level)
     }
 
-    pub(crate) fn replay_shape(&self) -> ReplayShape {
-        ReplayShape {
-            capacity: self.learner.replay_capacity,
-            streams: self.rollout.workers,
-            ports: self.scenario.port_count(),
-            outputs: self.actions().outputs(),
+    /// The scenarios that are played, at least one.
+    #[must_use]
+    pub fn scenarios(&self) -> &[Scenario] {
+        match self.mixture.is_empty() {
+            true => std::slice::from_ref(&self.scenario),
+            false => &self.mixture,
+        }
+    }
+
+    /// What a worker plays.
+    pub(crate) fn scenario_of(&self, worker: usize) -> &Scenario {
+        let scenarios = self.scenarios();
+        &scenarios[worker % scenarios.len()]
+    }
+
+    /// Takes a mixture in place of a scenario.
+    ///
+    /// # Panics
+    /// When it is empty.
+    pub fn mix(&mut self, mixture: Vec<Scenario>) {
+        self.scenario = mixture[0].clone();
+        self.mixture = mixture;
+    }
+
+    /// What the scenario or the mixture is called in results.
+    #[must_use]
+    pub fn scenario_name(&self) -> &str {
+        match self.mixture.is_empty() {
+            true => &self.scenario.name,
+            false if mixture::mixed().is_ok_and(|mixed| mixed == self.mixture) => MIXED,
+            false => "mixture",
         }
     }
 }
 
-/// The default heuristic. Flow Aware Buffer (Apostolaki et al. 2019) admits the first `short_bytes`
+/// The default heuristic where decisions set α alone. Flow Aware Buffer (Apostolaki et al. 2019) admits the first `short_bytes`
 /// of a flow, and of every burst after a pause of `idle_us`, wherever there is room, because their
 /// loss ends in timeouts. Both values were chosen on training traces.
-const LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=100";
+const ALPHA_LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=100";
 
 /// The default heuristic where decisions set early drop too. A flow counts as short until it has sent
 /// `short_bytes`, and again only after `idle_us`, which is longer than a full queue takes to drain: early
@@ -109,18 +144,23 @@ const EARLY_LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10
 /// The heuristic below a training where none is given.
 pub fn default_low_level(actions: ActionSet) -> BasePolicy {
     match actions {
-        ActionSet::Alpha => low_level(),
+        ActionSet::Alpha => ALPHA_LOW_LEVEL.parse().unwrap_or_default(),
         ActionSet::AlphaEarly => EARLY_LOW_LEVEL.parse().unwrap_or_default(),
     }
 }
 
-/// [`LOW_LEVEL`], parsed.
+/// The heuristic below a training where neither it nor the actions are given.
 pub(crate) fn low_level() -> BasePolicy {
-    LOW_LEVEL.parse().unwrap_or_default()
+    default_low_level(ActionSet::AlphaEarly)
 }
 
-/// Mean number of decisions of a trace of `ndt-16x1g`.
-const DECISIONS_PER_TRACE: u64 = 370;
+/// Mean number of decisions of a trace of `ndt-16x1g`, with early drop fewer: less is retransmitted.
+const fn decisions_per_trace(actions: ActionSet) -> u64 {
+    match actions {
+        ActionSet::Alpha => 370,
+        ActionSet::AlphaEarly => 212,
+    }
+}
 
 /// When a training ends: at whichever limit comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -138,7 +178,7 @@ pub struct Budget {
 impl Default for Budget {
     fn default() -> Self {
         Self {
-            steps: Some(600_000),
+            steps: Some(150_000),
             minutes: None,
         }
     }
@@ -214,6 +254,60 @@ impl Default for LearnerConfig {
     }
 }
 
+/// The search for the linear rule that a training starts from, and how the network learns to act as it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StartConfig {
+    /// Weights of the rule that the search begins from, twelve for each output in the order of
+    /// [`LINEAR_FEATURES`](bufgym_models::linear::LINEAR_FEATURES). Where there is none, it begins from the best of
+    /// a few rules.
+    pub rule: Vec<f64>,
+    /// Generations, at most 10^6; a new training makes no more of them than `share` allows, and none where that
+    /// is fewer than four. 0: no search; without `rule` too, the training starts from random weights and random
+    /// decisions.
+    pub generations: u64,
+    /// Largest share of a training that the generations take, 0 to 1: of all its simulations where `budget.steps`
+    /// ends it, or of `budget.minutes`.
+    pub share: f64,
+    /// Standard deviation of every weight in the first generation, 10^-6 to 10^3. The cell of a level is 0.25 wide
+    /// and features are of order 1. Where absent 0.4, and 0.12 where decisions set early drop too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<f64>,
+    /// Rules of a generation, 2 to 10,000.
+    pub candidates: usize,
+    /// Training traces of a generation, 1 to 10^6. Every generation has its own.
+    pub traces: u64,
+    /// Training traces that choose between the means of generations, 1 to 10^6.
+    pub choosing_traces: u64,
+    /// How often the network is taught on further traces, 1 to 10,000: first in the states that the rule meets,
+    /// then in those that the network meets too.
+    pub lessons: u64,
+    /// Training traces of a lesson, 1 to 10^6.
+    pub lesson_traces: u64,
+    /// Gradient updates of a lesson, 1 to 10^6.
+    pub lesson_steps: u64,
+    /// Logarithm of the deviation, before tanh, that the network's actions start with; -5 to 2.
+    pub log_std: f32,
+}
+
+impl Default for StartConfig {
+    fn default() -> Self {
+        Self {
+            rule: Vec::new(),
+            generations: 14,
+            share: 0.65,
+            step: None,
+            candidates: 16,
+            traces: 8,
+            choosing_traces: 32,
+            lessons: 3,
+            lesson_traces: 8,
+            lesson_steps: 1_000,
+            log_std: -1.4,
+        }
+    }
+}
+
 /// The traces that choose the best weights. They are validation traces, which neither the rollouts
 /// nor an evaluation use.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -226,6 +320,9 @@ pub struct ValidationConfig {
     /// Traces of the table at the end, at most 10^6; 0 for none. They are other traces than those that chose the
     /// weights, so the choice does not bias the table.
     pub final_traces: u64,
+    /// Whether the learner goes on from the best weights where a validation is worse than theirs beyond
+    /// chance: where the 95 % interval of the ratio, trace by trace, lies above 1.
+    pub return_to_best: bool,
     /// Seed of the validation traces, below 2^63. It is separate so that runs with different seeds compare.
     pub seed: u64,
 }
@@ -236,6 +333,7 @@ impl Default for ValidationConfig {
             every_decisions: 25_000,
             traces: 32,
             final_traces: 64,
+            return_to_best: true,
             seed: 0,
         }
     }
@@ -285,10 +383,15 @@ impl TrainConfig {
     /// [`TrainError::Config`] with the line for text that is not TOML, unknown keys and values of
     /// the wrong type, those of the scenario included.
     pub fn from_toml_str(text: &str, origin: &Path) -> Result<Self, TrainError> {
-        toml::from_str(text).map_err(|error| TrainError::Config {
+        let read: Result<Self, _> = toml::from_str(text);
+        let mut config = read.map_err(|error| TrainError::Config {
             path: origin.to_owned(),
             problem: describe(text, &error),
-        })
+        })?;
+        if let Some(first) = config.mixture.first() {
+            config.scenario = first.clone();
+        }
+        Ok(config)
     }
 
     /// All settings as TOML, readable by [`from_toml_str`](TrainConfig::from_toml_str).
@@ -296,7 +399,12 @@ impl TrainConfig {
     pub fn to_toml(&self) -> String {
         // Numbers, texts and tables of them always have a TOML form.
         let mut text = toml::to_string(self).unwrap_or_default();
-        let _ = write!(text, "\n[scenario]\n{}", self.scenario.to_toml());
+        if self.mixture.is_empty() {
+            let _ = write!(text, "\n[scenario]\n{}", self.scenario.to_toml());
+        }
+        for scenario in &self.mixture {
+            let _ = write!(text, "\n[[mixture]]\n{}", scenario.to_toml());
+        }
         text
     }
 
@@ -314,13 +422,38 @@ impl TrainConfig {
             .div_ceil(self.decisions_per_round())
     }
 
-    /// About how many simulations a training of so many decisions runs: the episodes, each with the
+    /// About how many simulations a training of so many decisions runs: those of the search that it starts
+    /// with and of the lessons, the episodes, each with the
     /// unlimited buffer beside it where rewards are measured from that, and the validations with DT. The
     /// table at the end is not counted. `None` where only the time ends the training.
     #[must_use]
     pub fn simulations(&self) -> Option<u64> {
         let steps = self.budget.steps?;
-        Some(self.simulations_of(steps / DECISIONS_PER_TRACE, steps))
+        let start = start_simulations(self, self.start_generations());
+        Some(start + self.simulations_of(steps / decisions_per_trace(self.actions()), steps))
+    }
+
+    /// Generations of the search that the training starts with: no more than fit into its share of the
+    /// simulations. Where only the time ends the training, that ends the search too.
+    pub(crate) fn start_generations(&self) -> u64 {
+        let start = &self.start;
+        let Some(steps) = self.budget.steps else {
+            return start.generations;
+        };
+        let rest = self.simulations_of(steps / decisions_per_trace(self.actions()), steps);
+        let each = generation_simulations(self);
+        // All of it, where the share is 1.
+        let most = rest as f64 * start.share / (1.0 - start.share).max(f64::MIN_POSITIVE);
+        let fit = floor_u64(most / each.max(1) as f64);
+        match start.generations.min(fit) {
+            few if few < start.generations.min(CHECK_EVERY) => 0,
+            enough => enough,
+        }
+    }
+
+    /// Whether the training starts from a rule.
+    pub(crate) fn starts_from_rule(&self) -> bool {
+        self.start.generations > 0 || !self.start.rule.is_empty()
     }
 
     /// The simulations of so many episodes with so many decisions, as in
@@ -349,11 +482,11 @@ impl TrainConfig {
     /// # Errors
     /// [`TrainError::Mismatch`] names the first setting in which they differ.
     pub(crate) fn require_same(&self, stored: &Self) -> Result<(), TrainError> {
-        if self.scenario.name != stored.scenario.name {
+        if self.scenario_name() != stored.scenario_name() {
             return Err(TrainError::Mismatch {
                 setting: "scenario".into(),
-                stored: stored.scenario.name.clone(),
-                given: self.scenario.name.clone(),
+                stored: stored.scenario_name().to_owned(),
+                given: self.scenario_name().to_owned(),
             });
         }
         match first_difference("", &stored.identity(), &self.identity()) {
@@ -391,17 +524,7 @@ fn first_difference(
 
 /// The scenario by name, file or table of settings.
 fn scenario<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Scenario, D::Error> {
-    match toml::Value::deserialize(deserializer)? {
-        toml::Value::String(name) => Scenario::load(&name),
-        toml::Value::Table(table) => Scenario::from_toml_str(&table.to_string(), "scenario"),
-        other => {
-            let kind = other.type_str();
-            return Err(D::Error::custom(format!(
-                "expected a scenario's name or a table of its settings, found {kind}"
-            )));
-        }
-    }
-    .map_err(D::Error::custom)
+    mixture::read(toml::Value::deserialize(deserializer)?)
 }
 
 /// The message of a TOML error in one line, with the line of the mistake.
@@ -461,8 +584,11 @@ mod tests {
     #[test]
     fn the_default_is_valid() {
         assert!(TrainConfig::default().validate().is_ok());
-        assert_eq!(TrainConfig::default().simulations(), Some(4_074));
-        assert_eq!(TrainConfig::default().low_level.to_string(), LOW_LEVEL);
+        assert_eq!(TrainConfig::default().simulations(), Some(3_854));
+        assert_eq!(
+            TrainConfig::default().low_level,
+            default_low_level(ActionSet::AlphaEarly)
+        );
         for actions in ActionSet::ALL {
             assert_eq!(ActionSet::of(&default_low_level(actions)), actions);
         }

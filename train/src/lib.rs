@@ -37,17 +37,21 @@ mod config;
 mod console;
 mod error;
 mod events;
+mod experience;
 mod exploration;
 mod folder;
 mod limits;
 pub mod linear;
+pub mod mixture;
 mod report;
 mod rollout;
+mod start;
 mod state;
 mod trainer;
 pub mod tune;
 mod validation;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -55,7 +59,8 @@ use bufgym_env::control::{ActionSet, BasePolicy, Objective};
 use bufgym_eval::evaluate::NumberedTrace;
 use bufgym_eval::metric::Metric;
 use bufgym_eval::{Entrant, EvalConfig, Evaluation, evaluate_traces};
-use bufgym_models::{DeviceChoice, OpenDevice};
+use bufgym_models::checkpoint::load_actor;
+use bufgym_models::{DeviceChoice, FastActor, OpenDevice};
 use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
@@ -63,8 +68,8 @@ use bufgym_sim::traffic::generate;
 use serde::Serialize;
 
 pub use config::{
-    Budget, CheckpointConfig, LearnerConfig, RolloutConfig, TrainConfig, ValidationConfig,
-    default_low_level,
+    Budget, CheckpointConfig, LearnerConfig, RolloutConfig, StartConfig, TrainConfig,
+    ValidationConfig, default_low_level,
 };
 pub use error::TrainError;
 pub use limits::MAX_MINUTES;
@@ -81,6 +86,9 @@ use validation::ValidationSet;
 /// The policies that the learned one is compared with at the end. DT and the unlimited buffer are
 /// in every comparison.
 const BASELINES: [&str; 3] = ["edt", "st", "cs"];
+
+/// The trust region that holds every action.
+const NO_LIMIT: f64 = 2.0;
 
 /// How a caller controls a running training.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +126,7 @@ pub struct TrainSummary {
     pub updates: u64,
     /// Episodes finished.
     pub episodes: u64,
-    /// Simulations run: the episodes, those that were not finished among them, each with the unlimited
+    /// Simulations run: those of the search that it started with, the episodes, those that were not finished among them, each with the unlimited
     /// buffer beside it where rewards are measured from that, and the validations with DT. The table at
     /// the end is not counted.
     pub simulations: u64,
@@ -152,6 +160,8 @@ pub struct ResumeOptions {
 pub struct Expected {
     /// The scenario.
     pub scenario: Option<Scenario>,
+    /// The mixture of scenarios.
+    pub mixture: Option<Vec<Scenario>>,
     /// The objective.
     pub objective: Option<Objective>,
     /// The heuristic whose α is set.
@@ -170,8 +180,14 @@ pub struct Expected {
 ///
 /// # Errors
 /// See [`TrainError`]; [`is_bad_input`](TrainError::is_bad_input) tells the caller's mistakes.
-pub fn train(config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSummary, TrainError> {
+pub fn train(mut config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSummary, TrainError> {
     config.validate()?;
+    // Settled here, so that a resume with another budget goes on with the same search.
+    config.start.generations = config.start_generations();
+    if !config.starts_from_rule() {
+        // Random weights are nothing to stay near to.
+        config.sac.trust_radius = NO_LIMIT;
+    }
     config.check_memory()?;
     let device = controls.device.open()?;
     let folder = RunFolder::create(&config.out, config.force)?;
@@ -292,6 +308,10 @@ impl Expected {
         let mut expected = config.clone();
         if let Some(scenario) = &self.scenario {
             expected.scenario = scenario.clone();
+            expected.mixture = Vec::new();
+        }
+        if let Some(mixture) = &self.mixture {
+            expected.mix(mixture.clone());
         }
         expected.objective = self.objective.unwrap_or(config.objective);
         let low_level = self.low_level.as_ref().unwrap_or(&config.low_level);
@@ -336,7 +356,7 @@ fn run_to_end(
 ) -> Result<TrainSummary, TrainError> {
     let validation = trainer
         .pool()
-        .install(|| validation_set(trainer.config()))?;
+        .install(|| validation_set(trainer.config(), 0..trainer.config().validation.traces))?;
     let end = trainer.run(output, &validation, controls.stop)?;
     let stopped = || controls.stop.load(Ordering::SeqCst);
     let mut evaluation = None;
@@ -358,10 +378,11 @@ fn run_to_end(
         decisions: counters.decisions,
         updates: counters.updates,
         episodes: counters.episodes,
-        simulations: trainer.config().simulations_of(
-            counters.episodes + trainer.config().rollout.workers as u64,
-            counters.decisions,
-        ),
+        simulations: trainer.start_simulations()
+            + trainer.config().simulations_of(
+                counters.episodes + trainer.config().rollout.workers as u64,
+                counters.decisions,
+            ),
         elapsed_s: counters.elapsed_s,
         best: trainer.best(),
         evaluation,
@@ -369,13 +390,13 @@ fn run_to_end(
     })
 }
 
-fn validation_set(config: &TrainConfig) -> Result<ValidationSet, SimError> {
+fn validation_set(config: &TrainConfig, traces: Range<u64>) -> Result<ValidationSet, SimError> {
     ValidationSet::new(
-        &config.scenario,
+        config.scenarios(),
         Metric::of(&config.objective),
         &config.low_level,
         (Split::Validation, config.validation.seed),
-        0..config.validation.traces,
+        traces,
     )
 }
 
@@ -394,6 +415,10 @@ fn final_table(trainer: &Trainer, output: &Output) -> Result<Option<Evaluation>,
     output.console.say(&format!(
         "comparing the best policy with the rules on {final_traces} further validation traces"
     ));
+    if !config.mixture.is_empty() {
+        tell_by_scenario(trainer, output, used..used + final_traces)?;
+        return Ok(None);
+    }
     let learned = format!("ndt:{}", output.folder.best().display());
     let entrants = std::iter::once(learned.as_str())
         .chain(BASELINES)
@@ -413,6 +438,29 @@ fn final_table(trainer: &Trainer, output: &Output) -> Result<Option<Evaluation>,
         evaluate_traces(&eval, Split::Validation, &traces, &|_| ())
     })?;
     Ok(Some(evaluation))
+}
+
+/// Tells how the best actor does in each scenario of a mixture, on these validation traces.
+fn tell_by_scenario(
+    trainer: &Trainer,
+    output: &Output,
+    traces: Range<u64>,
+) -> Result<(), TrainError> {
+    let config = trainer.config();
+    let (weights, _) = load_actor(&output.folder.best())?;
+    let actor = FastActor::new(&weights);
+    let found = trainer.pool().install(|| {
+        let further = validation_set(config, traces)?;
+        further.by_scenario(&actor)
+    })?;
+    for (name, found) in config.scenarios().iter().map(|s| &s.name).zip(found) {
+        let (value, ratio) = (found.value, found.ratio);
+        output.console.say(&format!(
+            "{value:>9.3} × DT ({:.3} to {:.3})   {name}",
+            ratio.low, ratio.high
+        ));
+    }
+    Ok(())
 }
 
 fn eval_command(config: &TrainConfig, folder: &RunFolder) -> String {
@@ -443,7 +491,7 @@ fn is_preset(scenario: &Scenario) -> bool {
 /// commands can read.
 fn write_settings(config: &TrainConfig, folder: &RunFolder) -> Result<(), TrainError> {
     folder.write_config(&config.to_toml())?;
-    if is_preset(&config.scenario) {
+    if is_preset(&config.scenario) || !config.mixture.is_empty() {
         return Ok(());
     }
     folder.write_scenario(&config.scenario.to_toml())

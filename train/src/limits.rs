@@ -1,10 +1,13 @@
 //! Which settings make a training, and whether it fits into the memory of the machine.
 
-use bufgym_agents::{Batch, Replay, Transition, UpdateMetrics};
+use bufgym_agents::{Batch, Transition, UpdateMetrics};
 use bufgym_env::control::RewardBaseline;
+use bufgym_models::linear::LINEAR;
 use bufgym_sim::memory::Estimate;
+use bufgym_sim::scenario::Scenario;
 use bufgym_sim::{network, traffic};
 
+use crate::experience::Experience;
 use crate::{TrainConfig, TrainError};
 
 /// Largest number of workers and of threads.
@@ -27,7 +30,7 @@ impl TrainConfig {
     /// # Errors
     /// Names the first setting that is out of range, and the range.
     pub fn validate(&self) -> Result<(), TrainError> {
-        self.scenario.validate()?;
+        self.scenarios().iter().try_for_each(Scenario::validate)?;
         self.sac.validate()?;
         self.check_counts()?;
         self.check_times()?;
@@ -42,6 +45,14 @@ impl TrainConfig {
             "rollout.traces",
             "must be 0 or at least the number of workers, so that they play different traces",
         )?;
+        require(
+            self.mixture.len() <= rollout.workers,
+            "rollout.workers",
+            &format!(
+                "must be at least {}, so that every scenario of the mixture is played",
+                self.mixture.len()
+            ),
+        )?;
         let in_flight = rollout.workers * self.learner.n_step;
         let room = self.sac.batch_size.max(in_flight);
         let problem = format!("must be at least {room} to hold a batch");
@@ -55,7 +66,15 @@ impl TrainConfig {
     fn check_counts(&self) -> Result<(), TrainError> {
         let (rollout, learner) = (&self.rollout, &self.learner);
         let (validation, checkpoint) = (&self.validation, &self.checkpoint);
-        let steps = self.budget.steps.unwrap_or(1);
+        let (start, steps) = (&self.start, self.budget.steps.unwrap_or(1));
+        let weights = self.actions().outputs() * LINEAR;
+        let rule = &start.rule;
+        require(
+            rule.is_empty()
+                || rule.len() == weights && rule.iter().all(|weight| weight.is_finite()),
+            "start.rule",
+            &format!("must be empty or {weights} finite numbers"),
+        )?;
         for (setting, value, least, most) in [
             ("seed", self.seed, 0, MAX_SEED),
             ("budget.steps", steps, 1, MAX_COUNT),
@@ -108,6 +127,13 @@ impl TrainConfig {
                 MAX_COUNT,
             ),
             ("checkpoint.keep", checkpoint.keep as u64, 1, 1_000_000),
+            ("start.generations", start.generations, 0, 1_000_000),
+            ("start.candidates", start.candidates as u64, 2, 10_000),
+            ("start.traces", start.traces, 1, 1_000_000),
+            ("start.choosing_traces", start.choosing_traces, 1, 1_000_000),
+            ("start.lessons", start.lessons, 1, 10_000),
+            ("start.lesson_traces", start.lesson_traces, 1, 1_000_000),
+            ("start.lesson_steps", start.lesson_steps, 1, 1_000_000),
         ] {
             let problem = format!("must be from {least} to {most}, not {value}");
             require((least..=most).contains(&value), setting, &problem)?;
@@ -119,7 +145,11 @@ impl TrainConfig {
         let rollout = &self.rollout;
         let minutes = self.budget.minutes.unwrap_or(1.0);
         let (short, long) = TIME_CONSTANTS;
+        let log_std = f64::from(self.start.log_std);
         for (setting, value, least, most) in [
+            ("start.share", self.start.share, 0.0, 1.0),
+            ("start.step", self.start.step.unwrap_or(1.0), 1e-6, 1e3),
+            ("start.log_std", log_std, -5.0, 2.0),
             ("rollout.tau_s", rollout.tau_s, short, long),
             ("budget.minutes", minutes, 1e-6, MAX_MINUTES),
             (
@@ -155,7 +185,12 @@ impl TrainConfig {
     #[must_use]
     pub fn memory(&self) -> Estimate {
         let (rollout, learner) = (&self.rollout, &self.learner);
-        let ports = self.scenario.port_count();
+        let scenarios = self.scenarios().iter();
+        let ports = scenarios
+            .clone()
+            .map(Scenario::port_count)
+            .max()
+            .unwrap_or(0);
         let product = |factors: &[u64]| {
             factors
                 .iter()
@@ -163,8 +198,12 @@ impl TrainConfig {
         };
         let workers = rollout.workers as u64;
         // With a baseline every environment runs its trace a second time.
-        let run = network::memory(&self.scenario).saturating_mul(2);
-        let environment = traffic::memory(&self.scenario).saturating_add(run);
+        let played = |scenario: &Scenario| {
+            let run = network::memory(scenario).saturating_mul(2);
+            traffic::memory(scenario).saturating_add(run)
+        };
+        let environment = scenarios.clone().map(played).max().unwrap_or(0);
+        let generated = scenarios.map(traffic::memory).max().unwrap_or(0);
         let traces = self.validation.traces.max(self.validation.final_traces);
         let decision = Transition::memory(ports, self.actions().outputs());
         let width = self.sac.critic_width as u64;
@@ -173,7 +212,7 @@ impl TrainConfig {
             .with(
                 "the replay memory",
                 "learner.replay_capacity",
-                Replay::memory(self.replay_shape()),
+                Experience::memory(self),
             )
             .with(
                 "the flows of the workers' environments",
@@ -208,7 +247,7 @@ impl TrainConfig {
             .with(
                 "the validation traces",
                 "validation.traces, validation.final_traces, or flows of the scenario",
-                product(&[traces, traffic::memory(&self.scenario)]),
+                product(&[traces, generated]),
             )
     }
 

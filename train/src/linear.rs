@@ -22,7 +22,7 @@ use bufgym_sim::scenario::Scenario;
 use serde::Serialize;
 
 use crate::TrainError;
-use crate::config::low_level;
+use crate::config::default_low_level;
 use crate::validation::ValidationSet;
 
 /// Default number of generations: some ten minutes on two cores.
@@ -79,7 +79,7 @@ impl LinearConfig {
         LinearConfig {
             scenario,
             objective: Objective::FCT,
-            low_level: low_level(),
+            low_level: default_low_level(ActionSet::Alpha),
             seed,
             traces: tune::TRACES,
             generations: GENERATIONS,
@@ -249,7 +249,13 @@ fn costs(
 fn traces(config: &LinearConfig, indices: Range<u64>) -> Result<ValidationSet, SimError> {
     let metric = Metric::of(&config.objective);
     let source = (Split::Train, config.seed);
-    ValidationSet::new(&config.scenario, metric, &config.low_level, source, indices)
+    ValidationSet::new(
+        std::slice::from_ref(&config.scenario),
+        metric,
+        &config.low_level,
+        source,
+        indices,
+    )
 }
 
 /// Measures the mean of the distribution.
@@ -259,7 +265,7 @@ fn check(traces: &ValidationSet, search: &Evolution) -> Result<CheckedRule, SimE
         .map(|weight| (weight * UNITS).round() / UNITS)
         .collect();
     let weights = LinearRule::from_slice(&rounded);
-    let (result, _) = traces.validate(&weights)?;
+    let result = traces.validate(&weights)?.result;
     Ok(CheckedRule {
         generation: search.generations(),
         result: traces.for_manifest(&result),

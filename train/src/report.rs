@@ -11,6 +11,7 @@ use bufgym_env::gym::EpisodeStats;
 use crate::console::Console;
 use crate::events::{EventFile, Events, Histogram, HyperParameter};
 use crate::folder::{METRICS as METRICS_FILE, PERF as PERF_FILE, Table};
+use crate::rollout::Spread;
 use crate::state::Counters;
 use crate::validation::ValidationResult;
 use crate::{TrainConfig, TrainError};
@@ -19,7 +20,7 @@ use crate::{TrainConfig, TrainError};
 const METRICS: &str = "round,decisions,updates,replay,critic_loss,actor_loss,\
     temperature,entropy,q_mean,target_mean,td_error,alpha_mean_log2,episodes,episode_return,\
     episode_decisions,episode_mean_fct_ms,episode_drops,episode_timeouts,validation,\
-    validation_low,validation_high,validation_won,validation_fct_ratio,best";
+    validation_low,validation_high,validation_won,validation_fct_ratio,best,agreement,alpha_spread_log2";
 
 /// Columns of `perf.csv`. They depend on the wall clock.
 const PERF: &str = "round,decisions,elapsed_s,round_s,env_steps_per_s,packets_per_s,\
@@ -36,6 +37,7 @@ pub(crate) struct Learning {
     pub(crate) q_mean: Option<f64>,
     pub(crate) target_mean: Option<f64>,
     pub(crate) td_error: Option<f64>,
+    pub(crate) agreement: Option<f64>,
 }
 
 impl Learning {
@@ -52,6 +54,7 @@ impl Learning {
             q_mean: mean(|u| Some(u.q_mean)),
             target_mean: mean(|u| Some(u.target_mean)),
             td_error: mean(|u| Some(u.td_error)),
+            agreement: mean(|u| u.agreement),
         }
     }
 }
@@ -67,6 +70,8 @@ pub(crate) struct Rollouts {
     mean_fct_ms: Option<f64>,
     drops: Option<f64>,
     timeouts: Option<f64>,
+    /// Standard deviation of log2 α over the ports with traffic, as a mean over decisions.
+    spread: Option<f64>,
     /// By level of α, and of early drop where decisions set it.
     actions: [u64; LEVELS],
     early: [u64; LEVELS],
@@ -77,7 +82,12 @@ impl Rollouts {
         episodes: impl Iterator<Item = &'a EpisodeStats>,
         levels: impl Iterator<Item = &'a u8>,
         outputs: usize,
+        spreads: impl Iterator<Item = Spread>,
     ) -> Self {
+        let spread = spreads.fold(Spread::default(), |all, one| Spread {
+            sum: all.sum + one.sum,
+            decisions: all.decisions + one.decisions,
+        });
         let episodes: Vec<&EpisodeStats> = episodes.collect();
         let mean_of = |field: fn(&EpisodeStats) -> f64| {
             mean(episodes.iter().map(|e| field(e)).filter(|v| v.is_finite()))
@@ -96,6 +106,7 @@ impl Rollouts {
             mean_fct_ms: mean_of(|e| e.mean_fct_ms),
             drops: mean_of(|e| e.drops as f64),
             timeouts: mean_of(|e| e.timeouts as f64),
+            spread: (spread.decisions > 0).then(|| spread.sum / spread.decisions as f64),
             actions,
             early,
         }
@@ -166,6 +177,8 @@ impl RoundReport {
             validation(|v| v.won),
             validation(|v| v.fct_ratio),
             self.best,
+            learning.agreement,
+            rollouts.spread,
         ] {
             row.push(',');
             if let Some(value) = value {
@@ -235,7 +248,9 @@ impl RoundReport {
             ("sac/q_mean", learning.q_mean),
             ("sac/target_mean", learning.target_mean),
             ("sac/td_error", learning.td_error),
+            ("sac/agreement", learning.agreement),
             ("rollout/alpha_mean_log2", rollouts.alpha_mean_log2()),
+            ("rollout/alpha_spread_log2", rollouts.spread),
             ("rollout/episode_return", rollouts.return_),
             ("rollout/episode_decisions", rollouts.decisions),
             ("rollout/mean_fct_ms", rollouts.mean_fct_ms),
@@ -317,6 +332,15 @@ impl Curves {
         });
     }
 
+    /// Adds the rule that the search has found after so many generations and simulations.
+    pub(crate) fn start(&mut self, generation: u64, simulations: u64, value: f64) {
+        self.events.write(|file| {
+            file.scalar("start/ratio_to_dt", generation, value)?;
+            file.scalar("start/simulations", generation, simulations as f64)?;
+            file.flush()
+        });
+    }
+
     /// Adds a round.
     pub(crate) fn round(
         &mut self,
@@ -385,7 +409,8 @@ fn hyper_parameters(config: &TrainConfig) -> Vec<(String, HyperParameter)> {
     }
     let mut table = config.identity();
     table.remove("scenario");
-    let name = HyperParameter::Text(config.scenario.name.clone());
+    table.remove("mixture");
+    let name = HyperParameter::Text(config.scenario_name().to_owned());
     let mut out = vec![("scenario".to_owned(), name)];
     flatten("", &table, &mut out);
     out
@@ -436,7 +461,7 @@ mod tests {
             ..EpisodeStats::default()
         };
         let episodes = [episode(1.0), episode(3.0), episode(f64::NAN)];
-        let rollouts = Rollouts::of(episodes.iter(), [2_u8, 3].iter(), 1);
+        let rollouts = Rollouts::of(episodes.iter(), [2_u8, 3].iter(), 1, std::iter::empty());
         assert_eq!(rollouts.mean_fct_ms, Some(2.0));
         assert_eq!(rollouts.decisions_of_episodes, 9);
         assert_eq!(rollouts.alpha_mean_log2(), Some(0.5));

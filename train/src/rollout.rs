@@ -26,9 +26,20 @@ pub(crate) struct Worker {
     noise_s: f64,
     noise: Noise,
     action: Vec<f32>,
+    /// Rewards are multiplied with this, so that those of several scenarios are of one size.
+    scale: f32,
     rollout: Vec<Transition>,
     episodes: Vec<EpisodeStats>,
+    spread: Spread,
     busy: Duration,
+}
+
+/// How much the actions of a round differ between the ports that had traffic: the sum over decisions of the standard
+/// deviation of log2 α over those ports, and the number of decisions with at least two.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spread {
+    pub(crate) sum: f64,
+    pub(crate) decisions: u64,
 }
 
 /// A worker as it is stored.
@@ -38,7 +49,13 @@ pub(crate) struct WorkerState {
     /// None in states of earlier versions, whose noise was new at every decision.
     #[serde(default)]
     noise: Option<Noise>,
+    #[serde(default = "one")]
+    scale: f32,
     env: AutoresetSnapshot<EnvSnapshot>,
+}
+
+fn one() -> f32 {
+    1.0
 }
 
 impl Worker {
@@ -51,7 +68,7 @@ impl Worker {
             ..TraceSequence::default()
         };
         let env = BufferEnv::new(BufferEnvOptions {
-            scenario: config.scenario.clone(),
+            scenario: config.scenario_of(index).clone(),
             traces: all.worker(index as u64, config.rollout.workers as u64),
             control: ControlOptions {
                 objective: config.objective,
@@ -68,8 +85,10 @@ impl Worker {
             action: vec![0.0; env.action_space().len()],
             env: Autoreset::new(env, AutoresetMode::SameStep),
             rng: stream(config.seed, "exploration", index as u64),
+            scale: one(),
             rollout: Vec::new(),
             episodes: Vec::new(),
+            spread: Spread::default(),
             busy: Duration::ZERO,
         })
     }
@@ -83,12 +102,14 @@ impl Worker {
         WorkerState {
             rng: self.rng.clone(),
             noise: Some(self.noise.clone()),
+            scale: self.scale,
             env: self.env.snapshot(),
         }
     }
 
     pub(crate) fn restore(&mut self, state: &WorkerState) -> Result<(), EnvError> {
         self.rng = state.rng.clone();
+        self.scale = state.scale;
         if let Some(noise) = &state.noise {
             self.noise = noise.clone();
         }
@@ -106,8 +127,11 @@ impl Worker {
         let mut actor = actor.cloned();
         self.rollout.clear();
         self.episodes.clear();
+        self.spread = Spread::default();
         for _ in 0..decisions {
             let probabilities = self.choose(actor.as_mut());
+            self.spread
+                .add(self.env.observation(), &self.action, self.env.env().ports());
             let step = self.env.step(&self.action)?;
             let info = step.step_info();
             if step.done() {
@@ -118,7 +142,7 @@ impl Worker {
             self.rollout.push(Transition {
                 actions: levels.collect(),
                 probabilities,
-                port_rewards: info.port_rewards.clone(),
+                port_rewards: info.port_rewards.iter().map(|r| r * self.scale).collect(),
                 discount: info.discount,
                 entropy_weight: info.entropy_weight,
                 terminated: step.terminated,
@@ -151,6 +175,11 @@ impl Worker {
         }
     }
 
+    /// Multiplies later rewards with `factor` more.
+    pub(crate) fn scale(&mut self, factor: f32) {
+        self.scale *= factor;
+    }
+
     /// The frame on which the next decision is made.
     pub(crate) fn frame(&self) -> Frame {
         Frame::newest(self.env.observation(), &self.env.info().privileged)
@@ -166,8 +195,59 @@ impl Worker {
         &self.episodes
     }
 
+    /// How much this round's actions differ between ports.
+    pub(crate) fn spread(&self) -> Spread {
+        self.spread
+    }
+
     /// How long this round's decisions took on their thread.
     pub(crate) fn busy(&self) -> Duration {
         self.busy
+    }
+}
+
+impl Spread {
+    /// Adds a decision on `observation`, `[ports, 8, 5]`, with `action`, `[ports, outputs]`.
+    fn add(&mut self, observation: &[f32], action: &[f32], ports: usize) {
+        let outputs = action.len() / ports;
+        let histories = observation.chunks_exact(observation.len() / ports);
+        let levels = action.chunks_exact(outputs);
+        let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+        for (history, action) in histories.zip(levels) {
+            let [.., queue, enqueued, _, _, _] = history else {
+                continue;
+            };
+            if *queue > 0.0 || *enqueued > 0.0 {
+                let level = f64::from(action_level(action[0]));
+                count += 1.0;
+                sum += level;
+                squares += level * level;
+            }
+        }
+        if count >= 2.0 {
+            let mean: f64 = sum / count;
+            self.sum += (squares / count - mean * mean).max(0.0).sqrt();
+            self.decisions += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bufgym_env::control::{Observation, cell_centre};
+
+    #[test]
+    fn the_spread_is_of_ports_with_traffic() {
+        let mut observation = Observation::new(4);
+        // The third port has no traffic.
+        let traffic = [[0.1, 0.0], [0.0, 0.2], [0.0, 0.0], [0.3, 0.1]];
+        observation.push(|port| [traffic[port][0], traffic[port][1], 0.0, 0.0, 0.0]);
+        let action = [1, 3, 7, 5].map(cell_centre);
+        let mut spread = Spread::default();
+        spread.add(observation.as_slice(), &action, 4);
+        let deviation = (8.0_f64 / 3.0).sqrt();
+        assert!((spread.sum - deviation).abs() < 1e-12, "{spread:?}");
+        assert_eq!(spread.decisions, 1);
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `state.json` | counters, configuration, best result, and every worker's random stream and environment (trace and actions, which determine a deterministic simulator) |
 //! | `state.sha256` | checksum of `state.json` |
-//! | `replay.bin` | the replay memory, with its checksum |
+//! | `replay.bin` | the replay memory, with its checksum; where switches have different numbers of ports, `replay-1.bin` and so on besides |
 //! | `sac/` | weights, targets, optimisers, temperature; `sac.json` has the checksums of the others, `sac.sha256` that of `sac.json` |
 //!
 //! So a changed byte in any file is noticed.
@@ -13,21 +13,22 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bufgym_agents::{Replay, Sac};
+use bufgym_agents::Sac;
 use bufgym_models::Device;
 use bufgym_models::files::{recover_folder, replace_folder, sha256, sha256_of_file};
 use bufgym_sim::files::{remove, sync_folder, write_new};
 use bufgym_sim::input::{self, condensed, excerpt};
 use serde::{Deserialize, Serialize};
 
+use crate::experience::Experience;
 use crate::rollout::WorkerState;
+use crate::start::StartSearch;
 use crate::validation::ValidationResult;
 use crate::{TrainConfig, TrainError};
 
 const FORMAT_VERSION: u32 = 1;
 const STATE: &str = "state.json";
 const CHECKSUM: &str = "state.sha256";
-const REPLAY: &str = "replay.bin";
 const SAC: &str = "sac";
 const PREFIX: &str = "step-";
 /// Most bytes of the file with a SHA-256.
@@ -45,6 +46,9 @@ pub(crate) struct State {
     pub(crate) config: String,
     pub(crate) counters: Counters,
     pub(crate) best: Option<Best>,
+    /// The search that the training starts with, while it is not over.
+    #[serde(default)]
+    pub(crate) start: Option<StartSearch>,
     /// Lengths of the tables in bytes. A resume cuts off everything after them.
     pub(crate) metrics_bytes: u64,
     pub(crate) perf_bytes: u64,
@@ -67,6 +71,12 @@ pub(crate) struct Counters {
     pub(crate) episode_decisions: u64,
     /// Packets forwarded in the finished episodes.
     pub(crate) packets: u64,
+    /// Simulations of the search that the training started with, and of the lessons after it.
+    #[serde(default)]
+    pub(crate) start_simulations: u64,
+    /// How often the learner went back to the best actor.
+    #[serde(default)]
+    pub(crate) returns: u64,
     /// Wall-clock seconds of training.
     pub(crate) elapsed_s: f64,
 }
@@ -85,7 +95,7 @@ pub struct Best {
 /// A stored state that has been read.
 pub(crate) struct Stored {
     pub(crate) state: State,
-    pub(crate) replay: Replay,
+    pub(crate) replay: Experience,
     pub(crate) sac: Sac,
 }
 
@@ -97,6 +107,7 @@ impl State {
             config,
             counters: Counters::default(),
             best: None,
+            start: None,
             metrics_bytes: 0,
             perf_bytes: 0,
             workers: Vec::new(),
@@ -109,7 +120,7 @@ impl State {
         checkpoints: &Path,
         keep: usize,
         sac: &Sac,
-        replay: &Replay,
+        replay: &Experience,
     ) -> Result<PathBuf, TrainError> {
         let folder = checkpoints.join(format!("{PREFIX}{}", self.counters.decisions));
         replace_folder(&folder, |new| self.write(new, sac, replay)).map_err(
@@ -124,14 +135,12 @@ impl State {
         Ok(folder)
     }
 
-    fn write(&self, folder: &Path, sac: &Sac, replay: &Replay) -> Result<(), SaveError> {
+    fn write(&self, folder: &Path, sac: &Sac, replay: &Experience) -> Result<(), SaveError> {
         let learner = folder.join(SAC);
         fs::create_dir(&learner)?;
         sac.save(&learner).map_err(TrainError::from)?;
         sync_folder(&learner)?;
-        replay
-            .save(&folder.join(REPLAY))
-            .map_err(TrainError::from)?;
+        replay.save(folder).map_err(TrainError::from)?;
         let json = serde_json::to_vec(self).map_err(io::Error::other)?;
         write_new(&folder.join(CHECKSUM), sha256(&json).as_bytes())?;
         write_new(&folder.join(STATE), &json)?;
@@ -174,9 +183,9 @@ impl Stored {
         let state = State::read(folder)?;
         let config = TrainConfig::from_toml_str(&state.config, &folder.join(STATE))?;
         config.validate()?;
-        let replay = Replay::load(&folder.join(REPLAY), config.replay_shape())?;
+        let replay = Experience::load(folder, &config)?;
         let sac = Sac::load(&folder.join(SAC), device)?;
-        let problem = if replay.streams() != state.workers.len() {
+        let problem = if !replay.fits(state.workers.len()) {
             Some("the replay has another number of workers than state.json")
         } else if sac.actions() != config.actions() {
             Some("the learner sets something else than config.toml says")

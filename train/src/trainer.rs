@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bufgym_agents::{Batch, Replay, Sac, UpdateMetrics};
-use bufgym_env::convert::floor_u64;
+use bufgym_agents::{Batch, Sac, UpdateMetrics};
+use bufgym_env::convert::{floor_u64, single};
 use bufgym_env::gym::EnvError;
+use bufgym_eval::metric::Sample;
 use bufgym_models::checkpoint::{MANIFEST_FILE, Manifest, save_actor};
 use bufgym_models::files::current_folder;
 use bufgym_models::{ActorWeights, Device, FastActor};
@@ -25,11 +26,13 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::console::Console;
+use crate::experience::Experience;
 use crate::folder::RunFolder;
 use crate::report::{Clock, Curves, Learning, Rollouts, RoundReport};
 use crate::rollout::Worker;
+use crate::start::{self, StartSearch};
 use crate::state::{Best, Counters, State, Stored};
-use crate::validation::{ValidationResult, ValidationSet};
+use crate::validation::{Validation, ValidationSet};
 use crate::{TrainConfig, TrainError};
 
 /// Everything that changes in a training.
@@ -37,12 +40,18 @@ pub(crate) struct Trainer {
     config: TrainConfig,
     pool: ThreadPool,
     sac: Sac,
-    replay: Replay,
+    replay: Experience,
     /// The batch of the current update, and that of the next.
     batches: [Batch; 2],
     workers: Vec<Worker>,
     counters: Counters,
     best: Option<Best>,
+    /// The best actor's results by validation trace. They are not stored, as its weights tell them.
+    best_samples: Vec<Sample>,
+    /// Whether a search for the rule to start from is still ahead.
+    must_start: bool,
+    /// That search, once it has begun.
+    start: Option<StartSearch>,
 }
 
 /// Where a training writes.
@@ -61,7 +70,10 @@ pub(crate) enum End {
     Stopped,
 }
 
-type Validated = Option<(ValidationResult, Duration)>;
+/// Largest factor between the rewards of two scenarios of a mixture.
+const MOST_SCALE: f64 = 1e3;
+
+type Validated = Option<Validation>;
 
 impl Trainer {
     /// The state before the first round.
@@ -70,7 +82,7 @@ impl Trainer {
         let mut workers = new_workers(&config)?;
         pool.install(|| workers.par_iter_mut().try_for_each(Worker::begin))?;
         let seed = |label: &str| stream(config.seed, label, 0).next_u64();
-        let mut replay = Replay::new(config.replay_shape(), seed("replay"));
+        let mut replay = Experience::new(&config);
         for (index, worker) in workers.iter().enumerate() {
             replay.start(index, &worker.frame());
         }
@@ -87,6 +99,9 @@ impl Trainer {
             workers,
             counters: Counters::default(),
             best: None,
+            best_samples: Vec::new(),
+            must_start: config.starts_from_rule(),
+            start: None,
             config,
         })
     }
@@ -96,6 +111,7 @@ impl Trainer {
         let pool = thread_pool(&config)?;
         let mut workers = new_workers(&config)?;
         let Stored { state, replay, sac } = stored;
+        let begins = is_untouched(&state.counters) && config.starts_from_rule();
         // An environment is restored by a replay of its episode up to the stored decision.
         pool.install(|| {
             let pairs = workers.par_iter_mut().zip(&state.workers);
@@ -108,8 +124,11 @@ impl Trainer {
             replay,
             batches: Default::default(),
             workers,
+            must_start: state.start.is_some() || begins,
+            start: state.start,
             counters: state.counters,
             best: state.best,
+            best_samples: Vec::new(),
         })
     }
 
@@ -119,6 +138,12 @@ impl Trainer {
 
     pub(crate) fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// Simulations of the start, of a search that is not over too.
+    pub(crate) fn start_simulations(&self) -> u64 {
+        let searched = self.start.as_ref().map(StartSearch::simulations);
+        searched.unwrap_or(self.counters.start_simulations)
     }
 
     pub(crate) fn best(&self) -> Option<Best> {
@@ -136,6 +161,14 @@ impl Trainer {
         validation: &ValidationSet,
         stop: &AtomicBool,
     ) -> Result<End, TrainError> {
+        if let Some(kept) = self.sac.kept_weights() {
+            let kept = FastActor::new(&kept);
+            let again = self.pool.install(|| validation.validate(&kept))?;
+            self.best_samples = again.samples;
+        }
+        if let Some(end) = self.find_start(output, stop)? {
+            return Ok(end);
+        }
         let mut stored = Stopwatch::start();
         let (length, position) = self.progress();
         output.console.start_bar(length, position);
@@ -150,12 +183,7 @@ impl Trainer {
             self.check(output)?;
             output.console.advance(self.progress().1, report.status());
             if self.is_checkpoint_due(&stored) && !self.budget_spent() {
-                // A failure here does not end the training: the earlier state is still there.
-                if let Err(error) = self.store(output) {
-                    output
-                        .console
-                        .warn(&format!("no checkpoint this time: {error}"));
-                }
+                self.store_or_warn(output);
                 stored = Stopwatch::start();
             }
         };
@@ -192,6 +220,80 @@ impl Trainer {
         Err(TrainError::FolderChanged { path, lost, left })
     }
 
+    /// Searches the rule to start from, and teaches it to the actor. Returns why the training ends where it
+    /// was stopped.
+    fn find_start(
+        &mut self,
+        output: &mut Output,
+        stop: &AtomicBool,
+    ) -> Result<Option<End>, TrainError> {
+        if !self.must_start {
+            return Ok(None);
+        }
+        let clock = Stopwatch::start();
+        let before = self.counters.elapsed_s;
+        let (pool, config) = (&self.pool, &self.config);
+        let chooser = pool.install(|| start::chooser(config))?;
+        if self.start.is_none() {
+            self.start = Some(pool.install(|| StartSearch::begin(config, &chooser))?);
+        }
+        let generations = config.start.generations;
+        let mut stored = Stopwatch::start();
+        output.console.start_bar(generations, 0);
+        while let Some(search) = &mut self.start
+            && search.generations() < generations
+            && !spent(&self.config, before + clock.seconds())
+        {
+            if stop.load(Ordering::SeqCst) {
+                break;
+            }
+            let config = &self.config;
+            self.pool.install(|| search.generation(config, &chooser))?;
+            let (_, value) = search.best();
+            let generation = search.generations();
+            let status = format!("rule to start from · {value:.3} × DT on training traces");
+            output.console.advance(generation, status);
+            if search.is_measured() {
+                let simulations = search.simulations();
+                output.curves.start(generation, simulations, value);
+                output.console.say(&format!(
+                    "{generation:>9} generations {simulations:>5} simulations   rule {value:.3} × DT on training traces"
+                ));
+            }
+            self.counters.elapsed_s = before + clock.seconds();
+            self.check(output)?;
+            if self.is_checkpoint_due(&stored) {
+                self.store_or_warn(output);
+                stored = Stopwatch::start();
+            }
+        }
+        output.console.stop_bar();
+        self.counters.elapsed_s = before + clock.seconds();
+        if stop.load(Ordering::SeqCst) {
+            self.store(output)?;
+            return Ok(Some(End::Stopped));
+        }
+        let (sac, config) = (&mut self.sac, &self.config);
+        if let Some(mut search) = self.start.take() {
+            let difference = self.pool.install(|| {
+                search.conclude(config, &chooser)?;
+                start::imitate(config, sac, &search.best().0)
+            })?;
+            output.console.say(&format!(
+                "start: {} simulations of linear rules, the best {:.3} × DT on training traces; the network \
+                 acts as it does but for {difference:.3} of a range of 2",
+                search.simulations(),
+                search.best().1
+            ));
+            let lessons = config.start.lessons * config.start.lesson_traces;
+            self.counters.start_simulations = search.simulations() + lessons;
+        }
+        self.must_start = false;
+        self.counters.elapsed_s = before + clock.seconds();
+        self.store_or_warn(output);
+        Ok(None)
+    }
+
     fn round(
         &mut self,
         output: &mut Output,
@@ -209,6 +311,7 @@ impl Trainer {
             self.workers.iter().flat_map(Worker::episodes),
             transitions.flat_map(|transition| &transition.actions),
             self.config.actions().outputs(),
+            self.workers.iter().map(Worker::spread),
         );
         let decisions = self.config.decisions_per_round();
         self.counters = Counters {
@@ -217,11 +320,15 @@ impl Trainer {
             updates: self.sac.updates(),
             episodes: before.episodes + rollouts.episodes,
             episode_decisions: before.episode_decisions + rollouts.decisions_of_episodes,
+            start_simulations: before.start_simulations,
+            returns: before.returns,
             packets: before.packets + rollouts.packets,
             elapsed_s: before.elapsed_s + round_s,
         };
-        if let Some((result, _)) = &validated {
-            self.keep_if_best(result, &averaged, before, output, validation)?;
+        let busy = validated.as_ref().map_or(0.0, |v| v.busy.as_secs_f64());
+        let result = validated.as_ref().map(|validated| validated.result);
+        if let Some(validated) = validated {
+            self.judge(validated, &averaged, before, output, validation)?;
         }
         let report = RoundReport {
             counters: self.counters,
@@ -229,13 +336,13 @@ impl Trainer {
             replay: self.replay.len() as u64,
             learning,
             rollouts,
-            validation: validated.map(|(result, _)| result),
+            validation: result,
             best: self.best.map(|best| best.result.value),
             clock: Clock {
                 wall_s: round_s,
                 learner_s: learner_s.as_secs_f64(),
                 rollout_s: self.workers.iter().map(|w| w.busy().as_secs_f64()).sum(),
-                validation_s: validated.map_or(0.0, |(_, busy)| busy.as_secs_f64()),
+                validation_s: busy,
                 threads: self.pool.current_num_threads(),
             },
         };
@@ -251,11 +358,9 @@ impl Trainer {
     ) -> Result<(Vec<UpdateMetrics>, Duration, Validated), TrainError> {
         let config = &self.config;
         let exploring = self.counters.decisions < config.rollout.learning_starts;
-        let validation_due = self.counters.rounds > 0
-            && self
-                .counters
-                .rounds
-                .is_multiple_of(config.rounds_per_validation());
+        let started = self.counters.start_simulations > 0;
+        let rounds = config.rounds_per_validation();
+        let validation_due = self.counters.rounds.is_multiple_of(rounds);
         let actor = FastActor::new(&self.sac.actor_weights());
         let averaged = FastActor::new(averaged);
         let (sac, replay, batches) = (&mut self.sac, &mut self.replay, &mut self.batches);
@@ -263,17 +368,16 @@ impl Trainer {
 
         let learn = || {
             let start = Instant::now();
-            let (rows, n_step) = (config.sac.batch_size, config.learner.n_step);
-            let due = if exploring || !replay.is_ready(rows) {
+            let due = if exploring || !replay.is_ready() {
                 0
             } else {
                 config.learner.updates_per_round
             };
-            let updates = learn_from(replay, sac, batches, due, (rows, n_step));
+            let updates = learn_from(replay, sac, batches, due, config.learner.n_step);
             (updates, start.elapsed())
         };
         let collect = || -> Result<(), EnvError> {
-            let actor = (!exploring).then_some(&actor);
+            let actor = (!exploring || started).then_some(&actor);
             let decisions = config.rollout.decisions_per_round;
             workers
                 .par_iter_mut()
@@ -293,22 +397,61 @@ impl Trainer {
                 self.replay.push(index, transition);
             }
         }
+        if exploring
+            && self.counters.decisions + self.config.decisions_per_round()
+                >= self.config.rollout.learning_starts
+        {
+            self.even_rewards();
+        }
         Ok((updates, learner, validated?))
     }
 
-    /// Reports a validation, and saves the actor if it is the best so far.
-    fn keep_if_best(
+    /// In a mixture, brings the returns of all scenarios to the deviation that they have in the first one.
+    fn even_rewards(&mut self) {
+        let count = self.config.scenarios().len();
+        if count == 1 {
+            return;
+        }
+        let n_step = self.config.learner.n_step;
+        let deviation = |scenario: usize| {
+            let own = (scenario..self.workers.len()).step_by(count);
+            let sum: f64 = own
+                .clone()
+                .map(|worker| self.replay.deviation(worker, n_step))
+                .sum();
+            sum / own.len() as f64
+        };
+        let deviations: Vec<f64> = (0..count).map(deviation).collect();
+        for worker in 0..self.workers.len() {
+            let [wanted, own] = [deviations[0], deviations[worker % count]];
+            // Where nothing is lost, nothing varies.
+            let factor = match wanted > 0.0 && own > 0.0 {
+                true => single((wanted / own).clamp(1.0 / MOST_SCALE, MOST_SCALE)),
+                false => 1.0,
+            };
+            self.replay.scale(worker, factor);
+            self.workers[worker].scale(factor);
+        }
+    }
+
+    /// Reports a validation. The best actor so far is saved; where one is worse than it beyond chance, the
+    /// learner goes on from the best.
+    fn judge(
         &mut self,
-        result: &ValidationResult,
+        found: Validation,
         weights: &ActorWeights,
         at: Counters,
         output: &Output,
         validation: &ValidationSet,
     ) -> Result<(), TrainError> {
+        let result = &found.result;
         let better = result.value.is_finite()
             && self
                 .best
                 .is_none_or(|best| result.value < best.result.value);
+        let astray = self.config.validation.return_to_best
+            && !better
+            && validation.is_worse(&self.best_samples, &found.samples);
         output.console.say(&format!(
             "{:>9} decisions {:>7} updates   validation {:.3} × DT ({:.3} to {:.3}), {:.0} % won{}",
             at.decisions,
@@ -317,15 +460,23 @@ impl Trainer {
             result.low,
             result.high,
             100.0 * result.won,
-            if better { "   best so far" } else { "" },
+            match (better, astray) {
+                (true, _) => "   best so far",
+                (_, true) => "   worse than the best: back to it",
+                _ => "",
+            },
         ));
+        if astray {
+            self.sac.return_to_kept();
+            self.counters.returns += 1;
+        }
         // A folder that is gone is not made again for this.
         if !better || !weights.is_finite() || !output.folder.is_there() {
             return Ok(());
         }
         let config = &self.config;
         let mut manifest = Manifest::new(
-            &config.scenario.name,
+            config.scenario_name(),
             &config.scenario.to_toml(),
             &config.objective.to_string(),
             config.seed,
@@ -340,6 +491,8 @@ impl Trainer {
             updates: at.updates,
             result: *result,
         });
+        self.sac.keep(weights);
+        self.best_samples = found.samples;
         Ok(())
     }
 
@@ -352,8 +505,9 @@ impl Trainer {
     ) -> Result<(), TrainError> {
         let weights = self.sac.averaged_weights();
         let actor = FastActor::new(&weights);
-        let (result, _) = self.pool.install(|| validation.validate(&actor))?;
-        self.keep_if_best(&result, &weights, self.counters, output, validation)?;
+        let found = self.pool.install(|| validation.validate(&actor))?;
+        let result = found.result;
+        self.judge(found, &weights, self.counters, output, validation)?;
         let report = RoundReport {
             counters: self.counters,
             replay: self.replay.len() as u64,
@@ -369,6 +523,7 @@ impl Trainer {
         let mut state = State::new(self.config.to_toml());
         state.counters = self.counters;
         state.best = self.best;
+        state.start = self.start.clone();
         (state.metrics_bytes, state.perf_bytes) = output.curves.sync()?;
         state.workers = self.workers.iter().map(Worker::state).collect();
         // A folder that is gone is not made again.
@@ -384,6 +539,15 @@ impl Trainer {
         tracing::info!("{} written in {seconds:.2} s", folder.display());
         output.stored = Some(folder);
         output.folder.watch_checkpoints()
+    }
+
+    /// Stores the state. A failure does not end the training: the earlier state is still there.
+    fn store_or_warn(&self, output: &mut Output) {
+        if let Err(error) = self.store(output) {
+            output
+                .console
+                .warn(&format!("no checkpoint this time: {error}"));
+        }
     }
 
     fn is_checkpoint_due(&self, stored: &Stopwatch) -> bool {
@@ -421,24 +585,36 @@ impl Trainer {
     }
 }
 
-/// Makes `updates` updates, each on a batch of `rows` `n_step` returns. During an update the next
+/// Whether so many seconds are the search's share of a training that only the time ends.
+fn spent(config: &TrainConfig, seconds: f64) -> bool {
+    let minutes = config.budget.minutes;
+    minutes.is_some_and(|minutes| seconds >= config.start.share * 60.0 * minutes)
+}
+
+/// Whether nothing has happened yet.
+fn is_untouched(counters: &Counters) -> bool {
+    counters.rounds == 0 && counters.start_simulations == 0
+}
+
+/// Makes `updates` updates, each on a batch of `n_step` returns. During an update the next
 /// batch is drawn. The result is the same as without this overlap.
 fn learn_from(
-    replay: &mut Replay,
+    replay: &mut Experience,
     sac: &mut Sac,
     batches: &mut [Batch; 2],
     updates: u64,
-    (rows, n_step): (usize, usize),
+    n_step: usize,
 ) -> Vec<UpdateMetrics> {
     let [mut current, mut next] = batches.each_mut();
+    let first = sac.updates();
     if updates > 0 {
-        replay.sample(rows, n_step, current);
+        replay.sample(first, n_step, current);
     }
     (1..=updates)
         .map(|number| {
             let draw = || {
                 if number < updates {
-                    replay.sample(rows, n_step, next);
+                    replay.sample(first + number, n_step, next);
                 }
             };
             let (metrics, ()) = rayon::join(|| sac.update(current), draw);

@@ -269,7 +269,13 @@ impl Course<'_> {
         } = self.config;
         self.simulations += indices.end - indices.start;
         let source = (split, *seed);
-        ValidationSet::new(scenario, *metric, &BasePolicy::default(), source, indices)
+        ValidationSet::new(
+            std::slice::from_ref(scenario),
+            *metric,
+            &BasePolicy::default(),
+            source,
+            indices,
+        )
     }
 
     /// The value of each policy relative to DT on so many fresh training traces.

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use bufgym_env::control::{BasePolicy, ControlOptions, Controller, RunOptions, run_controlled};
+use bufgym_env::convert::index as index_of;
 use bufgym_eval::metric::{Comparison, IsolatedPorts, Metric, Sample, compare};
 use bufgym_models::checkpoint;
 use bufgym_sim::network::{Outcome, SimError};
@@ -37,13 +38,25 @@ pub struct ValidationResult {
 
 /// Traces of one split, each with DT's (α = 1) result by the metric.
 pub(crate) struct ValidationSet {
-    scenario: Scenario,
+    scenarios: Vec<Scenario>,
     metric: Metric,
     options: RunOptions,
     traces: Vec<ValidationTrace>,
 }
 
+/// A validation with what it was made from.
+#[derive(Clone, Debug)]
+pub(crate) struct Validation {
+    pub(crate) result: ValidationResult,
+    /// By trace.
+    pub(crate) samples: Vec<Sample>,
+    /// Time spent on all threads together.
+    pub(crate) busy: Duration,
+}
+
 struct ValidationTrace {
+    /// Index of its scenario.
+    scenario: usize,
     trace: Trace,
     /// Only where the metric is about ports.
     ports: Option<IsolatedPorts>,
@@ -52,23 +65,24 @@ struct ValidationTrace {
 
 impl ValidationSet {
     /// Generates the traces with these indices of a split and runs DT on them, in parallel on the
-    /// current pool. Controllers will set the α of `low_level`.
+    /// current pool. The scenarios take turns. Controllers will set the α of `low_level`.
     ///
     /// # Errors
-    /// When the scenario is not valid.
+    /// When a scenario is not valid.
     pub(crate) fn new(
-        scenario: &Scenario,
+        scenarios: &[Scenario],
         metric: Metric,
         low_level: &BasePolicy,
         (split, seed): (Split, u64),
         indices: Range<u64>,
     ) -> Result<Self, SimError> {
-        scenario.validate()?;
+        scenarios.iter().try_for_each(Scenario::validate)?;
         let traces = indices
             .into_par_iter()
             .map(|index| {
-                let trace = generate(scenario, trace_seed(split, seed, index));
-                ValidationTrace::new(metric, scenario, trace)
+                let turn = index_of(index % scenarios.len() as u64);
+                let seed = trace_seed(split, seed, index / scenarios.len() as u64);
+                ValidationTrace::new(metric, scenarios, turn, seed)
             })
             .collect::<Result<_, SimError>>()?;
         let control = ControlOptions {
@@ -76,7 +90,7 @@ impl ValidationSet {
             ..ControlOptions::default()
         };
         Ok(Self {
-            scenario: scenario.clone(),
+            scenarios: scenarios.to_vec(),
             metric,
             options: RunOptions {
                 control,
@@ -86,16 +100,17 @@ impl ValidationSet {
         })
     }
 
-    /// Compares one controller with DT. Also returns the time spent on all threads together.
+    /// Compares one controller with DT.
     ///
     /// # Errors
     /// When the low-level policy does not fit the scenario.
     pub(crate) fn validate<C: Controller + Clone + Sync>(
         &self,
         controller: &C,
-    ) -> Result<(ValidationResult, Duration), SimError> {
-        let (samples, busy) = self.run(std::slice::from_ref(controller))?;
-        let found = self.compare(&samples[0], RESAMPLES);
+    ) -> Result<Validation, SimError> {
+        let (mut samples, busy) = self.run(std::slice::from_ref(controller))?;
+        let samples = samples.pop().unwrap_or_default();
+        let found = self.compare(&samples, RESAMPLES);
         let result = ValidationResult {
             value: found.value,
             low: found.ratio.low,
@@ -104,7 +119,17 @@ impl ValidationSet {
             fct_ratio: found.fct_ratio,
             failed: found.failed,
         };
-        Ok((result, busy))
+        Ok(Validation {
+            result,
+            samples,
+            busy,
+        })
+    }
+
+    /// Whether one controller is worse than another on the same traces, beyond chance: the whole interval
+    /// of the ratio of their metrics lies above 1.
+    pub(crate) fn is_worse(&self, than: &[Sample], samples: &[Sample]) -> bool {
+        compare(self.metric, samples, than, RESAMPLES).ratio.low > 1.0
     }
 
     /// The value of each controller relative to DT, as in [`ValidationResult::value`].
@@ -141,7 +166,8 @@ impl ValidationSet {
     ) -> Result<(Vec<Vec<Sample>>, Duration), SimError> {
         self.measure(controllers, |controller, trace| {
             let mut controller = controller.clone();
-            run_controlled(&self.scenario, trace, &mut controller, &self.options)
+            let scenario = &self.scenarios[trace.scenario];
+            run_controlled(scenario, &trace.trace, &mut controller, &self.options)
         })
     }
 
@@ -155,7 +181,8 @@ impl ValidationSet {
         resamples: usize,
     ) -> Result<Vec<Comparison>, SimError> {
         let (samples, _) = self.measure(rules, |rule, trace| {
-            let mut simulator = rule.simulator(&self.scenario, trace)?;
+            let scenario = &self.scenarios[trace.scenario];
+            let mut simulator = rule.simulator(scenario, &trace.trace)?;
             simulator.measure_waits();
             Ok(simulator.run())
         })?;
@@ -169,14 +196,14 @@ impl ValidationSet {
     fn measure<C: Sync>(
         &self,
         candidates: &[C],
-        run: impl Fn(&C, &Trace) -> Result<Outcome, SimError> + Sync,
+        run: impl Fn(&C, &ValidationTrace) -> Result<Outcome, SimError> + Sync,
     ) -> Result<(Vec<Vec<Sample>>, Duration), SimError> {
         let measured = (0..candidates.len() * self.traces.len())
             .into_par_iter()
             .map(|number| {
                 let start = Instant::now();
                 let known = &self.traces[number % self.traces.len()];
-                let outcome = run(&candidates[number / self.traces.len()], &known.trace)?;
+                let outcome = run(&candidates[number / self.traces.len()], known)?;
                 let sample = Sample::of(self.metric, &outcome, known.ports.as_ref());
                 Ok((sample, start.elapsed()))
             })
@@ -189,6 +216,25 @@ impl ValidationSet {
         Ok((samples, busy))
     }
 
+    /// How one controller compares with DT in each scenario, in their order.
+    ///
+    /// # Errors
+    /// When the low-level policy does not fit a scenario.
+    pub(crate) fn by_scenario<C: Controller + Clone + Sync>(
+        &self,
+        controller: &C,
+    ) -> Result<Vec<Comparison>, SimError> {
+        let (samples, _) = self.run(std::slice::from_ref(controller))?;
+        let of = |number: usize| {
+            let pairs = self.traces.iter().zip(&samples[0]);
+            let own = pairs.filter(|(known, _)| known.scenario == number);
+            let (baseline, samples): (Vec<Sample>, Vec<Sample>) =
+                own.map(|(known, sample)| (known.baseline, *sample)).unzip();
+            compare(self.metric, &samples, &baseline, RESAMPLES)
+        };
+        Ok((0..self.scenarios.len()).map(of).collect())
+    }
+
     fn compare(&self, samples: &[Sample], resamples: usize) -> Comparison {
         let baseline: Vec<Sample> = self.traces.iter().map(|known| known.baseline).collect();
         compare(self.metric, samples, &baseline, resamples)
@@ -197,13 +243,21 @@ impl ValidationSet {
 
 impl ValidationTrace {
     /// Runs DT on the trace. Where the metric is about ports, also runs each port alone.
-    fn new(metric: Metric, scenario: &Scenario, trace: Trace) -> Result<Self, SimError> {
+    fn new(
+        metric: Metric,
+        scenarios: &[Scenario],
+        turn: usize,
+        seed: u64,
+    ) -> Result<Self, SimError> {
+        let scenario = &scenarios[turn];
+        let trace = generate(scenario, seed);
         let ports = metric.isolated_ports(scenario, &trace)?;
         let mut simulator = PolicySpec::baseline().simulator(scenario, &trace)?;
         simulator.measure_waits();
         let outcome = simulator.run();
         let baseline = Sample::of(metric, &outcome, ports.as_ref());
         Ok(Self {
+            scenario: turn,
             trace,
             ports,
             baseline,

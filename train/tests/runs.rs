@@ -10,8 +10,8 @@ use bufgym_models::DeviceChoice;
 use bufgym_models::checkpoint::load_actor;
 use bufgym_sim::scenario::Scenario;
 use bufgym_train::{
-    Budget, Controls, Expected, ResumeOptions, Status, TrainConfig, TrainError, TrainSummary,
-    resume, train,
+    Budget, Controls, Expected, ResumeOptions, StartConfig, Status, TrainConfig, TrainError,
+    TrainSummary, resume, train,
 };
 
 const ROUND: u64 = 5 * 8;
@@ -40,6 +40,7 @@ fn small(out: &Path, rounds: u64) -> TrainConfig {
     config.rollout.decisions_per_round = 8;
     config.rollout.learning_starts = 2 * ROUND;
     config.learner.updates_per_round = 2;
+    config.start.generations = 0;
     config.learner.replay_capacity = 400;
     config.sac.batch_size = 8;
     config.sac.critic_width = 16;
@@ -158,6 +159,9 @@ fn a_run_folder_has_its_files() {
 
     let mut read = TrainConfig::load(&out.join("config.toml")).unwrap();
     read.out = config.out.clone();
+    // Random weights are nothing to stay near to.
+    assert_eq!(read.sac.trust_radius, 2.0);
+    read.sac.trust_radius = config.sac.trust_radius;
     assert_eq!(read, config);
     let evaluation = summary.evaluation.unwrap();
     let policies: Vec<&str> = evaluation
@@ -189,6 +193,124 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
     assert_eq!(summary.rounds, 13);
     assert!(!half.exists());
     assert_same_run(&whole, &parts, 13);
+}
+
+/// With a search for the rule to start from in front, of four generations of two rules.
+fn small_with_start(out: &Path, rounds: u64) -> TrainConfig {
+    let mut config = small(out, rounds);
+    config.start = StartConfig {
+        generations: 4,
+        share: 1.0,
+        candidates: 2,
+        traces: 1,
+        choosing_traces: 1,
+        lessons: 2,
+        lesson_traces: 1,
+        lesson_steps: 20,
+        ..StartConfig::default()
+    };
+    config
+}
+
+#[test]
+fn a_start_is_the_same_for_any_number_of_threads_and_counted() {
+    let root = tempfile::tempdir().unwrap();
+    let runs: Vec<PathBuf> = [1, 3]
+        .into_iter()
+        .map(|threads| {
+            let out = root.path().join(threads.to_string());
+            let mut config = small_with_start(&out, 40);
+            config.rollout.threads = threads;
+            let planned = config.simulations().unwrap();
+            let generations = run_counting(config.clone());
+            assert_eq!(generations.0, 4);
+            // Three rules to begin from and DT; four generations of two rules and DT; the mean after the
+            // fourth; two lessons.
+            let start = 4 + 4 * 3 + 1 + 2;
+            config.start.generations = 0;
+            let without = config.simulations().unwrap();
+            assert_eq!(planned - without, start);
+            assert!(generations.1.simulations > without);
+            out
+        })
+        .collect();
+    assert_same_run(&runs[0], &runs[1], 40);
+}
+
+/// The generations of the settled configuration, and the summary.
+fn run_counting(config: TrainConfig) -> (u64, TrainSummary) {
+    let out = config.out.clone();
+    let summary = run(config);
+    let stored = TrainConfig::load(&out.join("config.toml")).unwrap();
+    (stored.start.generations, summary)
+}
+
+#[test]
+fn a_start_that_was_stopped_goes_on_where_it_was() {
+    let root = tempfile::tempdir().unwrap();
+    let (whole, parts) = (root.path().join("whole"), root.path().join("parts"));
+    run(small_with_start(&whole, 40));
+    let stop = AtomicBool::new(true);
+    let controls = Controls {
+        stop: &stop,
+        quiet: true,
+        device: DeviceChoice::Cpu,
+    };
+    let stopped = train(small_with_start(&parts, 40), &controls).unwrap();
+    assert_eq!(
+        (stopped.status, stopped.decisions),
+        (Status::Interrupted, 0)
+    );
+    // Three rules and DT, on one trace.
+    let without = small(&parts, 40).simulations_of(5, 0);
+    assert_eq!(stopped.simulations - without, 4);
+    let finished = try_resume(&parts, &ResumeOptions::default()).unwrap();
+    assert_eq!(finished.status, Status::Finished);
+    assert_same_run(&whole, &parts, 40);
+}
+
+#[test]
+fn a_small_budget_has_no_room_for_a_search() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("run");
+    let mut config = small(&out, 4);
+    config.start = StartConfig::default();
+    assert_eq!(run_counting(config).0, 0);
+}
+
+/// Switches with different numbers of ports, one of them with rewards of another size.
+fn mixture(out: &Path, rounds: u64) -> TrainConfig {
+    let mut config = small_with_start(out, rounds);
+    let mut other = config.scenario.clone();
+    for setting in ["ports=6", "load=0.9", "min_rto_us=10000"] {
+        other.set(setting).unwrap();
+    }
+    other.name = "other".to_owned();
+    config.mix(vec![config.scenario.clone(), other]);
+    config.start.generations = 0;
+    config.start.rule = vec![0.1; 24];
+    config
+}
+
+#[test]
+fn a_mixture_trains_one_policy_for_any_number_of_threads_and_after_a_resume() {
+    let root = tempfile::tempdir().unwrap();
+    let [whole, parts, threads] = ["whole", "parts", "threads"].map(|name| root.path().join(name));
+    run(mixture(&whole, 40));
+    let mut config = mixture(&threads, 40);
+    config.rollout.threads = 3;
+    run(config);
+    run(mixture(&parts, 7));
+    try_resume(&parts, &to_rounds(40)).unwrap();
+    assert_same_run(&whole, &threads, 40);
+    assert_same_run(&whole, &parts, 40);
+    let (weights, manifest) = load_actor(&whole.join("checkpoints/best")).unwrap();
+    assert!(weights.is_finite());
+    assert_eq!(manifest.scenario, "mixture");
+    for replay in ["replay.bin", "replay-1.bin"] {
+        let state = whole.join(format!("checkpoints/step-{}", 40 * ROUND));
+        assert!(state.join(replay).is_file(), "{replay}");
+    }
 }
 
 /// Decisions that set early drop have a second output, in the network, the replay and the critics.

@@ -17,9 +17,9 @@ use burn::tensor::Bytes;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-use super::{ActorLearner, LeastSquares, Sac, SacConfig, Temperature};
+use super::{ActorLearner, Advantage, Sac, SacConfig, Temperature};
 
-const FORMAT_VERSION: u32 = 3;
+const FORMAT_VERSION: u32 = 4;
 const STATE: &str = "sac.json";
 /// SHA-256 of `sac.json`, which has those of the other files.
 const CHECKSUM: &str = "sac.sha256";
@@ -31,6 +31,7 @@ const MAX_CHECKSUM: u64 = 1_024;
 const ADVANTAGE: &str = "advantage.f64";
 const ACTOR: &str = "actor";
 const AVERAGED: &str = "averaged";
+const KEPT: &str = "kept";
 const CRITICS: [&str; 4] = ["critics.0", "critics.1", "targets.0", "targets.1"];
 
 /// The reason why a learner could not be created, saved or loaded.
@@ -93,6 +94,9 @@ impl Sac {
         let mut tensors = Vec::new();
         tensors.extend(prefixed(ACTOR, collect(&self.actor.network)));
         tensors.extend(prefixed(AVERAGED, collect(&self.actor.average)));
+        if let Some(kept) = &self.actor.kept {
+            tensors.extend(prefixed(KEPT, collect(kept)));
+        }
         let critics = self.critics.iter().map(|learner| &learner.network);
         let targets = self.critics.iter().map(|learner| &learner.target);
         for (prefix, critic) in CRITICS.iter().zip(critics.chain(targets)) {
@@ -171,10 +175,20 @@ impl Sac {
         };
         let tensors = decode_tensors(&bytes).map_err(|error| wrong(error.to_string()))?;
         let ActorLearner {
-            network, average, ..
+            network,
+            average,
+            kept,
+            ..
         } = &mut sac.actor;
         *network = restore(network.clone(), ACTOR, &tensors).map_err(wrong)?;
         *average = restore(average.clone(), AVERAGED, &tensors).map_err(wrong)?;
+        let prefix = format!("{KEPT}.");
+        if tensors
+            .iter()
+            .any(|tensor| tensor.name.starts_with(&prefix))
+        {
+            *kept = Some(restore(average.clone(), KEPT, &tensors).map_err(wrong)?);
+        }
         let [first, second] = &mut sac.critics;
         let networks = [
             &mut first.network,
@@ -193,7 +207,7 @@ impl Sac {
             .iter()
             .map(|bytes| f64::from_le_bytes(*bytes))
             .collect();
-        sac.advantage = LeastSquares::from_sums(sac.actions.outputs(), &sums).ok_or_else(|| {
+        sac.advantage = Advantage::from_sums(sac.actions.outputs(), &sums).ok_or_else(|| {
             SacError::Corrupt {
                 path: dir.join(ADVANTAGE),
                 reason: "it has another number of sums than this program keeps".into(),

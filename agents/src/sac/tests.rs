@@ -27,6 +27,7 @@ fn small(critic: CriticKind) -> SacConfig {
         temperature_lr: 2e-3,
         polyak: 0.02,
         policy_delay: 1,
+        entropy_of: EntropyOf::Action,
         advantage_ridge: 1.0,
         advantage_samples: 5_000,
         ..SacConfig::default()
@@ -319,6 +320,78 @@ fn the_same_seed_gives_the_same_weights_and_another_does_not() {
 }
 
 #[test]
+fn a_learner_returns_to_what_was_kept_and_goes_on() {
+    let learn = |sac: &mut Sac, first: u64| {
+        (first..first + 5).for_each(|k| {
+            sac.update(&random_batch(8, 3, ActionSet::Alpha, k));
+        });
+    };
+    let mut sac = Sac::new(small(CriticKind::Privileged), ActionSet::Alpha, 5, &cpu()).unwrap();
+    let untrained = sac.actor_weights();
+    sac.return_to_kept();
+    assert_eq!(sac.actor_weights(), untrained, "nothing was kept yet");
+    learn(&mut sac, 0);
+    let kept = sac.averaged_weights();
+    sac.keep(&kept);
+    learn(&mut sac, 5);
+    assert_ne!(sac.averaged_weights(), kept);
+
+    let dir = tempfile::tempdir().unwrap();
+    sac.save(dir.path()).unwrap();
+    let loaded = Sac::load(dir.path(), &cpu()).unwrap();
+    assert_eq!(loaded.kept_weights(), Some(kept.clone()));
+    let [first, second] = [sac, loaded].map(|mut sac| {
+        sac.return_to_kept();
+        assert_eq!(sac.actor_weights(), kept);
+        assert_eq!(sac.averaged_weights(), kept);
+        learn(&mut sac, 10);
+        sac.actor_weights()
+    });
+    assert_ne!(first, kept);
+    assert_eq!(first, second);
+}
+
+#[test]
+fn an_actor_learns_to_act_as_its_teacher() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    let mut examples = Examples::new(3, 2);
+    let teach = |signal: f32| [0.8 * signal - 0.2, -0.5 * signal];
+    for _ in 0..400 {
+        let signals: [f32; 3] = std::array::from_fn(|_| uniform(&mut rng) as f32);
+        let actions: Vec<f32> = signals.into_iter().flat_map(teach).collect();
+        examples.push(&observation(&signals), &actions);
+    }
+    assert_eq!(examples.len(), 400);
+    let learner = || {
+        let config = small(CriticKind::Privileged);
+        Sac::new(config, ActionSet::AlphaEarly, 5, &cpu()).unwrap()
+    };
+    let mut sac = learner();
+    let untaught = sac.imitate(std::slice::from_ref(&examples), 1, -1.0);
+    let taught = sac.imitate(std::slice::from_ref(&examples), 400, -1.5);
+    assert!(taught < 0.1 && taught < untaught, "{untaught} {taught}");
+    assert_eq!(sac.actor_weights(), sac.averaged_weights());
+    assert_eq!(sac.updates(), 0);
+
+    let mut actor = FastActor::new(&sac.actor_weights());
+    let (mean, log_std) = actor.forward(&observation(&[0.1, 0.5, 0.9]), 3);
+    for (mean, signal) in mean.as_chunks::<2>().0.iter().zip([0.1, 0.5, 0.9]) {
+        for (mean, taught) in mean.iter().zip(teach(signal)) {
+            assert!(
+                (libm::tanhf(*mean) - taught).abs() < 0.25,
+                "{mean} {taught}"
+            );
+        }
+    }
+    assert!(log_std.iter().all(|log_std| (log_std + 1.5).abs() < 0.3));
+
+    let mut again = learner();
+    again.imitate(std::slice::from_ref(&examples), 1, -1.0);
+    again.imitate(std::slice::from_ref(&examples), 400, -1.5);
+    assert_eq!(again.actor_weights(), sac.actor_weights());
+}
+
+#[test]
 fn damaged_states_are_refused_with_the_file_s_name() {
     let mut sac = Sac::new(small(CriticKind::Privileged), ActionSet::Alpha, 5, &cpu()).unwrap();
     sac.update(&random_batch(8, 3, ActionSet::Alpha, 1));
@@ -362,10 +435,10 @@ fn a_learner_without_its_checksum_is_refused() {
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(
         &path,
-        text.replace("\"format_version\": 3", "\"format_version\": 2"),
+        text.replace("\"format_version\": 4", "\"format_version\": 3"),
     )
     .unwrap();
-    assert!(message().contains("format_version is 2"), "{}", message());
+    assert!(message().contains("format_version is 3"), "{}", message());
     assert!(message().contains("train anew"), "{}", message());
 }
 
@@ -420,7 +493,7 @@ fn the_log_density_is_that_of_a_tanh_gaussian() {
         mean: tensor(vec![mean; count]),
         log_std: tensor(vec![log_std; count]),
     };
-    let (actions, log_prob) = sample(output, tensor(noise));
+    let (actions, log_prob) = sample(output, tensor(noise), EntropyOf::Action);
     let values = bufgym_models::parameters::host_values::<2>;
     let (actions, log_prob) = (values(actions), values(log_prob));
     let integral: f32 = actions
@@ -462,10 +535,133 @@ fn the_weights_solve_the_normal_equations() {
         let product: f64 = (0..n)
             .map(|j| {
                 let (a, b) = (i.min(j), i.max(j));
-                sums.gram[a * n + b] * f64::from(weights[j])
+                sums.gram[a * n + b] * weights[j]
             })
             .sum();
-        let left = product + ridge * f64::from(weights[i]);
+        let left = product + ridge * weights[i];
         assert!((left - sums.moment[i]).abs() < 1e-3, "{i}: {left}");
     }
+}
+
+/// Sums of samples in which the first term of the advantage has an effect, and the others have none; everything has
+/// noise.
+fn noisy(effect: f64, noise: f64, samples: u64, seed: u64) -> LeastSquares {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut sums = LeastSquares::new(1);
+    let n = advantage_weights(1);
+    for _ in 0..samples {
+        let z: Vec<f64> = (0..n)
+            .map(|_| f64::from(standard_normal(&mut rng)))
+            .collect();
+        let residual = effect * z[0] + noise * f64::from(standard_normal(&mut rng));
+        for i in 0..n {
+            sums.moment[i] += z[i] * residual;
+            for j in i..n {
+                sums.gram[i * n + j] += z[i] * z[j];
+            }
+        }
+    }
+    sums
+}
+
+#[test]
+fn an_advantage_is_believed_as_far_as_its_halves_agree() {
+    let of = |effect: f64| Advantage {
+        halves: [noisy(effect, 30.0, 2_000, 1), noisy(effect, 30.0, 2_000, 2)],
+    };
+    let (weights, agreement) = of(20.0).weights(1.0);
+    assert!(agreement > 0.9, "{agreement}");
+    assert!((weights[0] - 20.0).abs() < 2.0, "{}", weights[0]);
+
+    // Where nothing has an effect, what all samples say together is larger than what is believed of it.
+    let chance = of(0.0);
+    let (weights, agreement) = chance.weights(1.0);
+    assert!(agreement.abs() < 0.4, "{agreement}");
+    let [first, second] = &chance.halves;
+    let all = first.clone().joined(second).weights(1.0);
+    let size = |weights: &mut dyn Iterator<Item = f64>| weights.map(|w| w * w).sum::<f64>();
+    let believed = size(&mut weights.iter().map(|&weight| f64::from(weight)));
+    assert!(believed < 0.5 * size(&mut all.iter().copied()));
+}
+
+/// α at the upper end is best everywhere, and the actor begins in the middle.
+#[test]
+fn the_policy_stays_near_to_what_was_kept() {
+    const PORTS: usize = 4;
+    let farthest = |trust_radius: f64| {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let config = SacConfig {
+            trust_radius,
+            ..small(CriticKind::Privileged)
+        };
+        let mut sac = Sac::new(config, ActionSet::Alpha, 1, &cpu()).unwrap();
+        let seen = observation(&[0.0, 0.3, 0.6, 1.0]);
+        let means = |sac: &Sac| {
+            let mut actor = FastActor::new(&sac.actor_weights());
+            let (mean, _) = actor.forward(&seen, PORTS);
+            mean.iter().map(|mean| mean.tanh()).collect::<Vec<f32>>()
+        };
+        let kept = means(&sac);
+        sac.keep(&sac.actor_weights());
+        let mut replay = Replay::new(shape(4000, PORTS, 1), 2);
+        let mut batch = Batch::default();
+        let frame = Frame::newest(&seen, &[0.0; PORTS * PRIVILEGED]);
+        for round in 0..40 {
+            let mut actor = FastActor::new(&sac.actor_weights());
+            for _ in 0..16 {
+                let choice = act(&mut actor, &seen, &mut rng);
+                let rewards = choice
+                    .0
+                    .iter()
+                    .map(|&level| 0.1 * f32::from(level))
+                    .collect();
+                replay.start(0, &frame);
+                replay.push(0, &transition(choice, rewards, frame.clone(), true));
+            }
+            for _ in 0..if round < 8 { 0 } else { 10 } {
+                replay.sample(32, 1, &mut batch);
+                sac.update(&batch);
+            }
+        }
+        let distances = means(&sac).into_iter().zip(kept).map(|(a, b)| a - b);
+        distances.fold(f32::NEG_INFINITY, f32::max)
+    };
+    let (near, free) = (farthest(0.2), farthest(2.0));
+    assert!((0.1..0.3).contains(&near), "{near}");
+    assert!(free > 0.5, "{free}");
+}
+
+/// The teacher looks at one feature. Half of the examples are of switches with two ports.
+#[test]
+fn examples_of_switches_with_other_numbers_of_ports_are_learned_together() {
+    let taught = || {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+        let groups = [4, 2].map(|ports| {
+            let mut examples = Examples::new(ports, 1);
+            for _ in 0..200 {
+                let signals: Vec<f32> = (0..ports).map(|_| uniform(&mut rng)).collect();
+                let action: Vec<f32> = signals.iter().map(|signal| signal - 0.4).collect();
+                examples.push(&observation(&signals), &action);
+            }
+            examples
+        });
+        let config = small(CriticKind::Privileged);
+        let mut sac = Sac::new(config, ActionSet::Alpha, 1, &cpu()).unwrap();
+        let difference = sac.imitate(&groups, 400, -1.0);
+        (difference, sac.actor_weights(), sac.averaged_weights())
+    };
+    let (difference, weights, averaged) = taught();
+    assert!(difference < 0.05, "{difference}");
+    assert_eq!(weights, averaged);
+    let signals = [0.1, 0.5, 0.9];
+    let mut actor = FastActor::new(&weights);
+    let (mean, log_std) = actor.forward(&observation(&signals), 3);
+    for ((mean, log_std), signal) in mean.iter().zip(log_std).zip(signals) {
+        assert!(
+            (mean.tanh() - (signal - 0.4)).abs() < 0.15,
+            "{signal}: {mean}"
+        );
+        assert!((log_std + 1.0).abs() < 0.3, "{log_std}");
+    }
+    assert_eq!(taught().1, weights, "the same bits");
 }

@@ -1,0 +1,323 @@
+//! What a training starts from: a linear rule that the network imitates.
+//!
+//! In front of a training stands a short search over whole traces for the weights of a
+//! [`LinearRule`] (CMA-ES). It ranks rules by what they do in the end, so it finds behaviour that no
+//! single decision shows the worth of, such as giving room to a port only after it has lost packets.
+//! Then the actor is taught to act as the rule does, at first in the states that the rule meets, then
+//! in those that the actor meets itself (DAgger: Ross, Gordon and Bagnell 2011). From there on the
+//! learner goes on with soft actor-critic.
+//!
+//! The search can be stored between any two generations.
+
+use std::ops::Range;
+
+use bufgym_agents::{Evolution, Examples, Sac};
+use bufgym_env::control::{
+    ActionSet, ControlOptions, Controller, RunOptions, cell_centre, run_controlled,
+};
+use bufgym_env::convert::index as index_of;
+use bufgym_eval::metric::Metric;
+use bufgym_models::linear::LINEAR;
+use bufgym_models::{FastActor, LinearRule};
+use bufgym_sim::network::SimError;
+use bufgym_sim::rng::{self, Split, trace_seed};
+use bufgym_sim::traffic::generate;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::validation::ValidationSet;
+use crate::{StartConfig, TrainConfig};
+
+/// Index of the first training trace of a search; those of the rollouts begin at 0.
+const FIRST_TRACE: u64 = 1 << 40;
+
+/// Index of the first training trace of the lessons.
+const FIRST_LESSON: u64 = 1 << 41;
+
+/// Generations between two measurements of the mean, and the fewest of a search.
+pub(crate) const CHECK_EVERY: u64 = 4;
+
+/// Index in [`LINEAR_FEATURES`](bufgym_models::linear::LINEAR_FEATURES).
+const DROPS_MEAN: usize = 7;
+
+/// A search that is not over.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StartSearch {
+    evolution: Evolution,
+    rng: Xoshiro256PlusPlus,
+    best: Measured,
+    simulations: u64,
+}
+
+/// A rule with its result on the traces that choose.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Measured {
+    generation: u64,
+    weights: Vec<f64>,
+    /// As [`ValidationResult::value`](crate::ValidationResult::value).
+    value: f64,
+}
+
+impl StartSearch {
+    /// Measures the rules that a search may begin from, and begins from the best.
+    pub(crate) fn begin(config: &TrainConfig, chooser: &ValidationSet) -> Result<Self, SimError> {
+        let starts = starts(config.actions(), &config.start);
+        let rules: Vec<LinearRule> = starts.iter().map(|w| LinearRule::from_slice(w)).collect();
+        let values = chooser.values(&rules)?;
+        let measured = starts.into_iter().zip(values);
+        let best = measured.map(|(weights, value)| Measured {
+            generation: 0,
+            weights,
+            value,
+        });
+        let best = best.reduce(Measured::better).expect("there are starts");
+        let scales = vec![1.0; best.weights.len()];
+        Ok(Self {
+            evolution: Evolution::new(best.weights.clone(), &scales, first_step(config)),
+            rng: rng::stream(config.seed, "start", 0),
+            simulations: (rules.len() as u64 + 1) * whole(config, config.start.choosing_traces),
+            best,
+        })
+    }
+
+    /// One generation on traces of its own.
+    pub(crate) fn generation(
+        &mut self,
+        config: &TrainConfig,
+        chooser: &ValidationSet,
+    ) -> Result<(), SimError> {
+        let start = &config.start;
+        let candidates = self.evolution.ask(start.candidates, &mut self.rng);
+        let rules: Vec<LinearRule> = candidates
+            .iter()
+            .map(|weights| LinearRule::from_slice(weights))
+            .collect();
+        let each = whole(config, start.traces);
+        let first = whole(config, start.choosing_traces) + self.generations() * each;
+        let costs = traces(config, first..first + each)?.values(&rules)?;
+        self.evolution.tell(&candidates, &costs);
+        self.simulations += (rules.len() as u64 + 1) * each;
+        match self.is_measured() {
+            true => self.measure(config, chooser),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the mean of the last generation has been measured.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.generations().is_multiple_of(CHECK_EVERY)
+    }
+
+    /// Measures the mean of the distribution, where that has not been done.
+    pub(crate) fn conclude(
+        &mut self,
+        config: &TrainConfig,
+        chooser: &ValidationSet,
+    ) -> Result<(), SimError> {
+        match self.is_measured() {
+            true => Ok(()),
+            false => self.measure(config, chooser),
+        }
+    }
+
+    fn measure(&mut self, config: &TrainConfig, chooser: &ValidationSet) -> Result<(), SimError> {
+        let weights = self.evolution.mean().to_vec();
+        let value = chooser.values(&[LinearRule::from_slice(&weights)])?[0];
+        self.simulations += whole(config, config.start.choosing_traces);
+        let found = Measured {
+            generation: self.generations(),
+            weights,
+            value,
+        };
+        self.best = self.best.clone().better(found);
+        Ok(())
+    }
+
+    pub(crate) fn generations(&self) -> u64 {
+        self.evolution.generations()
+    }
+
+    /// Simulations so far, those of DT included.
+    pub(crate) fn simulations(&self) -> u64 {
+        self.simulations
+    }
+
+    /// The best rule that was measured, and its metric relative to DT's.
+    pub(crate) fn best(&self) -> (LinearRule, f64) {
+        (LinearRule::from_slice(&self.best.weights), self.best.value)
+    }
+}
+
+impl Measured {
+    /// The one with the lower value; of equals `self`.
+    fn better(self, other: Self) -> Self {
+        match other.value < self.value {
+            true => other,
+            false => self,
+        }
+    }
+}
+
+/// Standard deviation of every weight in the first generation. Over early drop constants are close to the best, and
+/// what is far from them is worse; α alone has to go far.
+fn first_step(config: &TrainConfig) -> f64 {
+    let usual = match config.actions() {
+        ActionSet::Alpha => 0.4,
+        ActionSet::AlphaEarly => 0.12,
+    };
+    config.start.step.unwrap_or(usual)
+}
+
+/// The rules that a search may begin from, unless the settings name one, `[outputs * LINEAR]` each. For α alone:
+/// α = 4 and 32 always, and α = 1 but up to 32 where a port has just lost packets. Where early drop is set too,
+/// three of its levels with a high α.
+fn starts(actions: ActionSet, start: &StartConfig) -> Vec<Vec<f64>> {
+    if !start.rule.is_empty() {
+        return vec![start.rule.clone()];
+    }
+    let centre = |level: usize| f64::from(cell_centre(level));
+    let rule = |outputs: &[(f64, f64)]| {
+        let mut weights = vec![0.0; outputs.len() * LINEAR];
+        for (weights, (constant, drops)) in weights.chunks_exact_mut(LINEAR).zip(outputs) {
+            weights[0] = *constant;
+            weights[DROPS_MEAN] = *drops;
+        }
+        weights
+    };
+    match actions {
+        ActionSet::Alpha => vec![
+            rule(&[(centre(4), 0.0)]),
+            rule(&[(centre(7), 0.0)]),
+            rule(&[(centre(2), 3.0)]),
+        ],
+        ActionSet::AlphaEarly => vec![
+            rule(&[(centre(5), 0.0), (centre(4), 0.0)]),
+            rule(&[(centre(7), 0.0), (centre(5), 0.0)]),
+            rule(&[(centre(7), 0.0), (centre(7), 0.0)]),
+        ],
+    }
+}
+
+/// Simulations of a search of so many generations and of the lessons after it, those of DT included.
+pub(crate) fn start_simulations(config: &TrainConfig, generations: u64) -> u64 {
+    let start = &config.start;
+    if generations == 0 && start.rule.is_empty() {
+        return 0;
+    }
+    let begun = starts(config.actions(), start).len() as u64 + 1;
+    let measured = begun + generations.div_ceil(CHECK_EVERY);
+    measured * whole(config, start.choosing_traces)
+        + generations * generation_simulations(config)
+        + start.lessons * whole(config, start.lesson_traces)
+}
+
+/// Simulations of a generation, those of DT included.
+pub(crate) fn generation_simulations(config: &TrainConfig) -> u64 {
+    (config.start.candidates as u64 + 1) * whole(config, config.start.traces)
+}
+
+/// So many traces, or the next number with which every scenario has its turn equally often.
+fn whole(config: &TrainConfig, traces: u64) -> u64 {
+    traces.next_multiple_of(config.scenarios().len() as u64)
+}
+
+/// The traces that choose between rules.
+pub(crate) fn chooser(config: &TrainConfig) -> Result<ValidationSet, SimError> {
+    traces(config, 0..whole(config, config.start.choosing_traces))
+}
+
+/// Training traces of the search with these indices.
+fn traces(config: &TrainConfig, indices: Range<u64>) -> Result<ValidationSet, SimError> {
+    ValidationSet::new(
+        config.scenarios(),
+        Metric::of(&config.objective),
+        &config.low_level,
+        (Split::Train, config.seed),
+        FIRST_TRACE + indices.start..FIRST_TRACE + indices.end,
+    )
+}
+
+/// Teaches the actor the rule. Returns the root mean squared difference of their actions.
+pub(crate) fn imitate(
+    config: &TrainConfig,
+    sac: &mut Sac,
+    rule: &LinearRule,
+) -> Result<f32, SimError> {
+    let start = &config.start;
+    let each = whole(config, start.lesson_traces);
+    let mut examples: Vec<Examples> = Vec::new();
+    let mut difference = f32::NAN;
+    for number in 0..start.lessons {
+        let indices = number * each..(number + 1) * each;
+        let met = match number {
+            0 => lesson(config, rule, rule, indices)?,
+            _ => {
+                let actor = FastActor::new(&sac.averaged_weights());
+                lesson(config, &actor, rule, indices)?
+            }
+        };
+        for met in met {
+            let mut alike = examples.iter_mut();
+            match alike.find(|examples| examples.ports() == met.ports()) {
+                Some(examples) => examples.append(met),
+                None => examples.push(met),
+            }
+        }
+        difference = sac.imitate(&examples, start.lesson_steps, start.log_std);
+    }
+    Ok(difference)
+}
+
+/// What the teacher does in the states that `controller` meets, by trace.
+fn lesson<C: Controller + Clone + Sync>(
+    config: &TrainConfig,
+    controller: &C,
+    teacher: &LinearRule,
+    indices: Range<u64>,
+) -> Result<Vec<Examples>, SimError> {
+    let options = RunOptions {
+        control: ControlOptions {
+            low_level: config.low_level.clone(),
+            ..ControlOptions::default()
+        },
+        ..RunOptions::default()
+    };
+    let play = |index: u64| {
+        let seed = trace_seed(Split::Train, config.seed, FIRST_LESSON + index);
+        let scenarios = config.scenarios();
+        let scenario = &scenarios[index_of(index % scenarios.len() as u64)];
+        let mut pupil = Pupil {
+            examples: Examples::new(scenario.port_count(), controller.outputs()),
+            controller: controller.clone(),
+            teacher: teacher.clone(),
+            taught: Vec::new(),
+        };
+        run_controlled(scenario, &generate(scenario, seed), &mut pupil, &options)?;
+        Ok(pupil.examples)
+    };
+    indices.into_par_iter().map(play).collect()
+}
+
+/// A controller with a teacher, which says at every decision what it would do.
+struct Pupil<C> {
+    controller: C,
+    teacher: LinearRule,
+    taught: Vec<f32>,
+    examples: Examples,
+}
+
+impl<C: Controller> Controller for Pupil<C> {
+    fn outputs(&self) -> usize {
+        self.controller.outputs()
+    }
+
+    fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
+        self.taught.resize(action.len(), 0.0);
+        self.teacher.act(observation, ports, &mut self.taught);
+        self.examples.push(observation, &self.taught);
+        self.controller.act(observation, ports, action);
+    }
+}
