@@ -1,7 +1,9 @@
+use super::advantage::LeastSquares;
 use super::*;
 use crate::replay::{Frame, Replay, ReplayShape, Transition};
 use bufgym_env::control::{ALPHAS, Controller as _, Observation, PRIVILEGED, action_index};
 use bufgym_models::CriticKind;
+use bufgym_models::critic::advantage_weights;
 use bufgym_models::noise::uniform;
 use bufgym_models::parameters::collect;
 use bufgym_models::probabilities::{Probabilities, UNIFORM};
