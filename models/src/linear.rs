@@ -21,6 +21,7 @@
 //! | `elapsed` | time since the last decision | 0 to 1 |
 //! | `queue_mean` | 4 q̄ | 0 to 4 |
 //! | `all_drops` | 4 times the mean of d over all ports | 0 to 4 |
+//! | `queue_log` | 4/9 log₂ (1 + 511 q), which tells a queue of a few packets from a short one | 0 to 4 |
 //!
 //! Units are those of the observation ([`FEATURE_NAMES`](bufgym_env::control::FEATURE_NAMES)): q is
 //! a share of the buffer, e and d are logarithms of bytes in units of β, time is a logarithm in
@@ -39,7 +40,7 @@ use crate::windows::OBSERVATION;
 pub use file::{LinearFile, LinearFileError};
 
 /// Number of features.
-pub const LINEAR: usize = 12;
+pub const LINEAR: usize = 13;
 
 /// Names of the features in files, in the order of the weights.
 pub const LINEAR_FEATURES: [&str; LINEAR] = [
@@ -55,6 +56,7 @@ pub const LINEAR_FEATURES: [&str; LINEAR] = [
     "elapsed",
     "queue_mean",
     "all_drops",
+    "queue_log",
 ];
 
 /// A port counts as active above this share of the buffer.
@@ -226,6 +228,7 @@ pub fn features(observation: &[f32]) -> impl Iterator<Item = [f64; LINEAR]> + '_
             newest(port, ELAPSED),
             4.0 * smoothed(port, QUEUE),
             4.0 * all.drops,
+            4.0 / 9.0 * libm::log2(1.0 + 511.0 * queue),
         ]
     })
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use bufgym::env::control::{ActionSet, BasePolicy, Objective};
 use bufgym::eval;
 use bufgym::models::DeviceChoice;
-use bufgym::train::mixture::{MIXED, mixed};
+use bufgym::train::mixture::{MIXED, mixed, mixed_config};
 use bufgym::train::{
     self, Budget, Controls, Expected, MAX_MINUTES, ResumeOptions, Status, TrainConfig, TrainError,
     TrainSummary, default_low_level,
@@ -153,8 +153,10 @@ impl TrainArgs {
     /// The settings of a new training: those of the file or the default ones, changed by the
     /// options.
     fn config(&self, common: &Common) -> CliResult<TrainConfig> {
+        let is_mixed = self.scenario.as_deref() == Some(MIXED);
         let mut config = match &self.config {
             Some(file) => TrainConfig::load(file).map_err(classify)?,
+            None if is_mixed => mixed_config().or_bad_input()?,
             None => TrainConfig::default(),
         };
         config.seed = common.seed.unwrap_or(config.seed);
@@ -166,13 +168,14 @@ impl TrainArgs {
         }
         config.low_level = self.low_level.clone().unwrap_or(config.low_level);
         if let Some(actions) = self.actions {
-            if self.low_level.is_none() && self.config.is_none() {
+            let given = self.low_level.is_some() || self.config.is_some();
+            if !given && actions != ActionSet::of(&config.low_level) {
                 config.low_level = default_low_level(actions);
             }
             config.low_level = actions.over(&config.low_level).or_bad_input()?;
         }
         match &self.scenario {
-            Some(name) if name == MIXED => config.mix(mixed().or_bad_input()?),
+            Some(_) if is_mixed => config.mix(mixed().or_bad_input()?),
             Some(name) => {
                 config.scenario = scenario::load(name, &self.set)?;
                 config.mixture = Vec::new();

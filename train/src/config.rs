@@ -258,7 +258,7 @@ impl Default for LearnerConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StartConfig {
-    /// Weights of the rule that the search begins from, twelve for each output in the order of
+    /// Weights of the rule that the search begins from, thirteen for each output in the order of
     /// [`LINEAR_FEATURES`](bufgym_models::linear::LINEAR_FEATURES). Where there is none, it begins from the best of
     /// a few rules.
     pub rule: Vec<f64>,
@@ -277,7 +277,7 @@ pub struct StartConfig {
     pub candidates: usize,
     /// Training traces of a generation, 1 to 10^6. Every generation has its own.
     pub traces: u64,
-    /// Training traces that choose between the means of generations, 1 to 10^6.
+    /// Training traces that choose between the means of generations and their averages, 1 to 10^6.
     pub choosing_traces: u64,
     /// How often the network is taught on further traces, 1 to 10,000: first in the states that the rule meets,
     /// then in those that the network meets too.
@@ -320,9 +320,12 @@ pub struct ValidationConfig {
     /// Traces of the table at the end, at most 10^6; 0 for none. They are other traces than those that chose the
     /// weights, so the choice does not bias the table.
     pub final_traces: u64,
-    /// Whether the learner goes on from the best weights where a validation is worse than theirs beyond
-    /// chance: where the 95 % interval of the ratio, trace by trace, lies above 1.
+    /// Whether the learner goes back to the best weights where a validation is worse than theirs beyond
+    /// chance (where the 95 % interval of the ratio, trace by trace, lies above 1) or by more than `tolerance`.
     pub return_to_best: bool,
+    /// By how much of the best value a validation may be worse and the learner still go on from there, as long as it
+    /// may be chance; 0 to 10^6.
+    pub tolerance: f64,
     /// Seed of the validation traces, below 2^63. It is separate so that runs with different seeds compare.
     pub seed: u64,
 }
@@ -334,6 +337,7 @@ impl Default for ValidationConfig {
             traces: 32,
             final_traces: 64,
             return_to_best: true,
+            tolerance: 0.01,
             seed: 0,
         }
     }
@@ -584,7 +588,7 @@ mod tests {
     #[test]
     fn the_default_is_valid() {
         assert!(TrainConfig::default().validate().is_ok());
-        assert_eq!(TrainConfig::default().simulations(), Some(3_854));
+        assert_eq!(TrainConfig::default().simulations(), Some(4_014));
         assert_eq!(
             TrainConfig::default().low_level,
             default_low_level(ActionSet::AlphaEarly)

@@ -148,6 +148,7 @@ impl TrainConfig {
         let log_std = f64::from(self.start.log_std);
         for (setting, value, least, most) in [
             ("start.share", self.start.share, 0.0, 1.0),
+            ("validation.tolerance", self.validation.tolerance, 0.0, 1e6),
             ("start.step", self.start.step.unwrap_or(1.0), 1e-6, 1e3),
             ("start.log_std", log_std, -5.0, 2.0),
             ("rollout.tau_s", rollout.tau_s, short, long),
@@ -351,6 +352,14 @@ mod tests {
                 let horizon = refused(|c| c.rollout.horizon_s = value);
                 assert!(horizon.contains("rollout.horizon_s"), "{horizon}");
             }
+        }
+    }
+
+    #[test]
+    fn the_tolerance_is_a_share() {
+        for value in [f64::NAN, f64::INFINITY, -1.0, 1e308] {
+            let message = refused(|c| c.validation.tolerance = value);
+            assert!(message.contains("validation.tolerance"), "{message}");
         }
     }
 

@@ -4,6 +4,8 @@ use bufgym_sim::scenario::{Scenario, ScenarioError};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use crate::config::{Budget, StartConfig, TrainConfig};
+
 /// The name of the mixture that is built in.
 pub const MIXED: &str = "mixed";
 
@@ -80,6 +82,39 @@ pub fn mixed() -> Result<Vec<Scenario>, ScenarioError> {
     CELLS.iter().map(scenario).collect()
 }
 
+/// The settings of a training on the mixture [`MIXED`] where no others are given.
+///
+/// The heuristic drops early from the second packet of a queue on where a decision says so, so that a decision can
+/// tell switches apart by their queues. A search that has sixteen switches to tell apart needs more generations than
+/// one that has a single switch, and larger steps.
+///
+/// # Errors
+/// As [`mixed`].
+pub fn mixed_config() -> Result<TrainConfig, ScenarioError> {
+    let mut config = TrainConfig {
+        low_level: LOW_LEVEL.parse().unwrap_or_default(),
+        budget: Budget {
+            steps: Some(300_000),
+            minutes: None,
+        },
+        start: StartConfig {
+            generations: 48,
+            share: 0.95,
+            step: Some(0.2),
+            traces: 16,
+            choosing_traces: 48,
+            ..StartConfig::default()
+        },
+        ..TrainConfig::default()
+    };
+    config.validation.traces = 48;
+    config.mix(mixed()?);
+    Ok(config)
+}
+
+/// The heuristic below a policy for the mixture.
+const LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:min_bytes=1500";
+
 /// A mixture by its name, or a list of names, files and tables.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
@@ -113,6 +148,15 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn its_settings_are_valid() {
+        let config = mixed_config().unwrap();
+        assert!(config.validate().is_ok());
+        assert_eq!(config.scenario_name(), MIXED);
+        assert_eq!(config.low_level.to_string(), LOW_LEVEL);
+        assert_eq!(config.start_generations(), config.start.generations);
+    }
 
     #[test]
     fn the_mixture_spans_what_it_says() {

@@ -434,8 +434,8 @@ impl Trainer {
         }
     }
 
-    /// Reports a validation. The best actor so far is saved; where one is worse than it beyond chance, the
-    /// learner goes on from the best.
+    /// Reports a validation. The best actor so far is saved; where one is worse than it beyond chance or by more
+    /// than the tolerance, the learner goes back to the best.
     fn judge(
         &mut self,
         found: Validation,
@@ -451,7 +451,8 @@ impl Trainer {
                 .is_none_or(|best| result.value < best.result.value);
         let astray = self.config.validation.return_to_best
             && !better
-            && validation.is_worse(&self.best_samples, &found.samples);
+            && (self.is_far_from_best(result.value)
+                || validation.is_worse(&self.best_samples, &found.samples));
         output.console.say(&format!(
             "{:>9} decisions {:>7} updates   validation {:.3} × DT ({:.3} to {:.3}), {:.0} % won{}",
             at.decisions,
@@ -496,8 +497,14 @@ impl Trainer {
         Ok(())
     }
 
+    fn is_far_from_best(&self, value: f64) -> bool {
+        let most = 1.0 + self.config.validation.tolerance;
+        self.best
+            .is_some_and(|best| value > most * best.result.value)
+    }
+
     /// Validates the final actor, outside any round: the last validation of a round is of an
-    /// earlier actor.
+    /// earlier actor. The stored state stays as it is: a resumed run equals one that was not ended here.
     pub(crate) fn validate_last(
         &mut self,
         output: &mut Output,

@@ -1,11 +1,13 @@
 //! Fixed traces with DT's results on them: what policies are compared on during a search.
 
 use std::ops::Range;
+use std::slice;
 use std::time::{Duration, Instant};
 
 use bufgym_env::control::{BasePolicy, ControlOptions, Controller, RunOptions, run_controlled};
 use bufgym_env::convert::index as index_of;
 use bufgym_eval::metric::{Comparison, IsolatedPorts, Metric, Sample, compare};
+use bufgym_eval::stats::{Interval, bootstrap_mean};
 use bufgym_models::checkpoint;
 use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::rng::{Split, trace_seed};
@@ -22,7 +24,8 @@ const RESAMPLES: usize = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ValidationResult {
     /// The objective's metric relative to DT (α = 1), with a penalty where the policy is unusable;
-    /// see [`Comparison`](bufgym_eval::metric::Comparison).
+    /// see [`Comparison`](bufgym_eval::metric::Comparison). Of mean FCT in a mixture it is the geometric mean over
+    /// the traces.
     pub value: f64,
     /// Lower end of the ratio's 95 % interval.
     pub low: f64,
@@ -235,9 +238,30 @@ impl ValidationSet {
         Ok((0..self.scenarios.len()).map(of).collect())
     }
 
+    /// Compares with DT. In a mixture ratios to DT's mean FCT are averaged as logarithms: a per cent counts the
+    /// same in every scenario, however much is to be won there.
     fn compare(&self, samples: &[Sample], resamples: usize) -> Comparison {
         let baseline: Vec<Sample> = self.traces.iter().map(|known| known.baseline).collect();
-        compare(self.metric, samples, &baseline, resamples)
+        let found = compare(self.metric, samples, &baseline, resamples);
+        if self.scenarios.len() == 1 || self.metric != Metric::MeanFct {
+            return found;
+        }
+        let pairs = samples.iter().zip(&baseline);
+        let ratio = |(own, dt)| compare(self.metric, slice::from_ref(own), slice::from_ref(dt), 0);
+        let logs: Vec<f64> = pairs.map(|pair| libm::log(ratio(pair).value)).collect();
+        let Some(log) = bootstrap_mean(&logs, resamples, 0) else {
+            return found;
+        };
+        let ratio = Interval {
+            mean: libm::exp(log.mean),
+            low: libm::exp(log.low),
+            high: libm::exp(log.high),
+        };
+        Comparison {
+            value: ratio.mean,
+            ratio,
+            ..found
+        }
     }
 }
 
@@ -262,5 +286,57 @@ impl ValidationTrace {
             ports,
             baseline,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bufgym_models::LinearRule;
+
+    use super::*;
+
+    fn scenario(buffer: &str) -> Scenario {
+        let mut scenario = Scenario::default();
+        let small = [
+            "ports=4",
+            "active_ports=2..4",
+            "incast_degree=1..3",
+            "flows=20..40",
+        ];
+        for setting in small.into_iter().chain([buffer]) {
+            scenario.set(setting).unwrap();
+        }
+        scenario
+    }
+
+    #[test]
+    fn a_mixture_counts_a_per_cent_the_same_in_every_scenario() {
+        let scenarios = ["buffer_bytes=30000", "buffer_bytes=200000"].map(scenario);
+        let low_level = "dt".parse().unwrap();
+        let of = |scenarios: &[Scenario]| {
+            let set = ValidationSet::new(
+                scenarios,
+                Metric::MeanFct,
+                &low_level,
+                (Split::Train, 5),
+                0..8,
+            );
+            let set = set.unwrap();
+            let found = set.validate(&LinearRule::constant(&[0.9])).unwrap();
+            let pairs = found.samples.iter().zip(&set.traces);
+            let ratio =
+                |(own, known): (&Sample, &ValidationTrace)| own.value / known.baseline.value;
+            (found.result, pairs.map(ratio).collect::<Vec<f64>>())
+        };
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+
+        let (one, ratios) = of(&scenarios[..1]);
+        assert!((one.value - mean(&ratios)).abs() < 1e-12);
+
+        let (both, ratios) = of(&scenarios);
+        let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+        assert!((both.value - mean(&logs).exp()).abs() < 1e-12);
+        assert!(both.value < mean(&ratios) - 1e-6, "the traces differ");
+        assert!(both.low < both.value && both.value < both.high);
     }
 }

@@ -224,9 +224,9 @@ fn a_start_is_the_same_for_any_number_of_threads_and_counted() {
             let planned = config.simulations().unwrap();
             let generations = run_counting(config.clone());
             assert_eq!(generations.0, 4);
-            // Three rules to begin from and DT; four generations of two rules and DT; the mean after the
-            // fourth; two lessons.
-            let start = 4 + 4 * 3 + 1 + 2;
+            // Four rules to begin from and DT; four generations of two rules and DT; the mean after the
+            // fourth and its average; two lessons.
+            let start = 5 + 4 * 3 + 2 + 2;
             config.start.generations = 0;
             let without = config.simulations().unwrap();
             assert_eq!(planned - without, start);
@@ -261,9 +261,9 @@ fn a_start_that_was_stopped_goes_on_where_it_was() {
         (stopped.status, stopped.decisions),
         (Status::Interrupted, 0)
     );
-    // Three rules and DT, on one trace.
+    // Four rules and DT, on one trace.
     let without = small(&parts, 40).simulations_of(5, 0);
-    assert_eq!(stopped.simulations - without, 4);
+    assert_eq!(stopped.simulations - without, 5);
     let finished = try_resume(&parts, &ResumeOptions::default()).unwrap();
     assert_eq!(finished.status, Status::Finished);
     assert_same_run(&whole, &parts, 40);
@@ -288,7 +288,7 @@ fn mixture(out: &Path, rounds: u64) -> TrainConfig {
     other.name = "other".to_owned();
     config.mix(vec![config.scenario.clone(), other]);
     config.start.generations = 0;
-    config.start.rule = vec![0.1; 24];
+    config.start.rule = vec![0.1; 26];
     config
 }
 
@@ -329,6 +329,38 @@ fn a_run_with_early_drop_is_resumed_and_its_best_policy_loaded() {
     let (weights, manifest) = load_actor(&whole.join("checkpoints/best")).unwrap();
     assert_eq!(weights.outputs(), 2);
     assert_eq!(manifest.low_level.to_string(), "fab+early");
+}
+
+/// With no tolerance every validation that is worse than the best is followed by that of the best weights.
+#[test]
+fn a_learner_that_goes_astray_goes_back_to_its_best_weights() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("run");
+    let mut config = small(&out, 24);
+    config.sac.actor_lr = 0.003;
+    config.sac.actor_average = 1e-9;
+    config.validation.every_decisions = ROUND;
+    config.validation.traces = 8;
+    config.validation.tolerance = 0.0;
+    run(config);
+    let table = metrics(&out);
+    let column = |name: &str| -> Vec<f64> {
+        let place = table.lines().next().unwrap().split(',');
+        let place = place.clone().position(|found| found == name).unwrap();
+        let values = table.lines().skip(1);
+        values
+            .map(|row| row.split(',').nth(place).unwrap().parse().unwrap())
+            .collect()
+    };
+    let (values, best) = (column("validation"), column("best"));
+    let mut worse = 0;
+    for step in 0..values.len() - 2 {
+        if values[step] > best[step] {
+            worse += 1;
+            assert_eq!(values[step + 1], best[step], "validation {step}");
+        }
+    }
+    assert!(worse > 1, "{values:?}");
 }
 
 #[test]

@@ -15,6 +15,9 @@ use crate::checkpoint::Validation;
 const FORMAT: &str = "bufgym-linear";
 const VERSION: u32 = 1;
 
+/// Features that files of earlier programs do not name. Their weight is zero there.
+const ADDED: [&str; 1] = ["queue_log"];
+
 /// A linear rule with its heuristic and its origin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinearFile {
@@ -191,9 +194,15 @@ fn weights(fields: &mut Fields, field: &str) -> Result<LinearWeights, String> {
     let mut values: Map<String, Value> = fields.take(field)?;
     let mut weights = [0.0; LINEAR];
     for (name, weight) in LINEAR_FEATURES.iter().zip(&mut weights) {
-        let value = values
-            .remove(*name)
-            .ok_or_else(|| format!("field `{field}.{name}` is missing; a number is needed"))?;
+        let value = match values.remove(*name) {
+            Some(value) => value,
+            None if ADDED.contains(name) => continue,
+            None => {
+                return Err(format!(
+                    "field `{field}.{name}` is missing; a number is needed"
+                ));
+            }
+        };
         *weight = value
             .as_f64()
             .filter(|weight| weight.is_finite())
@@ -268,6 +277,26 @@ mod tests {
             ..file
         };
         assert_eq!(parse(&unmeasured.to_json()), unmeasured);
+    }
+
+    #[test]
+    fn a_feature_that_an_earlier_program_did_not_have_counts_nothing() {
+        let weights = std::array::from_fn(|i| match LINEAR_FEATURES[i] {
+            "queue_log" => 0.0,
+            _ => i as f64 / 8.0,
+        });
+        let file = LinearFile {
+            rule: LinearRule::new(LinearWeights::new(weights)),
+            ..example()
+        };
+        let text = file.to_json();
+        let start = text.find("\"queue_log\"").unwrap();
+        let before = text[..start].rfind(',').unwrap();
+        let end = start + text[start..].find("0.0").unwrap() + 3;
+        let earlier = text[..before].to_owned() + &text[end..];
+        assert!(!earlier.contains("queue_log"));
+        let read = LinearFile::parse(earlier.as_bytes(), Path::new("f")).unwrap();
+        assert_eq!(read, file);
     }
 
     #[test]

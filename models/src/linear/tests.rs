@@ -60,7 +60,9 @@ proptest! {
 
     #[test]
     fn features_stay_in_their_ranges(ports in 1_usize..=96, seed: u64) {
-        let most = [1.0, 4.0, 1.0, 1.0, 2.0, 2.0, 2.0, 4.0, 1.0, 1.0, 4.0, 4.0];
+        let most = [
+            1.0, 4.0, 1.0, 1.0, 2.0, 2.0, 2.0, 4.0, 1.0, 1.0, 4.0, 4.0, 4.0,
+        ];
         for features in features(&observation(ports, seed)) {
             for ((name, value), most) in LINEAR_FEATURES.iter().zip(features).zip(most) {
                 prop_assert!((0.0..=most + 1e-6).contains(&value), "{name} = {value}");
@@ -70,7 +72,7 @@ proptest! {
 
     #[test]
     fn actions_are_in_range_whatever_the_weights(
-        weights in proptest::array::uniform12(-1e6_f64..1e6),
+        weights in proptest::array::uniform::<_, LINEAR>(-1e6_f64..1e6),
         seed: u64,
     ) {
         for action in act(&LinearRule::from_slice(&weights), &observation(16, seed)) {
@@ -110,18 +112,43 @@ fn features_follow_their_formulas() {
         });
     }
     let found: Vec<[f64; LINEAR]> = features(seen.as_slice()).collect();
+    let log = |value| 4.0 / 9.0 * libm::log2(value);
     let expected = [
         [
-            1.0, 2.0, 1.0, 0.75, 0.5, 0.0625, 0.25, 0.0625, 0.75, 0.75, 0.25, 0.5,
+            1.0,
+            2.0,
+            1.0,
+            0.75,
+            0.5,
+            0.0625,
+            0.25,
+            0.0625,
+            0.75,
+            0.75,
+            0.25,
+            0.5,
+            log(256.5),
         ],
         [
-            1.0, 1.0, 0.5, 0.75, 0.0, 0.0, 0.75, 0.1875, 0.75, 0.75, 0.125, 0.5,
+            1.0,
+            1.0,
+            0.5,
+            0.75,
+            0.0,
+            0.0,
+            0.75,
+            0.1875,
+            0.75,
+            0.75,
+            0.125,
+            0.5,
+            log(128.75),
         ],
         [
-            1.0, 0.0, 0.0, 0.75, 0.0, 0.125, 0.0, 0.0, 0.75, 0.75, 0.015625, 0.5,
+            1.0, 0.0, 0.0, 0.75, 0.0, 0.125, 0.0, 0.0, 0.75, 0.75, 0.015625, 0.5, 0.0,
         ],
         [
-            1.0, 0.0, 0.0, 0.75, 0.0, 0.0, 0.0, 0.0, 0.75, 0.75, 0.0, 0.5,
+            1.0, 0.0, 0.0, 0.75, 0.0, 0.0, 0.0, 0.0, 0.75, 0.75, 0.0, 0.5, 0.0,
         ],
     ];
     assert_eq!(found, expected);
