@@ -14,6 +14,7 @@ const LOCK: &str = ".lock";
 const CONFIG: &str = "config.toml";
 const SCENARIO: &str = "scenario.toml";
 const CHECKPOINTS: &str = "checkpoints";
+const RULE: &str = "rule.json";
 pub(crate) const METRICS: &str = "metrics.csv";
 pub(crate) const PERF: &str = "perf.csv";
 
@@ -146,6 +147,12 @@ impl RunFolder {
         files::replace(&path, toml.as_bytes()).map_err(TrainError::io(&path))
     }
 
+    /// Writes the linear rule that the training starts from atomically.
+    pub(crate) fn write_rule(&self, json: &str) -> Result<(), TrainError> {
+        let path = self.path.join(RULE);
+        files::replace(&path, json.as_bytes()).map_err(TrainError::io(&path))
+    }
+
     /// What a training that begins anew in this folder would replace, in words; none where there is
     /// nothing of worth.
     pub(crate) fn earlier_results(&self) -> Option<String> {
@@ -167,7 +174,7 @@ fn files_of_a_run(path: &Path) -> Result<Vec<PathBuf>, TrainError> {
         let entry = entry.map_err(TrainError::io(path))?.path();
         let name = entry.file_name().unwrap_or_default().to_string_lossy();
         let is_of_a_run = match name.as_ref() {
-            CHECKPOINTS | CONFIG | SCENARIO | METRICS | PERF | "train.log" => true,
+            CHECKPOINTS | CONFIG | SCENARIO | RULE | METRICS | PERF | "train.log" => true,
             name => name.starts_with("events.out.tfevents."),
         };
         if is_of_a_run {

@@ -17,7 +17,7 @@ use bufgym_env::control::{
 };
 use bufgym_env::convert::index as index_of;
 use bufgym_eval::metric::Metric;
-use bufgym_models::linear::LINEAR;
+use bufgym_models::linear::{LINEAR, LinearFile};
 use bufgym_models::{FastActor, LinearRule};
 use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{self, Split, trace_seed};
@@ -164,6 +164,21 @@ impl StartSearch {
     }
 }
 
+/// The best rule of a search as a file: the policy `linear:FILE`.
+pub(crate) fn rule_file(config: &TrainConfig, search: &StartSearch) -> LinearFile {
+    LinearFile {
+        bufgym_version: env!("CARGO_PKG_VERSION").to_owned(),
+        low_level: config.low_level.clone(),
+        rule: search.best().0,
+        scenario: config.scenario_name().to_owned(),
+        scenario_toml: config.scenario.to_toml(),
+        objective: config.objective.to_string(),
+        seed: config.seed,
+        generations: search.best.generation,
+        training: None,
+    }
+}
+
 impl Measured {
     /// The one with the lower value; of equals `self`.
     fn better(self, other: Self) -> Self {
@@ -230,7 +245,12 @@ pub(crate) fn start_simulations(config: &TrainConfig, generations: u64) -> u64 {
     let measured = begun + 2 * generations.div_ceil(CHECK_EVERY);
     measured * whole(config, start.choosing_traces)
         + generations * generation_simulations(config)
-        + start.lessons * whole(config, start.lesson_traces)
+        + lesson_simulations(config)
+}
+
+/// Simulations of all lessons.
+pub(crate) fn lesson_simulations(config: &TrainConfig) -> u64 {
+    config.start.lessons * whole(config, config.start.lesson_traces)
 }
 
 /// Simulations of a generation, those of DT included.

@@ -262,6 +262,7 @@ impl Trainer {
             }
             self.counters.elapsed_s = before + clock.seconds();
             self.check(output)?;
+            self.write_rule(output)?;
             if self.is_checkpoint_due(&stored) {
                 self.store_or_warn(output);
                 stored = Stopwatch::start();
@@ -273,25 +274,35 @@ impl Trainer {
             self.store(output)?;
             return Ok(Some(End::Stopped));
         }
-        let (sac, config) = (&mut self.sac, &self.config);
-        if let Some(mut search) = self.start.take() {
-            let difference = self.pool.install(|| {
-                search.conclude(config, &chooser)?;
-                start::imitate(config, sac, &search.best().0)
-            })?;
+        if let Some(search) = &mut self.start {
+            let config = &self.config;
+            self.pool.install(|| search.conclude(config, &chooser))?;
+        }
+        self.write_rule(output)?;
+        if let Some(search) = self.start.take() {
+            let (sac, config) = (&mut self.sac, &self.config);
+            let imitate = || start::imitate(config, sac, &search.best().0);
+            let difference = self.pool.install(imitate)?;
             output.console.say(&format!(
-                "start: {} simulations of linear rules, the best {:.3} × DT on training traces; the network \
-                 acts as it does but for {difference:.3} of a range of 2",
+                "start: {} simulations of linear rules, the best {:.3} × DT on training traces (rule.json); the \
+                 network acts as it does but for {difference:.3} of a range of 2",
                 search.simulations(),
                 search.best().1
             ));
-            let lessons = config.start.lessons * config.start.lesson_traces;
-            self.counters.start_simulations = search.simulations() + lessons;
+            self.counters.start_simulations =
+                search.simulations() + start::lesson_simulations(config);
         }
         self.must_start = false;
         self.counters.elapsed_s = before + clock.seconds();
         self.store_or_warn(output);
         Ok(None)
+    }
+
+    /// Writes the best rule so far of the search that is under way.
+    fn write_rule(&self, output: &Output) -> Result<(), TrainError> {
+        let file = self.start.as_ref();
+        let file = file.map(|search| start::rule_file(&self.config, search).to_json());
+        file.map_or(Ok(()), |json| output.folder.write_rule(&json))
     }
 
     fn round(

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use bufgym_models::DeviceChoice;
 use bufgym_models::checkpoint::load_actor;
+use bufgym_models::linear::LinearFile;
 use bufgym_sim::scenario::Scenario;
 use bufgym_train::{
     Budget, Controls, Expected, ResumeOptions, StartConfig, Status, TrainConfig, TrainError,
@@ -231,10 +232,15 @@ fn a_start_is_the_same_for_any_number_of_threads_and_counted() {
             let without = config.simulations().unwrap();
             assert_eq!(planned - without, start);
             assert!(generations.1.simulations > without);
+            let rule = LinearFile::load(&out.join("rule.json")).unwrap();
+            assert_eq!(rule.low_level, config.low_level);
+            assert!(rule.generations <= 4);
             out
         })
         .collect();
     assert_same_run(&runs[0], &runs[1], 40);
+    let rule = |out: &Path| fs::read(out.join("rule.json")).unwrap();
+    assert_eq!(rule(&runs[0]), rule(&runs[1]));
 }
 
 /// The generations of the settled configuration, and the summary.
