@@ -262,7 +262,7 @@ impl Trainer {
             }
             self.counters.elapsed_s = before + clock.seconds();
             self.check(output)?;
-            self.write_rule(output)?;
+            self.write_rule(output);
             if self.is_checkpoint_due(&stored) {
                 self.store_or_warn(output);
                 stored = Stopwatch::start();
@@ -278,7 +278,7 @@ impl Trainer {
             let config = &self.config;
             self.pool.install(|| search.conclude(config, &chooser))?;
         }
-        self.write_rule(output)?;
+        self.write_rule(output);
         if let Some(search) = self.start.take() {
             let (sac, config) = (&mut self.sac, &self.config);
             let imitate = || start::imitate(config, sac, &search.best().0);
@@ -298,11 +298,16 @@ impl Trainer {
         Ok(None)
     }
 
-    /// Writes the best rule so far of the search that is under way.
-    fn write_rule(&self, output: &Output) -> Result<(), TrainError> {
-        let file = self.start.as_ref();
-        let file = file.map(|search| start::rule_file(&self.config, search).to_json());
-        file.map_or(Ok(()), |json| output.folder.write_rule(&json))
+    /// Writes the best rule so far of the search that is under way. A failure does not end the training: the rule is
+    /// in the stored state too.
+    fn write_rule(&self, output: &Output) {
+        let Some(search) = &self.start else {
+            return;
+        };
+        let file = start::rule_file(&self.config, search);
+        if let Err(error) = output.folder.write_rule(&file.to_json()) {
+            output.console.warn(&format!("no rule this time: {error}"));
+        }
     }
 
     fn round(
