@@ -91,6 +91,30 @@ impl Default for TrainConfig {
 }
 
 impl TrainConfig {
+    /// The settings of the search for the rule to start from.
+    pub(crate) fn search(&self) -> SearchSettings {
+        self.start.search(self.actions())
+    }
+
+    /// Writes down what is left to defaults that depend on other settings, so that a resume with another budget, or
+    /// with other defaults, goes on with the same search.
+    pub(crate) fn settle(&mut self) {
+        let SearchSettings {
+            share,
+            step,
+            traces,
+            ..
+        } = self.search();
+        let generations = self.start_generations();
+        self.start = StartConfig {
+            generations: Some(generations),
+            share: Some(share),
+            step: Some(step),
+            traces: Some(traces),
+            ..std::mem::take(&mut self.start)
+        };
+    }
+
     /// What the agent sets.
     pub(crate) fn actions(&self) -> ActionSet {
         ActionSet::of(&self.low_level)
@@ -264,19 +288,23 @@ pub struct StartConfig {
     pub rule: Vec<f64>,
     /// Generations, at most 10^6; a new training makes no more of them than `share` allows, and none where that
     /// is fewer than four. 0: no search; without `rule` too, the training starts from random weights and random
-    /// decisions.
-    pub generations: u64,
+    /// decisions. Where absent 20, and 14 where decisions set early drop too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generations: Option<u64>,
     /// Largest share of a training that the generations take, 0 to 1: of all its simulations where `budget.steps`
-    /// ends it, or of `budget.minutes`.
-    pub share: f64,
+    /// ends it, or of `budget.minutes`. Where absent 0.9, and 0.65 where decisions set early drop too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
     /// Standard deviation of every weight in the first generation, 10^-6 to 10^3. The cell of a level is 0.25 wide
     /// and features are of order 1. Where absent 0.4, and 0.12 where decisions set early drop too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<f64>,
     /// Rules of a generation, 2 to 10,000.
     pub candidates: usize,
-    /// Training traces of a generation, 1 to 10^6. Every generation has its own.
-    pub traces: u64,
+    /// Training traces of a generation, 1 to 10^6. Every generation has its own. Where absent 16, and 8 where
+    /// decisions set early drop too: over α alone rules differ by less than eight traces can tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traces: Option<u64>,
     /// Training traces that choose between the means of generations and their averages, 1 to 10^6.
     pub choosing_traces: u64,
     /// How often the network is taught on further traces, 1 to 10,000: first in the states that the rule meets,
@@ -294,16 +322,42 @@ impl Default for StartConfig {
     fn default() -> Self {
         Self {
             rule: Vec::new(),
-            generations: 14,
-            share: 0.65,
+            generations: None,
+            share: None,
             step: None,
             candidates: 16,
-            traces: 8,
+            traces: None,
             choosing_traces: 32,
             lessons: 3,
             lesson_traces: 8,
             lesson_steps: 1_000,
             log_std: -1.4,
+        }
+    }
+}
+
+/// What [`StartConfig`] leaves to what decisions set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SearchSettings {
+    pub(crate) generations: u64,
+    pub(crate) share: f64,
+    pub(crate) step: f64,
+    pub(crate) traces: u64,
+}
+
+impl StartConfig {
+    /// The settings where decisions set `actions`. Over early drop constants are close to the best, and what is far
+    /// from them is worse; α alone has to go far, and its generations need more traces to tell the way.
+    pub(crate) fn search(&self, actions: ActionSet) -> SearchSettings {
+        let (generations, share, step, traces) = match actions {
+            ActionSet::Alpha => (20, 0.9, 0.4, 16),
+            ActionSet::AlphaEarly => (14, 0.65, 0.12, 8),
+        };
+        SearchSettings {
+            generations: self.generations.unwrap_or(generations),
+            share: self.share.unwrap_or(share),
+            step: self.step.unwrap_or(step),
+            traces: self.traces.unwrap_or(traces),
         }
     }
 }
@@ -440,24 +494,24 @@ impl TrainConfig {
     /// Generations of the search that the training starts with: no more than fit into its share of the
     /// simulations. Where only the time ends the training, that ends the search too.
     pub(crate) fn start_generations(&self) -> u64 {
-        let start = &self.start;
+        let search = self.search();
         let Some(steps) = self.budget.steps else {
-            return start.generations;
+            return search.generations;
         };
         let rest = self.simulations_of(steps / decisions_per_trace(self.actions()), steps);
         let each = generation_simulations(self);
         // All of it, where the share is 1.
-        let most = rest as f64 * start.share / (1.0 - start.share).max(f64::MIN_POSITIVE);
+        let most = rest as f64 * search.share / (1.0 - search.share).max(f64::MIN_POSITIVE);
         let fit = floor_u64(most / each.max(1) as f64);
-        match start.generations.min(fit) {
-            few if few < start.generations.min(CHECK_EVERY) => 0,
+        match search.generations.min(fit) {
+            few if few < search.generations.min(CHECK_EVERY) => 0,
             enough => enough,
         }
     }
 
     /// Whether the training starts from a rule.
     pub(crate) fn starts_from_rule(&self) -> bool {
-        self.start.generations > 0 || !self.start.rule.is_empty()
+        self.search().generations > 0 || !self.start.rule.is_empty()
     }
 
     /// The simulations of so many episodes with so many decisions, as in

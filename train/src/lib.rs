@@ -182,8 +182,7 @@ pub struct Expected {
 /// See [`TrainError`]; [`is_bad_input`](TrainError::is_bad_input) tells the caller's mistakes.
 pub fn train(mut config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSummary, TrainError> {
     config.validate()?;
-    // Settled here, so that a resume with another budget goes on with the same search.
-    config.start.generations = config.start_generations();
+    config.settle();
     if !config.starts_from_rule() {
         // Random weights are nothing to stay near to.
         config.sac.trust_radius = NO_LIMIT;

@@ -66,7 +66,8 @@ impl TrainConfig {
     fn check_counts(&self) -> Result<(), TrainError> {
         let (rollout, learner) = (&self.rollout, &self.learner);
         let (validation, checkpoint) = (&self.validation, &self.checkpoint);
-        let (start, steps) = (&self.start, self.budget.steps.unwrap_or(1));
+        let (start, search) = (&self.start, self.search());
+        let steps = self.budget.steps.unwrap_or(1);
         let weights = self.actions().outputs() * LINEAR;
         let rule = &start.rule;
         require(
@@ -127,9 +128,9 @@ impl TrainConfig {
                 MAX_COUNT,
             ),
             ("checkpoint.keep", checkpoint.keep as u64, 1, 1_000_000),
-            ("start.generations", start.generations, 0, 1_000_000),
+            ("start.generations", search.generations, 0, 1_000_000),
             ("start.candidates", start.candidates as u64, 2, 10_000),
-            ("start.traces", start.traces, 1, 1_000_000),
+            ("start.traces", search.traces, 1, 1_000_000),
             ("start.choosing_traces", start.choosing_traces, 1, 1_000_000),
             ("start.lessons", start.lessons, 1, 10_000),
             ("start.lesson_traces", start.lesson_traces, 1, 1_000_000),
@@ -145,11 +146,12 @@ impl TrainConfig {
         let rollout = &self.rollout;
         let minutes = self.budget.minutes.unwrap_or(1.0);
         let (short, long) = TIME_CONSTANTS;
+        let search = self.search();
         let log_std = f64::from(self.start.log_std);
         for (setting, value, least, most) in [
-            ("start.share", self.start.share, 0.0, 1.0),
+            ("start.share", search.share, 0.0, 1.0),
             ("validation.tolerance", self.validation.tolerance, 0.0, 1e6),
-            ("start.step", self.start.step.unwrap_or(1.0), 1e-6, 1e3),
+            ("start.step", search.step, 1e-6, 1e3),
             ("start.log_std", log_std, -5.0, 2.0),
             ("rollout.tau_s", rollout.tau_s, short, long),
             ("budget.minutes", minutes, 1e-6, MAX_MINUTES),

@@ -98,10 +98,10 @@ pub fn mixed_config() -> Result<TrainConfig, ScenarioError> {
             minutes: None,
         },
         start: StartConfig {
-            generations: 48,
-            share: 0.95,
+            generations: Some(48),
+            share: Some(0.95),
             step: Some(0.2),
-            traces: 16,
+            traces: Some(16),
             choosing_traces: 48,
             ..StartConfig::default()
         },
@@ -155,7 +155,7 @@ mod tests {
         assert!(config.validate().is_ok());
         assert_eq!(config.scenario_name(), MIXED);
         assert_eq!(config.low_level.to_string(), LOW_LEVEL);
-        assert_eq!(config.start_generations(), config.start.generations);
+        assert_eq!(Some(config.start_generations()), config.start.generations);
     }
 
     #[test]

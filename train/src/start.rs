@@ -84,7 +84,7 @@ impl StartSearch {
         let scales = vec![1.0; best.weights.len()];
         Ok(Self {
             average: best.weights.clone(),
-            evolution: Evolution::new(best.weights.clone(), &scales, first_step(config)),
+            evolution: Evolution::new(best.weights.clone(), &scales, config.search().step),
             rng: rng::stream(config.seed, "start", 0),
             simulations: (rules.len() as u64 + 1) * whole(config, config.start.choosing_traces),
             best,
@@ -103,7 +103,7 @@ impl StartSearch {
             .iter()
             .map(|weights| LinearRule::from_slice(weights))
             .collect();
-        let each = whole(config, start.traces);
+        let each = whole(config, config.search().traces);
         let first = whole(config, start.choosing_traces) + self.generations() * each;
         let costs = traces(config, first..first + each)?.values(&rules)?;
         self.evolution.tell(&candidates, &costs);
@@ -189,16 +189,6 @@ impl Measured {
     }
 }
 
-/// Standard deviation of every weight in the first generation. Over early drop constants are close to the best, and
-/// what is far from them is worse; α alone has to go far.
-fn first_step(config: &TrainConfig) -> f64 {
-    let usual = match config.actions() {
-        ActionSet::Alpha => 0.4,
-        ActionSet::AlphaEarly => 0.12,
-    };
-    config.start.step.unwrap_or(usual)
-}
-
 /// The rules that a search may begin from, unless the settings name one, `[outputs * LINEAR]` each. For α alone:
 /// α = 4 and 32 always, and α = 1 but up to 32 where a port has just lost packets. Where early drop is set too,
 /// three of its levels with a high α, and one that has no early drop in queues of up to 0.5 % of the buffer, a gap of
@@ -255,7 +245,7 @@ pub(crate) fn lesson_simulations(config: &TrainConfig) -> u64 {
 
 /// Simulations of a generation, those of DT included.
 pub(crate) fn generation_simulations(config: &TrainConfig) -> u64 {
-    (config.start.candidates as u64 + 1) * whole(config, config.start.traces)
+    (config.start.candidates as u64 + 1) * whole(config, config.search().traces)
 }
 
 /// So many traces, or the next number with which every scenario has its turn equally often.

@@ -237,7 +237,7 @@ impl Trainer {
         if self.start.is_none() {
             self.start = Some(pool.install(|| StartSearch::begin(config, &chooser))?);
         }
-        let generations = config.start.generations;
+        let generations = config.search().generations;
         let mut stored = Stopwatch::start();
         output.console.start_bar(generations, 0);
         while let Some(search) = &mut self.start
@@ -611,7 +611,7 @@ impl Trainer {
 /// Whether so many seconds are the search's share of a training that only the time ends.
 fn spent(config: &TrainConfig, seconds: f64) -> bool {
     let minutes = config.budget.minutes;
-    minutes.is_some_and(|minutes| seconds >= config.start.share * 60.0 * minutes)
+    minutes.is_some_and(|minutes| seconds >= config.search().share * 60.0 * minutes)
 }
 
 /// Whether nothing has happened yet.

@@ -41,7 +41,7 @@ fn small(out: &Path, rounds: u64) -> TrainConfig {
     config.rollout.decisions_per_round = 8;
     config.rollout.learning_starts = 2 * ROUND;
     config.learner.updates_per_round = 2;
-    config.start.generations = 0;
+    config.start.generations = Some(0);
     config.learner.replay_capacity = 400;
     config.sac.batch_size = 8;
     config.sac.critic_width = 16;
@@ -200,10 +200,10 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
 fn small_with_start(out: &Path, rounds: u64) -> TrainConfig {
     let mut config = small(out, rounds);
     config.start = StartConfig {
-        generations: 4,
-        share: 1.0,
+        generations: Some(4),
+        share: Some(1.0),
         candidates: 2,
-        traces: 1,
+        traces: Some(1),
         choosing_traces: 1,
         lessons: 2,
         lesson_traces: 1,
@@ -228,7 +228,7 @@ fn a_start_is_the_same_for_any_number_of_threads_and_counted() {
             // Four rules to begin from and DT; four generations of two rules and DT; the mean after the
             // fourth and its average; two lessons.
             let start = 5 + 4 * 3 + 2 + 2;
-            config.start.generations = 0;
+            config.start.generations = Some(0);
             let without = config.simulations().unwrap();
             assert_eq!(planned - without, start);
             assert!(generations.1.simulations > without);
@@ -248,7 +248,7 @@ fn run_counting(config: TrainConfig) -> (u64, TrainSummary) {
     let out = config.out.clone();
     let summary = run(config);
     let stored = TrainConfig::load(&out.join("config.toml")).unwrap();
-    (stored.start.generations, summary)
+    (stored.start.generations.unwrap(), summary)
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn mixture(out: &Path, rounds: u64) -> TrainConfig {
     }
     other.name = "other".to_owned();
     config.mix(vec![config.scenario.clone(), other]);
-    config.start.generations = 0;
+    config.start.generations = Some(0);
     config.start.rule = vec![0.1; 26];
     config
 }
