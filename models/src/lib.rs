@@ -4,7 +4,7 @@
 //!   all ports, any number of ports at run time.
 //! - [`Critic`]: two kinds of action-value networks, both with one value per port.
 //! - [`FastActor`]: the actor's forward pass in plain Rust, for rollouts and evaluation.
-//! - [`LinearRule`]: thirteen weights in the network's place.
+//! - [`LinearRule`]: sixteen weights in the network's place.
 //! - [`DeviceChoice`]: the processor or a graphics processor, for training.
 //! - [`checkpoint`]: the form in which a trained actor is shipped.
 //!

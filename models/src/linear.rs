@@ -22,6 +22,9 @@
 //! | `queue_mean` | 4 q̄ | 0 to 4 |
 //! | `all_drops` | 4 times the mean of d over all ports | 0 to 4 |
 //! | `queue_log` | 4/9 log₂ (1 + 511 q), which tells a queue of a few packets from a short one | 0 to 4 |
+//! | `drops_recent` | 8 Σ 2⁻ᵏ d(k), d(k) that of k decisions before | 0 to 16 |
+//! | `arrivals_before` | 2 e(1), that of the decision before | 0 to 2 |
+//! | `actions_mean` | ā | -1 to 1 |
 //!
 //! Units are those of the observation ([`FEATURE_NAMES`](bufgym_env::control::FEATURE_NAMES)): q is
 //! a share of the buffer, e and d are logarithms of bytes in units of β, time is a logarithm in
@@ -40,7 +43,7 @@ use crate::windows::OBSERVATION;
 pub use file::{LinearFile, LinearFileError};
 
 /// Number of features.
-pub const LINEAR: usize = 13;
+pub const LINEAR: usize = 16;
 
 /// Names of the features in files, in the order of the weights.
 pub const LINEAR_FEATURES: [&str; LINEAR] = [
@@ -57,6 +60,9 @@ pub const LINEAR_FEATURES: [&str; LINEAR] = [
     "queue_mean",
     "all_drops",
     "queue_log",
+    "drops_recent",
+    "arrivals_before",
+    "actions_mean",
 ];
 
 /// A port counts as active above this share of the buffer.
@@ -66,6 +72,7 @@ pub const ACTIVE_QUEUE: f64 = 0.02;
 const QUEUE: usize = 0;
 const ARRIVALS: usize = 1;
 const DROPS: usize = 2;
+const LAST_ACTION: usize = 3;
 const ELAPSED: usize = 4;
 
 /// The rule with its weights.
@@ -229,6 +236,9 @@ pub fn features(observation: &[f32]) -> impl Iterator<Item = [f64; LINEAR]> + '_
             4.0 * smoothed(port, QUEUE),
             4.0 * all.drops,
             4.0 / 9.0 * libm::log2(1.0 + 511.0 * queue),
+            8.0 * fading(port, DROPS),
+            2.0 * step(port, ARRIVALS, 1),
+            smoothed(port, LAST_ACTION),
         ]
     })
 }
@@ -274,7 +284,17 @@ fn values(port: &[f32], feature: usize) -> impl Iterator<Item = f64> + '_ {
 }
 
 fn newest(port: &[f32], feature: usize) -> f64 {
-    f64::from(port[(HISTORY - 1) * FEATURES + feature])
+    step(port, feature, 0)
+}
+
+/// So many decisions before the newest.
+fn step(port: &[f32], feature: usize, before: usize) -> f64 {
+    f64::from(port[(HISTORY - 1 - before) * FEATURES + feature])
+}
+
+/// Their sum, each step with half of the weight of the one after it.
+fn fading(port: &[f32], feature: usize) -> f64 {
+    values(port, feature).fold(0.0, |sum, value| 0.5 * sum + value)
 }
 
 fn smoothed(port: &[f32], feature: usize) -> f64 {

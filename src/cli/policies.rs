@@ -60,7 +60,7 @@ const LEARNED: [Learned; 3] = [
     Learned {
         name: LINEAR,
         summary: "per-port Dynamic Threshold whose alpha a tuned weighted sum sets, in the place of ndt's network",
-        rule: "T_i = alpha_i (B - Q), alpha_i in 2^-2..2^5 from w f_i, f_i thirteen features of queues, arrivals and drops",
+        rule: "T_i = alpha_i (B - Q), alpha_i in 2^-2..2^5 from w f_i, f_i sixteen features of queues, arrivals and drops",
         source: "control: NDT; weights: CMA-ES (Hansen, The CMA Evolution Strategy: A Tutorial, 2016)",
         switch: "needs counters beside Dynamic Threshold, and a processor that decides; the shipped weights also a byte counter and a time per flow, for FAB below",
         parameter: "FILE",

@@ -34,7 +34,7 @@ use kept::Kept;
     scenario is used, if it was found for mean FCT. Every scenario has a file of its own: NAME.json for a \
     preset, NAME-HASH.json for other settings. A result that is there is replaced with --force only. \
     Where an --all was interrupted, the same command goes on.\n\n\
-    `linear` is a rule of thirteen weights that sets the alpha of every port from what the switch sees, as ndt's \
+    `linear` is a rule of sixteen weights that sets the alpha of every port from what the switch sees, as ndt's \
     network does. Its file is a policy too: linear:FILE.\n\nExamples:\n  \
     bufgym tune --policy dt\n  \
     bufgym tune --policy edt+red --scenario ndt-96x10g-incast --simulations 2000\n  \

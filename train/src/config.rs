@@ -282,21 +282,21 @@ impl Default for LearnerConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StartConfig {
-    /// Weights of the rule that the search begins from, thirteen for each output in the order of
+    /// Weights of the rule that the search begins from, sixteen for each output in the order of
     /// [`LINEAR_FEATURES`](bufgym_models::linear::LINEAR_FEATURES). Where there is none, it begins from the best of
     /// a few rules.
     pub rule: Vec<f64>,
     /// Generations, at most 10^6; a new training makes no more of them than `share` allows, and none where that
     /// is fewer than four. 0: no search; without `rule` too, the training starts from random weights and random
-    /// decisions. Where absent 20, and 14 where decisions set early drop too.
+    /// decisions. Where absent 8, and 14 where decisions set early drop too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generations: Option<u64>,
     /// Largest share of a training that the generations take, 0 to 1: of all its simulations where `budget.steps`
-    /// ends it, or of `budget.minutes`. Where absent 0.9, and 0.65 where decisions set early drop too.
+    /// ends it, or of `budget.minutes`. Where absent 0.8, and 0.65 where decisions set early drop too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
     /// Standard deviation of every weight in the first generation, 10^-6 to 10^3. The cell of a level is 0.25 wide
-    /// and features are of order 1. Where absent 0.4, and 0.12 where decisions set early drop too.
+    /// and features are of order 1. Where absent 0.2, and 0.12 where decisions set early drop too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<f64>,
     /// Rules of a generation, 2 to 10,000.
@@ -347,10 +347,10 @@ pub(crate) struct SearchSettings {
 
 impl StartConfig {
     /// The settings where decisions set `actions`. Over early drop constants are close to the best, and what is far
-    /// from them is worse; α alone has to go far, and its generations need more traces to tell the way.
+    /// from them is worse; over α alone generations need more traces to tell the way.
     pub(crate) fn search(&self, actions: ActionSet) -> SearchSettings {
         let (generations, share, step, traces) = match actions {
-            ActionSet::Alpha => (20, 0.9, 0.4, 16),
+            ActionSet::Alpha => (8, 0.8, 0.2, 16),
             ActionSet::AlphaEarly => (14, 0.65, 0.12, 8),
         };
         SearchSettings {

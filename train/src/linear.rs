@@ -1,6 +1,6 @@
 //! The search for the weights of a [`LinearRule`]: CMA-ES ([`Evolution`]) over whole traces.
 //!
-//! With thirteen weights the search needs no gradients and no values of single decisions. It ranks
+//! With sixteen weights the search needs no gradients and no values of single decisions. It ranks
 //! candidates by their results on whole traces relative to DT. Every generation has new traces, the
 //! same for all its candidates, so that the search cannot overfit to any of them. The result is a
 //! mean of the distribution, which is less noisy than any candidate: now and then the mean is

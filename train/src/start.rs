@@ -45,6 +45,9 @@ pub(crate) const CHECK_EVERY: u64 = 4;
 /// Indices in [`LINEAR_FEATURES`](bufgym_models::linear::LINEAR_FEATURES).
 const DROPS_MEAN: usize = 7;
 const QUEUE_LOG: usize = 12;
+const DROPS_RECENT: usize = 13;
+const ARRIVALS_BEFORE: usize = 14;
+const ACTIONS_MEAN: usize = 15;
 
 /// A search that is not over.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -190,7 +193,7 @@ impl Measured {
 }
 
 /// The rules that a search may begin from, unless the settings name one, `[outputs * LINEAR]` each. For α alone:
-/// α = 4 and 32 always, and α = 1 but up to 32 where a port has just lost packets. Where early drop is set too,
+/// α = 4 and 32 always, α = 1 but up to 32 where a port has just lost packets, and one with which levels last. Where early drop is set too,
 /// three of its levels with a high α, and one that has no early drop in queues of up to 0.5 % of the buffer, a gap of
 /// 256 at 1.6 % and of 16 from 5 % on.
 fn starts(actions: ActionSet, start: &StartConfig) -> Vec<Vec<f64>> {
@@ -211,6 +214,7 @@ fn starts(actions: ActionSet, start: &StartConfig) -> Vec<Vec<f64>> {
             rule(&[(centre(4), 0.0)]),
             rule(&[(centre(7), 0.0)]),
             rule(&[(centre(2), 3.0)]),
+            lasting(),
         ],
         ActionSet::AlphaEarly => {
             let mut by_queue = rule(&[(centre(7), 0.0), (-1.95, 0.0)]);
@@ -223,6 +227,17 @@ fn starts(actions: ActionSet, start: &StartConfig) -> Vec<Vec<f64>> {
             ]
         }
     }
+}
+
+/// A high α for a port that has just lost packets, which lasts for some decisions as every level does, and a low one
+/// for what arrives in numbers.
+fn lasting() -> Vec<f64> {
+    let mut weights = vec![0.0; LINEAR];
+    weights[0] = 0.1;
+    weights[DROPS_RECENT] = 3.0;
+    weights[ARRIVALS_BEFORE] = -1.0;
+    weights[ACTIONS_MEAN] = 0.7;
+    weights
 }
 
 /// Simulations of a search of so many generations and of the lessons after it, those of DT included.

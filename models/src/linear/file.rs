@@ -16,7 +16,12 @@ const FORMAT: &str = "bufgym-linear";
 const VERSION: u32 = 1;
 
 /// Features that files of earlier programs do not name. Their weight is zero there.
-const ADDED: [&str; 1] = ["queue_log"];
+const ADDED: [&str; 4] = [
+    "queue_log",
+    "drops_recent",
+    "arrivals_before",
+    "actions_mean",
+];
 
 /// A linear rule with its heuristic and its origin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -281,10 +286,9 @@ mod tests {
 
     #[test]
     fn a_feature_that_an_earlier_program_did_not_have_counts_nothing() {
-        let weights = std::array::from_fn(|i| match LINEAR_FEATURES[i] {
-            "queue_log" => 0.0,
-            _ => i as f64 / 8.0,
-        });
+        let first = LINEAR - ADDED.len();
+        assert_eq!(LINEAR_FEATURES[first..], ADDED);
+        let weights = std::array::from_fn(|i| if i < first { i as f64 / 8.0 } else { 0.0 });
         let file = LinearFile {
             rule: LinearRule::new(LinearWeights::new(weights)),
             ..example()
@@ -292,9 +296,9 @@ mod tests {
         let text = file.to_json();
         let start = text.find("\"queue_log\"").unwrap();
         let before = text[..start].rfind(',').unwrap();
-        let end = start + text[start..].find("0.0").unwrap() + 3;
+        let end = start + text[start..].find('}').unwrap();
         let earlier = text[..before].to_owned() + &text[end..];
-        assert!(!earlier.contains("queue_log"));
+        assert!(ADDED.iter().all(|name| !earlier.contains(name)));
         let read = LinearFile::parse(earlier.as_bytes(), Path::new("f")).unwrap();
         assert_eq!(read, file);
     }

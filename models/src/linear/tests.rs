@@ -61,7 +61,7 @@ proptest! {
     #[test]
     fn features_stay_in_their_ranges(ports in 1_usize..=96, seed: u64) {
         let most = [
-            1.0, 4.0, 1.0, 1.0, 2.0, 2.0, 2.0, 4.0, 1.0, 1.0, 4.0, 4.0, 4.0,
+            1.0, 4.0, 1.0, 1.0, 2.0, 2.0, 2.0, 4.0, 1.0, 1.0, 4.0, 4.0, 4.0, 16.0, 2.0, 1.0,
         ];
         for features in features(&observation(ports, seed)) {
             for ((name, value), most) in LINEAR_FEATURES.iter().zip(features).zip(most) {
@@ -128,6 +128,9 @@ fn features_follow_their_formulas() {
             0.25,
             0.5,
             log(256.5),
+            1.0,
+            0.0,
+            0.0,
         ],
         [
             1.0,
@@ -143,22 +146,43 @@ fn features_follow_their_formulas() {
             0.125,
             0.5,
             log(128.75),
+            3.0,
+            0.0,
+            0.0,
         ],
         [
-            1.0, 0.0, 0.0, 0.75, 0.0, 0.125, 0.0, 0.0, 0.75, 0.75, 0.015625, 0.5, 0.0,
+            1.0, 0.0, 0.0, 0.75, 0.0, 0.125, 0.0, 0.0, 0.75, 0.75, 0.015625, 0.5, 0.0, 0.0, 0.0,
+            0.0,
         ],
         [
-            1.0, 0.0, 0.0, 0.75, 0.0, 0.0, 0.0, 0.0, 0.75, 0.75, 0.0, 0.5, 0.0,
+            1.0, 0.0, 0.0, 0.75, 0.0, 0.0, 0.0, 0.0, 0.75, 0.75, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0,
         ],
     ];
     assert_eq!(found, expected);
 }
 
 #[test]
-fn before_anything_happened_only_the_constant_counts() {
+fn features_tell_when_something_happened() {
+    let mut seen = Observation::new(1);
+    for step in 0..HISTORY {
+        seen.push(|_| match step {
+            4 => [0.0, 0.0, 0.5, 0.25, 0.0],
+            6 => [0.0, 0.375, 0.25, 0.5, 0.0],
+            7 => [0.0, 0.125, 0.0, -0.25, 0.0],
+            _ => [0.0; FEATURES],
+        });
+    }
+    let found: Vec<[f64; LINEAR]> = features(seen.as_slice()).collect();
+    let recent = 8.0 * (0.25 / 2.0 + 0.5 / 8.0);
+    assert_eq!(found[0][13..], [recent, 0.75, 0.0625]);
+}
+
+#[test]
+fn before_anything_happened_the_constant_and_the_first_action_count() {
     let found: Vec<[f64; LINEAR]> = features(Observation::new(3).as_slice()).collect();
     let mut expected = [0.0; LINEAR];
     expected[0] = 1.0;
+    expected[15] = -0.375;
     assert_eq!(found, [expected; 3]);
     let start = LinearRule::constant(&[cell_centre(INITIAL_INDEX)]);
     assert_eq!(act(&start, Observation::new(1).as_slice()), [-0.375]);
