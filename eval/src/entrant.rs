@@ -14,9 +14,9 @@ use bufgym_export::int8::{self, IntegerFile};
 use bufgym_export::{IntegerActor, Source};
 use bufgym_models::checkpoint::{self, Manifest, Validation};
 use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearRule};
-use bufgym_sim::network::{Outcome, SimError};
+use bufgym_sim::network::{Outcome, Recorders, SimError, Simulator, Topology};
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::{Policy as _, PolicyParseError, PolicySpec};
+use bufgym_sim::switch::{AnyPolicy, Policy as _, PolicyParseError, PolicySpec};
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
@@ -333,17 +333,10 @@ impl Entrant {
         recording: Recording,
     ) -> Result<Outcome, SimError> {
         match &self.kind {
-            Kind::Rule(spec) | Kind::Tuned(spec) => {
-                let mut simulator = spec.simulator(scenario, trace)?;
-                simulator.measure_waits();
-                if let Some(interval) = recording.timeline {
-                    simulator.record_timeline(interval);
-                }
-                if recording.drops {
-                    simulator.record_drops();
-                }
-                Ok(simulator.run())
-            }
+            Kind::Rule(spec) | Kind::Tuned(spec) => match scenario.is_fabric() {
+                true => Ok(recorded(spec.fabric(scenario, trace)?, recording)),
+                false => Ok(recorded(spec.simulator(scenario, trace)?, recording)),
+            },
             Kind::Learned {
                 decider, low_level, ..
             } => {
@@ -381,6 +374,21 @@ impl Entrant {
             scenario, trace, controller, &options, &self.name, out,
         )?)
     }
+}
+
+/// Runs a simulation to its end and records what is asked for.
+fn recorded<T: Topology>(
+    mut simulator: Simulator<AnyPolicy, Recorders, T>,
+    recording: Recording,
+) -> Outcome {
+    simulator.measure_waits();
+    if let Some(interval) = recording.timeline {
+        simulator.record_timeline(interval);
+    }
+    if recording.drops {
+        simulator.record_drops();
+    }
+    simulator.run()
 }
 
 /// Options of a run over the heuristic `low_level`, with a timeline at the given interval if there is

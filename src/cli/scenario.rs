@@ -21,12 +21,22 @@ pub struct ScenarioArgs {
 }
 
 impl ScenarioArgs {
-    /// The scenario with its changes, validated.
+    /// The scenario with its changes, validated; of one switch.
     ///
     /// # Errors
     /// Bad input: an unknown name or setting, a value that makes no sense, a file that cannot be
-    /// read.
+    /// read, a network of several switches.
     pub fn resolve(&self) -> CliResult<Scenario> {
+        let scenario = self.resolve_any()?;
+        scenario.require_single().or_bad_input()?;
+        Ok(scenario)
+    }
+
+    /// As [`resolve`](ScenarioArgs::resolve), of any number of switches.
+    ///
+    /// # Errors
+    /// As [`resolve`](ScenarioArgs::resolve).
+    pub fn resolve_any(&self) -> CliResult<Scenario> {
         load(&self.scenario, &self.set)
     }
 }

@@ -61,7 +61,7 @@ pub struct SimArgs {
 
 /// Runs the command.
 pub fn run(args: SimArgs, common: &Common) -> CliResult {
-    let scenario = args.scenario.resolve()?;
+    let scenario = args.scenario.resolve_any()?;
     let policy = policy::parse(&args.policy, &scenario)?;
     let trace = match &args.trace {
         Some(path) => Trace::read_csv_for_ports(path, scenario.ports).or_bad_input()?,

@@ -73,7 +73,7 @@ pub fn run(args: TraceArgs, common: &Common) -> CliResult {
 }
 
 fn generated(args: &TraceArgs, common: &Common) -> CliResult<(Trace, Value, String)> {
-    let scenario = args.scenario.resolve()?;
+    let scenario = args.scenario.resolve_any()?;
     let trace = args.choice.generate(&scenario, common.seed())?;
     let value = json!({
         "trace_seed": trace.seed,

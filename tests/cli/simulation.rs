@@ -153,3 +153,61 @@ fn force_replaces_own_files_and_keeps_others() {
     assert_ne!(sandbox.read("out/fct.csv"), before);
     assert_eq!(sandbox.read("out/notes.txt"), "mine");
 }
+
+/// Every switch of a network appears in the timeline; the same command gives the same files.
+#[test]
+fn a_network_of_switches_is_a_scenario() {
+    let sandbox = Sandbox::new();
+    let small = "--scenario leafspine-4x4 --set flows=60 --set links_per_pair=2";
+    for out in ["a", "b"] {
+        let run = sandbox.ok(&format!(
+            "sim --policy abm --seed 3 {small} --out {out} --timeline --json"
+        ));
+        let summary = run.json();
+        assert_eq!(summary["completed"], 60);
+        assert_eq!(summary["scenario"], "leafspine-4x4");
+    }
+    for file in ["fct.csv", "timeline.csv"] {
+        assert_eq!(
+            sandbox.read(&format!("a/{file}")),
+            sandbox.read(&format!("b/{file}"))
+        );
+    }
+    let timeline = sandbox.read("a/timeline.csv");
+    let switches: std::collections::BTreeSet<&str> = timeline
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.rsplit(',').next())
+        .collect();
+    assert_eq!(switches.len(), 6);
+}
+
+#[test]
+fn networks_that_cannot_be_simulated_are_refused() {
+    let sandbox = Sandbox::new();
+    let network = "--scenario leafspine-4x4";
+    sandbox.refused(
+        &format!("sim --policy dt {network} --set spines=0"),
+        &["spines = 0", "at least 1"],
+    );
+    sandbox.refused(
+        &format!("sim --policy dt {network} --set ports=17"),
+        &["ports = 17", "leaves x hosts_per_leaf, 16"],
+    );
+    sandbox.refused(
+        "sim --policy dt --set topology=leafspin",
+        &["leafspin", "did you mean `leafspine`?"],
+    );
+    for command in [
+        "eval",
+        "train --steps 1",
+        "tune --policy dt",
+        "headroom",
+        "sim --policy ndt",
+    ] {
+        sandbox.refused(
+            &format!("{command} {network}"),
+            &["topology = leafspine", "must be single"],
+        );
+    }
+}

@@ -31,6 +31,8 @@ impl TrainConfig {
     /// Names the first setting that is out of range, and the range.
     pub fn validate(&self) -> Result<(), TrainError> {
         self.scenarios().iter().try_for_each(Scenario::validate)?;
+        let mut scenarios = self.scenarios().iter();
+        scenarios.try_for_each(Scenario::require_single)?;
         self.sac.validate()?;
         self.check_counts()?;
         self.check_times()?;

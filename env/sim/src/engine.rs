@@ -3,34 +3,36 @@
 
 pub(crate) mod clock;
 pub(crate) mod event;
+pub(crate) mod fabric;
 mod fifo;
 pub(crate) mod link;
 pub(crate) mod packet;
 pub(crate) mod topology;
 
 use clock::EventTime;
-use event::{EventQueue, Subject, TieRank, TieRanks, Timer};
-use link::Links;
+use event::{Events as _, Subject, TieRank, TieRanks, Timer};
+use link::{Line, Links};
 use packet::{Packet, PacketId, PacketStore};
+use topology::Topology;
 
 use crate::units::Time;
 
 /// What hosts and switches share.
 #[derive(Clone, Debug)]
-pub(crate) struct Engine {
+pub(crate) struct Engine<T: Topology> {
     /// The present.
     pub(crate) now: EventTime,
     /// Ranks what happens now at a host among simultaneous events.
     pub(crate) rank: TieRank,
     pub(crate) ranks: TieRanks,
-    pub(crate) events: EventQueue,
+    pub(crate) events: T::Events,
     pub(crate) packets: PacketStore,
     pub(crate) links: Links,
     /// Packets that hosts have made.
     pub(crate) created: u64,
 }
 
-impl Engine {
+impl<T: Topology> Engine<T> {
     /// The present on the clock of the hosts.
     #[inline]
     pub(crate) fn host_now(&self) -> Time {
@@ -49,22 +51,28 @@ impl Engine {
         self.events.set_timer(self.now, delay, timer);
     }
 
-    /// An idle sender begins to send the packet now: it reaches the switch that the link leads to.
+    /// An idle host begins to send the packet now: it reaches the switch.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, subject: Subject) {
         let packet = &self.packets[subject.packet];
-        let (class, transmission) = (packet.class, self.links.transmission(packet));
-        self.events.arrive(self.now, transmission, class, subject);
+        let (class, transmission) = (packet.class, self.links.transmission(Line::Host, packet));
+        self.events
+            .arrive(self.now, Line::Host, transmission, class, subject);
     }
 
     /// As [`arrive`](Engine::arrive), and its host will be free.
     #[inline(always)]
     pub(crate) fn arrive_and_free_host(&mut self, subject: Subject) {
         let packet = &self.packets[subject.packet];
-        let (class, transmission) = (packet.class, self.links.transmission(packet));
-        self.events.arrive(self.now, transmission, class, subject);
-        self.events
-            .free_host(self.now, transmission, class, subject);
+        let (class, transmission) = (packet.class, self.links.transmission(Line::Host, packet));
+        let (now, events) = (self.now, &mut self.events);
+        if T::IS_FABRIC {
+            events.free_host(now, transmission, class, subject);
+            events.arrive(now, Line::Host, transmission, class, subject);
+        } else {
+            events.arrive(now, Line::Host, transmission, class, subject);
+            events.free_host(now, transmission, class, subject);
+        }
     }
 
     /// A FIFO host's packet has reached the switch; the next one, which followed it without a gap,
@@ -72,17 +80,29 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn arrive_next(&mut self, subject: Subject) {
         let packet = &self.packets[subject.packet];
-        let (class, transmission) = (packet.class, self.links.transmission(packet));
+        let (class, transmission) = (packet.class, self.links.transmission(Line::Host, packet));
         self.events
             .arrive_next(self.now, transmission, class, subject);
     }
 
-    /// A switch port begins to send the packet now, and will be free.
+    /// A port of a single switch begins to send the packet now, and will be free.
     #[inline(always)]
     pub(crate) fn free_port(&mut self, subject: Subject) {
         let packet = &self.packets[subject.packet];
-        let (class, transmission) = (packet.class, self.links.transmission(packet));
+        let (class, transmission) = (packet.class, self.links.transmission(Line::Host, packet));
         self.events
-            .free_port(self.now, transmission, class, subject);
+            .free_port(self.now, Line::Host, transmission, class, subject);
+    }
+
+    /// A port of a fabric begins to send the packet now: it will be free, and then the packet
+    /// reaches the far end of the line.
+    #[inline(always)]
+    pub(crate) fn send(&mut self, line: Line, subject: Subject) {
+        let packet = &self.packets[subject.packet];
+        let (class, transmission) = (packet.class, self.links.transmission(line, packet));
+        self.events
+            .free_port(self.now, line, transmission, class, subject);
+        self.events
+            .arrive(self.now, line, transmission, class, subject);
     }
 }

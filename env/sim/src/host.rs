@@ -5,10 +5,10 @@ mod late;
 mod nic;
 
 use crate::engine::Engine;
-use crate::engine::event::Timer;
+use crate::engine::event::{Events as _, Timer};
 use crate::engine::link::wire_bytes;
 use crate::engine::packet::{Flags, Packet, PacketDirection, PacketId, PacketKind, SizeClass};
-use crate::engine::topology::{SwitchId, Topology};
+use crate::engine::topology::{Route, SwitchId, Topology};
 use crate::scenario::Scenario;
 use crate::traffic::{FlowSpec, Trace, TraceError};
 use crate::transport::{
@@ -159,6 +159,8 @@ pub(crate) struct Hosts<T> {
     late_binding: bool,
     syn_timeout: Time,
     queues_per_port: u16,
+    /// Packets that each switch has sprayed; empty where packets are not.
+    turns: Vec<u32>,
     roster: Roster,
     flows: Vec<Flow>,
     next_start: usize,
@@ -182,6 +184,7 @@ impl<T: Topology> Hosts<T> {
     ) -> Result<Hosts<T>, TraceError> {
         let (flows, roster) = flows_in_start_order(trace, &settings)?;
         let timestamp = scenario.timestamp_bytes();
+        let switches = topology.per_switch(Ok::<_, TraceError>)?.as_ref().len();
         Ok(Hosts {
             settings,
             wire_bytes: WireBytes {
@@ -195,12 +198,16 @@ impl<T: Topology> Hosts<T> {
             syn_timeout: scenario.syn_timeout(),
             queues_per_port: u16::try_from(scenario.queues_per_port)
                 .expect("a valid scenario has at most 8 queues per port"),
+            turns: match topology.sprays() {
+                true => vec![0; switches],
+                false => Vec::new(),
+            },
             roster,
             next_start: 0,
             active: Vec::new(),
             completed: 0,
             last_finish: Time::ZERO,
-            nics: Nics::new(scenario.host_queue, topology.hosts()),
+            nics: Nics::new::<T>(scenario.host_queue, topology.hosts()),
             pools: Pools::default(),
             sacks: SackStore::default(),
             counters: HostCounters {
@@ -213,7 +220,7 @@ impl<T: Topology> Hosts<T> {
     }
 
     /// Tells the engine which flow starts next.
-    pub(crate) fn schedule_next_start(&self, engine: &mut Engine) {
+    pub(crate) fn schedule_next_start(&self, engine: &mut Engine<T>) {
         engine.events.set_start(self.roster.start(self.next_start));
     }
 
@@ -225,29 +232,46 @@ impl<T: Topology> Hosts<T> {
 
     /// The queue at the first switch on the way from one host to another.
     #[inline(always)]
-    fn first_queue(&self, flow: u32, direction: PacketDirection) -> u16 {
+    fn first_queue(&mut self, flow: u32, direction: PacketDirection) -> u16 {
         let state = &self.flows[flow as usize];
-        let (from, to) = match direction {
-            PacketDirection::Forward => (state.src, state.dst),
-            PacketDirection::Reverse => (state.dst, state.src),
+        let from = match direction {
+            PacketDirection::Forward => state.src,
+            PacketDirection::Reverse => state.dst,
         };
-        let path = T::path(flow, direction);
-        let port = self
-            .topology
-            .port_to(self.topology.switch_of(from), to, path);
-        self.queue_of(port, state.priority)
+        let priority = state.priority;
+        let port = self.port_at(self.topology.switch_of(from), flow, direction);
+        self.queue_of(port, priority)
     }
 
     /// The queue of a packet at a switch that it reaches later.
-    pub(crate) fn queue_at(&self, switch: SwitchId, packet: &Packet) -> u16 {
-        let flow = &self.flows[packet.flow as usize];
-        let direction = packet.kind.direction();
-        let host = match direction {
-            PacketDirection::Forward => flow.dst,
-            PacketDirection::Reverse => flow.src,
+    pub(crate) fn queue_at(&mut self, switch: SwitchId, packet: &Packet) -> u16 {
+        let port = self.port_at(switch, packet.flow, packet.kind.direction());
+        self.queue_of(port, self.flows[packet.flow as usize].priority)
+    }
+
+    /// The port at which a packet of a flow leaves a switch.
+    #[inline(always)]
+    fn port_at(&mut self, switch: SwitchId, flow: u32, direction: PacketDirection) -> usize {
+        let state = &self.flows[flow as usize];
+        let (src, dst) = match direction {
+            PacketDirection::Forward => (state.src, state.dst),
+            PacketDirection::Reverse => (state.dst, state.src),
         };
-        let path = T::path(packet.flow, direction);
-        self.queue_of(self.topology.port_to(switch, host, path), flow.priority)
+        let mut turn = 0;
+        if T::IS_FABRIC
+            && let Some(sprayed) = self.turns.get_mut(switch.index())
+        {
+            *sprayed = sprayed.wrapping_add(1);
+            turn = *sprayed;
+        }
+        let route = Route {
+            src,
+            dst,
+            flow,
+            direction,
+            turn,
+        };
+        self.topology.port_to(switch, route)
     }
 
     #[inline(always)]
@@ -280,7 +304,7 @@ impl<T: Topology> Hosts<T> {
 impl<T: Topology> Hosts<T> {
     pub(crate) fn start_next_flow<O: HostObserver>(
         &mut self,
-        engine: &mut Engine,
+        engine: &mut Engine<T>,
         observer: &mut O,
     ) {
         let flow = self.next_start as u32;
@@ -296,7 +320,7 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    fn send_syn(&mut self, flow: u32, sent_before: u8, engine: &mut Engine) {
+    fn send_syn(&mut self, flow: u32, sent_before: u8, engine: &mut Engine<T>) {
         let now = engine.host_now();
         self.send_handshake(flow, PacketKind::Syn, now, sent_before > 0, engine);
         engine.set_timer(
@@ -309,7 +333,7 @@ impl<T: Topology> Hosts<T> {
         Time(self.syn_timeout.0 << sent_before.min(MAX_SYN_BACKOFF))
     }
 
-    pub(crate) fn on_syn_timer(&mut self, flow: u32, sent_before: u8, engine: &mut Engine) {
+    pub(crate) fn on_syn_timer(&mut self, flow: u32, sent_before: u8, engine: &mut Engine<T>) {
         if !self.flows[flow as usize].established {
             let waited = self.handshake_timeout(sent_before);
             self.counters.count_timeout(flow, waited);
@@ -318,7 +342,7 @@ impl<T: Topology> Hosts<T> {
     }
 
     /// A SYN is answered until something else has come from the sender (RFC 9293 §3.5).
-    fn receive_syn(&mut self, syn: &Packet, engine: &mut Engine) {
+    fn receive_syn(&mut self, syn: &Packet, engine: &mut Engine<T>) {
         let receiver = &mut self.flows[syn.flow as usize].receiver;
         if receiver.has_accepted() {
             return;
@@ -332,11 +356,11 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    fn arm_syn_ack_timer(&mut self, flow: u32, sent_before: u8, engine: &mut Engine) {
+    fn arm_syn_ack_timer(&mut self, flow: u32, sent_before: u8, engine: &mut Engine<T>) {
         engine.set_timer(self.handshake_timeout(sent_before), Timer::SynAck(flow));
     }
 
-    pub(crate) fn on_syn_ack_timer(&mut self, flow: u32, engine: &mut Engine) {
+    pub(crate) fn on_syn_ack_timer(&mut self, flow: u32, engine: &mut Engine<T>) {
         let receiver = &mut self.flows[flow as usize].receiver;
         if receiver.has_accepted() {
             return;
@@ -350,7 +374,7 @@ impl<T: Topology> Hosts<T> {
         self.arm_syn_ack_timer(flow, sent_before, engine);
     }
 
-    fn establish(&mut self, flow: u32, engine: &mut Engine) {
+    fn establish(&mut self, flow: u32, engine: &mut Engine<T>) {
         self.flows[flow as usize].established = true;
         self.roster.establish(flow as usize, engine.host_now());
         if self.settings.is_rack() {
@@ -368,7 +392,7 @@ impl<T: Topology> Hosts<T> {
     pub(crate) fn on_retransmission_timer<O: HostObserver>(
         &mut self,
         flow: u32,
-        engine: &mut Engine,
+        engine: &mut Engine<T>,
         observer: &mut O,
     ) {
         let now = engine.host_now();
@@ -400,7 +424,7 @@ impl<T: Topology> Hosts<T> {
     /// before: a later deadline is read when the event falls due. An earlier one, as after a
     /// timeout that was backed off, needs another event, and the one it overtakes is void.
     #[inline]
-    fn arm_timer(&mut self, flow: u32, engine: &mut Engine) {
+    fn arm_timer(&mut self, flow: u32, engine: &mut Engine<T>) {
         let now = engine.host_now();
         let state = &mut self.flows[flow as usize];
         let deadline = state.sender.deadline();
@@ -448,7 +472,7 @@ impl<T: Topology> Hosts<T> {
     pub(crate) fn receive<O: HostObserver>(
         &mut self,
         id: PacketId,
-        engine: &mut Engine,
+        engine: &mut Engine<T>,
         observer: &mut O,
     ) {
         let packet = engine.packets[id];
@@ -463,7 +487,7 @@ impl<T: Topology> Hosts<T> {
     }
 
     #[cold]
-    fn receive_handshake(&mut self, packet: Packet, engine: &mut Engine) {
+    fn receive_handshake(&mut self, packet: Packet, engine: &mut Engine<T>) {
         let now = engine.host_now();
         match packet.kind {
             PacketKind::Syn => self.receive_syn(&packet, engine),
@@ -494,7 +518,7 @@ impl<T: Topology> Hosts<T> {
     fn receive_data<O: HostObserver>(
         &mut self,
         packet: Packet,
-        engine: &mut Engine,
+        engine: &mut Engine<T>,
         observer: &mut O,
     ) {
         let delays = self.settings.delayed_ack > 1;
@@ -541,7 +565,7 @@ impl<T: Topology> Hosts<T> {
         packet: &Packet,
         answer: Answer,
         delivered: u32,
-        engine: &mut Engine,
+        engine: &mut Engine<T>,
     ) {
         let state = &self.flows[packet.flow as usize];
         let completes = delivered > 0 && state.receiver.next_expected() == state.segments;
@@ -577,7 +601,7 @@ impl<T: Topology> Hosts<T> {
 
     /// Acknowledges all that has arrived in order.
     #[inline]
-    fn acknowledge(&mut self, flow: u32, answer: Answer, engine: &mut Engine) {
+    fn acknowledge(&mut self, flow: u32, answer: Answer, engine: &mut Engine<T>) {
         let state = &mut self.flows[flow as usize];
         let blocks = if self.settings.sack {
             state.receiver.sack_blocks(&self.settings)
@@ -609,7 +633,7 @@ impl<T: Topology> Hosts<T> {
     }
 
     #[inline(always)]
-    fn receive_ack(&mut self, packet: Packet, engine: &mut Engine) {
+    fn receive_ack(&mut self, packet: Packet, engine: &mut Engine<T>) {
         let blocks = self.sacks.take(packet.sack);
         let ack = arrived(&packet, blocks.as_ref(), engine.host_now());
         let state = &mut self.flows[packet.flow as usize];
@@ -625,7 +649,7 @@ impl<T: Topology> Hosts<T> {
 impl<T: Topology> Hosts<T> {
     /// What waits is acknowledged before a segment that is marked when they are not, or the other
     /// way round, so that the sender can tell them apart (RFC 8257 §3.2).
-    fn settle_change_of_mark(&mut self, packet: &Packet, engine: &mut Engine) {
+    fn settle_change_of_mark(&mut self, packet: &Packet, engine: &mut Engine<T>) {
         let pool = &mut self.pools.receivers;
         let receiver = &mut self.flows[packet.flow as usize].receiver;
         if receiver.differs_from_pending(packet.flags.marked()) {
@@ -639,7 +663,7 @@ impl<T: Topology> Hosts<T> {
         flow: u32,
         answer: Answer,
         delivered: u32,
-        engine: &mut Engine,
+        engine: &mut Engine<T>,
     ) {
         let pool = &mut self.pools.receivers;
         let receiver = &mut self.flows[flow as usize].receiver;
@@ -668,7 +692,7 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    pub(crate) fn on_ack_timer(&mut self, flow: u32, engine: &mut Engine) {
+    pub(crate) fn on_ack_timer(&mut self, flow: u32, engine: &mut Engine<T>) {
         let now = engine.host_now();
         let pool = &mut self.pools.receivers;
         let receiver = &mut self.flows[flow as usize].receiver;
@@ -690,7 +714,7 @@ impl<T: Topology> Hosts<T> {
     /// Lets a flow send what its window allows, and what its pace allows where it has one, into the
     /// queue of its host.
     #[inline]
-    pub(crate) fn pump(&mut self, flow: u32, engine: &mut Engine) {
+    pub(crate) fn pump(&mut self, flow: u32, engine: &mut Engine<T>) {
         let now = engine.host_now();
         let src = self.flows[flow as usize].src;
         let sent = self.fill(flow, engine);
@@ -710,7 +734,7 @@ impl<T: Topology> Hosts<T> {
 
     /// Puts what a flow may send into the queue of its host; whether that was anything.
     #[inline]
-    fn fill(&mut self, flow: u32, engine: &mut Engine) -> bool {
+    fn fill(&mut self, flow: u32, engine: &mut Engine<T>) -> bool {
         let now = engine.host_now();
         let src = self.flows[flow as usize].src;
         let mut sent = false;
@@ -730,7 +754,7 @@ impl<T: Topology> Hosts<T> {
         clippy::cast_possible_truncation,
         reason = "no segment is larger than a full packet, and scenarios bound that"
     )]
-    fn data_packet(&mut self, flow: u32, segment: Segment, engine: &mut Engine) -> PacketId {
+    fn data_packet(&mut self, flow: u32, segment: Segment, engine: &mut Engine<T>) -> PacketId {
         debug_assert!(segment.payload <= self.settings.mss);
         let wire_bytes = (segment.payload + self.wire_bytes.header) as u16;
         let size = (wire_bytes, engine.links.size_class(wire_bytes));
@@ -751,7 +775,7 @@ impl<T: Topology> Hosts<T> {
         kind: PacketKind,
         stamp: Time,
         retransmission: bool,
-        engine: &mut Engine,
+        engine: &mut Engine<T>,
     ) {
         let direction = kind.direction();
         let queue = self.first_queue(flow, direction);
@@ -774,7 +798,7 @@ impl<T: Topology> Hosts<T> {
 
     /// The line of a host has become free.
     #[inline(always)]
-    pub(crate) fn line_is_free(&mut self, host: u16, engine: &mut Engine) {
+    pub(crate) fn line_is_free(&mut self, host: u16, engine: &mut Engine<T>) {
         if self.late_binding {
             return self.line_is_free_late(host, engine);
         }
@@ -868,7 +892,7 @@ impl<T: Topology> Hosts<T> {
     /// Packets that wait at the hosts in queues of their own.
     pub(crate) fn waiting_packets<'a>(
         &'a self,
-        engine: &'a Engine,
+        engine: &'a Engine<T>,
     ) -> impl Iterator<Item = PacketId> + 'a {
         let queues = self.nics.waiting(&self.flows);
         queues.flat_map(|queue| queue.iter(&engine.packets))

@@ -10,7 +10,10 @@ mod simulator;
 use crate::scenario::Scenario;
 
 pub use crate::engine::clock::{EventTime, Potential};
-pub use crate::engine::topology::{LeafSpine, Neighbour, OneSwitch, SwitchId, Topology};
+pub use crate::engine::packet::PacketDirection;
+pub use crate::engine::topology::{
+    LeafSpine, Neighbour, OneSwitch, Route, Routing, SwitchId, Topology,
+};
 pub use crate::host::{FlowRef, FlowView, HostObserver, LostSegment};
 pub use crate::switch::SwitchObserver;
 pub use checks::Violation;
@@ -18,7 +21,7 @@ pub use isolated::{IsolatedFlow, isolated_port};
 pub use observer::Observer;
 pub use outcome::{DropRow, FlowRecord, Outcome, Summary, TimelineRow};
 pub use recorders::Recorders;
-pub use simulator::{Pause, SimError, Simulator};
+pub use simulator::{FabricSimulator, Pause, SimError, Simulator};
 
 /// Bytes that the state and the results of a flow take at least: 384 have been measured.
 const FLOW_BYTES: u64 = 256;

@@ -13,6 +13,7 @@
 //! ```
 
 mod error;
+mod fabric;
 mod file;
 mod kinds;
 mod presets;
@@ -32,8 +33,10 @@ use crate::units::{Rate, Time};
 use settings::settings;
 
 pub use error::{ScenarioError, SettingProblem};
+pub use fabric::Tier;
 pub use kinds::{
-    Arrivals, HostQueue, Recovery, Scheduler, Traffic, TransportKind, UnknownName, Workload,
+    Arrivals, Ecmp, EcmpSalt, HostQueue, Recovery, Scheduler, SpineBuffer, TopologyKind, Traffic,
+    TransportKind, UnknownName, Workload,
 };
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use range::{RangeF64, RangeParseError, RangeU32};
@@ -61,9 +64,24 @@ settings! {
     #[serde(default, deny_unknown_fields)]
     pub struct Scenario {
         name: String = DEFAULT_PRESET.to_owned(), "what the scenario is called in results";
-        ports: u32 = 16, "switch ports, one host on each";
+        /// A `leafspine` of one leaf is a single switch.
+        topology: TopologyKind = TopologyKind::Single, "which switches there are: single | leafspine";
+        /// Where `topology` is `leafspine`, the number of its hosts, which follows from others.
+        ports: u32 = 16, "switch ports, one host on each; leafspine: hosts";
+        leaves: u32 = 4, "leafspine: leaf switches";
+        hosts_per_leaf: u32 = 4, "leafspine: hosts of each leaf";
+        spines: u32 = 2, "leafspine: spine switches";
+        links_per_pair: u32 = 1, "leafspine: parallel links between a leaf and a spine";
         rate_bps: u64 = 1_000_000_000, "rate of every link, bit/s";
-        buffer_bytes: u64 = 1_000_000, "buffer shared by all ports, bytes";
+        fabric_rate_bps: u64 = 0, "leafspine: rate of links between switches, bit/s; 0: rate_bps";
+        /// Each switch has its own. Where `buffer_bytes_per_port_gbps` is above 0, the size of a
+        /// leaf's, which follows from that.
+        buffer_bytes: u64 = 1_000_000, "buffer shared by all ports of a switch, bytes";
+        /// In units of 1,024 bytes, as data sheets of switches give it.
+        buffer_bytes_per_port_gbps: f64 = 0.0, "leafspine: KiB of buffer per port and Gbit/s; 0: buffer_bytes";
+        spine_buffer: SpineBuffer = SpineBuffer::Own, "leafspine: per-port buffer of a spine: own | leaf";
+        ecmp: Ecmp = Ecmp::Hash, "leafspine: choice of path: hash | dst_mod | flow_mod | spray";
+        ecmp_salt: EcmpSalt = EcmpSalt::None, "leafspine: what makes hashes differ: none | switch";
         propagation_ns: u64 = 10_000, "one-way propagation delay of a link, ns";
         mss: u32 = 1_460, "largest payload of a packet, bytes";
         header_bytes: u32 = 58, "bytes on the wire on top of the payload";
@@ -206,8 +224,12 @@ impl Scenario {
     }
 
     /// Round trip of a full packet and its acknowledgement through an empty switch: four times the
-    /// propagation delay and two transmissions of each.
+    /// propagation delay and two transmissions of each. In a network of several switches, eight
+    /// times the propagation delay: the longest way (ABM, SIGCOMM 2022, §4.1).
     pub fn base_rtt(&self) -> Time {
+        if self.is_fabric() {
+            return Time(8 * self.propagation().0);
+        }
         let on_line = |bytes: u64| {
             let bytes = bytes + u64::from(self.overhead_bytes);
             self.rate().transmission_time(bytes).0

@@ -1,11 +1,11 @@
 //! Two clocks: the time at a node, and the time by which events are ordered.
 //!
 //! A node's event is due at the **event time** `time + potential(node)`. Hosts have potential 0, a
-//! switch next to hosts one propagation delay p, a switch above those p plus the delay between
-//! them. A hop from u to v that takes d on the link then lasts
-//! `d + potential(v) - potential(u)` of event time, which is zero for hops towards hosts: a packet
-//! that leaves a switch towards a host is delivered in the same event. Hops away from hosts take
-//! `2 d`. No hop lasts less than zero, so causes stay before effects.
+//! single switch one propagation delay. A hop from u to v that takes d on the link then lasts
+//! `d + potential(v) - potential(u)` of event time, which is zero for hops to hosts: a packet
+//! that leaves the switch is delivered in the same event. Hops to the switch take `2 d`. No hop lasts
+//! less than zero, so causes stay before effects. In a network of several switches all potentials
+//! are zero: there the order of simultaneous events at different nodes counts.
 
 use crate::units::Time;
 
@@ -46,9 +46,9 @@ impl EventTime {
 pub struct Potential(pub(crate) Time);
 
 impl Potential {
-    /// Of a node so many links of this delay away from the hosts.
-    pub fn of_level(level: u32, propagation: Time) -> Potential {
-        Potential(Time(u64::from(level) * propagation.0))
+    /// Of a node so far away from the hosts.
+    pub fn of(propagation: Time) -> Potential {
+        Potential(propagation)
     }
 }
 
@@ -59,18 +59,14 @@ mod tests {
     #[test]
     fn hops_towards_hosts_take_no_event_time() {
         let delay = Time::from_us(3);
-        let [host, leaf, spine] = [0, 1, 2].map(|level| Potential::of_level(level, delay));
+        let [host, switch] = [Time::ZERO, delay].map(Potential::of);
         let hop = |from: Potential, to: Potential| (delay.0 + to.0.0) - from.0.0;
-        assert_eq!((hop(spine, leaf), hop(leaf, host)), (0, 0));
-        assert_eq!(
-            (hop(host, leaf), hop(leaf, spine)),
-            (2 * delay.0, 2 * delay.0)
-        );
+        assert_eq!((hop(switch, host), hop(host, switch)), (0, 2 * delay.0));
         let now = EventTime::of_host(Time::from_us(10));
         assert_eq!(
-            (now.at(leaf), now.at(spine)),
-            (Time::from_us(7), Time::from_us(4))
+            (now.at(host), now.at(switch)),
+            (Time::from_us(10), Time::from_us(7))
         );
-        assert_eq!(EventTime::ZERO.at(spine), Time::ZERO);
+        assert_eq!(EventTime::ZERO.at(switch), Time::ZERO);
     }
 }

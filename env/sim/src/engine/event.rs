@@ -1,4 +1,6 @@
-//! The event queue: what happens next.
+//! The event queue: what happens next. What every queue of events does is [`Events`]; this file has
+//! that of a single switch, [`EventQueue`], and what it shares with that of a
+//! [fabric](super::fabric).
 //!
 //! Nearly all events are scheduled a constant time ahead. A packet of a given size leaves its sender
 //! after a constant time, and a bit crosses a link in a constant time. Events of one delay fall due
@@ -25,16 +27,18 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt::Debug;
 
 use super::clock::EventTime;
-use super::fifo::FixedDelayQueue;
+use super::fifo::{FixedDelayQueue, Key};
+use super::link::Line;
 use super::packet::{PacketId, SizeClass};
 use super::topology::SwitchId;
 use crate::units::Time;
 
 /// What an event is about: a packet, and the host or switch that sends it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Subject {
+pub struct Subject {
     pub(crate) packet: PacketId,
     /// A host, or a [switch](Subject::of_switch). Where there is one switch, hosts may have any
     /// number.
@@ -67,7 +71,7 @@ impl Subject {
 
 /// Rank of an event among simultaneous events at a host: what was scheduled earlier runs first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub(crate) struct TieRank(u16);
+pub struct TieRank(u16);
 
 impl TieRank {
     /// Before any delivery.
@@ -124,21 +128,23 @@ impl TieRanks {
 
 /// When an event is due, and its rank among simultaneous ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Due(u64);
+pub struct Due(u64);
 
 const RANK_BITS: u32 = 4;
 
 /// The last instant an event can be due at: thirteen days.
-const LAST_INSTANT: EventTime = EventTime((u64::MAX >> RANK_BITS) - 1);
+pub(super) const LAST_INSTANT: EventTime = EventTime((u64::MAX >> RANK_BITS) - 1);
 
 /// No event is run after this instant, so that what an event schedules can still be expressed: the
 /// longest delay in a FIFO queue is two propagation delays of 100 s and a transmission of less than
 /// a second.
 pub(crate) const HORIZON: EventTime = EventTime(LAST_INSTANT.0 - Time::from_ms(1_000_000).0);
 
-impl Due {
-    pub(crate) const NEVER: Due = Due(u64::MAX);
+impl Key for Due {
+    const NEVER: Due = Due(u64::MAX);
+}
 
+impl Due {
     #[inline]
     pub(super) fn new(time: EventTime, rank: u8) -> Due {
         Due(time.0 << RANK_BITS | u64::from(rank))
@@ -159,7 +165,7 @@ impl Due {
     }
 
     #[inline]
-    fn rank(self) -> u8 {
+    pub(super) fn rank(self) -> u8 {
         (self.0 & ((1 << RANK_BITS) - 1)) as u8
     }
 }
@@ -188,9 +194,11 @@ const LENGTH: usize = QUEUES as usize;
 
 /// Delays of the events that wait in FIFO queues.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Delays {
-    /// Transmission time of a full segment and of an acknowledgement.
+pub struct Delays {
+    /// Transmission time of a full segment and of an acknowledgement, on links of hosts.
     pub(crate) transmission: [Time; 2],
+    /// The same on links between switches.
+    pub(crate) of_fabric: [Time; 2],
     /// From one end of a link to the other.
     pub(crate) propagation: Time,
     /// How long before a delivery it is scheduled, by the size of the packet.
@@ -234,7 +242,7 @@ impl Delays {
 
 /// Events at irregular times.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Timer {
+pub enum Timer {
     /// A packet of unusual size reaches the switch.
     Arrival(Subject),
     /// A port has sent a packet of unusual size.
@@ -256,6 +264,17 @@ pub(crate) enum Timer {
     Pace(u32),
     /// The control loop asked to be woken; its tag.
     Alarm(u64),
+}
+
+impl Timer {
+    /// Whether what it waits for was set longer before than a packet takes from node to node,
+    /// although the event itself may have been renewed since.
+    pub(super) fn was_set_long_before(&self) -> bool {
+        matches!(
+            self,
+            Timer::Retransmission(_) | Timer::Syn(..) | Timer::SynAck(_)
+        )
+    }
 }
 
 /// An event of the heap: of simultaneous ones, the longer delay, then the sequence number, decide.
@@ -294,7 +313,7 @@ impl Ord for Entry {
 
 /// An event of the heap, or a start, that has fallen due.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Irregular {
+pub enum Irregular {
     /// The next flow starts.
     Start,
     /// A timer.
@@ -302,15 +321,84 @@ pub(crate) enum Irregular {
 }
 
 /// All pending events. Simultaneous ones fall due in the order in which they were scheduled.
+pub trait Events: Clone + Debug {
+    /// None pending.
+    fn new(delays: Delays) -> Self;
+
+    /// When the next event is due, and where it waits. Complexity: O(1).
+    fn next(&self) -> Due;
+
+    /// Where the event waits that is [next](Events::next).
+    fn source(&self, due: Due) -> u8;
+
+    /// Takes the event that has fallen due there. Complexity: O(1).
+    fn take(&mut self, source: u8) -> Subject;
+
+    /// Takes what has fallen due at an irregular time.
+    fn take_irregular(&mut self) -> Irregular;
+
+    /// A sender that was idle begins to send a packet now, which takes `transmission`; its last bit
+    /// reaches the far end of the line one propagation delay after that.
+    fn arrive(
+        &mut self,
+        now: EventTime,
+        line: Line,
+        transmission: Time,
+        class: SizeClass,
+        subject: Subject,
+    );
+
+    /// A fair host begins to send a packet now, and will be free.
+    fn free_host(&mut self, now: EventTime, transmission: Time, class: SizeClass, subject: Subject);
+
+    /// A port begins to send a packet now, and will be free.
+    fn free_port(
+        &mut self,
+        now: EventTime,
+        line: Line,
+        transmission: Time,
+        class: SizeClass,
+        subject: Subject,
+    );
+
+    /// Takes the packet that reaches a switch next; `next` is where hosts that go on wait.
+    /// Where packets reach it simultaneously, their hosts began to send them simultaneously, and
+    /// what made them do so decides.
+    fn take_arrival(&mut self, next: u8) -> Subject;
+
+    /// A packet reaches the switch whose host began to send it when the one that arrives now had
+    /// left: one `transmission` after that one.
+    fn arrive_next(
+        &mut self,
+        now: EventTime,
+        transmission: Time,
+        class: SizeClass,
+        subject: Subject,
+    );
+
+    /// The next flow to start.
+    fn set_start(&mut self, start: Option<Time>);
+
+    /// Schedules a timer. Complexity: O(log n) in the number of pending timers.
+    fn set_timer(&mut self, now: EventTime, delay: Time, timer: Timer);
+
+    /// Packets that have an event at the switch, or host, that they reach next.
+    fn arriving(&self) -> impl Iterator<Item = Subject>;
+
+    /// Packets that a port is sending.
+    fn in_service(&self) -> impl Iterator<Item = Subject>;
+}
+
+/// The events of a single switch and its hosts.
 #[derive(Clone, Debug)]
-pub(crate) struct EventQueue {
+pub struct EventQueue {
     /// When each candidate is due.
     heads: [Due; LENGTH + 1],
     /// For each FIFO queue, what is added to the present, its rank included.
     ahead: [u64; LENGTH],
     /// By rank.
     sources: [u8; 1 << RANK_BITS],
-    queues: [FixedDelayQueue; LENGTH],
+    queues: [FixedDelayQueue<Due>; LENGTH],
     timers: BinaryHeap<Reverse<Entry>>,
     /// Timers ever set.
     sequence: u64,
@@ -318,8 +406,8 @@ pub(crate) struct EventQueue {
     delays: Delays,
 }
 
-impl EventQueue {
-    pub(crate) fn new(delays: Delays) -> EventQueue {
+impl Events for EventQueue {
+    fn new(delays: Delays) -> EventQueue {
         let mut order: Vec<u8> = (0..QUEUES).collect();
         order.sort_by_key(|&queue| Reverse((delays.since_cause(queue), queue)));
         let mut ahead = [0; LENGTH];
@@ -343,19 +431,145 @@ impl EventQueue {
         }
     }
 
-    /// When the next event is due. Complexity: O(1).
     #[inline(always)]
-    pub(crate) fn next(&self) -> Due {
+    fn next(&self) -> Due {
         let [a, b, c, d, e, f, g] = self.heads;
         a.min(b).min(c.min(d)).min(e.min(f).min(g))
     }
 
-    /// Where the next event waits, one of [`source`].
     #[inline(always)]
-    pub(crate) fn source(&self, due: Due) -> u8 {
+    fn source(&self, due: Due) -> u8 {
         self.sources[usize::from(due.rank())]
     }
 
+    #[inline(always)]
+    fn take(&mut self, queue: u8) -> Subject {
+        let (subject, next) = self.queues[usize::from(queue)].pop();
+        self.heads[usize::from(queue)] = next;
+        subject
+    }
+
+    /// Of simultaneous events a start comes first.
+    fn take_irregular(&mut self) -> Irregular {
+        let is_start = self.start == self.heads[usize::from(IRREGULAR)];
+        let timer = match is_start {
+            true => None,
+            false => self.timers.pop(),
+        };
+        self.find_irregular();
+        timer.map_or(Irregular::Start, |entry| Irregular::Timer(entry.0.timer))
+    }
+
+    #[inline(always)]
+    fn arrive(
+        &mut self,
+        now: EventTime,
+        _line: Line,
+        transmission: Time,
+        class: SizeClass,
+        subject: Subject,
+    ) {
+        if let Some(class) = class.common() {
+            return self.schedule(now, ARRIVAL + class, subject);
+        }
+        let propagation = self.delays.propagation;
+        let cause = transmission + propagation;
+        self.set(now, cause + propagation, cause, Timer::Arrival(subject));
+    }
+
+    #[inline(always)]
+    fn free_host(
+        &mut self,
+        now: EventTime,
+        transmission: Time,
+        class: SizeClass,
+        subject: Subject,
+    ) {
+        match class.common() {
+            Some(class) => self.schedule(now, NEXT + class, subject),
+            None => self.set_timer(now, transmission, Timer::Next(subject.sender)),
+        }
+    }
+
+    #[inline(always)]
+    fn free_port(
+        &mut self,
+        now: EventTime,
+        _line: Line,
+        transmission: Time,
+        class: SizeClass,
+        subject: Subject,
+    ) {
+        match class.common() {
+            Some(class) => self.schedule(now, FREE + class, subject),
+            None => self.set_timer(now, transmission, Timer::Free(subject)),
+        }
+    }
+
+    #[inline(always)]
+    fn take_arrival(&mut self, next: u8) -> Subject {
+        let idle = next - NEXT + ARRIVAL;
+        let [of_busy, of_idle] = [next, idle].map(|queue| self.heads[usize::from(queue)].time());
+        if of_busy == of_idle && self.idle_began_first(next, idle) {
+            return self.take(idle);
+        }
+        self.take(next)
+    }
+
+    #[inline(always)]
+    fn arrive_next(
+        &mut self,
+        now: EventTime,
+        transmission: Time,
+        class: SizeClass,
+        subject: Subject,
+    ) {
+        if let Some(class) = class.common() {
+            return self.schedule(now, NEXT + class, subject);
+        }
+        let cause = transmission + self.delays.propagation;
+        self.set(now, transmission, cause, Timer::Arrival(subject));
+    }
+
+    fn set_start(&mut self, start: Option<Time>) {
+        let due = |time| Due::saturating(EventTime::of_host(time), 0);
+        self.start = start.map_or(Due::NEVER, due);
+        self.find_irregular();
+    }
+
+    fn set_timer(&mut self, now: EventTime, delay: Time, timer: Timer) {
+        self.set(now, delay, delay, timer);
+    }
+
+    fn arriving(&self) -> impl Iterator<Item = Subject> {
+        let timers = self.timers.iter().filter_map(|entry| match entry.0.timer {
+            Timer::Arrival(subject) => Some(subject),
+            _ => None,
+        });
+        let queues = match self.delays.fair_hosts {
+            true => &self.queues[usize::from(ARRIVAL)..usize::from(NEXT)],
+            false => &self.queues[usize::from(ARRIVAL)..],
+        };
+        queues
+            .iter()
+            .flat_map(FixedDelayQueue::subjects)
+            .chain(timers)
+    }
+
+    fn in_service(&self) -> impl Iterator<Item = Subject> {
+        let timers = self.timers.iter().filter_map(|entry| match entry.0.timer {
+            Timer::Free(subject) => Some(subject),
+            _ => None,
+        });
+        let queues = &self.queues[usize::from(FREE)..usize::from(ARRIVAL)];
+        queues
+            .iter()
+            .flat_map(FixedDelayQueue::subjects)
+            .chain(timers)
+    }
+}
+
+impl EventQueue {
     #[inline(always)]
     fn offer(&mut self, index: u8, due: Due) {
         let head = &mut self.heads[usize::from(index)];
@@ -370,109 +584,11 @@ impl EventQueue {
         self.offer(queue, due);
     }
 
-    /// Takes the event of a FIFO queue that has fallen due. Complexity: O(1).
-    #[inline(always)]
-    pub(crate) fn take(&mut self, queue: u8) -> Subject {
-        let (subject, next) = self.queues[usize::from(queue)].pop();
-        self.heads[usize::from(queue)] = next;
-        subject
-    }
-
-    /// Takes the packet that reaches a switch next; `next` is the queue of hosts that go on.
-    /// Where packets reach it simultaneously, their hosts began to send them simultaneously, and
-    /// what made them do so decides.
-    #[inline(always)]
-    pub(crate) fn take_arrival(&mut self, next: u8) -> Subject {
-        let idle = next - NEXT + ARRIVAL;
-        let [of_busy, of_idle] = [next, idle].map(|queue| self.heads[usize::from(queue)].time());
-        if of_busy == of_idle && self.idle_began_first(next, idle) {
-            return self.take(idle);
-        }
-        self.take(next)
-    }
-
     #[cold]
     #[inline(never)]
     fn idle_began_first(&self, next: u8, idle: u8) -> bool {
         let [of_busy, of_idle] = [next, idle].map(|queue| self.queues[usize::from(queue)].front());
         of_idle.rank < of_busy.rank
-    }
-
-    /// A packet whose host begins to send it now, having been idle, reaches the switch;
-    /// `transmission` is how long it takes the host.
-    #[inline(always)]
-    pub(crate) fn arrive(
-        &mut self,
-        now: EventTime,
-        transmission: Time,
-        class: SizeClass,
-        subject: Subject,
-    ) {
-        if let Some(class) = class.common() {
-            return self.schedule(now, ARRIVAL + class, subject);
-        }
-        let propagation = self.delays.propagation;
-        let cause = transmission + propagation;
-        self.set(now, cause + propagation, cause, Timer::Arrival(subject));
-    }
-
-    /// A packet reaches the switch whose host began to send it two propagation delays ago, when
-    /// the one that arrives now had left.
-    #[inline(always)]
-    pub(crate) fn arrive_next(
-        &mut self,
-        now: EventTime,
-        transmission: Time,
-        class: SizeClass,
-        subject: Subject,
-    ) {
-        if let Some(class) = class.common() {
-            return self.schedule(now, NEXT + class, subject);
-        }
-        let cause = transmission + self.delays.propagation;
-        self.set(now, transmission, cause, Timer::Arrival(subject));
-    }
-
-    /// A fair host begins to send a packet of the class now, and will be free.
-    #[inline(always)]
-    pub(crate) fn free_host(
-        &mut self,
-        now: EventTime,
-        transmission: Time,
-        class: SizeClass,
-        subject: Subject,
-    ) {
-        match class.common() {
-            Some(class) => self.schedule(now, NEXT + class, subject),
-            None => self.set_timer(now, transmission, Timer::Next(subject.sender)),
-        }
-    }
-
-    /// A port begins to send the packet now, and will be free.
-    #[inline(always)]
-    pub(crate) fn free_port(
-        &mut self,
-        now: EventTime,
-        transmission: Time,
-        class: SizeClass,
-        subject: Subject,
-    ) {
-        match class.common() {
-            Some(class) => self.schedule(now, FREE + class, subject),
-            None => self.set_timer(now, transmission, Timer::Free(subject)),
-        }
-    }
-
-    /// The next flow to start.
-    pub(crate) fn set_start(&mut self, start: Option<Time>) {
-        let due = |time| Due::saturating(EventTime::of_host(time), 0);
-        self.start = start.map_or(Due::NEVER, due);
-        self.find_irregular();
-    }
-
-    /// Schedules a timer. Complexity: O(log n) in the number of pending timers.
-    pub(crate) fn set_timer(&mut self, now: EventTime, delay: Time, timer: Timer) {
-        self.set(now, delay, delay, timer);
     }
 
     /// `since_cause` is the delay that ranks it among simultaneous events.
@@ -491,52 +607,8 @@ impl EventQueue {
         self.offer(IRREGULAR, due);
     }
 
-    /// Takes what has fallen due in the heap, or a start; of simultaneous events a start comes first.
-    /// Complexity: as [`set_timer`](EventQueue::set_timer).
-    pub(crate) fn take_irregular(&mut self) -> Irregular {
-        let is_start = self.start == self.heads[usize::from(IRREGULAR)];
-        let timer = match is_start {
-            true => None,
-            false => self.timers.pop(),
-        };
-        self.find_irregular();
-        timer.map_or(Irregular::Start, |entry| Irregular::Timer(entry.0.timer))
-    }
-
     fn find_irregular(&mut self) {
         let timer = self.timers.peek().map_or(Due::NEVER, |entry| entry.0.due);
         self.heads[usize::from(IRREGULAR)] = self.start.min(timer);
-    }
-}
-
-/// What is on its way, for checks.
-impl EventQueue {
-    /// Packets on the links to switches.
-    pub(crate) fn arriving(&self) -> impl Iterator<Item = Subject> {
-        let timers = self.timers.iter().filter_map(|entry| match entry.0.timer {
-            Timer::Arrival(subject) => Some(subject),
-            _ => None,
-        });
-        let queues = match self.delays.fair_hosts {
-            true => &self.queues[usize::from(ARRIVAL)..usize::from(NEXT)],
-            false => &self.queues[usize::from(ARRIVAL)..],
-        };
-        queues
-            .iter()
-            .flat_map(FixedDelayQueue::subjects)
-            .chain(timers)
-    }
-
-    /// Packets that a port is sending.
-    pub(crate) fn in_service(&self) -> impl Iterator<Item = Subject> {
-        let timers = self.timers.iter().filter_map(|entry| match entry.0.timer {
-            Timer::Free(subject) => Some(subject),
-            _ => None,
-        });
-        let queues = &self.queues[usize::from(FREE)..usize::from(ARRIVAL)];
-        queues
-            .iter()
-            .flat_map(FixedDelayQueue::subjects)
-            .chain(timers)
     }
 }

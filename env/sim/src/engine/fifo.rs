@@ -1,41 +1,38 @@
 //! Events that fall due in the order in which they were scheduled.
 
-use super::event::{Due, Subject, TieRank};
+use super::event::Subject;
+
+/// When an event is due, and its place among simultaneous ones.
+pub(super) trait Key: Copy + Ord {
+    /// After all events.
+    const NEVER: Self;
+}
 
 /// A queue of events in a buffer whose length is a power of two. Behind the last event lies one
 /// that is due never, so that nobody asks whether the line is empty.
 #[derive(Clone, Debug)]
-pub(super) struct FixedDelayQueue {
-    slots: Vec<(Due, Subject)>,
+pub(super) struct FixedDelayQueue<K> {
+    slots: Vec<(K, Subject)>,
     /// Events ever taken.
     head: usize,
     /// Events ever scheduled.
     tail: usize,
 }
 
-const END: (Due, Subject) = (
-    Due::NEVER,
-    Subject {
-        packet: 0,
-        sender: 0,
-        rank: TieRank::FIRST,
-    },
-);
-
-impl Default for FixedDelayQueue {
+impl<K: Key> Default for FixedDelayQueue<K> {
     fn default() -> Self {
         FixedDelayQueue {
-            slots: vec![END; 8],
+            slots: vec![(K::NEVER, Subject::default()); 8],
             head: 0,
             tail: 0,
         }
     }
 }
 
-impl FixedDelayQueue {
+impl<K: Key> FixedDelayQueue<K> {
     /// Complexity: O(1), amortised.
     #[inline(always)]
-    pub(super) fn push(&mut self, due: Due, subject: Subject) {
+    pub(super) fn push(&mut self, due: K, subject: Subject) {
         debug_assert!(self.iter().last().is_none_or(|last| last.0 <= due));
         // One slot more for the end.
         if self.tail + 1 - self.head == self.slots.len() {
@@ -45,13 +42,13 @@ impl FixedDelayQueue {
         let mask = slots.len() - 1;
         slots[self.tail & mask] = (due, subject);
         self.tail += 1;
-        slots[self.tail & mask].0 = Due::NEVER;
+        slots[self.tail & mask].0 = K::NEVER;
     }
 
     /// Takes the first event, which must have fallen due; returns its subject and when the next
     /// one is due.
     #[inline(always)]
-    pub(super) fn pop(&mut self) -> (Subject, Due) {
+    pub(super) fn pop(&mut self) -> (Subject, K) {
         debug_assert!(self.head < self.tail);
         let slots = self.slots.as_slice();
         let mask = slots.len() - 1;
@@ -66,7 +63,7 @@ impl FixedDelayQueue {
         self.slots[self.head & (self.slots.len() - 1)].1
     }
 
-    fn iter(&self) -> impl Iterator<Item = (Due, Subject)> {
+    fn iter(&self) -> impl Iterator<Item = (K, Subject)> {
         let mask = self.slots.len() - 1;
         (self.head..self.tail).map(move |index| self.slots[index & mask])
     }
@@ -80,7 +77,7 @@ impl FixedDelayQueue {
     fn grow(&mut self) {
         let mut slots = Vec::with_capacity(2 * self.slots.len());
         slots.extend(self.iter());
-        slots.resize(2 * self.slots.len(), END);
+        slots.resize(2 * self.slots.len(), (K::NEVER, Subject::default()));
         self.slots = slots;
         (self.head, self.tail) = (0, self.tail - self.head);
     }
@@ -90,10 +87,11 @@ impl FixedDelayQueue {
 mod tests {
     use super::*;
     use crate::engine::clock::EventTime;
+    use crate::engine::event::Due;
 
     #[test]
     fn a_line_grows_and_keeps_its_order() {
-        let mut line = FixedDelayQueue::default();
+        let mut line = FixedDelayQueue::<Due>::default();
         let (mut pushed, mut popped) = (0, 0);
         for round in 1..20 {
             for _ in 0..round {

@@ -4,11 +4,21 @@ use super::packet::{Packet, SizeClass};
 use crate::scenario::Scenario;
 use crate::units::{Rate, Time};
 
-/// A packet size that nearly all packets have, and how long it takes on a line.
+/// What a link connects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Line {
+    /// A host and a switch.
+    Host,
+    /// Two switches.
+    Fabric,
+}
+
+/// How fast the links of a kind are.
 #[derive(Clone, Copy, Debug)]
-struct CommonSize {
-    wire_bytes: u16,
-    transmission: Time,
+struct Speed {
+    rate: Rate,
+    /// How long the packets of the common sizes take.
+    common: [Time; 2],
 }
 
 /// The size of a packet in a valid scenario: at most 65,535 bytes.
@@ -17,45 +27,47 @@ pub(crate) fn wire_bytes(bytes: impl TryInto<u16>) -> u16 {
     bytes.expect("a valid scenario has packets of at most 65,535 bytes")
 }
 
-/// All links: full duplex, of one rate and delay.
+/// All links: full duplex, of one delay; those between switches have a rate of their own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Links {
-    pub(crate) rate: Rate,
     pub(crate) propagation: Time,
     /// Preamble and inter-frame gap of every packet, bytes.
     overhead_bytes: u64,
-    /// A full data packet and an acknowledgement.
-    common: [CommonSize; 2],
+    /// The sizes that nearly all packets have: a full data packet and an acknowledgement.
+    common_bytes: [u16; 2],
+    /// By [`Line`].
+    speeds: [Speed; 2],
 }
 
 impl Links {
     pub(crate) fn new(scenario: &Scenario) -> Links {
-        let rate = scenario.rate();
         let overhead_bytes = u64::from(scenario.overhead_bytes);
         let ack_bytes = scenario.ack_bytes + scenario.timestamp_bytes();
-        let common = [scenario.full_packet_bytes(), u64::from(ack_bytes)].map(wire_bytes);
-        Links {
+        let common_bytes = [scenario.full_packet_bytes(), u64::from(ack_bytes)].map(wire_bytes);
+        let speed = |rate: Rate| Speed {
             rate,
+            common: common_bytes
+                .map(|bytes| rate.transmission_time(u64::from(bytes) + overhead_bytes)),
+        };
+        Links {
             propagation: scenario.propagation(),
             overhead_bytes,
-            common: common.map(|wire_bytes| CommonSize {
-                wire_bytes,
-                transmission: rate.transmission_time(u64::from(wire_bytes) + overhead_bytes),
-            }),
+            common_bytes,
+            speeds: [scenario.rate(), scenario.fabric_rate()].map(speed),
         }
     }
 
     /// Transmission times of a full data packet and of an acknowledgement.
-    pub(crate) fn common_transmissions(&self) -> [Time; 2] {
-        self.common.map(|size| size.transmission)
+    pub(crate) fn common_transmissions(&self, line: Line) -> [Time; 2] {
+        self.speeds[line as usize].common
     }
 
     /// Whether a packet takes one of the two common transmission times.
     #[inline]
     pub(crate) fn size_class(&self, wire_bytes: u16) -> SizeClass {
-        if wire_bytes == self.common[0].wire_bytes {
+        if wire_bytes == self.common_bytes[0] {
             SizeClass::Full
-        } else if wire_bytes == self.common[1].wire_bytes {
+        } else if wire_bytes == self.common_bytes[1] {
             SizeClass::Ack
         } else {
             SizeClass::Odd
@@ -64,10 +76,11 @@ impl Links {
 
     /// How long a line is busy with the packet.
     #[inline]
-    pub(crate) fn transmission(&self, packet: &Packet) -> Time {
+    pub(crate) fn transmission(&self, line: Line, packet: &Packet) -> Time {
+        let speed = &self.speeds[line as usize];
         match packet.class.common() {
-            Some(class) => self.common[usize::from(class)].transmission,
-            None => self
+            Some(class) => speed.common[usize::from(class)],
+            None => speed
                 .rate
                 .transmission_time(u64::from(packet.wire_bytes) + self.overhead_bytes),
         }

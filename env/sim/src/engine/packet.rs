@@ -42,7 +42,7 @@ impl PacketKind {
 
 /// How long a packet occupies a line, where that is one of the two durations that nearly all have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SizeClass {
+pub enum SizeClass {
     /// A full segment.
     Full,
     /// An acknowledgement.

@@ -1,11 +1,18 @@
 //! Which switches there are, and which of their ports leads where.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use serde::Serialize;
 
+use super::clock::Potential;
+use super::event::{EventQueue, Events};
+use super::fabric::FabricEvents;
+use super::link::Line;
 use super::packet::PacketDirection;
 use crate::convert::index;
+use crate::scenario::{Ecmp, EcmpSalt, Scenario, Tier};
+use crate::units::Time;
 
 /// Number of a switch, from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize)]
@@ -39,22 +46,35 @@ pub(crate) const MAX_QUEUES: usize = 1 << 16;
 pub enum Neighbour {
     /// A host.
     Host(u16),
-    /// A switch, and whether it is farther from the hosts.
-    Switch {
-        /// Which.
-        id: SwitchId,
-        /// Whether it is farther from the hosts than the port's own switch.
-        up: bool,
-    },
+    /// A switch.
+    Switch(SwitchId),
 }
 
-/// How hosts and switches are connected. All links have the same rate and delay.
+/// Where a packet comes from and goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Route {
+    /// Host that has sent it.
+    pub src: u16,
+    /// Host that it is for.
+    pub dst: u16,
+    /// Its flow, by number in the order of starts.
+    pub flow: u32,
+    /// Which end of the flow it comes from.
+    pub direction: PacketDirection,
+    /// Packets that the switch has [sprayed](Topology::sprays), this one included.
+    pub turn: u32,
+}
+
+/// How hosts and switches are connected. All links have the same delay.
 ///
-/// Ports are numbered per switch. A packet goes up from its host, away from all hosts, and then
-/// down; so every switch has a level, its distance from the hosts in links.
+/// Ports are numbered per switch.
 pub trait Topology: Clone + Debug {
     /// One value for every switch, in the order of their numbers.
     type PerSwitch<S>: AsRef<[S]> + AsMut<[S]>;
+
+    /// The pending events of the network.
+    #[doc(hidden)]
+    type Events: Events;
 
     /// Whether packets can cross several switches. Where they cannot, the code for it disappears.
     const IS_FABRIC: bool;
@@ -65,15 +85,21 @@ pub trait Topology: Clone + Debug {
     /// Ports of a switch.
     fn ports(&self, switch: SwitchId) -> usize;
 
-    /// Links between a switch and the nearest hosts, from 1.
-    fn level(&self, switch: SwitchId) -> u32;
+    /// How far the event time is ahead of the clock of the switches, on links of this delay.
+    fn potential(propagation: Time) -> Potential;
 
     /// The switch that a host is attached to.
     fn switch_of(&self, host: u16) -> SwitchId;
 
-    /// The port of `switch` that leads to `host`. Among several that do, `path` chooses: a number
-    /// that is uniform over all 64-bit numbers and constant for a flow and direction.
-    fn port_to(&self, switch: SwitchId, host: u16, path: u64) -> usize;
+    /// The port of `switch` that leads to the packet's destination. Among several that do, one is
+    /// chosen in a way that is constant for a flow and direction, unless packets are
+    /// [sprayed](Topology::sprays).
+    fn port_to(&self, switch: SwitchId, route: Route) -> usize;
+
+    /// Whether packets of a flow take turns among equal paths.
+    fn sprays(&self) -> bool {
+        false
+    }
 
     /// Whether packets can be sent in this network.
     ///
@@ -86,6 +112,13 @@ pub trait Topology: Clone + Debug {
     /// What is at the other end of a port's link.
     fn neighbour(&self, switch: SwitchId, port: usize) -> Neighbour;
 
+    /// The scenario as a switch sees it, as [`Scenario::at_switch`].
+    fn scenario_at<'a>(&self, scenario: &'a Scenario, switch: SwitchId) -> Cow<'a, Scenario>;
+
+    /// What kind of link a port has.
+    #[doc(hidden)]
+    fn line(&self, switch: SwitchId, port: usize) -> Line;
+
     /// A value for every switch.
     ///
     /// # Errors
@@ -94,11 +127,6 @@ pub trait Topology: Clone + Debug {
         &self,
         make: impl FnMut(SwitchId) -> Result<S, E>,
     ) -> Result<Self::PerSwitch<S>, E>;
-
-    /// The number that chooses among equal-cost ports: a hash of flow and direction.
-    fn path(flow: u32, direction: PacketDirection) -> u64 {
-        splitmix64(u64::from(flow) << 1 | direction as u64)
-    }
 }
 
 /// The output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), after one step.
@@ -109,8 +137,8 @@ fn splitmix64(state: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// One of `count` equal choices.
-fn choose(path: u64, count: usize) -> usize {
+/// In which of `count` equal parts of the 64-bit numbers one lies.
+fn equal_part(path: u64, count: usize) -> usize {
     index(((u128::from(path) * count as u128) >> 64) as u64)
 }
 
@@ -125,12 +153,13 @@ impl OneSwitch {
     /// The port that a host is attached to.
     #[inline(always)]
     pub fn port_of(&self, host: u16) -> usize {
-        self.port_to(SwitchId(0), host, 0)
+        usize::from(host)
     }
 }
 
 impl Topology for OneSwitch {
     type PerSwitch<S> = [S; 1];
+    type Events = EventQueue;
 
     const IS_FABRIC: bool = false;
 
@@ -142,8 +171,9 @@ impl Topology for OneSwitch {
         self.ports
     }
 
-    fn level(&self, _switch: SwitchId) -> u32 {
-        1
+    /// A packet that leaves the switch is delivered in the same event.
+    fn potential(propagation: Time) -> Potential {
+        Potential::of(propagation)
     }
 
     #[inline(always)]
@@ -163,8 +193,8 @@ impl Topology for OneSwitch {
     }
 
     #[inline(always)]
-    fn port_to(&self, _switch: SwitchId, host: u16, _path: u64) -> usize {
-        usize::from(host)
+    fn port_to(&self, _switch: SwitchId, route: Route) -> usize {
+        usize::from(route.dst)
     }
 
     #[inline(always)]
@@ -177,6 +207,15 @@ impl Topology for OneSwitch {
         Neighbour::Host(port as u16)
     }
 
+    fn scenario_at<'a>(&self, scenario: &'a Scenario, _switch: SwitchId) -> Cow<'a, Scenario> {
+        Cow::Borrowed(scenario)
+    }
+
+    #[inline(always)]
+    fn line(&self, _switch: SwitchId, _port: usize) -> Line {
+        Line::Host
+    }
+
     fn per_switch<S, E>(
         &self,
         mut make: impl FnMut(SwitchId) -> Result<S, E>,
@@ -185,11 +224,55 @@ impl Topology for OneSwitch {
     }
 }
 
+/// How a switch chooses among equal paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Routing {
+    /// What decides.
+    pub ecmp: Ecmp,
+    /// Whether switches hash differently.
+    pub salt: EcmpSalt,
+    /// Of the hash.
+    pub seed: u64,
+}
+
+impl Default for Routing {
+    /// A hash of the flow, the same at all switches, with seed 0.
+    fn default() -> Routing {
+        Routing {
+            ecmp: Ecmp::Hash,
+            salt: EcmpSalt::None,
+            seed: 0,
+        }
+    }
+}
+
+impl Routing {
+    /// One of `count` equal choices at a switch.
+    fn choose(&self, switch: SwitchId, route: Route, count: usize) -> usize {
+        match self.ecmp {
+            Ecmp::Hash => equal_part(self.hash(switch, route), count),
+            Ecmp::DstMod => usize::from(route.dst) % count,
+            Ecmp::FlowMod => route.flow as usize % count,
+            Ecmp::Spray => route.turn as usize % count,
+        }
+    }
+
+    fn hash(&self, switch: SwitchId, route: Route) -> u64 {
+        let ends = u64::from(route.src) << 16 | u64::from(route.dst);
+        let flow = u64::from(route.flow) << 1 | route.direction as u64;
+        let salt = match self.salt {
+            EcmpSalt::None => 0,
+            EcmpSalt::Switch => 1 + u64::from(switch.0),
+        };
+        splitmix64(self.seed ^ splitmix64(splitmix64(flow) ^ ends ^ salt << 32))
+    }
+}
+
 /// Leaf switches with hosts, each connected to every spine switch.
 ///
 /// Hosts are numbered leaf by leaf, switches leaves first. A leaf's ports lead to its hosts, then
 /// up, spine by spine; a spine's ports lead down, leaf by leaf.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LeafSpine {
     /// Leaf switches.
     pub leaves: usize,
@@ -199,9 +282,27 @@ pub struct LeafSpine {
     pub spines: usize,
     /// Parallel links between a leaf and a spine.
     pub links_per_pair: usize,
+    /// Which of several equal paths a packet takes.
+    pub routing: Routing,
 }
 
 impl LeafSpine {
+    /// The network of a scenario; `seed` is that of its trace, so that paths are the same for every
+    /// policy.
+    pub fn of(scenario: &Scenario, seed: u64) -> LeafSpine {
+        LeafSpine {
+            leaves: scenario.leaves as usize,
+            hosts_per_leaf: scenario.hosts_per_leaf as usize,
+            spines: scenario.spines as usize,
+            links_per_pair: scenario.links_per_pair as usize,
+            routing: Routing {
+                ecmp: scenario.ecmp,
+                salt: scenario.ecmp_salt,
+                seed,
+            },
+        }
+    }
+
     /// Events tell hosts from switches by one bit of a 16-bit number.
     const MAX_HOSTS: usize = 1 << 15;
     /// As for hosts.
@@ -224,10 +325,19 @@ impl LeafSpine {
     fn is_leaf(&self, switch: SwitchId) -> bool {
         switch.index() < self.leaves
     }
+
+    /// Of leaves and spines, which a switch is.
+    pub fn tier(&self, switch: SwitchId) -> Tier {
+        match self.is_leaf(switch) {
+            true => Tier::Leaf,
+            false => Tier::Spine,
+        }
+    }
 }
 
 impl Topology for LeafSpine {
     type PerSwitch<S> = Vec<S>;
+    type Events = FabricEvents;
 
     const IS_FABRIC: bool = true;
 
@@ -242,8 +352,8 @@ impl Topology for LeafSpine {
         }
     }
 
-    fn level(&self, switch: SwitchId) -> u32 {
-        if self.is_leaf(switch) { 1 } else { 2 }
+    fn potential(_propagation: Time) -> Potential {
+        Potential::default()
     }
 
     fn switch_of(&self, host: u16) -> SwitchId {
@@ -265,15 +375,22 @@ impl Topology for LeafSpine {
         Ok(())
     }
 
-    fn port_to(&self, switch: SwitchId, host: u16, path: u64) -> usize {
-        let leaf = self.switch_of(host);
+    #[inline]
+    fn port_to(&self, switch: SwitchId, route: Route) -> usize {
+        let leaf = self.switch_of(route.dst);
         if switch == leaf {
-            usize::from(host) % self.hosts_per_leaf
+            usize::from(route.dst) % self.hosts_per_leaf
         } else if self.is_leaf(switch) {
-            self.hosts_per_leaf + choose(path, self.spines * self.links_per_pair)
+            let uplinks = self.spines * self.links_per_pair;
+            self.hosts_per_leaf + self.routing.choose(switch, route, uplinks)
         } else {
-            leaf.index() * self.links_per_pair + choose(path, self.links_per_pair)
+            let links = self.links_per_pair;
+            leaf.index() * links + self.routing.choose(switch, route, links)
         }
+    }
+
+    fn sprays(&self) -> bool {
+        self.routing.ecmp == Ecmp::Spray
     }
 
     #[expect(
@@ -282,15 +399,25 @@ impl Topology for LeafSpine {
     )]
     fn neighbour(&self, switch: SwitchId, port: usize) -> Neighbour {
         if !self.is_leaf(switch) {
-            let id = SwitchId::of(port / self.links_per_pair);
-            return Neighbour::Switch { id, up: false };
+            return Neighbour::Switch(SwitchId::of(port / self.links_per_pair));
         }
         match port.checked_sub(self.hosts_per_leaf) {
             None => Neighbour::Host((switch.index() * self.hosts_per_leaf + port) as u16),
-            Some(uplink) => Neighbour::Switch {
-                id: SwitchId::of(self.leaves + uplink / self.links_per_pair),
-                up: true,
-            },
+            Some(uplink) => {
+                Neighbour::Switch(SwitchId::of(self.leaves + uplink / self.links_per_pair))
+            }
+        }
+    }
+
+    fn scenario_at<'a>(&self, scenario: &'a Scenario, switch: SwitchId) -> Cow<'a, Scenario> {
+        Cow::Owned(scenario.at_switch(self.tier(switch)))
+    }
+
+    #[inline]
+    fn line(&self, switch: SwitchId, port: usize) -> Line {
+        match self.is_leaf(switch) && port < self.hosts_per_leaf {
+            true => Line::Host,
+            false => Line::Fabric,
         }
     }
 
@@ -304,35 +431,116 @@ impl Topology for LeafSpine {
 mod tests {
     use super::*;
 
-    /// From every switch on the way, every path of every pair of hosts leads to the destination,
-    /// up at most once and then down.
-    #[test]
-    fn every_route_of_a_leaf_spine_network_ends_at_its_host() {
-        let network = LeafSpine {
+    fn network(ecmp: Ecmp) -> LeafSpine {
+        LeafSpine {
             leaves: 3,
             hosts_per_leaf: 4,
             spines: 2,
             links_per_pair: 2,
-        };
-        for (from, to) in (0..12u16).flat_map(|from| (0..12u16).map(move |to| (from, to))) {
-            for path in (0..64).map(|step| step << 58) {
-                let (mut at, mut hops) = (network.switch_of(from), 0);
-                loop {
-                    hops += 1;
-                    let port = network.port_to(at, to, path);
-                    assert!(port < network.ports(at));
-                    match network.neighbour(at, port) {
-                        Neighbour::Host(host) => break assert_eq!(host, to),
-                        Neighbour::Switch { id, up } => {
-                            assert_eq!(up, network.level(id) > network.level(at));
-                            at = id;
-                        }
-                    }
+            routing: Routing {
+                ecmp,
+                ..Routing::default()
+            },
+        }
+    }
+
+    fn route(src: u16, dst: u16, flow: u32) -> Route {
+        Route {
+            src,
+            dst,
+            flow,
+            direction: PacketDirection::Forward,
+            turn: flow,
+        }
+    }
+
+    /// The switches and ports of a packet's way, and the host where it ends.
+    fn way(network: &LeafSpine, route: Route) -> (Vec<(u16, usize)>, u16) {
+        let (mut at, mut hops) = (network.switch_of(route.src), Vec::new());
+        loop {
+            let port = network.port_to(at, route);
+            assert!(port < network.ports(at));
+            hops.push((at.0, port));
+            match network.neighbour(at, port) {
+                Neighbour::Host(host) => {
+                    assert_eq!(network.line(at, port), Line::Host);
+                    return (hops, host);
                 }
-                let same_leaf = from / 4 == to / 4;
-                assert_eq!(hops, if same_leaf { 1 } else { 3 });
+                Neighbour::Switch(id) => {
+                    assert_eq!(network.line(at, port), Line::Fabric);
+                    at = id;
+                }
             }
         }
+    }
+
+    /// Every flow of every pair of hosts reaches its destination, over at most one spine.
+    #[test]
+    fn every_route_of_a_leaf_spine_network_ends_at_its_host() {
+        for &ecmp in Ecmp::ALL {
+            let network = network(ecmp);
+            for (from, to) in (0..12u16).flat_map(|from| (0..12u16).map(move |to| (from, to))) {
+                for flow in 0..64 {
+                    let (hops, host) = way(&network, route(from, to, flow));
+                    assert_eq!(host, to);
+                    let same_leaf = from / 4 == to / 4;
+                    assert_eq!(hops.len(), if same_leaf { 1 } else { 3 });
+                }
+            }
+        }
+    }
+
+    /// Leaves have ports 0-3 to hosts and 4-7 up; spines are switches 3 and 4, with ports 0-1 to leaf
+    /// 0, and so on.
+    #[test]
+    fn static_routes_follow_from_the_destination() {
+        let network = network(Ecmp::DstMod);
+        for (src, dst, expected) in [
+            (0, 5, [(0, 4 + 1), (3, 2 + 1), (1, 1)]),
+            (5, 0, [(1, 4), (3, 0), (0, 0)]),
+            (1, 10, [(0, 4 + 2), (4, 4), (2, 2)]),
+            (8, 7, [(2, 4 + 3), (4, 2 + 1), (1, 3)]),
+        ] {
+            assert_eq!(way(&network, route(src, dst, 9)).0, expected);
+        }
+        assert_eq!(way(&network, route(4, 6, 9)).0, [(1, 2)]);
+    }
+
+    /// Without salt the choice among the links of a spine follows from that among the uplinks; with
+    /// it, and with another seed, it does not.
+    #[test]
+    fn salt_and_seed_change_the_paths() {
+        let plain = network(Ecmp::Hash);
+        let seeded = LeafSpine {
+            routing: Routing {
+                seed: 1,
+                ..plain.routing
+            },
+            ..plain
+        };
+        let salted = LeafSpine {
+            routing: Routing {
+                salt: EcmpSalt::Switch,
+                ..plain.routing
+            },
+            ..plain
+        };
+        let ways = |network: &LeafSpine| -> Vec<_> {
+            let flows = 0..1_000;
+            flows
+                .map(|flow| way(network, route(0, 9, flow)).0)
+                .collect()
+        };
+        assert_eq!(ways(&plain), ways(&plain));
+        assert_ne!(ways(&plain), ways(&seeded));
+        // The upper bit of the same hash chooses the spine at the leaf, and the link at the spine.
+        let follows = |ways: &[Vec<(u16, usize)>]| {
+            let same = |way: &&Vec<(u16, usize)>| usize::from(way[1].0 - 3) == way[1].1 % 2;
+            ways.iter().filter(same).count()
+        };
+        assert_eq!(follows(&ways(&plain)), 1_000);
+        let half = follows(&ways(&salted));
+        assert!((400..600).contains(&half), "{half}");
     }
 
     #[test]
@@ -342,6 +550,7 @@ mod tests {
             hosts_per_leaf,
             spines,
             links_per_pair,
+            routing: Routing::default(),
         };
         for right in [
             network(1, 4, 0, 1),
@@ -372,17 +581,30 @@ mod tests {
 
     #[test]
     fn flows_are_spread_evenly_over_uplinks() {
-        let mut counts = [0.0; 8];
-        for flow in 0..10_000 {
-            let path = LeafSpine::path(flow, PacketDirection::Forward);
-            counts[choose(path, 8)] += 1.0;
+        let network = LeafSpine {
+            leaves: 2,
+            hosts_per_leaf: 4,
+            spines: 8,
+            links_per_pair: 1,
+            routing: Routing::default(),
+        };
+        for direction in [PacketDirection::Forward, PacketDirection::Reverse] {
+            let mut counts = [0.0; 8];
+            for flow in 0..10_000 {
+                let route = Route {
+                    direction,
+                    ..route(0, 5, flow)
+                };
+                counts[network.port_to(SwitchId(0), route) - 4] += 1.0;
+            }
+            // Four standard deviations of a binomial count.
+            let (mean, deviation) = (1_250.0, (10_000.0f64 * 0.125 * 0.875).sqrt());
+            assert!(
+                counts
+                    .iter()
+                    .all(|count: &f64| (count - mean).abs() < 4.0 * deviation),
+                "{counts:?}"
+            );
         }
-        // Four standard deviations of a binomial count.
-        let (mean, deviation) = (1_250.0, (10_000.0f64 * 0.125 * 0.875).sqrt());
-        assert!(
-            counts
-                .iter()
-                .all(|count: &f64| (count - mean).abs() < 4.0 * deviation)
-        );
     }
 }

@@ -16,7 +16,7 @@ impl<T: Topology> Hosts<T> {
 
     /// The line of a host has become free; the flow whose packet it takes may make another one.
     #[cold]
-    pub(super) fn line_is_free_late(&mut self, host: u16, engine: &mut Engine) {
+    pub(super) fn line_is_free_late(&mut self, host: u16, engine: &mut Engine<T>) {
         let next = self.nics.next_flow(host);
         self.nics.line_is_free(host, &mut self.flows, engine);
         if let Some(flow) = next {
@@ -25,7 +25,7 @@ impl<T: Topology> Hosts<T> {
     }
 
     /// Makes packets in the place of one that has left the queue; the line is busy.
-    pub(super) fn refill(&mut self, flow: u32, engine: &mut Engine) {
+    pub(super) fn refill(&mut self, flow: u32, engine: &mut Engine<T>) {
         if self.fill(flow, engine) {
             self.arm_timer(flow, engine);
         }

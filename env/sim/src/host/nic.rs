@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use super::flow::Flow;
 use crate::engine::Engine;
 use crate::engine::event::{Subject, TieRank};
+use crate::engine::link::Line;
 use crate::engine::packet::{NO_PACKET, PacketId, PacketQueue};
+use crate::engine::topology::Topology;
 use crate::scenario::HostQueue;
 use crate::units::Time;
 
@@ -16,34 +18,43 @@ pub(crate) enum Nics {
     Fair(Vec<FairNic>),
     /// See [`FifoNic`].
     Fifo(Vec<FifoNic>),
+    /// See [`QueueNic`].
+    Queue(Vec<QueueNic>),
 }
 
 impl Nics {
-    pub(super) fn new(kind: HostQueue, hosts: usize) -> Nics {
+    pub(super) fn new<T: Topology>(kind: HostQueue, hosts: usize) -> Nics {
         match kind {
             HostQueue::Fair => Nics::Fair(vec![FairNic::default(); hosts]),
+            HostQueue::Fifo if T::IS_FABRIC => Nics::Queue(vec![QueueNic::default(); hosts]),
             HostQueue::Fifo => Nics::Fifo(vec![FifoNic::default(); hosts]),
         }
     }
 
     /// Takes a packet without data.
     #[inline(always)]
-    pub(super) fn take_control(&mut self, host: u16, id: PacketId, engine: &mut Engine) {
+    pub(super) fn take_control<T: Topology>(
+        &mut self,
+        host: u16,
+        id: PacketId,
+        engine: &mut Engine<T>,
+    ) {
         match self {
             Nics::Fair(nics) => nics[usize::from(host)].take_control(host, id, engine),
             Nics::Fifo(nics) => nics[usize::from(host)].take(host, id, engine),
+            Nics::Queue(nics) => nics[usize::from(host)].take(host, id, engine),
         }
     }
 
     /// Takes a data packet of `flow`. A fair interface does not begin to send before it is
     /// [woken](Nics::wake).
     #[inline(always)]
-    pub(super) fn take_data(
+    pub(super) fn take_data<T: Topology>(
         &mut self,
         host: u16,
         (number, flow): (u32, &mut Flow),
         id: PacketId,
-        engine: &mut Engine,
+        engine: &mut Engine<T>,
     ) {
         match self {
             Nics::Fair(nics) => {
@@ -53,12 +64,18 @@ impl Nics {
                 flow.waiting.push_back(&mut engine.packets, id);
             }
             Nics::Fifo(nics) => nics[usize::from(host)].take(host, id, engine),
+            Nics::Queue(nics) => nics[usize::from(host)].take(host, id, engine),
         }
     }
 
     /// Begins to send what was taken, if the line is idle.
     #[inline(always)]
-    pub(super) fn wake(&mut self, host: u16, flows: &mut [Flow], engine: &mut Engine) {
+    pub(super) fn wake<T: Topology>(
+        &mut self,
+        host: u16,
+        flows: &mut [Flow],
+        engine: &mut Engine<T>,
+    ) {
         if let Nics::Fair(nics) = self
             && let nic = &mut nics[usize::from(host)]
             && !nic.sending
@@ -67,11 +84,18 @@ impl Nics {
         }
     }
 
-    /// The line of a fair interface has become free.
+    /// The line of an interface that is told so has become free.
     #[inline(always)]
-    pub(super) fn line_is_free(&mut self, host: u16, flows: &mut [Flow], engine: &mut Engine) {
-        if let Nics::Fair(nics) = self {
-            nics[usize::from(host)].send_next(host, flows, engine);
+    pub(super) fn line_is_free<T: Topology>(
+        &mut self,
+        host: u16,
+        flows: &mut [Flow],
+        engine: &mut Engine<T>,
+    ) {
+        match self {
+            Nics::Fair(nics) => nics[usize::from(host)].send_next(host, flows, engine),
+            Nics::Fifo(_) => {}
+            Nics::Queue(nics) => nics[usize::from(host)].send_next(host, engine),
         }
     }
 
@@ -79,14 +103,14 @@ impl Nics {
     pub(super) fn next_flow(&self, host: u16) -> Option<u32> {
         match self {
             Nics::Fair(nics) => nics[usize::from(host)].next_flow(),
-            Nics::Fifo(_) => None,
+            Nics::Fifo(_) | Nics::Queue(_) => None,
         }
     }
 
     /// A packet from a host reaches the first switch. Behind that of a FIFO interface the next one
     /// follows, if it waits.
     #[inline(always)]
-    pub(crate) fn follow(&self, arrived: Subject, engine: &mut Engine) {
+    pub(crate) fn follow<T: Topology>(&self, arrived: Subject, engine: &mut Engine<T>) {
         if let Nics::Fifo(_) = self {
             FifoNic::follow(arrived, engine);
         }
@@ -95,13 +119,15 @@ impl Nics {
     /// Packets that wait at the hosts, but for those of FIFO interfaces, which are linked to what is
     /// on its way.
     pub(super) fn waiting<'a>(&'a self, flows: &'a [Flow]) -> impl Iterator<Item = PacketQueue> {
-        let fair = match self {
-            Nics::Fair(nics) => nics.as_slice(),
-            Nics::Fifo(_) => &[],
+        let (fair, queues): (&[FairNic], &[QueueNic]) = match self {
+            Nics::Fair(nics) => (nics, &[]),
+            Nics::Fifo(_) => (&[], &[]),
+            Nics::Queue(nics) => (&[], nics),
         };
         let of_flow = |&flow: &u32| flows[flow as usize].waiting;
         fair.iter()
             .flat_map(move |nic| nic.ready.iter().map(of_flow).chain([nic.control]))
+            .chain(queues.iter().map(|nic| nic.waiting))
     }
 }
 
@@ -120,7 +146,7 @@ pub(crate) struct FairNic {
 
 impl FairNic {
     #[inline(always)]
-    fn take_control(&mut self, host: u16, id: PacketId, engine: &mut Engine) {
+    fn take_control<T: Topology>(&mut self, host: u16, id: PacketId, engine: &mut Engine<T>) {
         if self.sending {
             self.control.push_back(&mut engine.packets, id);
         } else {
@@ -135,7 +161,7 @@ impl FairNic {
 
     /// Puts the next packet onto the wire, if there is one.
     #[inline(always)]
-    fn send_next(&mut self, host: u16, flows: &mut [Flow], engine: &mut Engine) {
+    fn send_next<T: Topology>(&mut self, host: u16, flows: &mut [Flow], engine: &mut Engine<T>) {
         match self.next(flows, engine) {
             Some(packet) => self.transmit(host, packet, engine),
             None => self.sending = false,
@@ -143,7 +169,7 @@ impl FairNic {
     }
 
     #[inline(always)]
-    fn next(&mut self, flows: &mut [Flow], engine: &Engine) -> Option<PacketId> {
+    fn next<T: Topology>(&mut self, flows: &mut [Flow], engine: &Engine<T>) -> Option<PacketId> {
         if let Some(packet) = self.control.pop_front(&engine.packets) {
             return Some(packet);
         }
@@ -157,7 +183,7 @@ impl FairNic {
     }
 
     #[inline(always)]
-    fn transmit(&mut self, host: u16, packet: PacketId, engine: &mut Engine) {
+    fn transmit<T: Topology>(&mut self, host: u16, packet: PacketId, engine: &mut Engine<T>) {
         self.sending = true;
         let rank = engine.rank;
         engine.arrive_and_free_host(Subject {
@@ -184,9 +210,9 @@ pub(crate) struct FifoNic {
 impl FifoNic {
     /// Puts the packet onto the wire, now if that is idle, else behind the one taken before.
     #[inline(always)]
-    fn take(&mut self, host: u16, id: PacketId, engine: &mut Engine) {
+    fn take<T: Topology>(&mut self, host: u16, id: PacketId, engine: &mut Engine<T>) {
         let packet = &engine.packets[id];
-        let transmission = engine.links.transmission(packet);
+        let transmission = engine.links.transmission(Line::Host, packet);
         let free_rank = engine.ranks.sent(packet.class, transmission);
         let now = engine.host_now();
         let last = std::mem::replace(&mut self.last, id);
@@ -212,18 +238,56 @@ impl FifoNic {
 
     /// The packet behind the one that reaches the switch now has followed it without a gap.
     #[inline(always)]
-    fn follow(arrived: Subject, engine: &mut Engine) {
+    fn follow<T: Topology>(arrived: Subject, engine: &mut Engine<T>) {
         let packet = &engine.packets[arrived.packet];
         if packet.next == NO_PACKET {
             return;
         }
         let rank = engine
             .ranks
-            .sent(packet.class, engine.links.transmission(packet));
+            .sent(packet.class, engine.links.transmission(Line::Host, packet));
         engine.arrive_next(Subject {
             packet: packet.next,
             sender: arrived.sender,
             rank,
+        });
+    }
+}
+
+/// Sends packets in the order in which it takes them, told when its line is free. In a network of
+/// several switches that moment has its place among simultaneous events, so that it is an event.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct QueueNic {
+    waiting: PacketQueue,
+    /// A packet is being serialised.
+    sending: bool,
+}
+
+impl QueueNic {
+    #[inline(always)]
+    fn take<T: Topology>(&mut self, host: u16, id: PacketId, engine: &mut Engine<T>) {
+        if self.sending {
+            self.waiting.push_back(&mut engine.packets, id);
+        } else {
+            self.sending = true;
+            QueueNic::transmit(host, id, engine);
+        }
+    }
+
+    #[inline(always)]
+    fn send_next<T: Topology>(&mut self, host: u16, engine: &mut Engine<T>) {
+        match self.waiting.pop_front(&engine.packets) {
+            Some(id) => QueueNic::transmit(host, id, engine),
+            None => self.sending = false,
+        }
+    }
+
+    #[inline(always)]
+    fn transmit<T: Topology>(host: u16, packet: PacketId, engine: &mut Engine<T>) {
+        engine.arrive_and_free_host(Subject {
+            packet,
+            sender: host,
+            rank: TieRank::FIRST,
         });
     }
 }

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::observer::Observer;
 use super::simulator::Simulator;
-use crate::engine::event::Subject;
+use crate::engine::event::{Events as _, Subject};
 use crate::engine::packet::{NO_PACKET, PacketId, PacketKind};
 use crate::engine::topology::Topology;
 use crate::host::Nics;
@@ -151,15 +151,11 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             .chain(self.behind_arriving())
     }
 
-    /// Packets whose transmission has begun and that have not arrived. A packet going up has an
-    /// event at both ends of its link, of which only the one at the receiving switch counts.
+    /// Packets whose transmission has begun and that have not arrived. A packet in service has an
+    /// event at the far end of its link too where there are several switches.
     fn on_links(&self) -> impl Iterator<Item = PacketId> {
         let events = &self.engine.events;
-        let goes_up = |subject: &Subject| match subject.sending_switch() {
-            Some(at) if T::IS_FABRIC => self.goes_up(at, subject.packet),
-            _ => false,
-        };
-        let sent = events.in_service().filter(move |subject| !goes_up(subject));
+        let sent = events.in_service().filter(|_| !T::IS_FABRIC);
         events.arriving().chain(sent).map(|subject| subject.packet)
     }
 
@@ -167,10 +163,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     fn behind_arriving(&self) -> impl Iterator<Item = PacketId> {
         let packets = &self.engine.packets;
         let some = |id| (id != NO_PACKET).then_some(id);
-        let from_host = |subject: &Subject| !T::IS_FABRIC || subject.sending_switch().is_none();
         let fifo = matches!(self.hosts.nics(), Nics::Fifo(_));
-        let arriving = self.engine.events.arriving();
-        let arriving = arriving.filter(move |subject| fifo && from_host(subject));
+        let arriving = self.engine.events.arriving().filter(move |_| fifo);
         arriving.flat_map(move |subject| {
             let next = move |&id: &PacketId| some(packets[id].next);
             std::iter::successors(next(&subject.packet), next)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::outcome::FlowRecord;
 use super::simulator::{SimError, Simulator};
 use crate::engine::topology::{LeafSpine, OneSwitch, Topology};
-use crate::scenario::{RangeU32, Scenario, TransportKind};
+use crate::scenario::{RangeU32, Scenario, TopologyKind, TransportKind};
 use crate::switch::PolicySpec;
 use crate::switch::policy::CompleteSharing;
 use crate::traffic::{FlowSpec, Trace, host_number};
@@ -94,19 +94,19 @@ impl IsolatedFlow {
     /// # Panics
     /// When `bytes` is zero.
     pub fn completion_across(&self, bytes: u64) -> Time {
-        let topology = LeafSpine {
+        let scenario = Scenario {
+            topology: TopologyKind::LeafSpine,
             leaves: 2,
             hosts_per_leaf: 1,
             spines: 1,
             links_per_pair: 1,
-        };
-        let scenario = Scenario {
+            buffer_bytes_per_port_gbps: 0.0,
             ports: 2,
             active_ports: RangeU32::new(1, 2),
             incast_degree: RangeU32::new(1, 1),
             ..Scenario::clone(&self.scenario)
         };
-        simulate_in(topology, &scenario, bytes)
+        simulate_in(LeafSpine::of(&scenario, 0), &scenario, bytes)
     }
 }
 
@@ -133,12 +133,10 @@ fn simulate_in<T: Topology>(topology: T, scenario: &Scenario, bytes: u64) -> Tim
     let unlimited = PolicySpec::unlimited();
     let policy = unlimited.build(scenario).unwrap_or(CompleteSharing.into());
     let capacity = unlimited.capacity(scenario);
-    let mut simulator =
-        Simulator::in_network(scenario, &trace, topology, capacity, |_| Ok(policy.clone()))
-            .expect(
-                "a scenario that is being simulated is valid, and so is a flow between its hosts",
-            )
-            .observed(());
+    let make = |_, _: &Scenario| Ok(policy.clone());
+    let mut simulator = Simulator::in_network(scenario, &trace, topology, |_| capacity, make)
+        .expect("a scenario that is being simulated is valid, and so is a flow between its hosts")
+        .observed(());
     simulator.advance();
     simulator.last_finish()
 }

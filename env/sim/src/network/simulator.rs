@@ -9,13 +9,14 @@ use super::observer::Observer;
 use super::outcome::{FlowRecord, Outcome, Summary};
 use super::recorders::Recorders;
 use crate::engine::Engine;
-use crate::engine::clock::{EventTime, Potential};
+use crate::engine::clock::EventTime;
 use crate::engine::event::{
-    Delays, EventQueue, HORIZON, Irregular, Subject, TieRank, TieRanks, Timer, source,
+    Delays, Events as _, HORIZON, Irregular, Subject, TieRank, TieRanks, Timer, source,
 };
-use crate::engine::link::Links;
+use crate::engine::fabric;
+use crate::engine::link::{Line, Links};
 use crate::engine::packet::{PacketId, PacketStore};
-use crate::engine::topology::{MAX_QUEUES, Neighbour, OneSwitch, SwitchId, Topology};
+use crate::engine::topology::{LeafSpine, MAX_QUEUES, Neighbour, OneSwitch, SwitchId, Topology};
 use crate::host::{FlowView, Hosts};
 use crate::scenario::{HostQueue, Scenario, ScenarioError};
 use crate::switch::aqm::AqmSpec;
@@ -69,7 +70,7 @@ pub enum Pause {
 /// It owns all its state: clone it to fork a run.
 #[derive(Clone, Debug)]
 pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
-    pub(super) engine: Engine,
+    pub(super) engine: Engine<T>,
     pub(super) hosts: Hosts<T>,
     pub(super) switches: T::PerSwitch<Switch<P>>,
     observer: O,
@@ -79,10 +80,13 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     loses_enqueued: bool,
     /// The alarm that has just rung.
     rung: Option<u64>,
-    /// The switch that the last pause was for.
-    asked: Option<SwitchId>,
+    /// In a network of several switches, the one that the last event was about.
+    touched: SwitchId,
     wall: Duration,
 }
+
+/// A simulation of a leaf-spine network.
+pub type FabricSimulator = Simulator<AnyPolicy, Recorders, LeafSpine>;
 
 /// One switch.
 impl<P: Policy> Simulator<P> {
@@ -104,12 +108,13 @@ impl<P: Policy> Simulator<P> {
         policy: P,
         capacity: u64,
     ) -> Result<Self, SimError> {
+        scenario.require_single()?;
         let topology = OneSwitch {
             ports: scenario.port_count(),
         };
         let mut policy = Some(policy);
-        let take = |_| Ok(policy.take().expect("there is one switch"));
-        Simulator::in_network(scenario, trace, topology, capacity, take)
+        let take = |_, _: &Scenario| Ok(policy.take().expect("there is one switch"));
+        Simulator::in_network(scenario, trace, topology, |_| capacity, take)
     }
 }
 
@@ -117,32 +122,58 @@ impl PolicySpec {
     /// A simulation of `trace` under this policy.
     ///
     /// # Errors
-    /// When the scenario is inconsistent, the trace does not fit it, or the policy's parameters do
-    /// not.
+    /// When the scenario is inconsistent or has several switches, the trace does not fit it, or the
+    /// policy's parameters do not.
     pub fn simulator(&self, scenario: &Scenario, trace: &Trace) -> Result<Simulator, SimError> {
         scenario.validate()?;
+        scenario.require_single()?;
         let policy = self.build(scenario)?;
         let capacity = self.capacity(scenario);
         let simulator = Simulator::with_capacity(scenario, trace, policy, capacity)?;
         Ok(simulator.managed(self.aqm(), scenario)?)
+    }
+
+    /// A simulation of `trace` in the leaf-spine network of a scenario, with an instance of this
+    /// policy at every switch.
+    ///
+    /// # Errors
+    /// When the scenario is inconsistent, the trace does not fit it, or the policy's parameters do
+    /// not.
+    pub fn fabric(&self, scenario: &Scenario, trace: &Trace) -> Result<FabricSimulator, SimError> {
+        let topology = LeafSpine::of(scenario, trace.seed);
+        let capacity = |at: &Scenario| self.capacity(at);
+        let policy = |_, at: &Scenario| self.build(at);
+        let simulator = Simulator::in_network(scenario, trace, topology, capacity, policy)?;
+        Ok(simulator.managed(self.aqm(), scenario)?)
+    }
+
+    /// Runs `trace` under this policy at every switch of the scenario, of which there may be one.
+    ///
+    /// # Errors
+    /// As [`fabric`](PolicySpec::fabric).
+    pub fn run(&self, scenario: &Scenario, trace: &Trace) -> Result<Outcome, SimError> {
+        match scenario.is_fabric() {
+            true => Ok(self.fabric(scenario, trace)?.run()),
+            false => Ok(self.simulator(scenario, trace)?.run()),
+        }
     }
 }
 
 /// Construction.
 impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
     /// A simulation of `trace` at time zero in a network of switches, each with a policy of its own
-    /// and a buffer of `capacity` bytes. `scenario.ports` is the number of hosts.
+    /// and a buffer of `capacity` bytes. Both are made from the scenario as the switch
+    /// [sees it](Scenario::at_switch). `scenario.ports` is the number of hosts.
     ///
     /// # Errors
     /// When the scenario is inconsistent, a flow's host does not exist, the network has not as many
-    /// hosts as the scenario has ports, or links between switches have no delay; and those of
-    /// `policy`.
+    /// hosts as the scenario has ports; and those of `policy`.
     pub fn in_network(
         scenario: &Scenario,
         trace: &Trace,
         topology: T,
-        capacity: u64,
-        policy: impl FnMut(SwitchId) -> Result<P, PolicyParseError>,
+        capacity: impl Fn(&Scenario) -> u64,
+        policy: impl FnMut(SwitchId, &Scenario) -> Result<P, PolicyParseError>,
     ) -> Result<Self, SimError> {
         let settings = Settings::from_scenario(scenario);
         Simulator::with_settings(scenario, settings, trace, topology, capacity, policy)
@@ -153,17 +184,18 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         settings: Settings,
         trace: &Trace,
         topology: T,
-        capacity: u64,
-        mut policy: impl FnMut(SwitchId) -> Result<P, PolicyParseError>,
+        capacity: impl Fn(&Scenario) -> u64,
+        mut policy: impl FnMut(SwitchId, &Scenario) -> Result<P, PolicyParseError>,
     ) -> Result<Self, SimError> {
         scenario.validate()?;
         trace.validate(scenario.ports)?;
         check_network(scenario, &topology)?;
         let propagation = scenario.propagation();
         let switches = topology.per_switch(|id| {
-            let switch = SwitchSettings::new(scenario, topology.ports(id), capacity);
-            let potential = Potential::of_level(topology.level(id), propagation);
-            Switch::new(id, potential, &switch, policy(id)?)
+            let at = topology.scenario_at(scenario, id);
+            let switch = SwitchSettings::new(&at, topology.ports(id), capacity(&at));
+            let potential = T::potential(propagation);
+            Switch::new(id, potential, &switch, policy(id, &at)?)
         })?;
         let pushes_out = switches.as_ref().iter().any(Switch::pushes_out);
         let mut engine = Engine::new(scenario, settings.is_ns3());
@@ -186,7 +218,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             fair_hosts: scenario.host_queue == HostQueue::Fair,
             loses_enqueued: pushes_out,
             rung: None,
-            asked: None,
+            touched: SwitchId::default(),
             wall: Duration::ZERO,
         })
     }
@@ -202,9 +234,10 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         scenario: &Scenario,
     ) -> Result<Self, PolicyParseError> {
         if let Some(aqm) = aqm {
+            let topology = self.hosts.topology();
             for switch in self.switches.as_mut() {
-                let ports = switch.ports();
-                switch.manage(aqm.build(scenario, switch.id(), ports)?);
+                let at = topology.scenario_at(scenario, switch.id());
+                switch.manage(aqm.build(&at, switch.id(), switch.ports())?);
             }
         }
         let mut switches = self.switches.as_ref().iter();
@@ -224,7 +257,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             fair_hosts: self.fair_hosts,
             loses_enqueued: self.loses_enqueued,
             rung: self.rung,
-            asked: self.asked,
+            touched: self.touched,
             wall: self.wall,
         }
     }
@@ -260,19 +293,13 @@ fn check_network<T: Topology>(scenario: &Scenario, topology: &T) -> Result<(), S
         let problem = format!("a switch has at most {MAX_QUEUES} queues; found {queues}");
         return Err(SimError::Network(problem));
     }
-    let is_above_others = |id| Ok::<_, SimError>(topology.level(id) > 1);
-    let above = topology.per_switch(is_above_others)?;
-    if above.as_ref().contains(&true) && scenario.propagation_ns == 0 {
-        let problem = "links between switches need a delay: propagation_ns must be above 0";
-        return Err(SimError::Network(problem.to_owned()));
-    }
     Ok(())
 }
 
-impl Engine {
-    fn new(scenario: &Scenario, is_ns3: bool) -> Engine {
+impl<T: Topology> Engine<T> {
+    fn new(scenario: &Scenario, is_ns3: bool) -> Engine<T> {
         let links = Links::new(scenario);
-        let transmission = links.common_transmissions();
+        let transmission = links.common_transmissions(Line::Host);
         // ns-3 schedules the delivery when the transmission begins.
         let delivery = transmission.map(|transmission| match is_ns3 {
             true => transmission + links.propagation,
@@ -282,8 +309,9 @@ impl Engine {
             now: EventTime::ZERO,
             rank: TieRank::FIRST,
             ranks: TieRanks::new(transmission, delivery),
-            events: EventQueue::new(Delays {
+            events: T::Events::new(Delays {
                 transmission,
+                of_fabric: links.common_transmissions(Line::Fabric),
                 propagation: links.propagation,
                 delivery,
                 fair_hosts: scenario.host_queue == HostQueue::Fair,
@@ -300,15 +328,6 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Runs to the next decision, to the completion of the last flow or to the limit of simulated
     /// time, whichever comes first.
     pub fn advance(&mut self) -> Pause {
-        // One event can make decisions due at several switches.
-        let asked = self.asked.take();
-        if T::IS_FABRIC
-            && let Some(asked) = asked
-            && let Some(next) = self.decision_due_from(asked.index() + 1)
-        {
-            self.asked = Some(next);
-            return Pause::Decision(next);
-        }
         let started = Instant::now();
         let pause = loop {
             if self.hosts.finished() {
@@ -317,9 +336,12 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             if !self.run_event() {
                 break Pause::TimeLimit;
             }
-            if let Some(switch) = self.decision_due_from(0) {
-                self.asked = Some(switch);
-                break Pause::Decision(switch);
+            let at = match T::IS_FABRIC {
+                true => self.touched,
+                false => SwitchId(0),
+            };
+            if self.switch(at).policy().decision_due() {
+                break Pause::Decision(at);
             }
             if self.rung.is_some()
                 && let Some(tag) = self.rung.take()
@@ -345,13 +367,6 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 
     #[inline(always)]
-    fn decision_due_from(&self, first: usize) -> Option<SwitchId> {
-        let mut switches = self.switches.as_ref()[first..].iter();
-        let due = switches.find(|switch| switch.policy().decision_due())?;
-        Some(due.id())
-    }
-
-    #[inline(always)]
     fn run_event(&mut self) -> bool {
         let due = self.engine.events.next();
         if due.time() > self.time_limit {
@@ -373,6 +388,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Each source has its own copy of the code, so that the compiler knows which queue is meant.
     #[inline(always)]
     fn dispatch(&mut self, at: u8) {
+        if T::IS_FABRIC {
+            return self.dispatch_in_fabric(at);
+        }
         match at {
             source::FREE => self.port_is_free(source::FREE),
             source::FREE_OF_ACK => self.port_is_free(source::FREE_OF_ACK),
@@ -381,6 +399,21 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             source::NEXT => self.host_goes_on(source::NEXT),
             source::NEXT_OF_ACK => self.host_goes_on(source::NEXT_OF_ACK),
             _ => self.on_irregular(),
+        }
+    }
+
+    #[inline(always)]
+    fn dispatch_in_fabric(&mut self, at: u8) {
+        match at {
+            fabric::source::IRREGULAR => self.on_irregular(),
+            at if at < fabric::source::REACH => {
+                let subject = self.engine.events.take(at);
+                self.on_sent(subject);
+            }
+            at => {
+                let subject = self.engine.events.take(at);
+                self.on_arrival(subject);
+            }
         }
     }
 
@@ -442,36 +475,37 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         }
     }
 
-    /// The last bit of a packet reaches a switch.
+    /// The last bit of a packet reaches a switch; in a network of several, a switch or a host.
     #[inline(always)]
     fn on_arrival(&mut self, subject: Subject) {
         if !T::IS_FABRIC {
             self.hosts.nics().follow(subject, &mut self.engine);
             return self.admit(SwitchId(0), subject.packet);
         }
+        let id = subject.packet;
         match subject.sending_switch() {
             None => {
-                self.hosts.nics().follow(subject, &mut self.engine);
                 let switch = self.hosts.topology().switch_of(subject.sender);
-                self.admit(switch, subject.packet);
+                self.admit(switch, id);
             }
-            Some(from) => self.enter(from, subject.packet),
-        }
-    }
-
-    /// A packet from the switch `from` reaches the next one.
-    fn enter(&mut self, from: SwitchId, id: PacketId) {
-        let queue = usize::from(self.engine.packets[id].queue);
-        let port = self.switches.as_ref()[from.index()].port_of(queue);
-        if let Neighbour::Switch { id: to, .. } = self.hosts.topology().neighbour(from, port) {
-            let queue = self.hosts.queue_at(to, &self.engine.packets[id]);
-            self.engine.packets[id].queue = queue;
-            self.admit(to, id);
+            Some(from) => match self.next_hop(from, id) {
+                Neighbour::Switch(to) => {
+                    let queue = self.hosts.queue_at(to, &self.engine.packets[id]);
+                    self.engine.packets[id].queue = queue;
+                    self.admit(to, id);
+                }
+                Neighbour::Host(_) => {
+                    self.hosts.receive(id, &mut self.engine, &mut self.observer);
+                }
+            },
         }
     }
 
     #[inline(always)]
     fn admit(&mut self, at: SwitchId, id: PacketId) {
+        if T::IS_FABRIC {
+            self.touched = at;
+        }
         let switch = &mut self.switches.as_mut()[at.index()];
         let now = self.engine.now.at(switch.potential());
         match switch.arrive(&mut self.engine.packets, id, now, &mut self.observer) {
@@ -488,35 +522,44 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     #[inline(always)]
     fn serve(&mut self, at: SwitchId, id: PacketId) {
         let subject = Subject::of_switch(at, id);
-        self.engine.free_port(subject);
-        if T::IS_FABRIC && self.goes_up(at, id) {
-            self.engine.arrive(subject);
+        if T::IS_FABRIC {
+            let line = self.hosts.topology().line(at, self.port_of(at, id));
+            self.engine.send(line, subject);
+        } else {
+            self.engine.free_port(subject);
         }
     }
 
-    /// Whether the packet leads to a switch farther from the hosts.
-    pub(super) fn goes_up(&self, at: SwitchId, id: PacketId) -> bool {
-        matches!(self.next_hop(at, id), Neighbour::Switch { up: true, .. })
+    /// The port at which a packet leaves the switch that it is at.
+    #[inline(always)]
+    fn port_of(&self, at: SwitchId, id: PacketId) -> usize {
+        let queue = usize::from(self.engine.packets[id].queue);
+        self.switches.as_ref()[at.index()].port_of(queue)
     }
 
     #[inline(always)]
     fn next_hop(&self, at: SwitchId, id: PacketId) -> Neighbour {
-        let queue = usize::from(self.engine.packets[id].queue);
-        let port = self.switches.as_ref()[at.index()].port_of(queue);
+        let port = self.port_of(at, id);
         self.hosts.topology().neighbour(at, port)
     }
 
-    /// The last bit of the packet has left its port. One propagation delay later, which is now on
-    /// the clock of what lies nearer to the hosts, it arrives there.
+    /// The last bit of the packet has left its port; in a network of several switches, or the
+    /// interface of a host. One propagation delay later it reaches the far end. With a single switch
+    /// that is a host, and now on its clock.
     #[inline(always)]
     fn on_sent(&mut self, subject: Subject) {
         let id = subject.packet;
         let engine = &mut self.engine;
-        engine.rank = engine.ranks.delivered(engine.packets[id].class);
-        let at = match T::IS_FABRIC {
-            true => subject.sending_switch().unwrap_or_default(),
-            false => SwitchId(0),
+        let at = match subject.sending_switch() {
+            None if T::IS_FABRIC => return self.hosts.line_is_free(subject.sender, engine),
+            Some(at) if T::IS_FABRIC => at,
+            _ => SwitchId(0),
         };
+        if T::IS_FABRIC {
+            self.touched = at;
+        } else {
+            engine.rank = engine.ranks.delivered(engine.packets[id].class);
+        }
         let switch = &mut self.switches.as_mut()[at.index()];
         let now = engine.now.at(switch.potential());
         if let Some(next) = switch.sent(&mut engine.packets, id, now, &mut self.observer) {
@@ -525,15 +568,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         if self.loses_enqueued {
             self.dispose_of_lost(at);
         }
-        if T::IS_FABRIC {
-            match self.next_hop(at, id) {
-                Neighbour::Host(_) => {}
-                // Its arrival was scheduled when the port began to send it.
-                Neighbour::Switch { up: true, .. } => return,
-                Neighbour::Switch { up: false, .. } => return self.enter(at, id),
-            }
+        if !T::IS_FABRIC {
+            self.hosts.receive(id, &mut self.engine, &mut self.observer);
         }
-        self.hosts.receive(id, &mut self.engine, &mut self.observer);
     }
 
     /// A packet is lost.

@@ -72,6 +72,50 @@ macro_rules! named {
 }
 
 named! {
+    /// Which switches there are.
+    TopologyKind {
+        /// One switch with a host on every port.
+        Single = "single",
+        /// Leaf switches with hosts, each connected to every spine switch.
+        LeafSpine = "leafspine",
+    }
+}
+
+named! {
+    /// How large the buffer of a spine switch is, where `buffer_bytes_per_port_gbps` counts.
+    SpineBuffer {
+        /// In proportion to its own ports.
+        Own = "own",
+        /// As large as that of a leaf switch.
+        Leaf = "leaf",
+    }
+}
+
+named! {
+    /// What decides which of several equal paths a packet takes.
+    Ecmp {
+        /// A hash of hosts, flow and direction (RFC 2992).
+        Hash = "hash",
+        /// The number of the destination, modulo the number of links; as ns-3's static routes.
+        DstMod = "dst_mod",
+        /// The number of the flow in the order of starts, modulo the number of links.
+        FlowMod = "flow_mod",
+        /// Packets take the links in turn, so that those of a flow overtake each other.
+        Spray = "spray",
+    }
+}
+
+named! {
+    /// Whether the hash of flows differs from switch to switch.
+    EcmpSalt {
+        /// The same at all switches.
+        None = "none",
+        /// Another at each switch.
+        Switch = "switch",
+    }
+}
+
+named! {
     /// Congestion control of every sender.
     TransportKind {
         /// NewReno; with SACK the recovery is that of RFC 6675 and RFC 6937.

@@ -1,7 +1,8 @@
 //! The scenarios that have a name.
 
 use super::{
-    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, Traffic, TransportKind, Workload,
+    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, TopologyKind, Traffic,
+    TransportKind, Workload,
 };
 
 /// A scenario with a name and a description of one line.
@@ -74,6 +75,41 @@ pub const PRESETS: &[Preset] = &[
                   marks from 65 packets on and links of 2 us",
         build: dctcp_16x10g,
     },
+    Preset {
+        name: "abm-leafspine",
+        summary: "256 hosts on 8 leaves and 8 spines at 10 Gbit/s, links of 10 us, 9.6 KiB of buffer \
+                  per port and Gbit/s, DCTCP, minRTO 10 ms (ABM §4.1)",
+        build: abm_leafspine,
+    },
+    Preset {
+        name: "abm-artefact",
+        summary: "the same with 64 hosts on 2 leaves, and 2 spines with 4 links to each leaf, as in \
+                  the published runs of ABM",
+        build: abm_artefact,
+    },
+    Preset {
+        name: "abm-artefact-mixed",
+        summary: "the same with 160 hosts on 5 leaves, as in the published run of ABM's Fig. 8",
+        build: abm_artefact_mixed,
+    },
+    Preset {
+        name: "credence-leafspine",
+        summary: "256 hosts on 16 leaves and 4 spines at 10 Gbit/s, links of 3 us, 5.12 KiB of \
+                  buffer per port and Gbit/s, DCTCP, minRTO 10 ms (Credence §4.1)",
+        build: credence_leafspine,
+    },
+    Preset {
+        name: "credence-train",
+        summary: "the same with 32 hosts on 2 leaves, links of 4 us and 5.14 KiB, on which the \
+                  published forest of Credence was trained",
+        build: credence_train,
+    },
+    Preset {
+        name: "leafspine-4x4",
+        summary: "16 hosts on 4 leaves and 2 spines at 10 Gbit/s, links of 10 us, 9.6 KiB of buffer \
+                  per port and Gbit/s, DCTCP, minRTO 10 ms",
+        build: leafspine_4x4,
+    },
 ];
 
 /// The sizes are those of ns-3: TCP with timestamps and a 2-byte PPP header, 1,502 B for a full
@@ -136,6 +172,102 @@ fn dctcp_16x10g() -> Scenario {
         propagation_ns: 2_000,
         ..linux_16x1g()
     }
+}
+
+/// A leaf-spine network with the settings that the runs of ABM (SIGCOMM 2022) and of Credence (NSDI
+/// 2024) have in common: packets of 1,400 B with timestamps, 54 B of headers as in ns-3.
+fn leaf_spine(name: &str, leaves: u32, hosts_per_leaf: u32, spines: u32) -> Scenario {
+    let hosts = leaves * hosts_per_leaf;
+    Scenario {
+        name: name.to_owned(),
+        topology: TopologyKind::LeafSpine,
+        ports: hosts,
+        leaves,
+        hosts_per_leaf,
+        spines,
+        rate_bps: 10_000_000_000,
+        mss: 1_400,
+        header_bytes: 42,
+        ack_bytes: 42,
+        syn_bytes: 46,
+        timestamps: true,
+        transport: TransportKind::Dctcp,
+        min_rto_us: 10_000,
+        handshake: true,
+        arrivals: Arrivals::Spread,
+        incast_degree: RangeU32::new(hosts - 1, hosts - 1),
+        active_ports: RangeU32::new(hosts, hosts),
+        ..Scenario::default()
+    }
+}
+
+/// The scenario with buffers of so many KiB for each port and Gbit/s.
+fn with_buffer(mut scenario: Scenario, per_port_gbps: f64) -> Scenario {
+    scenario.buffer_bytes_per_port_gbps = per_port_gbps;
+    scenario.settle_fabric("buffer_bytes_per_port_gbps");
+    scenario
+}
+
+/// Trident 2's buffer; web-search flows start with 55 segments, and 65 are the marking threshold.
+fn abm(scenario: Scenario) -> Scenario {
+    let scenario = Scenario {
+        init_cwnd: 55,
+        ecn_threshold_bytes: 65 * 1_400,
+        ..scenario
+    };
+    with_buffer(scenario, 9.6)
+}
+
+fn abm_leafspine() -> Scenario {
+    abm(leaf_spine("abm-leafspine", 8, 32, 8))
+}
+
+fn abm_artefact() -> Scenario {
+    abm(Scenario {
+        links_per_pair: 4,
+        ..leaf_spine("abm-artefact", 2, 32, 2)
+    })
+}
+
+fn abm_artefact_mixed() -> Scenario {
+    abm(Scenario {
+        links_per_pair: 4,
+        ..leaf_spine("abm-artefact-mixed", 5, 32, 2)
+    })
+}
+
+/// An initial window of the bandwidth-delay product, 22 segments, and a marking threshold of a
+/// seventh of it, but at least ten segments.
+fn credence(scenario: Scenario, propagation_ns: u64, per_port_gbps: f64) -> Scenario {
+    let scenario = Scenario {
+        propagation_ns,
+        init_cwnd: 22,
+        ecn_threshold_bytes: 10 * 1_400,
+        ..scenario
+    };
+    with_buffer(scenario, per_port_gbps)
+}
+
+/// Tomahawk's buffer.
+fn credence_leafspine() -> Scenario {
+    let network = leaf_spine("credence-leafspine", 16, 16, 4);
+    credence(network, 3_000, 5.12)
+}
+
+fn credence_train() -> Scenario {
+    let network = leaf_spine("credence-train", 2, 16, 4);
+    credence(network, 4_000, 5.14)
+}
+
+fn leafspine_4x4() -> Scenario {
+    let network = leaf_spine("leafspine-4x4", 4, 4, 2);
+    let bdp_segments = 71;
+    let network = Scenario {
+        init_cwnd: bdp_segments,
+        ecn_threshold_bytes: 65 * 1_400,
+        ..network
+    };
+    with_buffer(network, 9.6)
 }
 
 /// The paper takes the traffic from DCTCP (SIGCOMM 2010, §4.2.3) and gives neither sizes nor rates.

@@ -5,8 +5,8 @@
 use crate::convert::whole_i64;
 
 use super::{
-    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scheduler, Traffic, TransportKind, Workload,
-    Workloads,
+    Arrivals, Ecmp, EcmpSalt, HostQueue, RangeF64, RangeU32, Recovery, Scheduler, SpineBuffer,
+    TopologyKind, Traffic, TransportKind, Workload, Workloads,
 };
 
 use crate::input::excerpt;
@@ -124,6 +124,22 @@ impl Field for RangeF64 {
     }
 }
 
+impl Field for f64 {
+    fn from_written(written: &Written) -> Result<f64, String> {
+        let value = match written {
+            Written::Float(value) => Some(*value),
+            Written::Integer(value) => Some(*value as f64),
+            Written::Bare(text) => text.parse().ok(),
+            _ => None,
+        };
+        value.ok_or_else(|| written.is_not("a number"))
+    }
+
+    fn to_toml(&self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+}
+
 impl Field for bool {
     fn from_written(written: &Written) -> Result<bool, String> {
         let value = match written {
@@ -204,6 +220,10 @@ macro_rules! named_field {
     )+};
 }
 named_field!(
+    TopologyKind,
+    SpineBuffer,
+    Ecmp,
+    EcmpSalt,
     TransportKind,
     Recovery,
     HostQueue,
@@ -285,6 +305,7 @@ macro_rules! settings {
                         });
                     }
                 }
+                self.settle_fabric(key);
                 Ok(())
             }
 

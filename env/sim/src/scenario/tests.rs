@@ -1,3 +1,4 @@
+mod fabric;
 mod properties;
 mod sizes;
 
@@ -42,9 +43,19 @@ fn the_default_preset_prints_its_documented_values() {
         values,
         [
             "name = \"ndt-16x1g\"",
+            "topology = \"single\"",
             "ports = 16",
+            "leaves = 4",
+            "hosts_per_leaf = 4",
+            "spines = 2",
+            "links_per_pair = 1",
             "rate_bps = 1000000000",
+            "fabric_rate_bps = 0",
             "buffer_bytes = 1000000",
+            "buffer_bytes_per_port_gbps = 0.0",
+            "spine_buffer = \"own\"",
+            "ecmp = \"hash\"",
+            "ecmp_salt = \"none\"",
             "propagation_ns = 10000",
             "mss = 1460",
             "header_bytes = 58",
@@ -513,7 +524,9 @@ fn presets_and_files_are_told_apart() {
     assert_eq!(
         error("ndt-16x1"),
         "there is no scenario `ndt-16x1`; did you mean `ndt-16x1g`?; presets: ndt-16x1g, ns3-16x1g, \
-         ndt-96x10g-incast, ndt-testbed-4x1g, ndt-4to2-incast, linux-16x1g, linux-16x25g, dctcp-16x10g; or give a file ending in .toml"
+         ndt-96x10g-incast, ndt-testbed-4x1g, ndt-4to2-incast, linux-16x1g, linux-16x25g, dctcp-16x10g, \
+         abm-leafspine, abm-artefact, abm-artefact-mixed, credence-leafspine, credence-train, \
+         leafspine-4x4; or give a file ending in .toml"
     );
     assert!(error("missing.toml").starts_with("missing.toml: cannot read the scenario: "));
     assert!(error("some/folder").starts_with("some/folder: cannot read the scenario: "));

@@ -6,7 +6,7 @@ use crate::input::excerpt;
 
 use super::{
     HostQueue, MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, RangeU32, Recovery,
-    Scenario, ScenarioError, Traffic, TransportKind,
+    Scenario, ScenarioError, Tier, TopologyKind, Traffic, TransportKind,
 };
 
 /// Largest value of a setting in microseconds: 100 s. Sums of a few such delays are far below the
@@ -101,6 +101,7 @@ impl Scenario {
     }
 
     fn validate_network(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        self.validate_fabric(check)?;
         check.within("ports", u64::from(self.ports), 2, 4_096)?;
         check.within("rate_bps", self.rate_bps, 1_000_000, 10_000_000_000_000)?;
         check.within("propagation_ns", self.propagation_ns, 0, MAX_US * 1_000)?;
@@ -154,6 +155,74 @@ impl Scenario {
         }
         let threshold = self.ecn_threshold_bytes;
         check.within("ecn_threshold_bytes", threshold, 0, 1_000_000_000_000)
+    }
+
+    fn validate_fabric(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        for (field, number) in [
+            ("leaves", self.leaves),
+            ("hosts_per_leaf", self.hosts_per_leaf),
+            ("links_per_pair", self.links_per_pair),
+        ] {
+            check.within(field, u64::from(number), 1, 4_096)?;
+        }
+        check.within("spines", u64::from(self.spines), 0, 4_096)?;
+        if self.fabric_rate_bps != 0 {
+            check.within(
+                "fabric_rate_bps",
+                self.fabric_rate_bps,
+                1_000_000,
+                10_000_000_000_000,
+            )?;
+        }
+        let per_gbps = self.buffer_bytes_per_port_gbps;
+        // In this form the condition is false for NaN too.
+        if !(0.0..=1e6).contains(&per_gbps) {
+            let problem = "must be from 0 to 1000000";
+            return check.invalid("buffer_bytes_per_port_gbps", per_gbps, problem);
+        }
+        if self.topology == TopologyKind::Single {
+            if per_gbps > 0.0 {
+                let problem = "needs topology leafspine; must be 0, and buffer_bytes the size";
+                return check.invalid("buffer_bytes_per_port_gbps", per_gbps, problem);
+            }
+            return Ok(());
+        }
+        match (self.leaves, self.spines) {
+            (1, 1..) => {
+                let problem = "one leaf has no use for spines; must be 0 where leaves is 1";
+                return check.invalid("spines", self.spines, problem);
+            }
+            (2.., 0) => {
+                let problem = "several leaves cannot reach each other; must be at least 1";
+                return check.invalid("spines", self.spines, problem);
+            }
+            _ => {}
+        }
+        let hosts = u64::from(self.leaves) * u64::from(self.hosts_per_leaf);
+        if hosts != u64::from(self.ports) {
+            let problem = format!(
+                "the hosts of a leaf-spine network are leaves x hosts_per_leaf, {hosts}; change \
+                 these instead"
+            );
+            return check.invalid("ports", self.ports, problem);
+        }
+        let buffer = self.leaf_buffer();
+        if self.buffer_bytes != buffer {
+            let problem = format!(
+                "buffer_bytes_per_port_gbps makes it {buffer}; must be so, or \
+                 buffer_bytes_per_port_gbps 0"
+            );
+            return check.invalid("buffer_bytes", self.buffer_bytes, problem);
+        }
+        let spine = self.at_switch(Tier::Spine).buffer_bytes;
+        let packet = self.full_packet_bytes();
+        if self.is_fabric() && spine < packet {
+            let problem = format!(
+                "a spine has {spine} bytes, less than one packet of {packet}; must be larger"
+            );
+            return check.invalid("buffer_bytes_per_port_gbps", per_gbps, problem);
+        }
+        Ok(())
     }
 
     fn validate_transport(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {

@@ -22,7 +22,7 @@ fn short(name: &str) -> (Scenario, Trace) {
 
 fn simulate(policy: &str, scenario: &Scenario, trace: &Trace) -> Outcome {
     let policy: PolicySpec = policy.parse().unwrap();
-    policy.simulator(scenario, trace).unwrap().run()
+    policy.run(scenario, trace).unwrap()
 }
 
 #[test]

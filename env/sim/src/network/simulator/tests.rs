@@ -388,8 +388,8 @@ fn a_paced_flow_takes_the_time_of_its_rate() {
         settings,
         &trace,
         topology,
-        scenario.buffer_bytes,
-        |_| Ok(policy.clone()),
+        |at| at.buffer_bytes,
+        |_, _| Ok(policy.clone()),
     )
     .unwrap();
     let outcome = simulator.run();

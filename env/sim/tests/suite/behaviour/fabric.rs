@@ -1,10 +1,9 @@
 //! Networks of several switches.
 
 use bufgym_sim::network::{
-    LeafSpine, Outcome, Pause, Recorders, Simulator, SwitchId, Topology as _,
+    FabricSimulator, LeafSpine, Outcome, Pause, Simulator, SwitchId, Topology as _,
 };
-use bufgym_sim::scenario::{RangeU32, Scenario};
-use bufgym_sim::switch::AnyPolicy;
+use bufgym_sim::scenario::{Ecmp, EcmpSalt, RangeU32, Scenario, TopologyKind};
 use bufgym_sim::switch::policy::ndt::TriggerMode;
 use bufgym_sim::switch::policy::{NeuralDynamicThreshold, Policy as _};
 use bufgym_sim::traffic::{FlowSpec, Trace};
@@ -13,28 +12,35 @@ use proptest::prelude::*;
 
 use crate::behaviour::setup::{MANY_EVENTS, Setup, any_setup, config};
 
-type Fabric = Simulator<AnyPolicy, Recorders, LeafSpine>;
+/// A leaf-spine network with the settings of a scenario.
+fn in_network(
+    scenario: &Scenario,
+    leaves: u32,
+    hosts_per_leaf: u32,
+    spines: u32,
+    links_per_pair: u32,
+) -> Scenario {
+    Scenario {
+        topology: TopologyKind::LeafSpine,
+        ports: leaves * hosts_per_leaf,
+        leaves,
+        hosts_per_leaf,
+        spines,
+        links_per_pair,
+        active_ports: RangeU32::new(1, leaves * hosts_per_leaf),
+        incast_degree: RangeU32::new(1, leaves * hosts_per_leaf - 1),
+        ..scenario.clone()
+    }
+}
 
-/// The set-up's hosts in a leaf-spine network; every switch has the set-up's policy and buffer.
-fn fabric(setup: &Setup, network: LeafSpine) -> Fabric {
+/// Every switch has the set-up's policy and buffer.
+fn fabric(setup: &Setup) -> FabricSimulator {
     let Setup {
         scenario,
         policy,
         trace,
     } = setup;
-    let capacity = policy.capacity(scenario);
-    Simulator::in_network(scenario, trace, network, capacity, |switch| {
-        let ports = network.ports(switch) as u32;
-        policy.build(&Scenario {
-            ports,
-            active_ports: RangeU32::new(1, 1),
-            incast_degree: RangeU32::new(1, 1),
-            ..scenario.clone()
-        })
-    })
-    .expect("the set-up is valid")
-    .managed(policy.aqm(), scenario)
-    .expect("the set-up is valid")
+    policy.fabric(scenario, trace).expect("the set-up is valid")
 }
 
 /// All that must be equal where results are.
@@ -58,22 +64,31 @@ fn results(outcome: &Outcome) -> (Vec<Option<Time>>, [u64; 7], Vec<f64>) {
 }
 
 /// A network, and hosts for it: so many that every leaf has as many.
-fn any_fabric() -> impl Strategy<Value = (Setup, LeafSpine)> {
-    let network = (1usize..4, 1usize..4, 1usize..3);
-    (any_setup(), network).prop_map(|(mut setup, (leaves, spines, links_per_pair))| {
-        let hosts_per_leaf = setup.scenario.port_count().div_ceil(leaves).max(2);
-        setup.scenario.ports = (leaves * hosts_per_leaf) as u32;
-        setup.scenario.propagation_ns = setup.scenario.propagation_ns.max(1);
-        // Static partitions are the smaller the more ports there are.
-        setup.scenario.buffer_bytes *= 4 * leaves as u64;
-        let network = LeafSpine {
-            leaves,
-            hosts_per_leaf,
-            spines,
-            links_per_pair,
-        };
-        (setup, network)
-    })
+fn any_fabric() -> impl Strategy<Value = Setup> {
+    let network = (2u32..4, 1u32..4, 1u32..3);
+    let routing = (
+        prop::sample::select(Ecmp::ALL),
+        prop::sample::select(EcmpSalt::ALL),
+    );
+    let rates = 1u64..5;
+    (any_setup(), network, routing, rates).prop_map(
+        |(mut setup, (leaves, spines, links_per_pair), (ecmp, ecmp_salt), rate)| {
+            let hosts_per_leaf = setup.scenario.ports.div_ceil(leaves).max(2);
+            setup.scenario = in_network(
+                &setup.scenario,
+                leaves,
+                hosts_per_leaf,
+                spines,
+                links_per_pair,
+            );
+            setup.scenario.fabric_rate_bps = setup.scenario.rate_bps / 2 * rate;
+            setup.scenario.ecmp = ecmp;
+            setup.scenario.ecmp_salt = ecmp_salt;
+            // Static partitions are the smaller the more ports there are.
+            setup.scenario.buffer_bytes *= 4 * u64::from(leaves);
+            setup
+        },
+    )
 }
 
 proptest! {
@@ -81,33 +96,16 @@ proptest! {
 
     #[test]
     fn one_leaf_equals_the_single_switch(setup in any_setup()) {
-        let network = LeafSpine {
-            leaves: 1,
-            hosts_per_leaf: setup.scenario.port_count(),
-            spines: 0,
-            links_per_pair: 1,
-        };
-        let mut single = setup.simulator();
-        let mut leaf = fabric(&setup, network);
-        for simulator_time in [20, 200] {
-            single.record_timeline(Time::from_us(simulator_time));
-            leaf.record_timeline(Time::from_us(simulator_time));
-        }
-        let (single, leaf) = (single.run(), leaf.run());
+        let Setup { scenario, policy, trace } = &setup;
+        let leaf = in_network(scenario, 1, scenario.ports, 0, 1);
+        let single = policy.simulator(scenario, trace).unwrap().run();
+        let leaf = policy.run(&leaf, trace).unwrap();
         prop_assert_eq!(results(&single), results(&leaf));
-        prop_assert_eq!(single.timeline.len(), leaf.timeline.len());
-        let rows = single.timeline.iter().zip(&leaf.timeline);
-        for (single, leaf) in rows {
-            let state = |row: &bufgym_sim::network::TimelineRow| {
-                (row.t, row.port, row.queue_bytes, row.threshold_bytes, row.occupancy_bytes)
-            };
-            prop_assert_eq!(state(single), state(leaf));
-        }
     }
 
     #[test]
-    fn no_byte_and_no_packet_is_lost_between_switches((setup, network) in any_fabric()) {
-        let mut simulator = fabric(&setup, network);
+    fn no_byte_and_no_packet_is_lost_between_switches(setup in any_fabric()) {
+        let mut simulator = fabric(&setup);
         let mut last = Time::ZERO;
         for event in 0..MANY_EVENTS {
             if simulator.finished() || !simulator.step() {
@@ -131,18 +129,7 @@ proptest! {
 /// behind it follow one transmission time apart.
 #[test]
 fn a_window_crosses_a_fabric_as_a_pipeline() {
-    let network = LeafSpine {
-        leaves: 2,
-        hosts_per_leaf: 4,
-        spines: 2,
-        links_per_pair: 1,
-    };
-    let scenario = Scenario {
-        ports: 8,
-        active_ports: RangeU32::new(1, 8),
-        incast_degree: RangeU32::new(1, 7),
-        ..Scenario::default()
-    };
+    let scenario = in_network(&Scenario::default(), 2, 4, 2, 1);
     let packet = scenario
         .rate()
         .transmission_time(scenario.full_packet_bytes());
@@ -166,7 +153,7 @@ fn a_window_crosses_a_fabric_as_a_pipeline() {
                     ..Trace::default()
                 },
             };
-            let record = fabric(&setup, network).run().records[0];
+            let record = fabric(&setup).run().records[0];
             let transmissions = segments + links - 1;
             let expected = transmissions * packet.as_ps() + links * scenario.propagation().as_ps();
             assert_eq!(
@@ -179,50 +166,48 @@ fn a_window_crosses_a_fabric_as_a_pipeline() {
     }
 }
 
-/// Several switches, the same result each time, also in a fork.
-#[test]
-fn a_fork_of_a_fabric_goes_on_like_it() {
-    let network = LeafSpine {
-        leaves: 4,
-        hosts_per_leaf: 4,
-        spines: 4,
-        links_per_pair: 1,
+/// The default traffic among 16 hosts of a network, of so many flows.
+fn setup_of_flows(scenario: &Scenario, flows: u32) -> Setup {
+    let scenario = Scenario {
+        flows: RangeU32::new(flows, flows),
+        ..scenario.clone()
     };
-    let mut scenario = Scenario::default();
-    scenario.set("flows=60").unwrap();
-    scenario.set("buffer_bytes=60000").unwrap();
     let seed = bufgym_sim::rng::trace_seed(bufgym_sim::rng::Split::Train, 1, 0);
-    let setup = Setup {
+    Setup {
         trace: bufgym_sim::traffic::generate(&scenario, seed),
         scenario,
         policy: "dt".parse().unwrap(),
+    }
+}
+
+/// Several switches, the same result each time, also in a fork.
+#[test]
+fn a_fork_of_a_fabric_goes_on_like_it() {
+    let scenario = Scenario {
+        buffer_bytes: 60_000,
+        ..Scenario::default()
     };
-    let mut simulator = fabric(&setup, network);
+    let setup = setup_of_flows(&in_network(&scenario, 4, 4, 4, 1), 60);
+    let mut simulator = fabric(&setup);
     for _ in 0..50_000 {
         simulator.step();
     }
     let mut fork = simulator.clone();
-    let whole = fabric(&setup, network).run();
+    let whole = fabric(&setup).run();
     assert!(whole.summary.drops > 0 && whole.summary.completed == 60);
     assert_eq!(results(&whole), results(&simulator.run()));
     assert_eq!(results(&whole), results(&fork.run()));
 }
 
-/// A packet that goes down leaves one switch and reaches another in the same event. Where that makes
-/// a decision due at both, both are asked before anything else happens.
+/// Every packet that a switch takes or loses, and every departure, is an event of its own.
 #[test]
-fn every_switch_with_a_decision_due_is_asked() {
-    let network = LeafSpine {
-        leaves: 2,
-        hosts_per_leaf: 8,
-        spines: 2,
-        links_per_pair: 1,
-    };
-    let mut scenario = Scenario::default();
-    scenario.set("flows=20").unwrap();
-    let seed = bufgym_sim::rng::trace_seed(bufgym_sim::rng::Split::Train, 1, 0);
-    let trace = bufgym_sim::traffic::generate(&scenario, seed);
-    let policy = |switch| {
+fn the_switch_with_a_decision_due_is_asked() {
+    let setup = setup_of_flows(&in_network(&Scenario::default(), 2, 8, 2, 1), 20);
+    let Setup {
+        scenario, trace, ..
+    } = &setup;
+    let network = LeafSpine::of(scenario, 0);
+    let policy = |switch, _: &Scenario| {
         let ports = network.ports(switch);
         Ok(NeuralDynamicThreshold::new(
             ports,
@@ -231,31 +216,20 @@ fn every_switch_with_a_decision_due_is_asked() {
             TriggerMode::PerPacket,
         ))
     };
-    let capacity = scenario.buffer_bytes;
-    let mut simulator =
-        Simulator::in_network(&scenario, &trace, network, capacity, policy).unwrap();
-    let (mut decisions, mut together) = (0, 0);
-    let mut last = None;
+    let capacity = |at: &Scenario| at.buffer_bytes;
+    let mut simulator = Simulator::in_network(scenario, trace, network, capacity, policy).unwrap();
+    let (mut decisions, mut asked) = (0, [0; 4]);
     while let Pause::Decision(at) = simulator.advance() {
-        let due = |id: &SwitchId| simulator.switch(*id).policy().decision_due();
-        assert!(due(&at));
-        let below = (0..at.0).map(SwitchId).filter(due).count();
-        assert_eq!(
-            below, 0,
-            "{at:?} was asked before a switch of a lower number"
-        );
-        together += u64::from(last == Some(simulator.now()));
+        let due = |id: u16| simulator.switch(SwitchId(id)).policy().decision_due();
+        let all_due: Vec<u16> = (0..4).filter(|id| due(*id)).collect();
+        assert_eq!(all_due, [at.0]);
         decisions += 1;
-        last = Some(simulator.now());
-        simulator
-            .switch_and_observer(at)
-            .0
-            .policy_mut()
-            .acknowledge();
+        asked[at.index()] += 1;
+        let (switch, _) = simulator.switch_and_observer(at);
+        switch.policy_mut().acknowledge();
     }
     assert!(simulator.finished());
     let summary = simulator.outcome().summary;
-    // One for every packet that a switch takes or loses, and one for every departure.
     assert!(decisions >= 2 * summary.packets_forwarded + summary.drops);
-    assert!(together > 0);
+    assert!(asked.iter().all(|times| *times > 0));
 }

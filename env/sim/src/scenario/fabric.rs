@@ -1,0 +1,135 @@
+//! Leaf-spine networks: what follows from their settings.
+
+use super::{Scenario, ScenarioError, SpineBuffer, TopologyKind};
+use crate::convert::floor_u64;
+use crate::units::Rate;
+
+/// Bytes of a KiB, in which buffers per port and Gbit/s are given.
+const KIB: f64 = 1_024.0;
+
+/// A kind of switch of a leaf-spine network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tier {
+    /// Has hosts.
+    Leaf,
+    /// Has leaves.
+    Spine,
+}
+
+impl Tier {
+    /// The name used in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tier::Leaf => "leaf",
+            Tier::Spine => "spine",
+        }
+    }
+}
+
+impl Scenario {
+    /// Whether there are several switches.
+    pub fn is_fabric(&self) -> bool {
+        self.topology == TopologyKind::LeafSpine && self.leaves > 1
+    }
+
+    /// Refuses a network of several switches on behalf of what simulates one.
+    ///
+    /// # Errors
+    /// Where there are several, with the remedy.
+    pub fn require_single(&self) -> Result<(), ScenarioError> {
+        if !self.is_fabric() {
+            return Ok(());
+        }
+        Err(ScenarioError::Invalid {
+            scenario: self.name.clone(),
+            field: "topology",
+            value: self.topology.to_string(),
+            problem: "this needs one switch; must be single (networks of several switches run in \
+                      `bufgym sim`)"
+                .to_owned(),
+        })
+    }
+
+    /// Rate of the links between switches.
+    pub fn fabric_rate(&self) -> Rate {
+        match self.fabric_rate_bps {
+            0 => self.rate(),
+            bps => Rate(bps),
+        }
+    }
+
+    /// Links of a leaf to spines.
+    pub fn uplinks(&self) -> u64 {
+        u64::from(self.spines) * u64::from(self.links_per_pair)
+    }
+
+    /// What the hosts of a leaf can send over what its uplinks carry.
+    pub fn oversubscription(&self) -> f64 {
+        let hosts = f64::from(self.hosts_per_leaf) * self.rate_bps as f64;
+        hosts / (self.uplinks() as f64 * self.fabric_rate().0 as f64)
+    }
+
+    /// The scenario as a switch of the network sees it: `ports`, `rate_bps` and `buffer_bytes` are
+    /// its own. The rate is that of its fastest port. What decides within the switch (policies,
+    /// queue management, marks) is built from this.
+    pub fn at_switch(&self, tier: Tier) -> Scenario {
+        let rate = match tier {
+            Tier::Leaf if self.spines > 0 => self.rate_bps.max(self.fabric_rate().0),
+            Tier::Leaf => self.rate_bps,
+            Tier::Spine => self.fabric_rate().0,
+        };
+        Scenario {
+            ports: u32::try_from(self.switch_ports(tier)).unwrap_or(u32::MAX),
+            rate_bps: rate,
+            buffer_bytes: self.switch_buffer(tier),
+            ..self.clone()
+        }
+    }
+
+    /// Ports of a switch.
+    fn switch_ports(&self, tier: Tier) -> u64 {
+        match tier {
+            Tier::Leaf => u64::from(self.hosts_per_leaf) + self.uplinks(),
+            Tier::Spine => u64::from(self.leaves) * u64::from(self.links_per_pair),
+        }
+    }
+
+    /// Bytes of a switch's buffer: `floor(x · 1024 · Σ Gbit/s)` over its ports, or `buffer_bytes`.
+    fn switch_buffer(&self, tier: Tier) -> u64 {
+        if self.buffer_bytes_per_port_gbps <= 0.0 {
+            return self.buffer_bytes;
+        }
+        let tier = match self.spine_buffer {
+            SpineBuffer::Own => tier,
+            SpineBuffer::Leaf => Tier::Leaf,
+        };
+        let fabric = self.fabric_rate().0 as f64 * 1e-9;
+        let gbps = match tier {
+            Tier::Leaf => {
+                let hosts = f64::from(self.hosts_per_leaf) * self.rate_bps as f64 * 1e-9;
+                hosts + self.uplinks() as f64 * fabric
+            }
+            Tier::Spine => self.switch_ports(Tier::Spine) as f64 * fabric,
+        };
+        // Products that are whole in decimals stay so.
+        floor_u64(self.buffer_bytes_per_port_gbps * KIB * gbps + 1e-6)
+    }
+
+    /// Bytes of a leaf's buffer.
+    pub(super) fn leaf_buffer(&self) -> u64 {
+        self.switch_buffer(Tier::Leaf)
+    }
+
+    /// Settings that follow from others do so when one of those, `key`, has changed.
+    pub(super) fn settle_fabric(&mut self, key: &str) {
+        if self.topology != TopologyKind::LeafSpine {
+            return;
+        }
+        if matches!(key, "topology" | "leaves" | "hosts_per_leaf") {
+            self.ports = self.leaves.saturating_mul(self.hosts_per_leaf);
+        }
+        if key != "buffer_bytes" {
+            self.buffer_bytes = self.leaf_buffer();
+        }
+    }
+}

@@ -1,0 +1,136 @@
+use super::*;
+
+fn preset(name: &str) -> Scenario {
+    Scenario::preset(name).unwrap()
+}
+
+/// The sizes in the papers' and the artefacts' settings.
+#[test]
+fn the_presets_have_the_published_buffers() {
+    for (name, leaf, spine, rtt_us) in [
+        ("abm-leafspine", 3_932_160, 786_432, 80),
+        ("abm-artefact", 3_932_160, 786_432, 80),
+        ("abm-artefact-mixed", 3_932_160, 1_966_080, 80),
+        ("credence-leafspine", 1_048_576, 838_860, 24),
+        ("credence-train", 1_052_672, 105_267, 32),
+    ] {
+        let scenario = preset(name);
+        assert_eq!(scenario.at_switch(Tier::Leaf).buffer_bytes, leaf, "{name}");
+        assert_eq!(
+            scenario.at_switch(Tier::Spine).buffer_bytes,
+            spine,
+            "{name}"
+        );
+        assert_eq!(scenario.buffer_bytes, leaf, "{name}");
+        assert_eq!(scenario.base_rtt(), Time::from_us(rtt_us), "{name}");
+        assert_eq!(scenario.oversubscription(), 4.0, "{name}");
+    }
+    let mut scenario = preset("abm-leafspine");
+    scenario.set("spine_buffer=leaf").unwrap();
+    assert_eq!(scenario.at_switch(Tier::Spine).buffer_bytes, 3_932_160);
+    assert_eq!(scenario.at_switch(Tier::Spine).ports, 8);
+    assert_eq!(scenario.at_switch(Tier::Leaf).ports, 40);
+}
+
+#[test]
+fn hosts_and_buffers_follow_from_the_settings_in_any_order() {
+    let settings = ["topology=leafspine", "leaves=6", "hosts_per_leaf=5"];
+    for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
+        let mut scenario = Scenario::default();
+        for place in order {
+            scenario.set(settings[place]).unwrap();
+        }
+        scenario.set("buffer_bytes_per_port_gbps=10").unwrap();
+        scenario.set("fabric_rate_bps=4e9").unwrap();
+        assert_eq!((scenario.ports, scenario.is_fabric()), (30, true));
+        // Five hosts of 1 Gbit/s and two links of 4.
+        assert_eq!(scenario.buffer_bytes, 10 * 1_024 * 13);
+        let spine = scenario.at_switch(Tier::Spine);
+        assert_eq!(spine.buffer_bytes, 10 * 1_024 * 24);
+        assert_eq!((spine.ports, spine.rate_bps), (6, 4_000_000_000));
+        scenario.validate().unwrap();
+    }
+}
+
+#[test]
+fn one_leaf_is_one_switch() {
+    let mut scenario = Scenario::default();
+    for setting in ["topology=leafspine", "leaves=1", "hosts_per_leaf=16"] {
+        scenario.set(setting).unwrap();
+    }
+    assert!(!scenario.is_fabric());
+    assert!(
+        scenario
+            .validate()
+            .is_err_and(|error| error.to_string().contains("spines = 2"))
+    );
+    scenario.set("spines=0").unwrap();
+    scenario.validate().unwrap();
+    scenario.require_single().unwrap();
+    assert_eq!(scenario.base_rtt(), Scenario::default().base_rtt());
+    let switch = scenario.at_switch(Tier::Leaf);
+    assert_eq!(
+        (switch.ports, switch.rate_bps, switch.buffer_bytes),
+        (16, 1_000_000_000, 1_000_000)
+    );
+}
+
+#[test]
+fn networks_that_cannot_be_are_refused_with_the_remedy() {
+    for (preset, change, problem) in [
+        ("leafspine-4x4", "spines=0", "spines = 0: several leaves"),
+        ("leafspine-4x4", "leaves=0", "leaves = 0: must be from 1"),
+        (
+            "leafspine-4x4",
+            "links_per_pair=0",
+            "links_per_pair = 0: must be from 1",
+        ),
+        (
+            "leafspine-4x4",
+            "ports=17",
+            "ports = 17: the hosts of a leaf-spine network are leaves x hosts_per_leaf, 16",
+        ),
+        (
+            "leafspine-4x4",
+            "buffer_bytes=5000",
+            "buffer_bytes = 5000: buffer_bytes_per_port_gbps makes it 589824",
+        ),
+        (
+            "leafspine-4x4",
+            "fabric_rate_bps=5",
+            "fabric_rate_bps = 5: must be from 1000000",
+        ),
+        (
+            "leafspine-4x4",
+            "buffer_bytes_per_port_gbps=-1",
+            "buffer_bytes_per_port_gbps = -1: must be from 0",
+        ),
+        (
+            "leafspine-4x4",
+            "buffer_bytes_per_port_gbps=0.03",
+            "buffer_bytes_per_port_gbps = 0.03: a spine has 1228 bytes",
+        ),
+        (
+            "ndt-16x1g",
+            "buffer_bytes_per_port_gbps=9.6",
+            "buffer_bytes_per_port_gbps = 9.6: needs topology leafspine",
+        ),
+        (
+            "ndt-16x1g",
+            "leaves=5000",
+            "leaves = 5000: must be from 1 to 4096",
+        ),
+    ] {
+        let mut scenario = Scenario::preset(preset).unwrap();
+        scenario.set(change).unwrap();
+        let error = scenario.validate().unwrap_err().to_string();
+        assert!(error.contains(problem), "{change}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+    for wrong in ["topology=ring", "ecmp=random", "spine_buffer=both"] {
+        let error = set(wrong).unwrap_err();
+        assert!(error.contains("one of"), "{error}");
+    }
+    let error = preset("leafspine-4x4").require_single().unwrap_err();
+    assert!(error.to_string().contains("must be single"), "{error}");
+}
