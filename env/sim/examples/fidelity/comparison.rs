@@ -52,7 +52,7 @@ impl Comparison {
     /// # Errors
     /// When a file cannot be read, a setting does not exist or a flow does not finish.
     pub fn of(case: &Case) -> Result<Comparison, Box<dyn Error>> {
-        let (scenario, flows) = (case.scenario()?, reference::flows(case.list)?);
+        let (scenario, flows) = (case.scenario()?, reference::flows(case.network, case.list)?);
         Ok(Comparison {
             case: *case,
             ns3: reference::run(case)?,
@@ -77,12 +77,6 @@ impl Comparison {
             jittered: Spread::over(&self.jittered, metric)?,
             ns3_jittered: jittered_reference::of(&self.case, metric),
         })
-    }
-
-    /// Flows established and completed at the same nanosecond in both simulators.
-    pub fn equal_flows(&self) -> usize {
-        let both = self.ns3.flows.iter().zip(&self.here.flows);
-        both.filter(|(ns3, here)| ns3 == here).count()
     }
 }
 

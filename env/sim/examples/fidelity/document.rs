@@ -10,23 +10,27 @@ use crate::rfc::{self, Deviation};
 use crate::run::Run;
 use crate::{reference, simulation, table};
 
-/// Isolated flows in both simulators.
-pub struct Isolated {
+/// A case in both simulators, once.
+pub struct Pair {
     case: Case,
     ns3: Run,
     here: Run,
 }
 
-impl Isolated {
+impl Pair {
     /// Runs the case.
     ///
     /// # Errors
     /// When a file cannot be read or the scenario cannot be built.
-    pub fn of(case: &Case) -> Result<Isolated, Box<dyn Error>> {
-        Ok(Isolated {
+    pub fn of(case: &Case) -> Result<Pair, Box<dyn Error>> {
+        Ok(Pair {
             case: *case,
             ns3: reference::run(case)?,
-            here: simulation::run(case, &case.scenario()?, &reference::flows(case.list)?)?,
+            here: simulation::run(
+                case,
+                &case.scenario()?,
+                &reference::flows(case.network, case.list)?,
+            )?,
         })
     }
 }
@@ -42,9 +46,11 @@ pub struct Drawing {
 /// All that goes into the document.
 pub struct Material<'a> {
     /// Flows alone in the network.
-    pub isolated: &'a [Isolated],
+    pub isolated: &'a [Pair],
     /// Flows that compete.
     pub comparisons: &'a [Comparison],
+    /// The same in a fabric.
+    pub in_fabric: &'a [Pair],
     /// The figures.
     pub drawings: &'a [Drawing],
     /// RFC senders.
@@ -64,7 +70,8 @@ is established and completed at the same nanosecond, and as many packets are dro
 `cargo test --release -p bufgym-sim --test suite fidelity` holds it to that. The flow lists and ns-3's \
 results are in `env/sim/tests/suite/fidelity/data`.
 
-The network is one switch with 1 MB of buffer, 16 hosts, links of 1 Gbit/s with 10 µs of propagation.
+The network is one switch with 1 MB of buffer, 16 hosts, links of 1 Gbit/s with 10 µs of propagation; \
+[further down](#several-switches) a leaf-spine network.
 
 - **isolated**: one flow at a time, 1 B to 30 MB.
 - **2to1**: two flows of 10 MB to one host, the second 5 ms after the first.
@@ -97,6 +104,7 @@ pub fn text(material: &Material<'_>) -> String {
     }
     text += &isolated_flows(material.isolated);
     text += &equality(material.comparisons);
+    text += &in_fabric(material.in_fabric);
     text += &figures(material.drawings);
     let _ = write!(text, "\n{}\n", material.differences.trim());
     text += &all_numbers(material.comparisons);
@@ -104,7 +112,7 @@ pub fn text(material: &Material<'_>) -> String {
     text
 }
 
-fn isolated_flows(isolated: &[Isolated]) -> String {
+fn isolated_flows(isolated: &[Pair]) -> String {
     let mut text =
         "\n## Flows alone in the network\n\nFCT with handshake, nanoseconds.\n\n".to_owned();
     let names: Vec<&str> = isolated.iter().map(|one| one.case.transport).collect();
@@ -142,30 +150,63 @@ fn isolated_flows(isolated: &[Isolated]) -> String {
     text
 }
 
+const EQUALITY: &str = "\
+| case | equal flows | drops | packets forwarded | ECN marks |
+|---|--:|--:|--:|--:|
+";
+
 /// How much of each case is equal.
 fn equality(comparisons: &[Comparison]) -> String {
-    let mut text =
+    let mut text = format!(
         "\n## Flows that compete\n\nFlows with both instants equal, and what the switch \
-                    counted: ns-3 / here.\n\n\
-                    | case | equal flows | drops | packets forwarded | ECN marks |\n\
-                    |---|--:|--:|--:|--:|\n"
-            .to_owned();
-    for comparison in comparisons {
-        let Comparison { ns3, here, .. } = comparison;
-        let counts = [
-            (ns3.drops, here.drops),
-            (ns3.forwarded, here.forwarded),
-            (ns3.marks, here.marks),
-        ]
-        .map(|(ns3, here)| format!("{} / {}", table::grouped(ns3), table::grouped(here)));
-        let _ = writeln!(
-            text,
-            "| {} | {} of {} | {} |",
-            comparison.case,
-            comparison.equal_flows(),
-            ns3.flows.len(),
-            counts.join(" | ")
-        );
+         counted: ns-3 / here.\n\n{EQUALITY}"
+    );
+    for Comparison {
+        case, ns3, here, ..
+    } in comparisons
+    {
+        text += &equal_line(case, ns3, here);
+    }
+    text
+}
+
+fn equal_line(case: &Case, ns3: &Run, here: &Run) -> String {
+    let counts = [
+        (ns3.drops, here.drops),
+        (ns3.forwarded, here.forwarded),
+        (ns3.marks, here.marks),
+    ]
+    .map(|(ns3, here)| format!("{} / {}", table::grouped(ns3), table::grouped(here)));
+    format!(
+        "| {case} | {} of {} | {} |\n",
+        ns3.equal_flows(here),
+        ns3.flows.len(),
+        counts.join(" | ")
+    )
+}
+
+const FABRIC: &str = "
+## Several switches
+
+Four leaves with four hosts each and two spines; every leaf has one link to every spine. Links of \
+hosts have 1 Gbit/s, links between switches 1 Gbit/s (`fab1g`: the leaves are oversubscribed 2:1) or \
+2 Gbit/s (`fab2g`), all 10 µs of propagation. Each switch has 1 MB of its own. Routes are static: a \
+host of another leaf is reached over the spine of its number modulo 2.
+
+- **isolated**: one flow at a time, between leaves and within one, 1 B to 30 MB.
+- **mixed**: 404 web-search flows at load 0.4 of the host links and 14 in-cast queries of 14 flows of \
+160 kB.
+
+On top of the settings of the case of the same name above: `topology=leafspine` \
+`fabric_rate_bps=1e9` or `2e9` `ecmp=dst_mod`. The results of ns-3 are in \
+`env/sim/tests/suite/fidelity/data/fabric`. Counts are over all switches.
+
+";
+
+fn in_fabric(pairs: &[Pair]) -> String {
+    let mut text = format!("{FABRIC}{EQUALITY}");
+    for Pair { case, ns3, here } in pairs {
+        text += &equal_line(case, ns3, here);
     }
     text
 }

@@ -23,21 +23,26 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cases::{COMPETING, ISOLATED};
+use cases::{COMPETING, COMPETING_IN_FABRIC, ISOLATED, ISOLATED_IN_FABRIC};
 use comparison::Comparison;
-use document::{Drawing, Isolated, Material};
+use document::{Drawing, Material, Pair};
 use rfc::Deviation;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut isolated = Vec::new();
     for case in &ISOLATED {
-        isolated.push(Isolated::of(case)?);
+        isolated.push(Pair::of(case)?);
     }
     let mut comparisons = Vec::new();
     for case in &COMPETING {
         let comparison = Comparison::of(case)?;
         println!("{case}\n{}", table::of(&comparison));
         comparisons.push(comparison);
+    }
+    let mut in_fabric = Vec::new();
+    for case in ISOLATED_IN_FABRIC.iter().chain(&COMPETING_IN_FABRIC) {
+        in_fabric.push(Pair::of(case)?);
+        println!("{case}");
     }
     let deviations = Deviation::all(&comparisons)?;
     let differences = docs().join("fidelity-differences.md");
@@ -46,6 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let text = document::text(&Material {
         isolated: &isolated,
         comparisons: &comparisons,
+        in_fabric: &in_fabric,
         drawings: &draw(&comparisons)?,
         deviations: &deviations,
         differences: &differences,

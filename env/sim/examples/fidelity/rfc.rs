@@ -72,7 +72,11 @@ impl Deviation {
     fn of(comparison: &Comparison, settings: Vec<String>) -> Result<Deviation, Box<dyn Error>> {
         let case = comparison.case;
         let scenario = scenario(&case, &settings)?;
-        let runs = jittered_runs(&case, &scenario, &reference::flows(case.list)?)?;
+        let runs = jittered_runs(
+            &case,
+            &scenario,
+            &reference::flows(case.network, case.list)?,
+        )?;
         let ratio = |metric| {
             let as_ns3 = Spread::over(&comparison.jittered, metric)?;
             Some(Spread::over(&runs, metric)?.relative_to(&as_ns3))

@@ -27,9 +27,53 @@ impl List {
     }
 }
 
+/// What the hosts are attached to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Network {
+    /// A switch with 16 hosts.
+    OneSwitch,
+    /// Four leaves of four hosts and two spines, with links between them of so many Gbit/s.
+    Fabric {
+        /// Rate of a link between switches, Gbit/s.
+        gbps: u64,
+    },
+}
+
+impl Network {
+    /// As in the names of the files.
+    fn name(self) -> String {
+        match self {
+            Network::OneSwitch => String::new(),
+            Network::Fabric { gbps } => format!("fab{gbps}g_"),
+        }
+    }
+
+    /// The folder of ns-3's results.
+    pub const fn folder(self) -> &'static str {
+        match self {
+            Network::OneSwitch => ".",
+            Network::Fabric { .. } => "fabric",
+        }
+    }
+
+    /// The settings that differ from the preset `ns3-16x1g`.
+    fn settings(self) -> Vec<String> {
+        match self {
+            Network::OneSwitch => Vec::new(),
+            Network::Fabric { gbps } => vec![
+                "topology=leafspine".to_owned(),
+                format!("fabric_rate_bps={gbps}e9"),
+                "ecmp=dst_mod".to_owned(),
+            ],
+        }
+    }
+}
+
 /// One simulation that ns-3 has done too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Case {
+    /// The switches.
+    pub network: Network,
     /// The flows.
     pub list: List,
     /// The policy as ns-3's files name it: `st`, `cs`, `dt1` or `dt8`.
@@ -42,10 +86,24 @@ pub struct Case {
 
 const fn case(list: List, policy: &'static str, transport: &'static str, min_rto_ms: u64) -> Case {
     Case {
+        network: Network::OneSwitch,
         list,
         policy,
         transport,
         min_rto_ms,
+    }
+}
+
+const fn fabric(
+    gbps: u64,
+    list: List,
+    policy: &'static str,
+    transport: &'static str,
+    min_rto_ms: u64,
+) -> Case {
+    Case {
+        network: Network::Fabric { gbps },
+        ..case(list, policy, transport, min_rto_ms)
     }
 }
 
@@ -72,6 +130,36 @@ pub const COMPETING: [Case; 12] = [
     case(List::Mixed, "dt8", "newreno", 200),
 ];
 
+/// Flows alone in a fabric.
+pub const ISOLATED_IN_FABRIC: [Case; 6] = [
+    fabric(1, List::Isolated, "st", "newreno", 10),
+    fabric(1, List::Isolated, "st", "cubic", 10),
+    fabric(1, List::Isolated, "st", "dctcp", 10),
+    fabric(2, List::Isolated, "st", "newreno", 10),
+    fabric(2, List::Isolated, "st", "cubic", 10),
+    fabric(2, List::Isolated, "st", "dctcp", 10),
+];
+
+/// Flows that compete in a fabric.
+pub const COMPETING_IN_FABRIC: [Case; 16] = [
+    fabric(1, List::Mixed, "st", "newreno", 10),
+    fabric(1, List::Mixed, "cs", "newreno", 10),
+    fabric(1, List::Mixed, "dt1", "newreno", 10),
+    fabric(1, List::Mixed, "st", "cubic", 10),
+    fabric(1, List::Mixed, "st", "dctcp", 10),
+    fabric(1, List::Mixed, "st", "newreno", 200),
+    fabric(1, List::Mixed, "cs", "newreno", 200),
+    fabric(1, List::Mixed, "dt1", "newreno", 200),
+    fabric(2, List::Mixed, "st", "newreno", 10),
+    fabric(2, List::Mixed, "cs", "newreno", 10),
+    fabric(2, List::Mixed, "dt1", "newreno", 10),
+    fabric(2, List::Mixed, "st", "cubic", 10),
+    fabric(2, List::Mixed, "st", "dctcp", 10),
+    fabric(2, List::Mixed, "st", "newreno", 200),
+    fabric(2, List::Mixed, "cs", "newreno", 200),
+    fabric(2, List::Mixed, "dt1", "newreno", 200),
+];
+
 /// ns-3's marking queue, which counts packets without the 2 bytes of the PPP header: those take time
 /// on the line but no buffer.
 const RED_QUEUE: [&str; 6] = [
@@ -87,15 +175,17 @@ impl Case {
     /// The name of ns-3's result file without `fct_` and `.csv`.
     pub fn name(&self) -> String {
         let Case {
+            network,
             list,
             policy,
             transport,
             min_rto_ms,
         } = self;
+        let network = network.name();
         match list {
-            List::Isolated => format!("isolated_{transport}"),
-            List::TwoToOne => format!("2to1_{policy}_{transport}"),
-            List::Mixed => format!("mixed_{policy}_{transport}_rto{min_rto_ms}"),
+            List::Isolated => format!("isolated_{network}{transport}"),
+            List::TwoToOne => format!("2to1_{network}{policy}_{transport}"),
+            List::Mixed => format!("mixed_{network}{policy}_{transport}_rto{min_rto_ms}"),
         }
     }
 
@@ -109,6 +199,7 @@ impl Case {
             format!("transport={transport}"),
             format!("min_rto_us={}", self.min_rto_ms * 1_000),
         ];
+        settings.extend(self.network.settings());
         if self.transport == "dctcp" {
             settings.extend(RED_QUEUE.map(str::to_owned));
         }

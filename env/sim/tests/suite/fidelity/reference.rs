@@ -6,20 +6,21 @@ use std::path::{Path, PathBuf};
 use bufgym_sim::traffic::Trace;
 use serde::Deserialize;
 
-use super::cases::{Case, List};
+use super::cases::{Case, List, Network};
 use super::run::{Completion, Run};
 
-/// The files of ns-3's results.
-pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/fidelity/data")
+/// The files of ns-3's results in a network.
+pub fn folder(network: Network) -> PathBuf {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/fidelity/data");
+    data.join(network.folder())
 }
 
 /// The flow list that both simulators run.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn flows(list: List) -> Result<Trace, Box<dyn Error>> {
-    let path = folder().join(format!("flows_{}.csv", list.name()));
+pub fn flows(network: Network, list: List) -> Result<Trace, Box<dyn Error>> {
+    let path = folder(network).join(format!("flows_{}.csv", list.name()));
     Ok(Trace::read_csv(path)?)
 }
 
@@ -29,15 +30,15 @@ pub fn flows(list: List) -> Result<Trace, Box<dyn Error>> {
 /// When a file cannot be read or the result is not one of the case's flow list.
 pub fn run(case: &Case) -> Result<Run, Box<dyn Error>> {
     let file = format!("fct_{}.csv", case.name());
-    let path = folder().join(&file);
-    if Trace::read_csv(&path)?.flows != flows(case.list)?.flows {
+    let path = folder(case.network).join(&file);
+    if Trace::read_csv(&path)?.flows != flows(case.network, case.list)?.flows {
         return Err(format!("{file}: not the flows of flows_{}.csv", case.list.name()).into());
     }
     let mut completions = Vec::new();
     for line in csv::Reader::from_path(&path)?.deserialize() {
         completions.push(completion(line?));
     }
-    let totals = totals(&file)?.unwrap_or_default();
+    let totals = totals(case, &file)?.unwrap_or_default();
     Ok(Run {
         flows: completions,
         forwarded: totals.packets_forwarded,
@@ -69,8 +70,8 @@ struct Totals {
     ecn_marks: u64,
 }
 
-fn totals(file: &str) -> Result<Option<Totals>, Box<dyn Error>> {
-    let mut reader = csv::Reader::from_path(folder().join("totals.csv"))?;
+fn totals(case: &Case, file: &str) -> Result<Option<Totals>, Box<dyn Error>> {
+    let mut reader = csv::Reader::from_path(folder(case.network).join("totals.csv"))?;
     for line in reader.deserialize() {
         let totals: Totals = line?;
         if totals.file == file {

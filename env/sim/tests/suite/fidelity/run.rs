@@ -27,3 +27,11 @@ pub struct Run {
     /// ECN marks.
     pub marks: u64,
 }
+
+impl Run {
+    /// Flows established and completed at the same nanosecond in both runs.
+    pub fn equal_flows(&self, other: &Run) -> usize {
+        let both = self.flows.iter().zip(&other.flows);
+        both.filter(|(one, other)| one == other).count()
+    }
+}

@@ -13,7 +13,7 @@ use super::run::{Completion, Run};
 /// # Errors
 /// When the scenario cannot be built or a flow does not finish.
 pub fn run(case: &Case, scenario: &Scenario, flows: &Trace) -> Result<Run, Box<dyn Error>> {
-    let outcome = case.policy_spec().simulator(scenario, flows)?.run();
+    let outcome = case.policy_spec().run(scenario, flows)?;
     let mut completions = Vec::with_capacity(outcome.records.len());
     for record in &outcome.records {
         let (Some(established), Some(finish)) = (record.established, record.finish) else {
