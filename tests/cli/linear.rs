@@ -32,7 +32,7 @@ fn a_rule_over_early_drop_has_weights_for_it() {
         .json();
     let kept: Value = serde_json::from_str(&sandbox.read("rule.json")).unwrap();
     for output in ["weights", "early"] {
-        assert_eq!(kept[output].as_object().unwrap().len(), 13);
+        assert_eq!(kept[output].as_object().unwrap().len(), 16);
         assert_eq!(kept[output], found["tuning"]["best"][output]);
     }
     let run = sandbox.ok(&format!("sim --policy linear:rule.json {SMALL} --json"));
