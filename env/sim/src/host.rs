@@ -156,6 +156,8 @@ pub(crate) struct Hosts<T> {
     settings: Settings,
     wire_bytes: WireBytes,
     handshake: bool,
+    /// Flows of queries need no handshake.
+    preconnected: bool,
     late_binding: bool,
     syn_timeout: Time,
     queues_per_port: u16,
@@ -182,7 +184,7 @@ impl<T: Topology> Hosts<T> {
         trace: &Trace,
         topology: T,
     ) -> Result<Hosts<T>, TraceError> {
-        let (flows, roster) = flows_in_start_order(trace, &settings)?;
+        let (flows, roster) = flows_in_start_order(trace, &settings, scenario.preconnected)?;
         let timestamp = scenario.timestamp_bytes();
         let switches = topology.per_switch(Ok::<_, TraceError>)?.as_ref().len();
         Ok(Hosts {
@@ -194,6 +196,7 @@ impl<T: Topology> Hosts<T> {
                 syn: wire_bytes(scenario.syn_bytes + timestamp),
             },
             handshake: scenario.handshake,
+            preconnected: scenario.preconnected,
             late_binding: scenario.late_binding,
             syn_timeout: scenario.syn_timeout(),
             queues_per_port: u16::try_from(scenario.queues_per_port)
@@ -313,7 +316,8 @@ impl<T: Topology> Hosts<T> {
         self.flows[flow as usize].stage = Stage::active(self.active.len() as u32);
         self.active.push(flow);
         observer.flow_started(self.flow_ref(flow), engine.host_now());
-        if self.handshake {
+        let connected = self.preconnected && self.roster.query(flow as usize) >= 0;
+        if self.handshake && !connected {
             self.send_syn(flow, 0, engine);
         } else {
             self.establish(flow, engine);

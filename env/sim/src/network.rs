@@ -1,11 +1,13 @@
 //! The network: the simulator's loop, what can be observed of it, and what it yields.
 
+mod base;
 mod checks;
 mod isolated;
 mod observer;
 mod outcome;
 mod recorders;
 mod simulator;
+mod window;
 
 use crate::scenario::Scenario;
 
@@ -16,10 +18,11 @@ pub use crate::engine::topology::{
 };
 pub use crate::host::{FlowRef, FlowView, HostObserver, LostSegment};
 pub use crate::switch::SwitchObserver;
+pub use base::{BaseFlow, BaseTime};
 pub use checks::Violation;
 pub use isolated::{IsolatedFlow, isolated_port};
 pub use observer::Observer;
-pub use outcome::{DropRow, FlowRecord, Outcome, Summary, TimelineRow};
+pub use outcome::{DropRow, FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};
 pub use recorders::Recorders;
 pub use simulator::{FabricSimulator, Pause, SimError, Simulator};
 

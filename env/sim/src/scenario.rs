@@ -35,8 +35,8 @@ use settings::settings;
 pub use error::{ScenarioError, SettingProblem};
 pub use fabric::Tier;
 pub use kinds::{
-    Arrivals, Ecmp, EcmpSalt, HostQueue, Recovery, Scheduler, SpineBuffer, TopologyKind, Traffic,
-    TransportKind, UnknownName, Workload,
+    Arrivals, Demand, Ecmp, EcmpSalt, FlowPriority, HostQueue, Recovery, Scheduler, SlowdownBase,
+    SpineBuffer, TopologyKind, Traffic, TransportKind, UnknownName, Workload,
 };
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use range::{RangeF64, RangeParseError, RangeU32};
@@ -116,8 +116,11 @@ settings! {
         /// It then counts in the buffer too.
         count_in_service: bool = true, "the packet being serialised counts in its queue";
         /// A packet takes the queue of its flow's priority, or the last queue where there is no
-        /// such queue. Generated flows are assigned to the queues in turn.
+        /// such queue.
         queues_per_port: u32 = 1, "queues of a port, by priority of the flows";
+        flow_priority: FlowPriority = FlowPriority::InTurn, "queues of generated flows: in_turn | fixed | random_per_flow | random_per_leaf";
+        /// They are those that start as a group.
+        incast_priority: u32 = 1, "queue of in-cast flows, unless flow_priority is in_turn";
         scheduler: Scheduler = Scheduler::Rr, "which queue of a port comes next: rr | drr | strict";
         /// With `dctcp` and 0 the threshold is that of
         /// [`mark_threshold_bytes`](Scenario::mark_threshold_bytes).
@@ -128,6 +131,23 @@ settings! {
         /// them. This is ns-3's device queue below a marking queue discipline. Needs
         /// `count_in_service` to be false.
         ecn_uncounted_packets: u32 = 0, "packets at the head of a queue that count nowhere";
+        /// Where it is not `ports`, every host sends flows of `workload` and asks queries for
+        /// `warmup_ms` and `measure_ms`, and the settings of active ports do not count. The load is
+        /// that of the uplinks.
+        demand: Demand = Demand::Ports, "who sends to whom: ports | ring | other_leaf | uniform";
+        /// Each of these hosts has a Poisson process of queries.
+        query_rate: f64 = 0.0, "demand: queries of a host per second; 0: none";
+        query_share: f64 = 0.25, "demand: answers to a query, share of the buffer of a leaf";
+        /// They are hosts of one leaf if that has as many.
+        query_fanin: u32 = 0, "demand: hosts that answer a query; 0: as many as a leaf has";
+        /// An answer then leaves at once, with a window of its size.
+        preconnected: bool = false, "demand: answers need no handshake and no slow start";
+        /// Their flows are simulated and not counted.
+        warmup_ms: u64 = 0, "demand: traffic before the measured, ms";
+        measure_ms: u64 = 3_000, "demand: time in which counted flows start, ms";
+        /// A flow that has not finished then makes the run fail.
+        drain_ms: u64 = 11_000, "demand: longest time until all flows have finished, ms";
+        slowdown_base: SlowdownBase = SlowdownBase::Alone, "what slowdowns are relative to: paper | pipeline | alone";
         /// Which flows a trace is made of.
         traffic: Traffic = Traffic::Poisson, "poisson | incast_elephants | bursts_over_elephants";
         /// Where there are elephants, it is the load that they alone offer to each port that
@@ -245,6 +265,9 @@ impl Scenario {
 
     /// Mean number of flows of a generated trace, rounded down: that of a log-uniform distribution.
     pub fn mean_flows(&self) -> u64 {
+        if self.demand != Demand::Ports {
+            return self.expected_flows();
+        }
         let (min, max) = (f64::from(self.flows.min), f64::from(self.flows.max));
         match min < max {
             true => floor_u64((max - min) / libm::log(max / min)),

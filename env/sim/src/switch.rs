@@ -62,6 +62,8 @@ pub(crate) struct SwitchCounters {
     pub(crate) forwarded: u64,
     pub(crate) drops: u64,
     pub(crate) drops_data: u64,
+    /// Drops of packets that were sent before the first acknowledgement of their flow.
+    pub(crate) drops_unscheduled: u64,
     pub(crate) dropped_bytes: u64,
     pub(crate) marks: u64,
     pub(crate) pushed_out: u64,
@@ -361,6 +363,7 @@ impl<P: Policy> Switch<P> {
         self.counters.drops += 1;
         self.counters.dropped_bytes += seen.bytes;
         self.counters.drops_data += u64::from(packet.kind == PacketKind::Data);
+        self.counters.drops_unscheduled += u64::from(seen.unscheduled);
         observer.lost(self.id, self.view(now), seen, loss);
         self.ask(now, |policy, view| policy.on_drop(view, seen, loss));
         if self.aqm.is_some() {
@@ -419,6 +422,16 @@ impl<P: Policy> Switch<P> {
     /// Length at which a queue stops accepting, bytes, where the policy has such a threshold.
     pub fn threshold(&self, queue: usize, now: Time) -> Option<u64> {
         self.policy.threshold(self.view(now), queue)
+    }
+
+    /// As [`SharedBuffer::count_from`].
+    pub(crate) fn count_occupancy_from(&mut self, now: Time) {
+        self.buffer.count_from(now);
+    }
+
+    /// As [`SharedBuffer::count_until`].
+    pub(crate) fn count_occupancy_until(&mut self, now: Time) {
+        self.buffer.count_until(now);
     }
 
     /// Whether the policy removes packets that are already enqueued.

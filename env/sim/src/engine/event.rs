@@ -264,6 +264,10 @@ pub enum Timer {
     Pace(u32),
     /// The control loop asked to be woken; its tag.
     Alarm(u64),
+    /// What happens from here on counts.
+    WindowOpens,
+    /// What happens from here on does not count.
+    WindowCloses,
 }
 
 impl Timer {

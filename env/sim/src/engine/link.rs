@@ -29,7 +29,7 @@ pub(crate) fn wire_bytes(bytes: impl TryInto<u16>) -> u16 {
 
 /// All links: full duplex, of one delay; those between switches have a rate of their own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Links {
+pub struct Links {
     pub(crate) propagation: Time,
     /// Preamble and inter-frame gap of every packet, bytes.
     overhead_bytes: u64,
@@ -55,6 +55,11 @@ impl Links {
             common_bytes,
             speeds: [scenario.rate(), scenario.fabric_rate()].map(speed),
         }
+    }
+
+    /// Rate of the links of a kind.
+    pub(crate) fn rate(&self, line: Line) -> Rate {
+        self.speeds[line as usize].rate
     }
 
     /// Transmission times of a full data packet and of an acknowledgement.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::clock::Potential;
 use super::event::{EventQueue, Events};
 use super::fabric::FabricEvents;
-use super::link::Line;
+use super::link::{Line, Links};
 use super::packet::PacketDirection;
 use crate::convert::index;
 use crate::scenario::{Ecmp, EcmpSalt, Scenario, Tier};
@@ -115,6 +115,11 @@ pub trait Topology: Clone + Debug {
     /// The scenario as a switch sees it, as [`Scenario::at_switch`].
     fn scenario_at<'a>(&self, scenario: &'a Scenario, switch: SwitchId) -> Cow<'a, Scenario>;
 
+    /// The name of a switch's kind, and the rate of all its links to switches that are farther from
+    /// the hosts, bit/s, if it has such.
+    #[doc(hidden)]
+    fn kind(&self, switch: SwitchId, links: &Links) -> (&'static str, Option<f64>);
+
     /// What kind of link a port has.
     #[doc(hidden)]
     fn line(&self, switch: SwitchId, port: usize) -> Line;
@@ -209,6 +214,10 @@ impl Topology for OneSwitch {
 
     fn scenario_at<'a>(&self, scenario: &'a Scenario, _switch: SwitchId) -> Cow<'a, Scenario> {
         Cow::Borrowed(scenario)
+    }
+
+    fn kind(&self, _switch: SwitchId, _links: &Links) -> (&'static str, Option<f64>) {
+        (Tier::Leaf.name(), None)
     }
 
     #[inline(always)]
@@ -411,6 +420,14 @@ impl Topology for LeafSpine {
 
     fn scenario_at<'a>(&self, scenario: &'a Scenario, switch: SwitchId) -> Cow<'a, Scenario> {
         Cow::Owned(scenario.at_switch(self.tier(switch)))
+    }
+
+    fn kind(&self, switch: SwitchId, links: &Links) -> (&'static str, Option<f64>) {
+        let uplinks = self.spines * self.links_per_pair;
+        let tier = self.tier(switch);
+        let has_uplinks = tier == Tier::Leaf && uplinks > 0;
+        let rate = has_uplinks.then(|| uplinks as f64 * links.rate(Line::Fabric).0 as f64);
+        (tier.name(), rate)
     }
 
     #[inline]

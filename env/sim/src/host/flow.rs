@@ -2,6 +2,7 @@
 
 use crate::convert::index;
 use crate::engine::packet::PacketQueue;
+use crate::scenario::MAX_WINDOW;
 use crate::traffic::{FlowSpec, Trace, TraceError, host_number};
 use crate::transport::{Receiver, Sender, Settings};
 use crate::units::Time;
@@ -31,8 +32,15 @@ pub(super) struct Flow {
 
 impl Flow {
     /// A flow of a valid trace.
-    fn new(spec: &FlowSpec, settings: &Settings) -> Flow {
+    fn new(spec: &FlowSpec, settings: &Settings, preconnected: bool) -> Flow {
         let segments = spec.size.div_ceil(u64::from(settings.mss));
+        let mut settings = *settings;
+        if preconnected && spec.query >= 0 {
+            // The whole answer at once.
+            let window = spec.size / u64::from(settings.mss) + 1;
+            let most = u64::from(MAX_WINDOW / settings.mss);
+            settings.initial_window = u32::try_from(window.min(most)).unwrap_or(1);
+        }
         Flow {
             in_network: 0,
             segments: u32::try_from(segments).expect("flows with more are refused"),
@@ -45,7 +53,7 @@ impl Flow {
             stage: Stage::active(0),
             timer_at: Time::MAX,
             waiting: PacketQueue::default(),
-            sender: Sender::new(spec.size, settings),
+            sender: Sender::new(spec.size, &settings),
         }
     }
 
@@ -102,10 +110,12 @@ pub(super) struct Roster {
     places: Vec<u32>,
 }
 
-/// The flows of a trace in the order of their starts.
+/// The flows of a trace in the order of their starts; if `preconnected`, those of queries have the
+/// windows of connections that are there before them.
 pub(super) fn flows_in_start_order(
     trace: &Trace,
     settings: &Settings,
+    preconnected: bool,
 ) -> Result<(Vec<Flow>, Roster), TraceError> {
     if let Some(flow) = trace
         .flows
@@ -127,7 +137,9 @@ pub(super) fn flows_in_start_order(
     let mut places: Vec<u32> = (0..count).collect();
     places.sort_by_key(|&place| trace.flows[place as usize].start);
     let in_order = || places.iter().map(|&place| &trace.flows[place as usize]);
-    let flows = in_order().map(|spec| Flow::new(spec, settings)).collect();
+    let flows = in_order()
+        .map(|spec| Flow::new(spec, settings, preconnected))
+        .collect();
     let entries = in_order().map(Entry::new).collect();
     if places.is_sorted() {
         places = Vec::new();
@@ -164,6 +176,11 @@ impl Roster {
     )]
     pub(super) fn place(&self, index: usize) -> u32 {
         self.places.get(index).copied().unwrap_or(index as u32)
+    }
+
+    /// Number of the flow's group, or -1.
+    pub(super) fn query(&self, index: usize) -> i64 {
+        self.entries[index].query
     }
 
     pub(super) fn establish(&mut self, index: usize, now: Time) {
@@ -235,7 +252,7 @@ mod tests {
                 ],
                 ..Trace::default()
             };
-            let (flows, roster) = flows_in_start_order(&trace, &settings).unwrap();
+            let (flows, roster) = flows_in_start_order(&trace, &settings, false).unwrap();
             for (index, flow) in flows.iter().enumerate() {
                 let spec = roster.spec(index, flow, &settings);
                 assert_eq!(spec, trace.flows[roster.place(index) as usize]);
@@ -263,7 +280,7 @@ mod tests {
             }],
             ..Trace::default()
         };
-        let error = flows_in_start_order(&trace, &settings).unwrap_err();
+        let error = flows_in_start_order(&trace, &settings, false).unwrap_err();
         assert_eq!(
             error.to_string(),
             "flow 9: size_bytes: must be at most 4294967295 where mss is 1, found 4294967296"

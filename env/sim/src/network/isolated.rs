@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::base::BaseFlow;
 use super::outcome::FlowRecord;
 use super::simulator::{SimError, Simulator};
 use crate::engine::topology::{LeafSpine, OneSwitch, Topology};
-use crate::scenario::{RangeU32, Scenario, TopologyKind, TransportKind};
+use crate::scenario::{Demand, RangeU32, Scenario, TopologyKind, TransportKind};
 use crate::switch::PolicySpec;
 use crate::switch::policy::CompleteSharing;
 use crate::traffic::{FlowSpec, Trace, host_number};
@@ -84,16 +85,22 @@ impl IsolatedFlow {
     pub fn completion(&self, bytes: u64) -> Time {
         match &self.arithmetic {
             Some(slow_start) => slow_start.completion(bytes),
-            None => simulate(&self.scenario, bytes),
+            None => simulate(&self.scenario, BaseFlow::within(bytes)),
         }
     }
 
-    /// As [`completion`](IsolatedFlow::completion) for a flow between hosts of different leaves of
-    /// a [`LeafSpine`] network. Complexity: a simulation of that flow.
+    /// As [`completion`](IsolatedFlow::completion) for any flow. Complexity: a simulation of it if it
+    /// crosses several switches or is connected before it starts.
     ///
     /// # Panics
-    /// When `bytes` is zero.
-    pub fn completion_across(&self, bytes: u64) -> Time {
+    /// When the flow has no bytes.
+    pub fn completion_of(&self, flow: BaseFlow) -> Time {
+        if !flow.across && !flow.connected {
+            return self.completion(flow.bytes);
+        }
+        if !flow.across {
+            return simulate(&self.scenario, flow);
+        }
         let scenario = Scenario {
             topology: TopologyKind::LeafSpine,
             leaves: 2,
@@ -101,31 +108,32 @@ impl IsolatedFlow {
             spines: 1,
             links_per_pair: 1,
             buffer_bytes_per_port_gbps: 0.0,
+            demand: Demand::Ports,
             ports: 2,
             active_ports: RangeU32::new(1, 2),
             incast_degree: RangeU32::new(1, 1),
             ..Scenario::clone(&self.scenario)
         };
-        simulate_in(LeafSpine::of(&scenario, 0), &scenario, bytes)
+        simulate_in(LeafSpine::of(&scenario, 0), &scenario, flow)
     }
 }
 
 /// The completion time of a flow in a network of its own.
-fn simulate(scenario: &Scenario, bytes: u64) -> Time {
+fn simulate(scenario: &Scenario, flow: BaseFlow) -> Time {
     let ports = scenario.port_count();
-    simulate_in(OneSwitch { ports }, scenario, bytes)
+    simulate_in(OneSwitch { ports }, scenario, flow)
 }
 
-fn simulate_in<T: Topology>(topology: T, scenario: &Scenario, bytes: u64) -> Time {
+fn simulate_in<T: Topology>(topology: T, scenario: &Scenario, flow: BaseFlow) -> Time {
     let trace = Trace {
         flows: vec![FlowSpec {
             id: 0,
             src: 1,
             dst: 0,
             start: Time::ZERO,
-            size: bytes,
+            size: flow.bytes,
             kind: 0,
-            query: -1,
+            query: if flow.connected { 0 } else { -1 },
             priority: 0,
         }],
         ..Trace::default()
@@ -286,7 +294,7 @@ mod tests {
         for bytes in [1, 1_460, 20_000, 100_001, 3_000_000] {
             assert_eq!(
                 isolated.completion(bytes),
-                simulate(&scenario, bytes),
+                simulate(&scenario, BaseFlow::within(bytes)),
                 "{bytes} B"
             );
         }

@@ -12,6 +12,41 @@ pub const SHORT_BYTES: u64 = 100_000;
 /// Flows of at least this many bytes are long.
 pub const LONG_BYTES: u64 = 1_000_000;
 
+/// What a flow counts among.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlowClass {
+    /// One of a group of flows that starts together.
+    Incast,
+    /// At most 100 kB.
+    Short,
+    /// In between.
+    Medium,
+    /// At least 1 MB.
+    Long,
+}
+
+impl FlowClass {
+    /// The class of a flow.
+    pub fn of(flow: &FlowSpec) -> FlowClass {
+        match flow.size {
+            _ if flow.query >= 0 => FlowClass::Incast,
+            ..=SHORT_BYTES => FlowClass::Short,
+            LONG_BYTES.. => FlowClass::Long,
+            _ => FlowClass::Medium,
+        }
+    }
+
+    /// The name used in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            FlowClass::Incast => "incast",
+            FlowClass::Short => "short",
+            FlowClass::Medium => "medium",
+            FlowClass::Long => "long",
+        }
+    }
+}
+
 /// The result of one flow.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowRecord {
@@ -23,7 +58,9 @@ pub struct FlowRecord {
     pub finish: Option<Time>,
     /// Flow completion time: from the start to the finish.
     pub fct: Option<Time>,
-    /// FCT divided by the FCT of the same flow alone in the network.
+    /// What its completion time is compared with (`slowdown_base`), if it has one.
+    pub base: Option<Time>,
+    /// FCT divided by the base.
     pub slowdown: Option<f64>,
     /// Expiries of its retransmission timers, including those for SYN and SYN-ACK; 255 stands for
     /// more, too.
@@ -67,6 +104,41 @@ pub struct DropRow {
     pub loss: Loss,
 }
 
+/// What happened at one switch: losses and marks of the whole run, and the rest within the measured
+/// time, where the scenario has one (`measure_ms`), or else until the end of the run.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct SwitchRow {
+    /// Which.
+    pub switch: SwitchId,
+    /// `leaf` or `spine`; a single switch is a leaf.
+    pub kind: &'static str,
+    /// Size of its buffer.
+    pub buffer_bytes: u64,
+    /// Packets that left its ports.
+    pub packets_forwarded: u64,
+    /// Packets lost, including those pushed out.
+    pub drops: u64,
+    /// Of these, packets sent before the first acknowledgement of their flow.
+    pub drops_unscheduled: u64,
+    /// ECN marks.
+    pub marks: u64,
+    /// Lost packets that had been enqueued before.
+    pub pushed_out: u64,
+    /// Median of the occupancy over time, as a share of the buffer, as all percentiles.
+    pub p50_occupancy: f64,
+    /// 95th percentile.
+    pub p95_occupancy: f64,
+    /// 99th percentile.
+    pub p99_occupancy: f64,
+    /// 99.99th percentile.
+    pub p9999_occupancy: f64,
+    /// Largest occupancy.
+    pub max_occupancy: f64,
+    /// What the links of a leaf to spines carried, wire bytes, as a share of their rates; NaN where
+    /// there are none.
+    pub uplink_throughput: f64,
+}
+
 /// Results of a simulation.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -74,6 +146,8 @@ pub struct Outcome {
     pub records: Vec<FlowRecord>,
     /// Aggregates.
     pub summary: Summary,
+    /// The switches, by number.
+    pub switches: Vec<SwitchRow>,
     /// Timeline rows in order of time; empty unless requested.
     pub timeline: Vec<TimelineRow>,
     /// Lost packets in order of time; empty unless requested.
@@ -114,6 +188,14 @@ pub struct Summary {
     pub short_mean_slowdown: f64,
     /// Mean slowdown of flows of at least 1 MB.
     pub long_mean_slowdown: f64,
+    /// Mean slowdown of in-cast flows.
+    pub incast_mean_slowdown: f64,
+    /// 99th percentile of the slowdown of flows of at most 100 kB.
+    pub short_p99_slowdown: f64,
+    /// 99th percentile of the slowdown of flows of at least 1 MB.
+    pub long_p99_slowdown: f64,
+    /// 99th percentile of the slowdown of in-cast flows.
+    pub incast_p99_slowdown: f64,
     /// Packets lost at the switch, including those pushed out.
     pub drops: u64,
     /// Data packets among [`drops`](Summary::drops).
@@ -141,7 +223,7 @@ pub struct Summary {
     pub wall_s: f64,
     /// `packets_forwarded / wall_s`.
     pub packets_per_s: f64,
-    /// Largest buffer occupancy, bytes.
+    /// Largest buffer occupancy, bytes; as the next one, without the warm-up.
     pub max_occupancy_bytes: u64,
     /// 99th percentile of occupancy over time, as a fraction of the buffer.
     pub p99_occupancy: f64,
@@ -180,12 +262,20 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 impl Summary {
-    /// Fills in the fields that are computed from flow records.
-    pub(crate) fn with_records(mut self, records: &[FlowRecord]) -> Summary {
+    /// Fills in the fields that are computed from flow records; those of flows that start before
+    /// `from` do not count. In-cast flows are no short and no long ones if `apart`.
+    pub(crate) fn with_records(
+        mut self,
+        records: &[FlowRecord],
+        from: Time,
+        apart: bool,
+    ) -> Summary {
+        let counted = |spec: &FlowSpec| spec.start >= from;
         let class = |keep: &dyn Fn(&FlowSpec) -> bool| -> (Vec<f64>, Vec<f64>) {
             let mut fcts: Vec<f64> = Vec::new();
             let mut slowdowns = Vec::new();
-            for record in records.iter().filter(|record| keep(&record.spec)) {
+            let kept = |record: &&FlowRecord| counted(&record.spec) && keep(&record.spec);
+            for record in records.iter().filter(kept) {
                 if let (Some(fct), Some(slowdown)) = (record.fct, record.slowdown) {
                     fcts.push(fct.as_ms_f64());
                     slowdowns.push(slowdown);
@@ -195,10 +285,16 @@ impl Summary {
             (fcts, slowdowns)
         };
         let (all, slowdowns) = class(&|_| true);
-        let (short, short_slowdowns) = class(&|flow| flow.size <= SHORT_BYTES);
-        let (long, long_slowdowns) = class(&|flow| flow.size >= LONG_BYTES);
-        let (incast, _) = class(&|flow| flow.query >= 0);
-        self.flows = records.len() as u64;
+        let sized = |flow: &FlowSpec| !apart || flow.query < 0;
+        let (short, short_slowdowns) = class(&|flow| sized(flow) && flow.size <= SHORT_BYTES);
+        let (long, long_slowdowns) = class(&|flow| sized(flow) && flow.size >= LONG_BYTES);
+        let (incast, incast_slowdowns) = class(&|flow| flow.query >= 0);
+        let p99 = |mut slowdowns: Vec<f64>| {
+            slowdowns.sort_by(f64::total_cmp);
+            nearest_rank(&slowdowns, 99.0)
+        };
+        let measured = records.iter().filter(|record| counted(&record.spec));
+        self.flows = measured.count() as u64;
         self.completed = all.len() as u64;
         self.mean_fct_ms = mean(&all);
         self.p50_fct_ms = nearest_rank(&all, 50.0);
@@ -212,6 +308,10 @@ impl Summary {
         self.incast_p99_fct_ms = nearest_rank(&incast, 99.0);
         self.short_mean_slowdown = mean(&short_slowdowns);
         self.long_mean_slowdown = mean(&long_slowdowns);
+        self.incast_mean_slowdown = mean(&incast_slowdowns);
+        self.short_p99_slowdown = p99(short_slowdowns);
+        self.long_p99_slowdown = p99(long_slowdowns);
+        self.incast_p99_slowdown = p99(incast_slowdowns);
         self
     }
 }

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-use super::isolated::IsolatedFlow;
+use super::base::{BaseFlow, BaseTime};
 use super::observer::Observer;
-use super::outcome::{FlowRecord, Outcome, Summary};
+use super::outcome::{FlowRecord, Outcome, Summary, SwitchRow};
 use super::recorders::Recorders;
+use super::window::Window;
 use crate::engine::Engine;
 use crate::engine::clock::EventTime;
 use crate::engine::event::{
@@ -74,7 +75,10 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     pub(super) hosts: Hosts<T>,
     pub(super) switches: T::PerSwitch<Switch<P>>,
     observer: O,
-    isolated: IsolatedFlow,
+    base: BaseTime,
+    window: Window,
+    /// Flows of queries have connections before they start.
+    preconnected: bool,
     time_limit: EventTime,
     fair_hosts: bool,
     loses_enqueued: bool,
@@ -204,17 +208,22 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         }
         let hosts = Hosts::new(scenario, settings, trace, topology)?;
         hosts.schedule_next_start(&mut engine);
+        let window = Window::new(scenario, switches.as_ref().len());
+        for (at, timer) in window.timers() {
+            engine.set_timer(at, timer);
+        }
         Ok(Simulator {
             engine,
             hosts,
             switches,
             observer: Recorders::default(),
-            isolated: IsolatedFlow::new(scenario),
-            time_limit: match scenario.max_simulated_ms {
-                // Thirteen days: later events could not be told from earlier ones.
-                0 => HORIZON,
-                ms => EventTime::of_host(Time::from_ms(ms)).min(HORIZON),
-            },
+            base: BaseTime::new(scenario),
+            window,
+            preconnected: scenario.preconnected,
+            // Thirteen days: later events could not be told from earlier ones.
+            time_limit: scenario
+                .end()
+                .map_or(HORIZON, |end| EventTime::of_host(end).min(HORIZON)),
             fair_hosts: scenario.host_queue == HostQueue::Fair,
             loses_enqueued: pushes_out,
             rung: None,
@@ -252,7 +261,9 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             hosts: self.hosts,
             switches: self.switches,
             observer,
-            isolated: self.isolated,
+            base: self.base,
+            window: self.window,
+            preconnected: self.preconnected,
             time_limit: self.time_limit,
             fair_hosts: self.fair_hosts,
             loses_enqueued: self.loses_enqueued,
@@ -472,6 +483,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             Timer::SynAck(flow) => self.hosts.on_syn_ack_timer(flow, engine),
             Timer::DelayedAck(flow) => self.hosts.on_ack_timer(flow, engine),
             Timer::Alarm(tag) => self.rung = Some(tag),
+            Timer::WindowOpens => self.open_window(),
+            Timer::WindowCloses => self.close_window(),
         }
     }
 
@@ -524,6 +537,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let subject = Subject::of_switch(at, id);
         if T::IS_FABRIC {
             let line = self.hosts.topology().line(at, self.port_of(at, id));
+            if line == Line::Fabric {
+                self.window.count(at, &self.engine.packets[id]);
+            }
             self.engine.send(line, subject);
         } else {
             self.engine.free_port(subject);
@@ -713,7 +729,12 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     pub fn outcome(&mut self) -> Outcome {
         let records = self.records();
         let mut outcome = Outcome {
-            summary: self.summary().with_records(&records),
+            summary: self.summary().with_records(
+                &records,
+                self.window.from(),
+                self.window.classes_apart,
+            ),
+            switches: self.switch_rows(),
             records,
             timeline: Vec::new(),
             drops: Vec::new(),
@@ -758,6 +779,30 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             mean_bytes_by_priority: self.mean_bytes_by_priority(),
             ..Summary::default()
         }
+    }
+
+    #[cold]
+    fn open_window(&mut self) {
+        let now = self.engine.now;
+        let at = |switch: &Switch<P>| now.at(switch.potential());
+        self.window.open(self.switches.as_mut(), at);
+    }
+
+    #[cold]
+    fn close_window(&mut self) {
+        for switch in self.switches.as_mut() {
+            let now = self.engine.now.at(switch.potential());
+            switch.count_occupancy_until(now);
+        }
+        let rows = self.switch_rows();
+        self.window.close(rows);
+    }
+
+    fn switch_rows(&self) -> Vec<SwitchRow> {
+        let switches = self.switches.as_ref();
+        let links = &self.engine.links;
+        self.window
+            .rows(switches, self.topology(), links, self.now())
     }
 
     fn timeout_wait_ms(&self) -> f64 {
@@ -816,20 +861,22 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let spec = self.hosts.spec(number);
         let finish = self.hosts.finish(number);
         let fct = finish.map(|finish| finish - spec.start);
-        let slowdown = |fct: Time| {
+        let base = finish.map(|_| {
             let switch_of = |host: u32| self.topology().switch_of(host_number(host));
-            let alone = match switch_of(spec.src) == switch_of(spec.dst) {
-                true => self.isolated.completion(spec.size),
-                false => self.isolated.completion_across(spec.size),
-            };
-            fct.as_secs_f64() / alone.as_secs_f64()
-        };
+            self.base.of(BaseFlow {
+                bytes: spec.size,
+                across: switch_of(spec.src) != switch_of(spec.dst),
+                connected: self.preconnected && spec.query >= 0,
+            })
+        });
+        let slowdown = |(fct, base): (Time, Time)| fct.as_secs_f64() / base.as_secs_f64();
         FlowRecord {
             spec,
             established: self.hosts.established(number),
             finish,
             fct,
-            slowdown: fct.map(slowdown),
+            base,
+            slowdown: fct.zip(base).map(slowdown),
             timeouts: self.hosts.timeouts_of(number),
         }
     }

@@ -1,8 +1,8 @@
 //! Leaf-spine networks: what follows from their settings.
 
-use super::{Scenario, ScenarioError, SpineBuffer, TopologyKind};
+use super::{Demand, Scenario, ScenarioError, SpineBuffer, TopologyKind, Workload};
 use crate::convert::floor_u64;
-use crate::units::Rate;
+use crate::units::{Rate, Time};
 
 /// Bytes of a KiB, in which buffers per port and Gbit/s are given.
 const KIB: f64 = 1_024.0;
@@ -67,6 +67,91 @@ impl Scenario {
     pub fn oversubscription(&self) -> f64 {
         let hosts = f64::from(self.hosts_per_leaf) * self.rate_bps as f64;
         hosts / (self.uplinks() as f64 * self.fabric_rate().0 as f64)
+    }
+
+    /// Leaves with hosts; one switch is one.
+    pub(crate) fn racks(&self) -> u32 {
+        match self.topology {
+            TopologyKind::Single => 1,
+            TopologyKind::LeafSpine => self.leaves,
+        }
+    }
+
+    /// Flows per second that a host starts where `demand` is not `ports`:
+    /// `load · C / (oversubscription · 8 · E[S])`. With `uniform` so many more that the uplinks have
+    /// this load, although some flows stay in their leaf; of one switch, the load is that of its
+    /// ports.
+    pub fn host_flow_rate(&self, workload: Workload, load: f64) -> f64 {
+        let at_line_rate = 1.0 / self.flow_gap_seconds(workload, load);
+        if !self.is_fabric() {
+            return at_line_rate;
+        }
+        let leaving = match self.demand {
+            Demand::Uniform => {
+                let hosts = f64::from(self.ports);
+                (hosts - f64::from(self.hosts_per_leaf)) / (hosts - 1.0)
+            }
+            _ => 1.0,
+        };
+        at_line_rate / (self.oversubscription() * leaving)
+    }
+
+    /// How long hosts start flows where `demand` is not `ports`, seconds.
+    pub(crate) fn traffic_seconds(&self) -> f64 {
+        (self.warmup_ms + self.measure_ms) as f64 * 1e-3
+    }
+
+    /// Between which instants counted flows start; `None` where all flows count.
+    pub fn window(&self) -> Option<(Time, Time)> {
+        let until = self.warmup_ms + self.measure_ms;
+        (self.demand != Demand::Ports)
+            .then(|| (Time::from_ms(self.warmup_ms), Time::from_ms(until)))
+    }
+
+    /// When a run ends whatever happens; `None` if it does not.
+    pub(crate) fn end(&self) -> Option<Time> {
+        let of_drain = match self.demand {
+            Demand::Ports => None,
+            _ => Some(self.warmup_ms + self.measure_ms + self.drain_ms),
+        };
+        let of_limit = (self.max_simulated_ms > 0).then_some(self.max_simulated_ms);
+        let ends = of_drain.into_iter().chain(of_limit);
+        ends.min().map(Time::from_ms)
+    }
+
+    /// Hosts that answer a query.
+    pub(crate) fn fanin(&self) -> u32 {
+        match (self.query_fanin, self.topology) {
+            (0, TopologyKind::Single) => self.ports.saturating_sub(1),
+            (0, TopologyKind::LeafSpine) => match self.demand {
+                Demand::Uniform => self.hosts_per_leaf.min(self.ports.saturating_sub(1)),
+                _ => self.hosts_per_leaf,
+            },
+            (fanin, _) => fanin,
+        }
+    }
+
+    /// Hosts that could answer a query.
+    pub(super) fn servers(&self) -> u32 {
+        match self.demand {
+            Demand::Ports | Demand::Uniform => self.ports.saturating_sub(1),
+            Demand::Ring => self.hosts_per_leaf,
+            Demand::OtherLeaf => self.ports.saturating_sub(self.hosts_per_leaf),
+        }
+    }
+
+    /// What each host answers to a query, bytes: its part of the request.
+    pub fn answer_bytes(&self) -> u64 {
+        let request = self.query_share * self.buffer_bytes as f64;
+        floor_u64(request / f64::from(self.fanin().max(1))).max(1)
+    }
+
+    /// Flows and answers of a trace on average, where `demand` is not `ports`.
+    pub(super) fn expected_flows(&self) -> u64 {
+        let flows = |workload| self.host_flow_rate(workload, self.load.mean());
+        let most = self.workload.iter().map(flows).fold(0.0, f64::max);
+        let answers = self.query_rate * f64::from(self.fanin());
+        floor_u64((most + answers) * f64::from(self.ports) * self.traffic_seconds())
     }
 
     /// The scenario as a switch of the network sees it: `ports`, `rate_bps` and `buffer_bytes` are

@@ -116,6 +116,47 @@ named! {
 }
 
 named! {
+    /// Which queues generated flows use.
+    FlowPriority {
+        /// All queues in turn.
+        InTurn = "in_turn",
+        /// Queue 1.
+        Fixed = "fixed",
+        /// Each a random one of those from 1 on.
+        RandomPerFlow = "random_per_flow",
+        /// Those of the hosts of a leaf a random one of those from 1 on.
+        RandomPerLeaf = "random_per_leaf",
+    }
+}
+
+named! {
+    /// Who sends to whom.
+    Demand {
+        /// Active ports receive flows, as `traffic` says.
+        Ports = "ports",
+        /// The hosts of a leaf send to those of the next leaf, so that all traffic crosses spines.
+        Ring = "ring",
+        /// Hosts send to those of all other leaves.
+        OtherLeaf = "other_leaf",
+        /// Hosts send to all others.
+        Uniform = "uniform",
+    }
+}
+
+named! {
+    /// What the completion time of a flow is divided by in its slowdown.
+    SlowdownBase {
+        /// The propagation delay of the longest round trip and the time of the payload on the line of
+        /// a host (ABM, SIGCOMM 2022; Credence, NSDI 2024).
+        Paper = "paper",
+        /// The time of its packets through the empty network, whatever its window.
+        Pipeline = "pipeline",
+        /// The completion time of the flow alone in the network, with its transport.
+        Alone = "alone",
+    }
+}
+
+named! {
     /// Congestion control of every sender.
     TransportKind {
         /// NewReno; with SACK the recovery is that of RFC 6675 and RFC 6937.

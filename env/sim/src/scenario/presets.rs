@@ -1,8 +1,8 @@
 //! The scenarios that have a name.
 
 use super::{
-    Arrivals, HostQueue, RangeF64, RangeU32, Recovery, Scenario, TopologyKind, Traffic,
-    TransportKind, Workload,
+    Arrivals, Demand, FlowPriority, HostQueue, RangeF64, RangeU32, Recovery, Scenario,
+    SlowdownBase, TopologyKind, Traffic, TransportKind, Workload,
 };
 
 /// A scenario with a name and a description of one line.
@@ -175,7 +175,9 @@ fn dctcp_16x10g() -> Scenario {
 }
 
 /// A leaf-spine network with the settings that the runs of ABM (SIGCOMM 2022) and of Credence (NSDI
-/// 2024) have in common: packets of 1,400 B with timestamps, 54 B of headers as in ns-3.
+/// 2024) have in common: packets of 1,400 B with timestamps, 54 B of headers as in ns-3; web search
+/// and, on connections that are open before, answers to two queries of every host per second. Where
+/// the papers are silent, hosts send to random other leaves.
 fn leaf_spine(name: &str, leaves: u32, hosts_per_leaf: u32, spines: u32) -> Scenario {
     let hosts = leaves * hosts_per_leaf;
     Scenario {
@@ -194,6 +196,12 @@ fn leaf_spine(name: &str, leaves: u32, hosts_per_leaf: u32, spines: u32) -> Scen
         transport: TransportKind::Dctcp,
         min_rto_us: 10_000,
         handshake: true,
+        demand: Demand::OtherLeaf,
+        load: RangeF64::new(0.4, 0.4),
+        query_rate: 2.0,
+        preconnected: true,
+        flow_priority: FlowPriority::Fixed,
+        slowdown_base: SlowdownBase::Pipeline,
         arrivals: Arrivals::Spread,
         incast_degree: RangeU32::new(hosts - 1, hosts - 1),
         active_ports: RangeU32::new(hosts, hosts),
@@ -209,9 +217,11 @@ fn with_buffer(mut scenario: Scenario, per_port_gbps: f64) -> Scenario {
 }
 
 /// Trident 2's buffer; web-search flows start with 55 segments, and 65 are the marking threshold.
+/// Queries ask for 30 % of the buffer.
 fn abm(scenario: Scenario) -> Scenario {
     let scenario = Scenario {
         init_cwnd: 55,
+        query_share: 0.3,
         ecn_threshold_bytes: 65 * 1_400,
         ..scenario
     };
@@ -225,6 +235,7 @@ fn abm_leafspine() -> Scenario {
 fn abm_artefact() -> Scenario {
     abm(Scenario {
         links_per_pair: 4,
+        demand: Demand::Ring,
         ..leaf_spine("abm-artefact", 2, 32, 2)
     })
 }
@@ -232,16 +243,18 @@ fn abm_artefact() -> Scenario {
 fn abm_artefact_mixed() -> Scenario {
     abm(Scenario {
         links_per_pair: 4,
+        demand: Demand::Ring,
         ..leaf_spine("abm-artefact-mixed", 5, 32, 2)
     })
 }
 
 /// An initial window of the bandwidth-delay product, 22 segments, and a marking threshold of a
-/// seventh of it, but at least ten segments.
+/// seventh of it, but at least ten segments. Queries ask for half of the buffer.
 fn credence(scenario: Scenario, propagation_ns: u64, per_port_gbps: f64) -> Scenario {
     let scenario = Scenario {
         propagation_ns,
         init_cwnd: 22,
+        query_share: 0.5,
         ecn_threshold_bytes: 10 * 1_400,
         ..scenario
     };
@@ -254,9 +267,18 @@ fn credence_leafspine() -> Scenario {
     credence(network, 3_000, 5.12)
 }
 
+/// More load and larger queries than in the runs that Credence is evaluated on.
 fn credence_train() -> Scenario {
-    let network = leaf_spine("credence-train", 2, 16, 4);
-    credence(network, 4_000, 5.14)
+    let network = Scenario {
+        demand: Demand::Ring,
+        load: RangeF64::new(0.8, 0.8),
+        ..leaf_spine("credence-train", 2, 16, 4)
+    };
+    let scenario = credence(network, 4_000, 5.14);
+    Scenario {
+        query_share: 0.75,
+        ..scenario
+    }
 }
 
 fn leafspine_4x4() -> Scenario {
@@ -264,6 +286,9 @@ fn leafspine_4x4() -> Scenario {
     let bdp_segments = 71;
     let network = Scenario {
         init_cwnd: bdp_segments,
+        query_rate: 50.0,
+        measure_ms: 100,
+        drain_ms: 2_000,
         ecn_threshold_bytes: 65 * 1_400,
         ..network
     };

@@ -5,8 +5,9 @@
 use crate::convert::whole_i64;
 
 use super::{
-    Arrivals, Ecmp, EcmpSalt, HostQueue, RangeF64, RangeU32, Recovery, Scheduler, SpineBuffer,
-    TopologyKind, Traffic, TransportKind, Workload, Workloads,
+    Arrivals, Demand, Ecmp, EcmpSalt, FlowPriority, HostQueue, RangeF64, RangeU32, Recovery,
+    Scheduler, SlowdownBase, SpineBuffer, TopologyKind, Traffic, TransportKind, Workload,
+    Workloads,
 };
 
 use crate::input::excerpt;
@@ -224,6 +225,9 @@ named_field!(
     SpineBuffer,
     Ecmp,
     EcmpSalt,
+    Demand,
+    FlowPriority,
+    SlowdownBase,
     TransportKind,
     Recovery,
     HostQueue,

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use crate::input::excerpt;
 
 use super::{
-    HostQueue, MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, RangeU32, Recovery,
+    Demand, HostQueue, MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, RangeU32, Recovery,
     Scenario, ScenarioError, Tier, TopologyKind, Traffic, TransportKind,
 };
 
@@ -16,6 +16,9 @@ const MAX_US: u64 = 100_000_000;
 /// Longest mean duration of a generated trace, days. Well below the latest start of a flow that a
 /// trace may have, eleven days.
 const MAX_DAYS: f64 = 5.0;
+
+/// Most flows of a trace that hosts send for a given time.
+const MAX_FLOWS: u64 = 10_000_000;
 
 /// Bytes of the largest packet on the wire: packets count them in 16 bits.
 const MAX_WIRE_BYTES: u64 = 65_535;
@@ -149,6 +152,7 @@ impl Scenario {
             return check.invalid("ecn_uncounted_packets", uncounted, problem);
         }
         check.within("queues_per_port", u64::from(self.queues_per_port), 1, 8)?;
+        check.within("incast_priority", u64::from(self.incast_priority), 0, 7)?;
         if uncounted > 0 && self.queues_per_port > 1 {
             let problem = "must be 0 where queues_per_port is above 1";
             return check.invalid("ecn_uncounted_packets", uncounted, problem);
@@ -327,7 +331,52 @@ impl Scenario {
         Ok(())
     }
 
+    fn validate_demand(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        for (field, ms) in [
+            ("warmup_ms", self.warmup_ms),
+            ("measure_ms", self.measure_ms),
+            ("drain_ms", self.drain_ms),
+        ] {
+            check.within(field, ms, 0, MAX_US)?;
+        }
+        // In this form the conditions are false for NaN too.
+        if !(0.0..=1e6).contains(&self.query_rate) {
+            let problem = "must be from 0 to 1000000";
+            return check.invalid("query_rate", self.query_rate, problem);
+        }
+        if !(self.query_share > 0.0 && self.query_share <= 1_000.0) {
+            let problem = "must be above 0 and at most 1000";
+            return check.invalid("query_share", self.query_share, problem);
+        }
+        if self.demand == Demand::Ports {
+            return Ok(());
+        }
+        check.within("measure_ms", self.measure_ms, 1, MAX_US)?;
+        if self.demand != Demand::Uniform && !self.is_fabric() {
+            let problem = "needs several leaves; must be ports or uniform";
+            return check.invalid("demand", self.demand, problem);
+        }
+        let (fanin, servers) = (self.fanin(), self.servers());
+        if fanin > servers {
+            let problem = format!(
+                "only {servers} hosts could answer; must be at most that, or 0 for as many as a \
+                 leaf has"
+            );
+            return check.invalid("query_fanin", self.query_fanin, problem);
+        }
+        let flows = self.expected_flows();
+        if flows > MAX_FLOWS {
+            let problem = format!(
+                "with load, query_rate and warmup_ms a trace would have {flows} flows; must be so \
+                 short that they are at most {MAX_FLOWS}"
+            );
+            return check.invalid("measure_ms", self.measure_ms, problem);
+        }
+        Ok(())
+    }
+
     fn validate_traffic(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        self.validate_demand(check)?;
         // In this form the condition is false for NaN too.
         if !(self.load.min > 0.0 && self.load.max <= 1.5) {
             return check.invalid("load", self.load, "must be above 0 and at most 1.5");

@@ -129,6 +129,23 @@ impl SharedBuffer {
         self.max_occupancy
     }
 
+    /// As a share of the buffer, of its usual size if it is unlimited.
+    pub fn max_share(&self) -> f64 {
+        self.max_occupancy as f64 * self.bin_scale / OCCUPANCY_BINS as f64
+    }
+
+    /// The occupancy before `now` no longer counts in its percentiles and its maximum.
+    pub(crate) fn count_from(&mut self, now: Time) {
+        self.time_in_bin.fill(0);
+        self.changed_at = now;
+        self.max_occupancy = self.occupancy;
+    }
+
+    /// Counts the occupancy up to `now`.
+    pub(crate) fn count_until(&mut self, now: Time) {
+        self.account_time(now);
+    }
+
     /// Whether a packet of L bytes fits, Q + L <= B. No policy can waive this check.
     #[inline]
     pub fn fits(&self, bytes: u64) -> bool {

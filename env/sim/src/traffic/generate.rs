@@ -1,6 +1,8 @@
-//! The traffic generators of the NDT scenarios (NDT §VI).
+//! The traffic generators.
 
+mod hosts;
 mod poisson;
+mod priorities;
 mod queries;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -8,7 +10,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::Trace;
 use crate::convert::{floor_u32, floor_u64, index};
 use crate::rng::{below, stream, uniform};
-use crate::scenario::{RangeU32, Scenario, Traffic, Workload};
+use crate::scenario::{Demand, RangeU32, Scenario, Traffic, Workload};
 use crate::units::Time;
 
 /// Generates the trace of a scenario for `trace_seed`. The same arguments give the same trace.
@@ -32,24 +34,31 @@ use crate::units::Time;
 /// - `bursts_over_elephants`: each of `k ~ U{active_ports}` ports receives such elephants and such
 ///   answers, all from hosts that receive nothing.
 ///
-/// The latter two never cut a query short: the trace ends before the first query that would exceed
-/// the number of flows.
+/// Where `demand` is not `ports`, every host sends flows for `warmup_ms + measure_ms`, a Poisson
+/// process of [`Scenario::host_flow_rate`]: with `ring` to random hosts of the next leaf, with
+/// `other_leaf` to random hosts of random other leaves, with `uniform` to any other host. Besides it
+/// asks queries, a Poisson process of `query_rate`. `query_fanin` distinct hosts answer each at the
+/// same time, with equal parts of `query_share` of the buffer of a leaf: hosts of the next leaf, of a
+/// random other leaf (of all other leaves if one has not as many), or of all. Hosts have random
+/// streams of their own.
+///
+/// `incast_elephants` and `bursts_over_elephants` never cut a query short: the trace ends before the
+/// first query that would exceed the number of flows.
 ///
 /// # Panics
 /// When the ranges of the scenario are not valid; see [`Scenario::validate`].
 pub fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     let mut trace = match scenario.traffic {
+        _ if scenario.demand != Demand::Ports => hosts::generate(scenario, trace_seed),
         Traffic::Poisson => poisson::generate(scenario, trace_seed),
         Traffic::IncastElephants | Traffic::BurstsOverElephants => {
             queries::generate(scenario, trace_seed)
         }
     };
-    let queues = u8::try_from(scenario.queues_per_port);
-    let priorities = (0..queues.expect("a valid scenario has at most 8 queues per port")).cycle();
-    for ((id, priority), flow) in (0..).zip(priorities).zip(&mut trace.flows) {
+    for (id, flow) in (0..).zip(&mut trace.flows) {
         flow.id = id;
-        flow.priority = priority;
     }
+    priorities::assign(scenario, &mut trace);
     trace
 }
 

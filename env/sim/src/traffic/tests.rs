@@ -3,6 +3,7 @@ use crate::units::Time;
 
 mod csv;
 mod generator;
+mod hosts;
 mod pcap;
 mod queries;
 

@@ -13,3 +13,4 @@ mod senders;
 mod setup;
 mod transports;
 mod windows;
+mod workload;

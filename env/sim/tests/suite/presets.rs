@@ -9,7 +9,7 @@ use bufgym_sim::traffic::{self, Trace};
 /// The preset with few and smaller flows, so that it takes little time with debug checks too.
 fn short(name: &str) -> (Scenario, Trace) {
     let mut scenario = Scenario::preset(name).unwrap();
-    for change in ["flows=200", "elephant_bytes=3000000"] {
+    for change in ["flows=200", "elephant_bytes=3000000", "measure_ms=10"] {
         scenario.set(change).unwrap();
     }
     if scenario.workload.count() > 1 {

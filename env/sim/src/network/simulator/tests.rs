@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::network::IsolatedFlow;
 use crate::scenario::{RangeU32, Recovery};
 use crate::switch::{Loss, PolicySpec};
 use crate::traffic::FlowSpec;

@@ -134,3 +134,114 @@ fn networks_that_cannot_be_are_refused_with_the_remedy() {
     let error = preset("leafspine-4x4").require_single().unwrap_err();
     assert!(error.to_string().contains("must be single"), "{error}");
 }
+
+#[test]
+fn demands_that_cannot_be_met_are_refused_with_the_remedy() {
+    for (preset, changes, problem) in [
+        (
+            "ndt-16x1g",
+            &["demand=ring"][..],
+            "demand = ring: needs several leaves; must be ports or uniform",
+        ),
+        (
+            "leafspine-4x4",
+            &["query_fanin=13"],
+            "query_fanin = 13: only 12 hosts could answer; must be at most that",
+        ),
+        (
+            "leafspine-4x4",
+            &["demand=ring", "query_fanin=5"],
+            "query_fanin = 5: only 4 hosts could answer",
+        ),
+        (
+            "leafspine-4x4",
+            &["query_rate=-1"],
+            "query_rate = -1: must be from 0 to 1000000",
+        ),
+        (
+            "leafspine-4x4",
+            &["query_rate=nan"],
+            "query_rate = NaN: must be from 0",
+        ),
+        (
+            "leafspine-4x4",
+            &["query_share=0"],
+            "query_share = 0: must be above 0 and at most 1000",
+        ),
+        (
+            "leafspine-4x4",
+            &["measure_ms=0"],
+            "measure_ms = 0: must be from 1",
+        ),
+        (
+            "leafspine-4x4",
+            &["drain_ms=100000001"],
+            "drain_ms = 100000001: must be from 0 to 100000000",
+        ),
+        (
+            "leafspine-4x4",
+            &["measure_ms=100000000"],
+            "flows; must be so short that they are at most 10000000",
+        ),
+        (
+            "leafspine-4x4",
+            &["incast_priority=8"],
+            "incast_priority = 8: must be from 0 to 7",
+        ),
+    ] {
+        let error = preset_with(preset, changes)
+            .validate()
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(problem), "{changes:?}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+    for wrong in [
+        "demand=all",
+        "slowdown_base=ideal",
+        "flow_priority=random",
+        "preconnected=maybe",
+    ] {
+        let error = set(wrong).unwrap_err();
+        assert!(
+            error.contains("one of") || error.contains("true or false"),
+            "{error}"
+        );
+    }
+    preset_with("ndt-16x1g", &["demand=uniform"])
+        .validate()
+        .unwrap();
+}
+
+fn preset_with(name: &str, changes: &[&str]) -> Scenario {
+    let mut scenario = preset(name);
+    for change in changes {
+        scenario.set(change).unwrap();
+    }
+    scenario
+}
+
+/// As far as the papers and the artefacts say.
+#[test]
+fn the_presets_have_the_published_traffic() {
+    for (name, demand, load, answer) in [
+        ("abm-leafspine", Demand::OtherLeaf, 0.4, 36_864),
+        ("abm-artefact", Demand::Ring, 0.4, 36_864),
+        ("abm-artefact-mixed", Demand::Ring, 0.4, 36_864),
+        ("credence-leafspine", Demand::OtherLeaf, 0.4, 32_768),
+        ("credence-train", Demand::Ring, 0.8, 49_344),
+    ] {
+        let scenario = preset(name);
+        assert_eq!(scenario.demand, demand, "{name}");
+        assert_eq!(scenario.load, load.into(), "{name}");
+        assert_eq!(scenario.answer_bytes(), answer, "{name}");
+        assert_eq!(scenario.query_rate, 2.0);
+        assert!(scenario.preconnected && scenario.handshake);
+        assert_eq!(scenario.slowdown_base, SlowdownBase::Pipeline);
+        let window = (Time::ZERO, Time::from_ms(3_000));
+        assert_eq!(scenario.window(), Some(window));
+        assert_eq!(scenario.end(), Some(Time::from_ms(14_000)));
+    }
+    assert_eq!(preset("ndt-16x1g").window(), None);
+    assert_eq!(preset("ndt-16x1g").end(), None);
+}

@@ -1,0 +1,235 @@
+//! What a flow's completion time is compared with.
+
+use super::isolated::IsolatedFlow;
+use crate::scenario::{Scenario, SlowdownBase};
+use crate::units::{Rate, Time};
+
+/// Completion times that slowdowns are relative to, by size and way.
+#[derive(Clone, Debug)]
+pub struct BaseTime {
+    base: SlowdownBase,
+    alone: IsolatedFlow,
+    pipeline: Pipeline,
+    /// Of the longest way, propagation only.
+    round_trip: Time,
+    rate: Rate,
+}
+
+/// A flow in the mind of its base.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BaseFlow {
+    /// Payload bytes, at least 1.
+    pub bytes: u64,
+    /// Whether it crosses links between switches.
+    pub across: bool,
+    /// Whether its connection is there before it starts.
+    pub connected: bool,
+}
+
+impl BaseFlow {
+    /// A flow of `bytes` bytes between hosts of one switch.
+    pub fn within(bytes: u64) -> BaseFlow {
+        BaseFlow {
+            bytes,
+            across: false,
+            connected: false,
+        }
+    }
+}
+
+impl BaseTime {
+    /// For flows of `scenario`.
+    pub fn new(scenario: &Scenario) -> BaseTime {
+        BaseTime {
+            base: scenario.slowdown_base,
+            alone: IsolatedFlow::new(scenario),
+            pipeline: Pipeline::new(scenario),
+            round_trip: match scenario.is_fabric() {
+                true => scenario.base_rtt(),
+                false => Time(4 * scenario.propagation().0),
+            },
+            rate: scenario.rate(),
+        }
+    }
+
+    /// The time from the start of the flow to the delivery of its last byte that counts as a
+    /// slowdown of 1. Complexity: O(1); with `alone` as [`IsolatedFlow::completion_of`].
+    ///
+    /// # Panics
+    /// When the flow has no bytes.
+    pub fn of(&self, flow: BaseFlow) -> Time {
+        match self.base {
+            SlowdownBase::Paper => self.round_trip + serialisation(flow.bytes, self.rate),
+            SlowdownBase::Pipeline => self.pipeline.completion(flow),
+            SlowdownBase::Alone => self.alone.completion_of(flow),
+        }
+    }
+}
+
+/// `8 · bytes / rate`, rounded up; for more bytes than packets have.
+fn serialisation(bytes: u64, rate: Rate) -> Time {
+    let picoseconds = (u128::from(bytes) * 8_000_000_000_000).div_ceil(u128::from(rate.0));
+    Time(u64::try_from(picoseconds).unwrap_or(u64::MAX / 2))
+}
+
+/// A flow alone whose window never limits it: every link takes the next packet as soon as it has
+/// sent the one before it and the packet is there.
+#[derive(Clone, Debug)]
+struct Pipeline {
+    mss: u64,
+    /// Wire bytes on top of the payload, preamble and gap included.
+    header: u64,
+    ack: u64,
+    syn: u64,
+    handshake: bool,
+    propagation: Time,
+    host: Rate,
+    fabric: Rate,
+}
+
+impl Pipeline {
+    fn new(scenario: &Scenario) -> Pipeline {
+        let extra = u64::from(scenario.timestamp_bytes() + scenario.overhead_bytes);
+        Pipeline {
+            mss: u64::from(scenario.mss),
+            header: u64::from(scenario.header_bytes) + extra,
+            ack: u64::from(scenario.ack_bytes) + extra,
+            syn: u64::from(scenario.syn_bytes) + extra,
+            handshake: scenario.handshake,
+            propagation: scenario.propagation(),
+            host: scenario.rate(),
+            fabric: scenario.fabric_rate(),
+        }
+    }
+
+    /// With a handshake, a SYN and its answer cross the network first, and the acknowledgement of
+    /// that goes ahead of the data.
+    fn completion(&self, flow: BaseFlow) -> Time {
+        match flow.across {
+            true => self.over(flow, [self.host, self.fabric, self.fabric, self.host]),
+            false => self.over(flow, [self.host, self.host]),
+        }
+    }
+
+    fn over<const LINKS: usize>(&self, flow: BaseFlow, links: [Rate; LINKS]) -> Time {
+        let times = |bytes: u64| links.map(|rate| rate.transmission_time(bytes));
+        // When each link has sent the packet before.
+        let mut sent = [Time::ZERO; LINKS];
+        let mut start = Time::ZERO;
+        if self.handshake && !flow.connected {
+            let one_way: u64 = times(self.syn)
+                .iter()
+                .map(|time| time.0 + self.propagation.0)
+                .sum();
+            start = Time(2 * one_way);
+            self.send(1, times(self.ack), &mut sent);
+        }
+        let last = (flow.bytes - 1) / self.mss;
+        let full = times(self.mss + self.header);
+        self.send(last, full, &mut sent);
+        let rest = flow.bytes - last * self.mss;
+        self.send(1, times(rest + self.header), &mut sent);
+        let reached = sent[LINKS - 1].saturating_add(self.propagation);
+        start.saturating_add(reached)
+    }
+
+    /// So many packets, which wait at the first link and take `times` on each, cross all links.
+    ///
+    /// A link has sent the last of them when the longest chain of what has to happen one after the
+    /// other is over. Such a chain begins where link `i` becomes free, has the first packet cross the
+    /// links from there on, and waits for all others at the slowest of these.
+    fn send<const LINKS: usize>(
+        &self,
+        packets: u64,
+        times: [Time; LINKS],
+        sent: &mut [Time; LINKS],
+    ) {
+        let Some(others) = packets.checked_sub(1) else {
+            return;
+        };
+        let free = *sent;
+        for (link, sent) in sent.iter_mut().enumerate() {
+            let (mut crossing, mut slowest) = (Time::ZERO, Time::ZERO);
+            for from in (0..=link).rev() {
+                crossing += times[from];
+                slowest = slowest.max(times[from]);
+                let waiting = Time(slowest.0.saturating_mul(others));
+                let chain = free[from].saturating_add(crossing).saturating_add(waiting);
+                *sent = (*sent).max(chain);
+                crossing += self.propagation;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 10 Gbit/s hosts, 40 Gbit/s between switches, 3 µs per link.
+    fn scenario() -> Scenario {
+        let mut scenario = Scenario::preset("credence-leafspine").unwrap();
+        scenario.set("fabric_rate_bps=40e9").unwrap();
+        scenario
+    }
+
+    fn base(scenario: &Scenario, bytes: u64, across: bool, connected: bool) -> Time {
+        BaseTime::new(scenario).of(BaseFlow {
+            bytes,
+            across,
+            connected,
+        })
+    }
+
+    /// A full packet has 1,454 B, 1,163.2 ns at 10 Gbit/s and 290.8 at 40; a SYN 58 B, an
+    /// acknowledgement 54 B.
+    #[test]
+    fn a_pipeline_by_hand() {
+        let scenario = scenario();
+        let full = 1_163_200;
+        // Two packets: the second waits for the first at the host and is not delayed again.
+        let across = 3 * full + 2 * full / 4 + 12_000_000;
+        assert_eq!(base(&scenario, 2_800, true, true), Time(across));
+        assert_eq!(
+            base(&scenario, 2_800, false, true),
+            Time(3 * full + 6_000_000)
+        );
+        // A last packet of 1 B, 55 B on the wire, waits behind the full one at the slow last link.
+        let short = 2 * full + 2 * full / 4 + 44_000 + 12_000_000;
+        assert_eq!(base(&scenario, 1_401, true, true), Time(short));
+        let syns = 2 * (2 * 46_400 + 2 * 11_600 + 12_000_000);
+        let ack = 43_200;
+        assert_eq!(
+            base(&scenario, 2_800, true, false),
+            Time(syns + ack + across)
+        );
+    }
+
+    /// So many packets at once are as many one after the other.
+    #[test]
+    fn packets_together_are_packets_one_by_one() {
+        let pipeline = Pipeline::new(&scenario());
+        let times = [70, 20, 100, 30].map(Time);
+        for before in [[0; 4], [5, 900, 0, 0], [1, 2, 9_000_000, 40_000_000]] {
+            for packets in [0, 1, 2, 7, 300_000] {
+                let mut together = before.map(Time);
+                pipeline.send(packets, times, &mut together);
+                let mut one_by_one = before.map(Time);
+                for _ in 0..packets {
+                    pipeline.send(1, times, &mut one_by_one);
+                }
+                assert_eq!(together, one_by_one, "{packets} after {before:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_papers_count_a_round_trip_and_the_payload() {
+        let mut scenario = scenario();
+        scenario.set("slowdown_base=paper").unwrap();
+        for across in [false, true] {
+            let time = base(&scenario, 1_000_000_000, across, false);
+            assert_eq!(time, Time(24_000_000 + 800_000_000_000));
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The part of a run that counts.
+
+use super::outcome::SwitchRow;
+use crate::engine::event::Timer;
+use crate::engine::link::Links;
+use crate::engine::packet::Packet;
+use crate::engine::topology::{SwitchId, Topology};
+use crate::scenario::Scenario;
+use crate::switch::{Policy, Switch};
+use crate::units::Time;
+
+/// From the first measured instant to the last, and what switches did in between.
+///
+/// Two timers open and close it; without a window there are none, and it is the whole run.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    from: Time,
+    until: Option<Time>,
+    /// In-cast flows are a class of their own.
+    pub(super) classes_apart: bool,
+    /// Wire bytes that each switch of several has begun to send to other switches.
+    sent: Vec<u64>,
+    /// Rows of the switches at the end of the window.
+    closed: Option<Vec<SwitchRow>>,
+}
+
+impl Window {
+    pub(super) fn new(scenario: &Scenario, switches: usize) -> Window {
+        let window = scenario.window();
+        Window {
+            from: window.map_or(Time::ZERO, |(from, _)| from),
+            until: window.map(|(_, until)| until),
+            classes_apart: window.is_some(),
+            sent: vec![0; switches],
+            closed: None,
+        }
+    }
+
+    /// The timers to set at time zero.
+    pub(super) fn timers(&self) -> impl Iterator<Item = (Time, Timer)> + use<> {
+        let opening = (self.from > Time::ZERO).then_some((self.from, Timer::WindowOpens));
+        let closing = self.until.map(|until| (until, Timer::WindowCloses));
+        opening.into_iter().chain(closing)
+    }
+
+    /// Flows that start from here on count.
+    pub(super) fn from(&self) -> Time {
+        self.from
+    }
+
+    /// A switch begins to send a packet to another one.
+    #[inline(always)]
+    pub(super) fn count(&mut self, at: SwitchId, packet: &Packet) {
+        self.sent[at.index()] += u64::from(packet.wire_bytes);
+    }
+
+    /// What happened before does not count.
+    pub(super) fn open<P: Policy>(
+        &mut self,
+        switches: &mut [Switch<P>],
+        now: impl Fn(&Switch<P>) -> Time,
+    ) {
+        self.sent.fill(0);
+        for switch in switches {
+            let now = now(switch);
+            switch.count_occupancy_from(now);
+        }
+    }
+
+    /// Keeps what happened so far.
+    pub(super) fn close(&mut self, rows: Vec<SwitchRow>) {
+        self.closed = Some(rows);
+    }
+
+    /// A row per switch, as of `now`: losses and marks of the whole run, the rest within the window.
+    pub(super) fn rows<P: Policy, T: Topology>(
+        &self,
+        switches: &[Switch<P>],
+        topology: &T,
+        links: &Links,
+        now: Time,
+    ) -> Vec<SwitchRow> {
+        let seconds = now.saturating_since(self.from).as_secs_f64();
+        let row = |switch: &Switch<P>| {
+            let (id, buffer) = (switch.id(), switch.buffer());
+            let (kind, uplink_rate) = topology.kind(id, links);
+            let sent = 8.0 * self.sent[id.index()] as f64;
+            let now = SwitchRow {
+                switch: id,
+                kind,
+                buffer_bytes: buffer.capacity(),
+                packets_forwarded: 0,
+                drops: 0,
+                drops_unscheduled: 0,
+                marks: 0,
+                pushed_out: 0,
+                p50_occupancy: buffer.occupancy_percentile(50.0),
+                p95_occupancy: buffer.occupancy_percentile(95.0),
+                p99_occupancy: buffer.occupancy_percentile(99.0),
+                p9999_occupancy: buffer.occupancy_percentile(99.99),
+                max_occupancy: buffer.max_share(),
+                uplink_throughput: match uplink_rate {
+                    Some(rate) => sent / (rate * seconds),
+                    None => f64::NAN,
+                },
+            };
+            let closed = self.closed.as_ref().map(|rows| rows[id.index()]);
+            let counters = switch.counters();
+            SwitchRow {
+                packets_forwarded: counters.forwarded,
+                drops: counters.drops,
+                drops_unscheduled: counters.drops_unscheduled,
+                marks: counters.marks,
+                pushed_out: counters.pushed_out,
+                ..closed.unwrap_or(now)
+            }
+        };
+        switches.iter().map(row).collect()
+    }
+}

@@ -1,0 +1,38 @@
+//! Which queues the flows of a trace use.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::rng::{below, stream};
+use crate::scenario::{FlowPriority, Scenario};
+use crate::traffic::Trace;
+
+/// Gives every flow its priority, as `flow_priority` and `incast_priority` say. Random ones have a
+/// random stream of their own.
+pub(super) fn assign(scenario: &Scenario, trace: &mut Trace) {
+    let queues = u8::try_from(scenario.queues_per_port);
+    let queues = queues.expect("a valid scenario has at most 8 queues per port");
+    let last = queues - 1;
+    let in_cast = u8::try_from(scenario.incast_priority).map_or(last, |queue| queue.min(last));
+    let mut of_flows = stream(trace.seed, "priority", 0);
+    let mut of_leaves = stream(trace.seed, "priority", 1);
+    let racks = 0..scenario.racks();
+    let of_leaf: Vec<u8> = racks.map(|_| data_queue(last, &mut of_leaves)).collect();
+    let hosts_per_leaf = scenario.ports / scenario.racks();
+    for (flow, in_turn) in trace.flows.iter_mut().zip((0..queues).cycle()) {
+        flow.priority = match scenario.flow_priority {
+            FlowPriority::InTurn => in_turn,
+            _ if flow.query >= 0 => in_cast,
+            FlowPriority::Fixed => last.min(1),
+            FlowPriority::RandomPerFlow => data_queue(last, &mut of_flows),
+            FlowPriority::RandomPerLeaf => of_leaf[(flow.src / hosts_per_leaf) as usize],
+        };
+    }
+}
+
+/// A random one of the queues from 1 on; 0 if there is no other.
+fn data_queue(last: u8, rng: &mut Xoshiro256PlusPlus) -> u8 {
+    match last {
+        0 => 0,
+        _ => 1 + u8::try_from(below(rng, u64::from(last))).expect("below 8"),
+    }
+}
