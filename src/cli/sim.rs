@@ -9,7 +9,7 @@ use bufgym::env::control::RecordError;
 use bufgym::eval::Entrant;
 use bufgym::eval::data::Role;
 use bufgym::eval::entrant::ControlRecordError;
-use bufgym::sim::network::{FlowRecord, Outcome, Summary, TimelineRow};
+use bufgym::sim::network::{FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic::Trace;
 use bufgym::sim::units::Time;
@@ -40,7 +40,7 @@ pub struct SimArgs {
     scenario: ScenarioArgs,
     #[command(flatten)]
     choice: TraceChoice,
-    /// Folder for fct.csv and summary.json
+    /// Folder for fct.csv, switches.csv and summary.json
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Also write timeline.csv: queue and threshold of every port over time
@@ -95,6 +95,7 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
     if let Some(output) = &output {
         output.write_folder(|folder| {
             write_flows(&folder.join("fct.csv"), &trace, &outcome.records)?;
+            write_switches(&folder.join("switches.csv"), &outcome.switches)?;
             write_summary(&folder.join("summary.json"), &outcome.summary)?;
             if args.timeline {
                 write_timeline(&folder.join("timeline.csv"), &outcome.timeline)?;
@@ -105,11 +106,22 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
             common.note(format!("written to {}", output.path().display()));
         }
     }
-    warn_unfinished(&outcome, common);
+    let unfinished = unfinished(&outcome);
+    if let (None, Some(unfinished)) = (scenario.window(), &unfinished) {
+        common.note(format!("warning: {unfinished}"));
+    }
     common.print(
         &result_json(&policy, &scenario, &trace, &outcome)?,
         &describe(&policy, &scenario, &outcome.summary),
-    )
+    )?;
+    match (scenario.window(), unfinished) {
+        (Some(_), Some(unfinished)) => Err(CliError::failure(anyhow::anyhow!(
+            "{unfinished}, within drain_ms = {} after the measured time; raise it, or see in fct.csv \
+             which they are",
+            scenario.drain_ms
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Where the record of the policy's control will be.
@@ -158,15 +170,15 @@ fn result_json(
     Ok(value)
 }
 
-fn warn_unfinished(outcome: &Outcome, common: &Common) {
+/// What is to be said about flows that did not finish, those of a warm-up included.
+fn unfinished(outcome: &Outcome) -> Option<String> {
     let unfinished = |record: &&FlowRecord| record.finish.is_none();
     let count = outcome.records.iter().filter(unfinished).count();
-    if let Some(first) = outcome.records.iter().find(unfinished) {
-        common.note(format!(
-            "warning: {count} flows did not finish, the first of them is flow {}",
-            first.spec.id
-        ));
-    }
+    let first = outcome.records.iter().find(unfinished)?;
+    Some(format!(
+        "{count} flows did not finish, the first of them is flow {}",
+        first.spec.id
+    ))
 }
 
 /// A line about the in-cast flows, where there are any.
@@ -175,8 +187,9 @@ fn in_cast(s: &Summary) -> String {
         return String::new();
     }
     format!(
-        "in-cast     mean {:.3}  p99 {:.3}   (flows that start as a group)\n",
-        s.incast_mean_fct_ms, s.incast_p99_fct_ms
+        "in-cast     mean {:.3}  p99 {:.3}   (flows that start as a group; slowdown mean {:.3}  \
+         p99 {:.3})\n",
+        s.incast_mean_fct_ms, s.incast_p99_fct_ms, s.incast_mean_slowdown, s.incast_p99_slowdown
     )
 }
 
@@ -241,7 +254,8 @@ fn write_flows(path: &Path, trace: &Trace, records: &[FlowRecord]) -> CliResult 
     save(path, |out| {
         writeln!(
             out,
-            "id,src,dst,start_ns,size_bytes,kind,query,finish_ns,fct_ns,slowdown"
+            "id,src,dst,start_ns,size_bytes,kind,query,finish_ns,fct_ns,slowdown,class,priority,\
+             base_ns"
         )?;
         for record in records {
             let flow = &record.spec;
@@ -258,10 +272,41 @@ fn write_flows(path: &Path, trace: &Trace, records: &[FlowRecord]) -> CliResult 
             write!(out, "{},{},", quoted(kind), flow.query)?;
             match (record.finish, record.fct, record.slowdown) {
                 (Some(finish), Some(fct), Some(slowdown)) => {
-                    writeln!(out, "{},{},{slowdown}", finish.as_ns(), fct.as_ns())?;
+                    write!(out, "{},{},{slowdown}", finish.as_ns(), fct.as_ns())?;
                 }
-                _ => writeln!(out, ",,")?,
+                _ => write!(out, ",,")?,
             }
+            let class = FlowClass::of(flow).name();
+            write!(out, ",{class},{},", flow.priority)?;
+            if let Some(base) = record.base {
+                write!(out, "{}", base.as_ns())?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    })
+}
+
+/// One row per switch; no throughput where there are no uplinks.
+fn write_switches(path: &Path, rows: &[SwitchRow]) -> CliResult {
+    save(path, |out| {
+        write!(
+            out,
+            "switch,kind,buffer_bytes,drops,drops_unscheduled,marks,"
+        )?;
+        write!(out, "pushed_out,p50_occupancy,p95_occupancy,p99_occupancy,")?;
+        writeln!(out, "p9999_occupancy,max_occupancy,uplink_throughput")?;
+        for row in rows {
+            write!(out, "{},{},{},", row.switch.0, row.kind, row.buffer_bytes)?;
+            write!(out, "{},{},", row.drops, row.drops_unscheduled)?;
+            write!(out, "{},{},", row.marks, row.pushed_out)?;
+            write!(out, "{},{},", row.p50_occupancy, row.p95_occupancy)?;
+            write!(out, "{},{},", row.p99_occupancy, row.p9999_occupancy)?;
+            write!(out, "{},", row.max_occupancy)?;
+            if row.uplink_throughput.is_finite() {
+                write!(out, "{}", row.uplink_throughput)?;
+            }
+            writeln!(out)?;
         }
         Ok(())
     })

@@ -44,7 +44,7 @@ fn the_files_have_the_documented_fields() {
     let header = |name: &str| sandbox.read(name).lines().next().unwrap().to_owned();
     assert_eq!(
         header("out/fct.csv"),
-        "id,src,dst,start_ns,size_bytes,kind,query,finish_ns,fct_ns,slowdown"
+        "id,src,dst,start_ns,size_bytes,kind,query,finish_ns,fct_ns,slowdown,class,priority,base_ns"
     );
     assert_eq!(
         header("out/timeline.csv"),
@@ -84,7 +84,13 @@ fn the_files_have_the_documented_fields() {
     assert_eq!(sandbox.read("out/fct.csv").lines().count(), 101);
     assert_eq!(
         sandbox.files(),
-        ["out", "out/fct.csv", "out/summary.json", "out/timeline.csv"]
+        [
+            "out",
+            "out/fct.csv",
+            "out/summary.json",
+            "out/switches.csv",
+            "out/timeline.csv"
+        ]
     );
 }
 
@@ -158,20 +164,35 @@ fn force_replaces_own_files_and_keeps_others() {
 #[test]
 fn a_network_of_switches_is_a_scenario() {
     let sandbox = Sandbox::new();
-    let small = "--scenario leafspine-4x4 --set flows=60 --set links_per_pair=2";
+    let small = "--scenario leafspine-4x4 --set links_per_pair=2 --set measure_ms=20";
     for out in ["a", "b"] {
         let run = sandbox.ok(&format!(
             "sim --policy abm --seed 3 {small} --out {out} --timeline --json"
         ));
         let summary = run.json();
-        assert_eq!(summary["completed"], 60);
+        assert_eq!(summary["completed"], summary["flows"]);
         assert_eq!(summary["scenario"], "leafspine-4x4");
     }
-    for file in ["fct.csv", "timeline.csv"] {
+    for file in ["fct.csv", "switches.csv", "timeline.csv"] {
         assert_eq!(
             sandbox.read(&format!("a/{file}")),
             sandbox.read(&format!("b/{file}"))
         );
+    }
+    let rows = sandbox.read("a/switches.csv");
+    let mut rows = rows.lines().map(|row| row.split(',').collect::<Vec<_>>());
+    let header = rows.next().unwrap();
+    assert_eq!(header[..3], ["switch", "kind", "buffer_bytes"]);
+    for (number, row) in rows.enumerate() {
+        assert_eq!(row.len(), header.len());
+        let (kind, buffer) = if number < 4 {
+            ("leaf", "786432")
+        } else {
+            ("spine", "786432")
+        };
+        assert_eq!(row[..3], [number.to_string().as_str(), kind, buffer]);
+        assert_eq!(row[12].is_empty(), kind == "spine");
+        assert!(row[7].parse::<f64>().unwrap() <= row[11].parse().unwrap());
     }
     let timeline = sandbox.read("a/timeline.csv");
     let switches: std::collections::BTreeSet<&str> = timeline
@@ -180,6 +201,23 @@ fn a_network_of_switches_is_a_scenario() {
         .filter_map(|line| line.rsplit(',').next())
         .collect();
     assert_eq!(switches.len(), 6);
+}
+
+/// Flows that are not over at the end of the drain make the run fail; the results are kept.
+#[test]
+fn a_run_in_which_flows_do_not_finish_fails() {
+    let sandbox = Sandbox::new();
+    let network = "--scenario leafspine-4x4 --set measure_ms=20 --set drain_ms=0";
+    let run = sandbox.run(&format!("sim --policy dt {network} --out out"));
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("flows did not finish"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains("drain_ms = 0"), "{}", run.stderr);
+    let flows = sandbox.read("out/fct.csv");
+    assert!(flows.lines().any(|row| row.contains(",,,")));
 }
 
 #[test]
