@@ -143,6 +143,7 @@ mod tests {
             established: None,
             finish: None,
             fct: ms.map(|ms| Time::from_us(1_000 * ms)),
+            base: None,
             slowdown: None,
             timeouts: 0,
         };
