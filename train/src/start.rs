@@ -161,6 +161,14 @@ impl StartSearch {
         self.simulations
     }
 
+    /// Whether its rules have as many weights as those of this program, which earlier ones had not.
+    pub(crate) fn fits(&self, actions: ActionSet) -> bool {
+        let weights = actions.outputs() * LINEAR;
+        [&self.best.weights[..], &self.average, self.evolution.mean()]
+            .iter()
+            .all(|list| list.len() == weights)
+    }
+
     /// The best rule that was measured, and its metric relative to DT's.
     pub(crate) fn best(&self) -> (LinearRule, f64) {
         (LinearRule::from_slice(&self.best.weights), self.best.value)

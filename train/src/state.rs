@@ -189,6 +189,14 @@ impl Stored {
             Some("the replay has another number of workers than state.json")
         } else if sac.actions() != config.actions() {
             Some("the learner sets something else than config.toml says")
+        } else if state
+            .start
+            .as_ref()
+            .is_some_and(|start| !start.fits(config.actions()))
+        {
+            Some(
+                "its search has rules with another number of weights than this program's: it is another version's; train anew",
+            )
         } else if sac.updates() != state.counters.updates {
             Some("the learner has another number of updates than state.json")
         } else {

@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 
 use bufgym_models::DeviceChoice;
 use bufgym_models::checkpoint::load_actor;
+use bufgym_models::files::sha256;
 use bufgym_models::linear::LinearFile;
 use bufgym_sim::scenario::Scenario;
 use bufgym_train::{
     Budget, Controls, Expected, ResumeOptions, StartConfig, Status, TrainConfig, TrainError,
     TrainSummary, resume, train,
 };
+use serde_json::Value;
 
 const ROUND: u64 = 5 * 8;
 
@@ -163,6 +165,9 @@ fn a_run_folder_has_its_files() {
     // Random weights are nothing to stay near to.
     assert_eq!(read.sac.trust_radius, 2.0);
     read.sac.trust_radius = config.sac.trust_radius;
+    // Defaults that depend on other settings are written down.
+    assert!(read.start.share.is_some() && read.start.step.is_some() && read.start.traces.is_some());
+    read.start = config.start.clone();
     assert_eq!(read, config);
     let evaluation = summary.evaluation.unwrap();
     let policies: Vec<&str> = evaluation
@@ -276,6 +281,30 @@ fn a_start_that_was_stopped_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_search_of_another_version_is_not_gone_on_with() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("run");
+    let stop = AtomicBool::new(true);
+    let controls = Controls {
+        stop: &stop,
+        quiet: true,
+        device: DeviceChoice::Cpu,
+    };
+    train(small_with_start(&out, 40), &controls).unwrap();
+    let path = out.join("checkpoints/step-0/state.json");
+    let mut state: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let average = state["start"]["average"].as_array_mut().unwrap();
+    average.pop().unwrap();
+    let text = state.to_string();
+    fs::write(&path, &text).unwrap();
+    fs::write(path.with_extension("sha256"), sha256(text.as_bytes())).unwrap();
+    let error = try_resume(&out, &ResumeOptions::default()).unwrap_err();
+    assert!(error.is_bad_input(), "{error}");
+    let reasons = format!("{error:?}");
+    assert!(reasons.contains("number of weights"), "{reasons}");
+}
+
+#[test]
 fn a_small_budget_has_no_room_for_a_search() {
     let root = tempfile::tempdir().unwrap();
     let out = root.path().join("run");
@@ -294,7 +323,7 @@ fn mixture(out: &Path, rounds: u64) -> TrainConfig {
     other.name = "other".to_owned();
     config.mix(vec![config.scenario.clone(), other]);
     config.start.generations = Some(0);
-    config.start.rule = vec![0.1; 26];
+    config.start.rule = vec![0.1; 32];
     config
 }
 
