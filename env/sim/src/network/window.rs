@@ -85,6 +85,9 @@ impl Window {
             let (id, buffer) = (switch.id(), switch.buffer());
             let (kind, uplink_rate) = topology.kind(id, links);
             let sent = 8.0 * self.sent[id.index()] as f64;
+            // A bin's upper edge may lie above all that was there.
+            let percentile =
+                |percent| f64::min(buffer.occupancy_percentile(percent), buffer.max_share());
             let now = SwitchRow {
                 switch: id,
                 kind,
@@ -94,10 +97,10 @@ impl Window {
                 drops_unscheduled: 0,
                 marks: 0,
                 pushed_out: 0,
-                p50_occupancy: buffer.occupancy_percentile(50.0),
-                p95_occupancy: buffer.occupancy_percentile(95.0),
-                p99_occupancy: buffer.occupancy_percentile(99.0),
-                p9999_occupancy: buffer.occupancy_percentile(99.99),
+                p50_occupancy: percentile(50.0),
+                p95_occupancy: percentile(95.0),
+                p99_occupancy: percentile(99.0),
+                p9999_occupancy: percentile(99.99),
                 max_occupancy: buffer.max_share(),
                 uplink_throughput: match uplink_rate {
                     Some(rate) => sent / (rate * seconds),

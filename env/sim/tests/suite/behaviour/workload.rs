@@ -125,6 +125,7 @@ fn every_switch_forwards_or_loses_what_comes() {
                 "{row:?}"
             );
             assert!(row.p50_occupancy <= row.p9999_occupancy, "{row:?}");
+            assert!(row.p9999_occupancy <= row.max_occupancy, "{row:?}");
         }
         assert_eq!(
             outcome.switches.iter().map(|row| row.drops).sum::<u64>(),
