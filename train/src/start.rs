@@ -201,9 +201,9 @@ impl Measured {
 }
 
 /// The rules that a search may begin from, unless the settings name one, `[outputs * LINEAR]` each. For α alone:
-/// α = 4 and 32 always, α = 1 but up to 32 where a port has just lost packets, and one with which levels last. Where early drop is set too,
-/// three of its levels with a high α, and one that has no early drop in queues of up to 0.5 % of the buffer, a gap of
-/// 256 at 1.6 % and of 16 from 5 % on.
+/// α = 4 and 32 always, α = 1 but up to 32 where a port has just lost packets, and one with which levels last. Where
+/// early drop is set too, three of its levels with a high α, and one that has no early drop in queues of up to 0.5 %
+/// of the buffer, a gap of 256 at 1.6 % and of 16 from 5 % on.
 fn starts(actions: ActionSet, start: &StartConfig) -> Vec<Vec<f64>> {
     if !start.rule.is_empty() {
         return vec![start.rule.clone()];
