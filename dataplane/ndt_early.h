@@ -194,7 +194,8 @@ static inline int ndt_early_spares(const struct ndt_early *early, uint32_t key, 
  * Whether a packet that was admitted is dropped all the same. queue is the length of its queue without
  * it; the key names its flow in one direction; spared is for a packet whose loss costs its flow most:
  * what ndt_flow_is_short says with FAB, otherwise 0. A packet that is dropped is lost: ndt_early_lost
- * and ndt_control_dropped count it.
+ * and ndt_control_dropped count it. A switch that marks early (action=mark) gives a packet whose IP header
+ * says ECT the mark CE instead (RFC 3168 section 5) and enqueues it: no loss.
  */
 static inline int ndt_early_drops(struct ndt_early *early, uint32_t port, uint32_t key,
                                   uint64_t queue, int spared, uint64_t now)

@@ -34,7 +34,7 @@
 
 /* What a line may begin with. */
 #if NDT_OUTPUTS == 2
-#define LINES "arfepduDLE"
+#define LINES "arfempduDLE"
 #else
 #define LINES "arfpduDLE"
 #endif
@@ -50,7 +50,7 @@ enum kind { TRIGGERS, LEVELS, VERDICTS, KINDS };
 static const char *const kind_names[KINDS] = {"trigger", "level", "verdict"};
 
 struct counts {
-    uint64_t events, arrivals, departures, pushed_out, early_drops, decisions;
+    uint64_t events, arrivals, departures, pushed_out, early_drops, early_marks, decisions;
     uint64_t compared[KINDS], different[KINDS];
 };
 
@@ -108,11 +108,14 @@ static char early_verdict(char ours, char kind, uint32_t port, uint64_t length, 
 {
     char verdict;
 
-    if (ours == 0 || (kind != 'a' && kind != 'e')) {
+    if (ours == 0 || (kind != 'a' && kind != 'e' && kind != 'm')) {
         return ours;
     }
-    verdict = ndt_early_drops(&early, port, flow, length, is_short, now_ps) ? 'e' : 'a';
-    if (kind == 'e') {
+    /* Whether a packet can be marked is in its header, which a record does not have. */
+    verdict = !ndt_early_drops(&early, port, flow, length, is_short, now_ps) ? 'a'
+              : kind == 'm'                                                  ? 'm'
+                                                                             : 'e';
+    if (kind != 'a') {
         early.left[port] = 0;
     }
     return ours == 'a' ? verdict : ours;
@@ -244,6 +247,8 @@ static const char *verdict_name(char kind)
         return "refused";
     case 'e':
         return "dropped early";
+    case 'm':
+        return "marked early";
     default:
         return "lost for want of room";
     }
@@ -253,8 +258,12 @@ static void replay_arrival(char kind, uint32_t port, uint32_t queue, uint64_t by
 {
     const char ours = verdict(kind, port, queue, bytes, (uint32_t)flow);
 
+    if (kind == 'm' && !header.values[KEY_EARLY_MARK]) {
+        refuse("a packet is marked early, and the header has no early_mark");
+    }
     counts.arrivals++;
     counts.early_drops += kind == 'e';
+    counts.early_marks += kind == 'm';
     if (ours != 0) {
         counts.compared[VERDICTS]++;
         if (ours != kind) {
@@ -263,7 +272,7 @@ static void replay_arrival(char kind, uint32_t port, uint32_t queue, uint64_t by
         }
     }
     /* On with what was recorded, so that a difference is counted once. */
-    if (kind == 'a') {
+    if (kind == 'a' || kind == 'm') {
         if (bytes > control.buffer_bytes - buffer.occupancy) {
             refuse("a packet of %" PRIu64 " bytes is admitted where %" PRIu64 " are free", bytes,
                    control.buffer_bytes - buffer.occupancy);
@@ -531,6 +540,7 @@ static uint64_t print_counts(void)
     printf("flow_table_overflows %" PRIu64 "\n", flows.overflows);
 #if NDT_OUTPUTS == 2
     printf("early_drops %" PRIu64 "\n", counts.early_drops);
+    printf("early_marks %" PRIu64 "\n", counts.early_marks);
     printf("loss_table_overflows %" PRIu64 "\n", early.overflows);
 #endif
     printf("differences %" PRIu64 "\n", differences);

@@ -43,6 +43,7 @@ enum key {
     KEY_EARLY_MIN_BYTES,
     KEY_EARLY_GRACE_PS,
     KEY_EARLY_SPARE,
+    KEY_EARLY_MARK,
     KEYS
 };
 
@@ -50,7 +51,7 @@ static const char *const key_names[KEYS] = {
     "ports",           "queues_per_port",     "buffer_bytes",     "rate_bps",
     "beta_bytes",      "gamma_bytes",         "count_in_service", "decision_latency_ps",
     "max_interval_ps", "fab_short_bytes",     "fab_idle_ps",      "early_min_bytes",
-    "early_grace_ps",  "early_spare",
+    "early_grace_ps",  "early_spare",         "early_mark",
 };
 
 static struct {
@@ -311,10 +312,11 @@ static void check_header(void)
         require(header.given[KEY_FAB_IDLE_PS], "fab_idle_ps");
     }
 #if NDT_OUTPUTS == 2
-    for (which = KEY_EARLY_MIN_BYTES; which < KEYS; which++) {
+    for (which = KEY_EARLY_MIN_BYTES; which <= KEY_EARLY_SPARE; which++) {
         require(header.given[which], key_names[which]);
     }
     require(values[KEY_EARLY_SPARE] <= 1, "early_spare (0 or 1)");
+    require(values[KEY_EARLY_MARK] <= 1, "early_mark (0 or 1)");
     require(header.has_gaps, "early_gaps");
     require(header.generators == values[KEY_PORTS], "early_random for every port");
 #endif

@@ -1,6 +1,7 @@
 //! The command line: arguments become ready objects, which then run. One file per subcommand.
 
 mod bench;
+mod choose;
 mod credence;
 mod curves;
 mod error;
@@ -108,6 +109,7 @@ enum Command {
     Figures(figures::FiguresArgs),
     Export(export::ExportArgs),
     Curves(curves::CurvesArgs),
+    Choose(choose::ChooseArgs),
     Sim(sim::SimArgs),
     Trace(trace::TraceArgs),
     Tune(tune::TuneArgs),
@@ -163,6 +165,7 @@ fn run(cli: Cli) -> CliResult {
         Command::Figures(args) => figures::run(args, &common),
         Command::Export(args) => export::run(args, &common),
         Command::Curves(args) => curves::run(args, &common),
+        Command::Choose(args) => choose::run(args, &common),
         Command::Sim(args) => sim::run(args, &common),
         Command::Trace(args) => trace::run(args, &common),
         Command::Tune(args) => tune::run(args, &common),

@@ -12,7 +12,7 @@ use bufgym_env::control::{
 };
 use bufgym_export::int8::{self, IntegerFile};
 use bufgym_export::{IntegerActor, Source};
-use bufgym_models::checkpoint::{self, Manifest, Validation};
+use bufgym_models::checkpoint::{self, Manifest, SeedResult, Validation};
 use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearRule};
 use bufgym_sim::network::{Outcome, Recorders, SimError, Simulator, Topology};
 use bufgym_sim::scenario::Scenario;
@@ -414,15 +414,27 @@ fn load_checkpoint(policy: &str, folder: &str) -> Result<(ActorWeights, Manifest
 /// How a checkpoint was trained, in one line.
 fn origin(manifest: &Manifest) -> String {
     format!(
-        "trained on {} for {}{}, seed {}, {} decisions, {} updates{}",
+        "trained on {} for {}{}, seed {}{}, {} decisions, {} updates{}",
         manifest.scenario,
         manifest.objective,
         over(&manifest.low_level),
         manifest.seed,
+        chosen(&manifest.seeds),
         format::count(manifest.decisions),
         format::count(manifest.updates),
         measured(manifest.validation.as_ref(), "validation"),
     )
+}
+
+/// How many seeds the weights are the best of, and what these came to.
+fn chosen(seeds: &[SeedResult]) -> String {
+    let values = seeds.iter().map(|result| result.value);
+    let best = values.clone().fold(f64::INFINITY, f64::min);
+    let worst = values.fold(f64::NEG_INFINITY, f64::max);
+    match seeds.len() {
+        0 => String::new(),
+        count => format!(" (the best of {count} by validation, {best:.3} to {worst:.3})"),
+    }
 }
 
 /// What a checkpoint was trained for, and its seed.

@@ -14,7 +14,9 @@ use bufgym_sim::files::write_new;
 use bufgym_sim::input::{self, condensed, excerpt};
 use safetensors::SafeTensorError;
 
-pub use manifest::{Architecture, FORMAT_VERSION, Feature, Levels, Manifest, Validation};
+pub use manifest::{
+    Architecture, FORMAT_VERSION, Feature, Levels, Manifest, SeedResult, Validation,
+};
 
 use crate::files::{current_folder, decode_tensors, encode_tensors, replace_folder, sha256};
 use crate::parameters::NamedTensor;

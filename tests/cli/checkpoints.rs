@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use bufgym::models::checkpoint;
+
 use crate::harness::Sandbox;
 
 /// Commands that read the checkpoint folder `c`.
@@ -70,4 +72,56 @@ fn a_damaged_manifest_is_named_with_its_field() {
     refused_everywhere(&sandbox, &["manifest.json", "weights_sha256"]);
     sandbox.write("c/manifest.json", "{");
     refused_everywhere(&sandbox, &["manifest.json"]);
+}
+
+#[test]
+fn the_best_of_several_seeds_is_chosen_and_names_all() {
+    let sandbox = Sandbox::new();
+    sandbox.validated_checkpoint("b", 2, 0.7);
+    let best = sandbox.validated_checkpoint("run/checkpoints/best", 3, 0.6);
+    sandbox.validated_checkpoint("a", 1, 0.65);
+    let run = sandbox.ok("choose b run a --out chosen --json").json();
+    assert_eq!(run["seed"], 3);
+    assert_eq!(run["chosen"], "run");
+    let (weights, manifest) = checkpoint::load_actor(&sandbox.path("chosen")).unwrap();
+    assert_eq!(weights, best);
+    let seeds: Vec<(u64, f64)> = manifest.seeds.iter().map(|s| (s.seed, s.value)).collect();
+    assert_eq!(seeds, [(1, 0.65), (2, 0.7), (3, 0.6)]);
+    let report = sandbox.ok("eval --policy ndt:chosen --traces 1 --json");
+    assert!(
+        report
+            .stdout
+            .contains("the best of 3 by validation, 0.600 to 0.700"),
+        "{}",
+        report.stdout
+    );
+    sandbox.refused("choose a b --out chosen", &["chosen", "--force"]);
+    sandbox.ok("choose a b --out chosen --force");
+    let (_, manifest) = checkpoint::load_actor(&sandbox.path("chosen")).unwrap();
+    assert_eq!(manifest.seed, 1);
+}
+
+#[test]
+fn only_trainings_that_differ_in_their_seed_are_compared() {
+    let sandbox = Sandbox::new();
+    sandbox.validated_checkpoint("c", 1, 0.7);
+    sandbox.validated_checkpoint("d", 1, 0.6);
+    sandbox.refused("choose c d --out e", &["c", "d", "seed 1"]);
+    sandbox.refused("choose c --out e", &["2"]);
+    sandbox.random_checkpoint("d");
+    sandbox.refused("choose c d --out e", &["d", "no validation result"]);
+    for (from, to, field) in [
+        (
+            "\"objective\": \"fct\"",
+            "\"objective\": \"loss\"",
+            "objective",
+        ),
+        ("\"traces\": 32", "\"traces\": 16", "validation"),
+        ("ports = 16", "ports = 15", "scenario_toml"),
+    ] {
+        sandbox.validated_checkpoint("c", 1, 0.7);
+        edit(&sandbox, from, to);
+        sandbox.validated_checkpoint("d", 2, 0.6);
+        sandbox.refused("choose d c --out e", &["c", "d", field]);
+    }
 }

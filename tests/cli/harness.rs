@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use bufgym::models::ActorWeights;
-use bufgym::models::checkpoint::{self, Manifest};
+use bufgym::models::checkpoint::{self, Manifest, Validation};
 use bufgym::sim::rng;
 use bufgym::sim::scenario::Scenario;
 
@@ -62,8 +62,24 @@ impl Sandbox {
         self.save_random(name, &manifest.over(low_level.parse().unwrap()))
     }
 
+    /// A checkpoint folder with random weights of a seed, which came to `result` on 32 validation traces.
+    pub fn validated_checkpoint(&self, name: &str, seed: u64, result: f64) -> ActorWeights {
+        let scenario = Scenario::default();
+        let mut manifest = Manifest::new(&scenario.name, &scenario.to_toml(), "fct", seed);
+        manifest.decisions = 1000 * seed;
+        manifest.validation = Some(Validation {
+            traces: 32,
+            metric: "mean FCT / DT (alpha = 1)".to_owned(),
+            value: result,
+            low: result - 0.01,
+            high: result + 0.01,
+            won: 0.9,
+        });
+        self.save_random(name, &manifest)
+    }
+
     fn save_random(&self, name: &str, manifest: &Manifest) -> ActorWeights {
-        let mut random = rng::stream(1, "test weights", 0);
+        let mut random = rng::stream(manifest.seed, "test weights", 0);
         let weights = ActorWeights::random_for(manifest.action_set(), &mut random);
         checkpoint::save_actor(&self.path(name), &weights, manifest).unwrap();
         weights

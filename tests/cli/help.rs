@@ -4,13 +4,15 @@ use bufgym::sim::switch::policy::catalogue;
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 15] = [
     "train",
     "eval",
     "headroom",
     "explain",
     "export",
     "figures",
+    "curves",
+    "choose",
     "sim",
     "trace",
     "infer",

@@ -100,6 +100,7 @@ fn an_endless_or_huge_file_or_a_folder_is_refused_as_any_input() {
         "export --checkpoint @ --format c --out exported",
         "explain --checkpoint @ --out explained",
         "curves @ --out figure.svg",
+        "choose c @ --out chosen",
     ];
     for reader in readers {
         for file in ["/dev/zero", "sparse", "folder", "missing"] {
@@ -353,6 +354,7 @@ fn messages_show_excerpts_of_arguments() {
             "policies @",
             "scenarios @",
             "curves @ --out c.svg",
+            "choose c @ --out chosen",
             "trace --from-pcap @ --out f.csv",
         ] {
             let arguments: Vec<String> = command

@@ -113,7 +113,8 @@ pub fn mixed_config() -> Result<TrainConfig, ScenarioError> {
 }
 
 /// The heuristic below a policy for the mixture.
-const LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:min_bytes=1500";
+const LOW_LEVEL: &str =
+    "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:min_bytes=1500,action=mark";
 
 /// A mixture by its name, or a list of names, files and tables.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(

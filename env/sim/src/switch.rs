@@ -30,7 +30,7 @@ pub use policy::{
 };
 pub use spec::{PolicyParseError, PolicySpec, SplitError};
 
-use aqm::QueueManagement;
+use aqm::{Advice, QueueManagement};
 use push_out::PushOut;
 use scheduling::Scheduling;
 
@@ -211,8 +211,12 @@ impl<P: Policy> Switch<P> {
         } else if self.push_out.is_none() {
             return self.lose(&packets[id], Loss::Full, now, observer);
         }
-        if self.aqm.is_some() && !self.manage_arrival(packets, id, packet, now) {
-            return self.lose(&packets[id], Loss::Early, now, observer);
+        if self.aqm.is_some() {
+            match self.manage_arrival(packets, id, packet, now) {
+                Advice::Pass => {}
+                Advice::Mark => observer.marked(self.id, packet),
+                Advice::Drop => return self.lose(&packets[id], Loss::Early, now, observer),
+            }
         }
         if !fits && !self.make_room(packets, packet, now, observer) {
             return self.lose(&packets[id], Loss::Full, now, observer);

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::mem;
 
 use super::{ActionSet, CodeUnits, ControlOptions, SWITCH};
 use bufgym_sim::network::{HostObserver, Observer, SimError};
@@ -91,6 +92,8 @@ pub(super) struct EventLines {
     count_in_service: bool,
     /// Whether decisions set early drop; a packet that is lost to it has a kind of its own then.
     early: bool,
+    /// The packet that is about to be enqueued was marked by early drop.
+    marked: bool,
     queues_per_port: usize,
     /// Lengths of all queues that follow from the lines so far, bytes.
     reported: Vec<u64>,
@@ -108,6 +111,7 @@ impl EventLines {
             clock_ahead: scenario.propagation(),
             count_in_service: scenario.count_in_service,
             early: actions.drops_early(),
+            marked: false,
             queues_per_port,
             reported: vec![0; scenario.port_count() * queues_per_port],
             last_port: 0,
@@ -208,12 +212,20 @@ impl EventLines {
 }
 
 impl SwitchObserver for EventLines {
+    fn marked(&mut self, _at: SwitchId, _packet: PacketView) {
+        self.marked = self.early;
+    }
+
     #[cold]
     #[inline(never)]
     fn enqueued(&mut self, _at: SwitchId, view: View<'_>, packet: PacketView) {
         let before = view.buffer.queue(packet.queue) - packet.bytes;
         self.settle(view.buffer, Some((packet.queue, before)));
-        self.packet('a', view.now, packet);
+        let kind = match mem::take(&mut self.marked) {
+            true => 'm',
+            false => 'a',
+        };
+        self.packet(kind, view.now, packet);
         self.reported[packet.queue] += packet.bytes;
     }
 
@@ -233,6 +245,9 @@ impl SwitchObserver for EventLines {
     #[cold]
     #[inline(never)]
     fn lost(&mut self, _at: SwitchId, view: View<'_>, packet: PacketView, loss: Loss) {
+        if matches!(loss, Loss::Full) {
+            self.marked = false;
+        }
         let (kind, taken) = match loss {
             Loss::Early if self.early => ('e', 0),
             Loss::Refused | Loss::Early => ('r', 0),
@@ -263,6 +278,13 @@ impl ControlRecord {
 }
 
 impl SwitchObserver for ControlRecord {
+    #[inline]
+    fn marked(&mut self, at: SwitchId, packet: PacketView) {
+        if let Some(lines) = &mut self.0 {
+            lines.marked(at, packet);
+        }
+    }
+
     #[inline]
     fn enqueued(&mut self, at: SwitchId, view: View<'_>, packet: PacketView) {
         if let Some(lines) = &mut self.0 {

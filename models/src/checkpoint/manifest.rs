@@ -48,6 +48,10 @@ pub struct Manifest {
     pub updates: u64,
     /// Result on the validation traces.
     pub validation: Option<Validation>,
+    /// All trainings that these weights were chosen from, in the order of their seeds; not written where there
+    /// was no choice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<SeedResult>,
     /// SHA-256 of the weights file.
     pub weights_sha256: String,
 }
@@ -127,6 +131,18 @@ pub struct Validation {
     pub won: f64,
 }
 
+/// What one of several trainings came to that differ in their seed only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeedResult {
+    /// Seed of the training.
+    pub seed: u64,
+    /// Decisions before its best weights.
+    pub decisions: u64,
+    /// [`Validation::value`] of these.
+    pub value: f64,
+}
+
 impl Manifest {
     /// The manifest of an untrained actor over Dynamic Threshold. The caller sets
     /// [another](Manifest::over) low level, decisions, updates and the validation result; the hash is set when it is saved.
@@ -145,6 +161,7 @@ impl Manifest {
             decisions: 0,
             updates: 0,
             validation: None,
+            seeds: Vec::new(),
             weights_sha256: String::new(),
         }
     }
@@ -159,6 +176,15 @@ impl Manifest {
             low_level,
             ..self
         }
+    }
+
+    /// What this training came to, if it was validated.
+    pub fn seed_result(&self) -> Option<SeedResult> {
+        self.validation.as_ref().map(|validation| SeedResult {
+            seed: self.seed,
+            decisions: self.decisions,
+            value: validation.value,
+        })
     }
 
     /// What the outputs set.

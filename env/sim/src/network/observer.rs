@@ -30,6 +30,12 @@ impl<A: SwitchObserver, B: SwitchObserver> SwitchObserver for (A, B) {
     }
 
     #[inline(always)]
+    fn marked(&mut self, at: SwitchId, packet: PacketView) {
+        self.0.marked(at, packet);
+        self.1.marked(at, packet);
+    }
+
+    #[inline(always)]
     fn enqueued(&mut self, at: SwitchId, view: View<'_>, packet: PacketView) {
         self.0.enqueued(at, view, packet);
         self.1.enqueued(at, view, packet);

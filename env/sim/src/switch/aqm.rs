@@ -182,7 +182,8 @@ impl QueueManagement {
 
     fn discipline_marks(&self) -> bool {
         match &self.discipline {
-            AnyDiscipline::Random(_) | AnyDiscipline::Early(_) => false,
+            AnyDiscipline::Random(_) => false,
+            AnyDiscipline::Early(early) => early.marks(),
             AnyDiscipline::Red(red) => red.marks(),
             AnyDiscipline::CoDel(codel) => codel.marks(),
             AnyDiscipline::Pie(pie) => pie.marks(),
@@ -244,7 +245,7 @@ impl<P: Policy> Switch<P> {
 
 /// Queue management on a packet's way.
 impl<P: Policy> Switch<P> {
-    /// Asks about a packet that the policy has admitted. Returns whether it may enter.
+    /// Asks about a packet that the policy has admitted, and marks it where that is the advice.
     #[cold]
     #[inline(never)]
     pub(super) fn manage_arrival(
@@ -253,10 +254,10 @@ impl<P: Policy> Switch<P> {
         id: PacketId,
         packet: PacketView,
         now: Time,
-    ) -> bool {
+    ) -> Advice {
         let length = self.buffer.queue(packet.queue);
         let Some(aqm) = &mut self.aqm else {
-            return true;
+            return Advice::Pass;
         };
         let markable = aqm.ecn && packets[id].kind == PacketKind::Data;
         let arriving = Arriving {
@@ -270,16 +271,16 @@ impl<P: Policy> Switch<P> {
         };
         let random = &mut aqm.random[packet.port];
         each!(&mut aqm.discipline, d => d.on_change(packet.queue, length, now));
-        match each!(&mut aqm.discipline, d => d.on_arrival(arriving, random)) {
-            Advice::Drop => return false,
-            Advice::Mark => {
-                packets[id].flags.mark();
-                self.counters.marks += 1;
-            }
-            Advice::Pass => {}
+        let advice = each!(&mut aqm.discipline, d => d.on_arrival(arriving, random));
+        if advice == Advice::Drop {
+            return advice;
+        }
+        if advice == Advice::Mark {
+            packets[id].flags.mark();
+            self.counters.marks += 1;
         }
         aqm.remember(id, now);
-        true
+        advice
     }
 
     /// A queue is about to get shorter by a departure.

@@ -12,6 +12,10 @@ pub trait SwitchObserver {
     #[inline(always)]
     fn arriving(&mut self, _at: SwitchId, _view: View<'_>, _packet: PacketView) {}
 
+    /// Queue management has marked a packet that arrives, which is enqueued next or does not fit.
+    #[inline(always)]
+    fn marked(&mut self, _at: SwitchId, _packet: PacketView) {}
+
     /// A packet was enqueued; the view shows the state after it.
     #[inline(always)]
     fn enqueued(&mut self, _at: SwitchId, _view: View<'_>, _packet: PacketView) {}

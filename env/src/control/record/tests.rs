@@ -45,9 +45,10 @@ fn record((scenario, trace): &(Scenario, Trace), options: &RunOptions) -> (Strin
 }
 
 /// Heuristics and settings with different kinds of lines.
-const CASES: [(&str, &[&str]); 7] = [
+const CASES: [(&str, &[&str]); 8] = [
     ("dt", &[]),
     ("dt+early:min_bytes=1", &[]),
+    ("dt+early:min_bytes=1,action=mark", &["ecn=true"]),
     ("fab", &["decision_latency_us=400"]),
     ("occamy", &[]),
     ("dt", &["max_interval_us=300"]),
@@ -95,7 +96,7 @@ fn the_lines_add_up_to_the_summary() {
             assert!(number(1) >= last, "{context}: {line}");
             last = number(1);
             let taken = match kind {
-                'a' => {
+                'a' | 'm' => {
                     queues[number(2) as usize] += number(3);
                     0
                 }
@@ -122,7 +123,12 @@ fn the_lines_add_up_to_the_summary() {
         assert_eq!(count('d'), summary.packets_forwarded, "{context}");
         let lost = count('r') + count('f') + count('p') + count('e');
         assert_eq!(lost, summary.drops);
-        assert_eq!(count('e') > 0, low_level.contains("early"), "{context}");
+        let marks = low_level.contains("mark");
+        let early = low_level.contains("early");
+        assert!(count('e') > 0 || marks || !early, "{context}");
+        assert!(early || count('e') == 0, "{context}");
+        assert_eq!(count('m'), summary.marks, "{context}");
+        assert_eq!(count('m') > 0, marks, "{context}");
         assert_eq!(count('p'), summary.pushed_out);
         assert_eq!(count('D'), summary.decisions);
         assert_eq!(most, summary.max_occupancy_bytes, "{context}");

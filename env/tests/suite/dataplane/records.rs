@@ -164,7 +164,7 @@ fn a_replay_agrees_on_every_trigger_level_and_verdict() {
 /// Decisions about both, with the simulator's own draws: every early drop is the same.
 #[test]
 fn early_drop_is_replayed_packet_by_packet() {
-    let cases: [(&str, u64, &[&str]); 8] = [
+    let cases: [(&str, u64, &[&str]); 10] = [
         ("dt+early", 1, &["buffer_bytes=300000"]),
         ("dt+early:grace_us=300", 2, &["decision_latency_us=400"]),
         ("dt+early:spare=no", 3, &["max_interval_us=300"]),
@@ -181,6 +181,16 @@ fn early_drop_is_replayed_packet_by_packet() {
             2,
             &["buffer_bytes=300000", "decision_latency_us=90"],
         ),
+        (
+            "dt+early:action=mark",
+            6,
+            &["buffer_bytes=300000", "ecn=true"],
+        ),
+        (
+            "dt+early:action=mark",
+            6,
+            &["buffer_bytes=300000", "transport=dctcp"],
+        ),
     ];
     let replays = early_replays();
     for (low_level, trace, changes) in cases {
@@ -191,6 +201,8 @@ fn early_drop_is_replayed_packet_by_packet() {
             16
         };
         let early_drops = record.matches("\ne,").count() as u64;
+        let early_marks = record.matches("\nm,").count() as u64;
+        let marks = low_level.contains("mark");
         for (_, program) in &replays {
             let output = replay(program, &record);
             let context = format!("{low_level} {trace} {changes:?}: {}", text(&output));
@@ -201,7 +213,12 @@ fn early_drop_is_replayed_packet_by_packet() {
             assert_eq!(count(&output, "verdicts_compared "), arrivals, "{context}");
             assert_eq!(count(&output, "loss_table_overflows "), 0, "{context}");
             assert_eq!(count(&output, "early_drops "), early_drops, "{context}");
-            assert!(decisions >= 20 && early_drops > 20, "{context}");
+            assert_eq!(count(&output, "early_marks "), early_marks, "{context}");
+            assert!(
+                decisions >= 20 && early_drops + early_marks > 20,
+                "{context}"
+            );
+            assert_eq!(early_marks > 0, marks, "{context}");
         }
     }
 }
@@ -263,6 +280,10 @@ fn a_wrong_early_drop_is_counted() {
             (
                 changed(&record, 0, "early_spare,", |_| "policy,x".to_owned()),
                 "no usable early_spare",
+            ),
+            (
+                changed(&record, 5_000, "e,", |line| line.replace("e,", "m,")),
+                "the header has no early_mark",
             ),
         ];
         for (record, message) in refused {

@@ -15,7 +15,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustc_hash::FxHashMap;
 
-use super::spec::{AqmDefinition, SEED};
+use super::spec::{ACTION, AqmDefinition, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline, drain_ps};
 use crate::convert::floor_u64;
 use crate::rng;
@@ -26,7 +26,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: PolicyInfo {
         name: "early",
         summary: "Drops at regular gaps from a queue length on",
-        rule: "drop one packet in a gap, drawn uniformly from 1 to gap, of those with q_i >= min_bytes",
+        rule: "drop or mark one packet in a gap, drawn uniformly from 1 to gap, of those with q_i >= min_bytes",
         source: "Floyd and Jacobson, IEEE/ACM ToN 1993, section VII, method 2, with one probability",
         deployment: Deployment::Extension,
         parameters: &[
@@ -58,6 +58,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 search: Search::log(10.0, 1e6).from(Bound::Value(5_000.0)),
                 meaning: "for how long a flow that has lost a packet is spared, microseconds",
             },
+            ACTION,
             SEED,
         ],
     },
@@ -70,6 +71,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
             min_bytes: arguments.optional("min_bytes").unwrap_or(derived),
             queues_per_port: context.queues / ports.max(1),
             spare: arguments.text("spare") == Some("yes"),
+            marks: marks(arguments),
             ports: vec![Spacing::new(arguments.optional(GAP).unwrap_or(DEFAULT_GAP)); ports],
             losses: RecentLosses::new(
                 grace_us.map_or(drained, |us| Time::from_secs_f64(us * 1e-6)),
@@ -97,6 +99,9 @@ pub struct EarlyDrop {
     queues_per_port: usize,
     /// Whether packets are spared that the policy [names](crate::switch::Policy::spares).
     spare: bool,
+    /// Packets that can be marked are marked where others are dropped. A mark is no loss, after which a flow
+    /// would be spared.
+    marks: bool,
     ports: Vec<Spacing>,
     losses: RecentLosses,
 }
@@ -167,12 +172,20 @@ impl Spacing {
 impl EarlyDrop {
     /// What control records hold of it, as keys and values.
     pub(super) fn constants(&self) -> Vec<(&'static str, String)> {
-        vec![
+        let mut constants = vec![
             ("early_min_bytes", self.min_bytes.to_string()),
             ("early_grace_ps", self.losses.grace.as_ps().to_string()),
             ("early_spare", u8::from(self.spare).to_string()),
             ("early_gaps", GAPS.map(|gap| gap.to_string()).join(" ")),
-        ]
+        ];
+        if self.marks {
+            constants.push(("early_mark", "1".to_owned()));
+        }
+        constants
+    }
+
+    pub(super) fn marks(&self) -> bool {
+        self.marks
     }
 
     /// Puts a level in force on every port. Where it changes, the next gap is drawn anew.
@@ -204,6 +217,7 @@ impl Discipline for EarlyDrop {
         }
         port.left -= 1;
         match port.left {
+            0 if self.marks && packet.markable => Advice::Mark,
             0 => Advice::Drop,
             _ => Advice::Pass,
         }
@@ -223,6 +237,7 @@ mod tests {
             min_bytes,
             queues_per_port,
             spare: true,
+            marks: false,
             ports: vec![Spacing::new(0); ports],
             losses: RecentLosses::new(Time::from_ms(5)),
         }
@@ -284,6 +299,30 @@ mod tests {
         // Both queues of a port share its counter.
         let drops = (0..1000).filter(|i| advice(i % 2, 1000) == Advice::Drop);
         assert!(drops.count() > 80);
+    }
+
+    #[test]
+    fn what_can_be_marked_is_marked_at_the_same_gaps() {
+        let advice = |marks, markable| -> Vec<Advice> {
+            let mut discipline = early(0, 1, 1);
+            discipline.marks = marks;
+            discipline.set_levels(&[6]);
+            let mut random = rng::stream(1, "early", 0);
+            let packet = Arriving {
+                markable,
+                ..arriving(0, 0)
+            };
+            let advice = |_| discipline.on_arrival(packet, &mut random);
+            (0..500).map(advice).collect()
+        };
+        let dropped = advice(false, true);
+        assert!(dropped.contains(&Advice::Drop));
+        assert_eq!(advice(true, false), dropped);
+        let marked = dropped.iter().map(|&advice| match advice {
+            Advice::Drop => Advice::Mark,
+            other => other,
+        });
+        assert_eq!(advice(true, true), marked.collect::<Vec<_>>());
     }
 
     #[test]
