@@ -6,6 +6,7 @@ use std::process::Command;
 use std::{env, fs, io};
 
 const FOLDER: &str = "checkpoints/ndt-fct";
+const ALPHA_FOLDER: &str = "checkpoints/ndt-fct-alpha";
 const LINEAR: &str = "checkpoints/linear.json";
 const TUNED: &str = "checkpoints/tuned";
 const HEAD_LOG: &str = ".git/logs/HEAD";
@@ -21,14 +22,7 @@ fn main() -> io::Result<()> {
     let variable = |name: &str| env::var(name).map_err(io::Error::other);
     let root = variable("CARGO_MANIFEST_DIR")?;
     let root = Path::new(&root);
-    let folder = root.join(FOLDER);
-    let paths = FILES.map(|file| folder.join(file));
-    let files = if paths.iter().all(|path| path.is_file()) {
-        let entries = paths.map(|path| format!("include_bytes!({path:?}).as_slice()"));
-        format!("Some([{}])", entries.join(", "))
-    } else {
-        "None".to_owned()
-    };
+    let [files, alpha_files] = [FOLDER, ALPHA_FOLDER].map(|folder| included(&root.join(folder)));
     let linear = root.join(LINEAR);
     let linear = match linear.is_file() {
         true => format!("Some(include_bytes!({linear:?}).as_slice())"),
@@ -36,12 +30,25 @@ fn main() -> io::Result<()> {
     };
     let code = format!(
         "/// Manifest and weights.\nconst FILES: Option<[&[u8]; 2]> = {files};\n\
+         /// Those for α alone.\nconst ALPHA_FILES: Option<[&[u8]; 2]> = {alpha_files};\n\
          /// The linear rule.\nconst LINEAR_FILE: Option<&[u8]> = {linear};\n"
     );
     let out = variable("OUT_DIR")?;
     fs::write(Path::new(&out).join("shipped.rs"), code)?;
     let tuned = tuned(&root.join(TUNED))?;
     fs::write(Path::new(&out).join("tuned.rs"), tuned)
+}
+
+/// A checkpoint's files, as an expression.
+fn included(folder: &Path) -> String {
+    let paths = FILES.map(|file| folder.join(file));
+    match paths.iter().all(|path| path.is_file()) {
+        true => {
+            let entries = paths.map(|path| format!("include_bytes!({path:?}).as_slice()"));
+            format!("Some([{}])", entries.join(", "))
+        }
+        false => "None".to_owned(),
+    }
 }
 
 /// The commit that is built, as far as it is known.

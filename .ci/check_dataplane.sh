@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the integer exports of the shipped weights, and of a network that sets early drop too: C bit for bit, replayed control records, and the
-# BPF program in this machine's kernel: check_dataplane.sh WORK. WORK is a folder for what is made.
+# Runs the integer exports of the shipped weights, and of networks that set alpha alone: C bit for bit,
+# replayed control records, and the BPF program in this machine's kernel: check_dataplane.sh WORK. WORK is a
+# folder for what is made.
 source "$(dirname "$0")/exports.sh"
 
 bufgym=$target/bufgym
@@ -17,12 +18,9 @@ compile() {
   $1 $strict $2 -Idataplane "-I$work/$3/c-int8" "$work/$3/c-int8/ndt_int8.c" "dataplane/$4.c" -o "$work/$4"
 }
 
-early_checkpoint "$bufgym"
-for checkpoint in ndt-fct ndt-fct-dt early; do
-  folder="checkpoints/$checkpoint"
-  [ "$checkpoint" = early ] && folder=$early
+for checkpoint in ndt-fct ndt-fct-alpha ndt-fct-dt; do
   rm -rf "${work:?}/$checkpoint"
-  "$bufgym" export --quiet --checkpoint "$folder" --format all --out "$work/$checkpoint"
+  "$bufgym" export --quiet --checkpoint "checkpoints/$checkpoint" --format all --out "$work/$checkpoint"
   for seed in 1 2 3; do
     "$bufgym" sim --quiet --policy "ndt-int8:$work/$checkpoint/c-int8" --scenario ndt-16x1g --seed "$seed" \
       --record-control "$work/$checkpoint/record-$seed" > /dev/null
@@ -46,7 +44,7 @@ done
 echo "BPF"
 test -e /usr/include/bpf/libbpf.h || debian_packages libbpf-dev
 include="-I/usr/include/$(uname -m)-linux-gnu"
-for exported in "$work/ndt-fct" "$work/early"; do
+for exported in "$work/ndt-fct-alpha" "$work/ndt-fct"; do
   clang -O2 -g -mcpu=v3 -Wall -Wextra -Werror -target bpf "$include" -c "$exported/ebpf/ndt.bpf.c" -o "$work/ndt.bpf.o"
   gcc -std=gnu99 -Wall -Wextra -Werror -O2 "-I$exported/c-int8" dataplane/check_ebpf.c \
     "$exported/c-int8/ndt_int8.c" -lbpf -o "$work/check_ebpf"

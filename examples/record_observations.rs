@@ -1,8 +1,9 @@
-//! What the shipped policy sees on training traces, with what it makes of it, as NumPy arrays:
-//! `cargo run --release --example record_observations -- FOLDER [TRACES]`.
+//! What a policy sees on training traces, with what it makes of it, as NumPy arrays:
+//! `cargo run --release --example record_observations -- FOLDER [TRACES [CHECKPOINT]]`, of the shipped weights
+//! where there is no checkpoint folder.
 //!
 //! Writes `observations-16.npy` `[decisions, 16, 8, 5]`, and `means-16.npy`, `actions-16.npy` and
-//! `levels-16.npy` `[decisions, 16]`.
+//! `levels-16.npy` `[decisions, 16]`, with `early-` before the name for a second output.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -19,8 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
     let folder = PathBuf::from(arguments.next().ok_or("give a folder")?);
     let traces: u64 = arguments.next().unwrap_or("8".to_owned()).parse()?;
-    let (weights, manifest) = load_actor(Path::new(CHECKPOINT))?;
-    let scenario = Scenario::from_toml_str(&manifest.scenario_toml, CHECKPOINT)?;
+    let checkpoint = arguments.next().unwrap_or(CHECKPOINT.to_owned());
+    let (weights, manifest) = load_actor(Path::new(&checkpoint))?;
+    let scenario = Scenario::from_toml_str(&manifest.scenario_toml, &checkpoint)?;
     let policy = Entrant::from_checkpoint("ndt", &weights, &manifest);
     let recording = observations::collect(&scenario, &policy, SEED, traces)?;
     println!(

@@ -13,16 +13,16 @@ mod watch;
 
 pub use cost::{Inference, RateIntervals};
 pub use dependence::{
-    Dependence, DependenceCurve, Factor, Observations, Population, Steps, dependences,
+    Decided, Dependence, DependenceCurve, Factor, Observations, Population, Steps, dependences,
 };
 pub use drops::DropOccupancy;
-pub use watch::{AlphaCounts, Watched, watch};
+pub use watch::{LevelCounts, Watched, watch};
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use bufgym_env::control::BasePolicy;
+use bufgym_env::control::{ActionSet, BasePolicy};
 use bufgym_models::FastActor;
 use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
@@ -115,7 +115,10 @@ pub struct Explanation {
     /// What the decided α depends on.
     pub dependences: Vec<Dependence>,
     /// How often each α was decided.
-    pub alphas: AlphaCounts,
+    pub alphas: LevelCounts,
+    /// How often each level of early drop was decided, where decisions set one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early: Option<LevelCounts>,
     /// The scenario of the in-cast.
     pub incast: ScenarioFacts,
     /// Queues and thresholds in the in-cast.
@@ -141,6 +144,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
     let Some((actor, low_level)) = entrant.network() else {
         return Err(ExplainError::NotLearned(entrant.name().to_owned()));
     };
+    let sets_early = ActionSet::of(&low_level).drops_early();
     let scenario = &config.scenario;
     let traces = split_traces(scenario, Split::Validation, config.seed, config.traces)?;
     if traces.is_empty() {
@@ -182,6 +186,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
         decisions: watched.decisions,
         dependences: dependences(actor, &watched.observations, SAMPLES, config.seed),
         alphas: watched.alphas,
+        early: sets_early.then_some(watched.early),
         timeline: incast_timeline(entrant, &incast, config.seed)?,
         incast: ScenarioFacts::of(&incast),
         drops,

@@ -41,7 +41,7 @@ pub struct FiguresArgs {
     /// Test traces of every point, in place of the scale's
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     traces: Option<u64>,
-    /// Checkpoint folder of the policy NDT [default: the shipped weights]
+    /// Checkpoint folder of the policy NDT [default: shipped weights that set α alone, as the paper's]
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
     /// Folder for index.html, verdicts.csv, tables and drawings
@@ -93,7 +93,7 @@ fn config(args: &FiguresArgs, common: &Common) -> CliResult<NdtConfig> {
     }
     let (weights, manifest) = match &args.checkpoint {
         Some(folder) => policy::load_checkpoint(folder)?,
-        None => policy::shipped_weights()?,
+        None => policy::shipped_alpha_weights()?,
     };
     let learned = Entrant::from_checkpoint(policy::SHIPPED, &weights, &manifest);
     Ok(NdtConfig {

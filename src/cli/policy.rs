@@ -112,10 +112,24 @@ pub fn shipped_weights() -> CliResult<(ActorWeights, Manifest)> {
 }
 
 fn shipped_actor() -> CliResult<Option<(ActorWeights, Manifest)>> {
+    decoded(FILES)
+}
+
+fn decoded(files: Option<[&[u8]; 2]>) -> CliResult<Option<(ActorWeights, Manifest)>> {
     let decode = |[manifest, weights]: [&[u8]; 2]| {
         checkpoint::decode_actor(manifest, weights, Path::new(ORIGIN)).or_failure()
     };
-    FILES.map(decode).transpose()
+    files.map(decode).transpose()
+}
+
+/// The shipped weights that set α alone, as the NDT paper's network does.
+///
+/// # Errors
+/// As [`shipped_weights`].
+pub fn shipped_alpha_weights() -> CliResult<(ActorWeights, Manifest)> {
+    decoded(ALPHA_FILES)?.ok_or_else(|| {
+        CliError::bad("this program was built without weights; give a checkpoint folder")
+    })
 }
 
 /// The shipped linear rule, where the program has one.

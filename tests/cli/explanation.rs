@@ -52,6 +52,39 @@ fn a_folder_with_page_numbers_and_figures() {
 }
 
 #[test]
+fn early_drop_is_explained_where_decisions_set_it() {
+    let sandbox = Sandbox::new();
+    sandbox.random_checkpoint_over("c", "fab+early");
+    let printed = sandbox
+        .ok(&format!("explain --checkpoint c {SMALL} --out e --json"))
+        .json();
+    let sum = |counts: &serde_json::Value| {
+        let kinds = ["busy", "idle"].map(|kind| counts[kind].as_array().unwrap().clone());
+        kinds
+            .concat()
+            .iter()
+            .map(|n| n.as_u64().unwrap())
+            .sum::<u64>()
+    };
+    assert_eq!(sum(&printed["early"]), sum(&printed["alphas"]));
+    assert!(sum(&printed["early"]) > 0);
+    for dependence in printed["dependences"].as_array().unwrap() {
+        let curve = &dependence["curves"][0];
+        assert_eq!(curve["mean_early_level"].as_array().unwrap().len(), 17);
+    }
+    for figure in ["early-by-queue", "early-by-dropped", "early-histogram"] {
+        let drawing = sandbox.read(&format!("e/{figure}.svg"));
+        assert!(drawing.starts_with("<svg xmlns"), "{figure}");
+    }
+    let page = sandbox.read("e/explain.html");
+    assert!(page.contains("What the decided early drop depends on"));
+
+    sandbox.random_checkpoint("d");
+    let plain = sandbox.ok(&format!("explain --checkpoint d {SMALL} --out f --json"));
+    assert!(!plain.stdout.contains("early"), "{}", plain.stdout);
+}
+
+#[test]
 fn a_checkpoint_that_cannot_be_used_is_named() {
     let sandbox = Sandbox::new();
     sandbox.refused("explain --checkpoint none --out e", &["none"]);

@@ -1,6 +1,6 @@
-//! Partial dependence of the decided α (Friedman, "Greedy Function Approximation", 2001, §8.2): one
+//! Partial dependence of what is decided (Friedman, "Greedy Function Approximation", 2001, §8.2): one
 //! feature of one port is replaced by a value, everything else stays as observed, and the decided α of
-//! that port is averaged over decisions and ports.
+//! that port, and its level of early drop where decisions set one, is averaged over decisions and ports.
 
 use bufgym_env::control::{Controller, FEATURES, HISTORY, INITIAL_INDEX, action_index};
 use bufgym_sim::convert::{index, single};
@@ -196,6 +196,25 @@ pub struct Dependence {
     pub curves: Vec<DependenceCurve>,
 }
 
+/// What a decision sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decided {
+    /// log2 α.
+    Alpha,
+    /// The level of early drop, from 0 (off) to 7 (one packet in a gap of up to 16).
+    Early,
+}
+
+impl Decided {
+    /// What is set by a policy that sets early drop, or by one that does not.
+    pub fn all(early: bool) -> &'static [Decided] {
+        match early {
+            true => &[Decided::Alpha, Decided::Early],
+            false => &[Decided::Alpha],
+        }
+    }
+}
+
 /// The average decision at every value of the grid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DependenceCurve {
@@ -209,9 +228,26 @@ pub struct DependenceCurve {
     pub mean_log2_alpha: Vec<f64>,
     /// The same with nothing replaced.
     pub mean_as_observed: f64,
+    /// Mean of the level of early drop of that port, one for each value of the grid; empty where decisions set
+    /// none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mean_early_level: Vec<f64>,
+    /// The same with nothing replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_early_as_observed: Option<f64>,
     /// 5th, 50th and 95th percentile of the newest values observed. Outside of this range the curve is
     /// an extrapolation.
     pub observed: [f64; 3],
+}
+
+impl DependenceCurve {
+    /// The averages for each value of the grid.
+    pub fn means(&self, decided: Decided) -> &[f64] {
+        match decided {
+            Decided::Alpha => &self.mean_log2_alpha,
+            Decided::Early => &self.mean_early_level,
+        }
+    }
 }
 
 /// The dependence of the decisions of `controller` on every factor, averaged over `samples` decisions
@@ -282,11 +318,17 @@ impl Average<'_> {
             .par_chunks(32)
             .map(|pairs| self.sum(&mut controller.clone(), pairs, grid))
             .reduce(
-                || vec![0; grid.len() + 1],
-                |a, b| a.iter().zip(&b).map(|(a, b)| a + b).collect(),
+                || vec![[0; 2]; grid.len() + 1],
+                |a, b| {
+                    let sums = a.iter().zip(&b);
+                    sums.map(|(a, b)| [a[0] + b[0], a[1] + b[1]]).collect()
+                },
             );
         let count = self.pairs.len() as f64;
-        let mean = |sum: &u64| *sum as f64 / count - INITIAL_INDEX as f64;
+        let alpha = |sum: &[u64; 2]| sum[0] as f64 / count - INITIAL_INDEX as f64;
+        let early = |sum: &[u64; 2]| sum[1] as f64 / count;
+        let (replaced, observed) = (&sums[..grid.len()], &sums[grid.len()]);
+        let sets_early = controller.outputs() > 1;
         let mut values: Vec<f64> = self
             .pairs
             .iter()
@@ -301,23 +343,28 @@ impl Average<'_> {
             ports,
             steps: self.steps,
             samples: self.pairs.len() as u64,
-            mean_log2_alpha: sums[..grid.len()].iter().map(mean).collect(),
-            mean_as_observed: mean(&sums[grid.len()]),
+            mean_log2_alpha: replaced.iter().map(alpha).collect(),
+            mean_as_observed: alpha(observed),
+            mean_early_level: match sets_early {
+                true => replaced.iter().map(early).collect(),
+                false => Vec::new(),
+            },
+            mean_early_as_observed: sets_early.then(|| early(observed)),
             observed: [0.05, 0.5, 0.95].map(percentile),
         }
     }
 
-    /// Sums over the pairs of the index of the decided α: one sum for each value of the grid, then the
-    /// sum with nothing replaced.
+    /// Sums over the pairs of the index of the decided α and of the level of early drop, if that is decided:
+    /// a pair of sums for each value of the grid, then those with nothing replaced.
     fn sum(
         &self,
         controller: &mut dyn Controller,
         pairs: &[(usize, usize)],
         grid: &[f64],
-    ) -> Vec<u64> {
+    ) -> Vec<[u64; 2]> {
         let (ports, outputs) = (self.observations.ports, controller.outputs());
         let mut action = vec![0.0; ports * outputs];
-        let mut sums = vec![0; grid.len() + 1];
+        let mut sums = vec![[0; 2]; grid.len() + 1];
         let first = match self.steps {
             Steps::Newest => HISTORY - 1,
             Steps::All => 0,
@@ -330,12 +377,19 @@ impl Average<'_> {
                     self.factor.replace(&mut changed, port, step, *value);
                 });
                 controller.act(&changed, ports, &mut action);
-                *sum += action_index(action[port * outputs]) as u64;
+                add(sum, &action[port * outputs..][..outputs]);
             }
             controller.act(original, ports, &mut action);
-            sums[grid.len()] += action_index(action[port * outputs]) as u64;
+            add(&mut sums[grid.len()], &action[port * outputs..][..outputs]);
         }
         sums
+    }
+}
+
+/// Adds the levels of a port's outputs.
+fn add(sum: &mut [u64; 2], outputs: &[f32]) {
+    for (sum, &output) in sum.iter_mut().zip(outputs) {
+        *sum += action_index(output) as u64;
     }
 }
 
@@ -435,6 +489,42 @@ mod tests {
             assert_eq!(change(falling), -7.0, "{factor:?}");
             assert_eq!(change(curve(&found, Factor::Queue)), 0.0, "{factor:?}");
         }
+    }
+
+    #[test]
+    fn early_drop_has_curves_of_its_own() {
+        /// α falls with the queue, early drop rises with it.
+        #[derive(Clone)]
+        struct Both;
+        impl Controller for Both {
+            fn outputs(&self) -> usize {
+                2
+            }
+
+            fn act(&mut self, observation: &[f32], _: usize, action: &mut [f32]) {
+                for (port, action) in action.chunks_mut(2).enumerate() {
+                    let queue = observation[place(port, HISTORY - 1, 0)];
+                    action.copy_from_slice(&[1.0 - 2.0 * queue, 2.0 * queue - 1.0]);
+                }
+            }
+        }
+        let found = dependences(&Both, &observations(), 200, 1);
+        let queue = curve(&found, Factor::Queue);
+        assert_eq!(change(queue), -7.0);
+        let early = queue.means(Decided::Early);
+        assert!(early.is_sorted());
+        assert_eq!((early[0], early[GRID - 1]), (0.0, 7.0));
+        let flat = curve(&found, Factor::Dropped);
+        assert_eq!(
+            flat.mean_early_level[3],
+            flat.mean_early_as_observed.unwrap()
+        );
+        let alone = of(&Known(|own, _| 2.0 * own[0] - 1.0));
+        assert!(
+            curve(&alone, Factor::Queue)
+                .means(Decided::Early)
+                .is_empty()
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{Dependence, DependenceCurve, Explanation, Population, Steps};
+use super::{Decided, Dependence, DependenceCurve, Explanation, Population, Steps};
 use crate::figures::{Figure, share_of};
 use crate::findings::short_name;
 use crate::format;
@@ -20,6 +20,9 @@ pub fn render(explanation: &Explanation, figures: &[Figure]) -> String {
             @for finding in findings(explanation) { li class="plain" { (finding) } }
         }
         (figure_grid("What the decided α depends on", &of("alpha-")))
+        @if explanation.early.is_some() {
+            (figure_grid("What the decided early drop depends on", &of("early-")))
+        }
         (on_dependence())
         (incast(explanation, &of("timeline-")))
         (figure_grid("How full the buffer is when packets are lost", &of("drops-")))
@@ -49,8 +52,10 @@ fn what_was_watched(explanation: &Explanation) -> String {
 /// decisions come in time.
 pub fn findings(explanation: &Explanation) -> Vec<String> {
     let mut findings = Vec::new();
-    findings.extend(strongest(explanation));
-    findings.extend(weak(explanation));
+    for &decided in Decided::all(explanation.early.is_some()) {
+        findings.extend(strongest(explanation, decided));
+        findings.extend(weak(explanation, decided));
+    }
     findings.extend(where_lost(explanation));
     findings.extend(in_time(explanation));
     findings
@@ -66,9 +71,13 @@ fn main_curve(dependence: &Dependence) -> Option<&DependenceCurve> {
     newest.max_by_key(|curve| curve.ports == Population::Busy)
 }
 
-/// The mean of log2 α at the 5th and at the 95th percentile of the observed values.
-fn observed_change(dependence: &Dependence, curve: &DependenceCurve) -> (f64, f64) {
-    let at = |value: f64| interpolate(&dependence.grid, &curve.mean_log2_alpha, value);
+/// The mean of what is decided at the 5th and at the 95th percentile of the observed values.
+fn observed_change(
+    dependence: &Dependence,
+    curve: &DependenceCurve,
+    decided: Decided,
+) -> (f64, f64) {
+    let at = |value: f64| interpolate(&dependence.grid, curve.means(decided), value);
     let [low, _, high] = curve.observed;
     (at(low), at(high))
 }
@@ -90,14 +99,14 @@ fn octaves(value: f64) -> String {
     format!("{value:.2}").replace('-', "−")
 }
 
-/// For every dependence, the change of log2 α over the observed range, and a description of it; the
+/// For every dependence, the change of what is decided over the observed range, and a description of it; the
 /// largest change first.
-fn changes(explanation: &Explanation) -> Vec<(f64, String)> {
+fn changes(explanation: &Explanation, decided: Decided) -> Vec<(f64, String)> {
     let mut changes: Vec<(f64, String)> = explanation
         .dependences
         .iter()
         .filter_map(|dependence| {
-            let (low, high) = observed_change(dependence, main_curve(dependence)?);
+            let (low, high) = observed_change(dependence, main_curve(dependence)?, decided);
             let direction = if high >= low { "rises" } else { "falls" };
             let label = dependence.factor.label();
             let words = format!(
@@ -112,11 +121,15 @@ fn changes(explanation: &Explanation) -> Vec<(f64, String)> {
     changes
 }
 
-/// Changes below this are weak, in octaves of α.
+/// Changes below this are weak, in octaves of α or levels of early drop.
 const WEAK: f64 = 0.25;
 
-fn strongest(explanation: &Explanation) -> Option<String> {
-    let changes = changes(explanation);
+fn strongest(explanation: &Explanation, decided: Decided) -> Option<String> {
+    let changes = changes(explanation, decided);
+    let what = match decided {
+        Decided::Alpha => "log2 α",
+        Decided::Early => "the level of early drop, 0 (off) to 7 (one in a gap of up to 16),",
+    };
     let strong: Vec<&str> = changes
         .iter()
         .filter(|(size, _)| *size >= WEAK)
@@ -124,7 +137,7 @@ fn strongest(explanation: &Explanation) -> Option<String> {
         .collect();
     (!strong.is_empty()).then(|| {
         format!(
-            "The mean of log2 α of a {}port, from the 5th to the 95th percentile of what was \
+            "The mean of {what} of a {}port, from the 5th to the 95th percentile of what was \
              observed, the rest as it was: {}.",
             if any_busy(explanation) { "busy " } else { "" },
             strong.join("; ")
@@ -138,19 +151,18 @@ fn any_busy(explanation: &Explanation) -> bool {
     curves.any(|curve| curve.ports == Population::Busy)
 }
 
-fn weak(explanation: &Explanation) -> Option<String> {
-    let changes = changes(explanation);
+fn weak(explanation: &Explanation, decided: Decided) -> Option<String> {
+    let changes = changes(explanation, decided);
+    let little = match decided {
+        Decided::Alpha => "By less than a quarter of an octave it",
+        Decided::Early => "By less than a quarter of a level early drop",
+    };
     let weak: Vec<&str> = changes
         .iter()
         .filter(|(size, _)| *size < WEAK)
         .map(|(_, words)| words.as_str())
         .collect();
-    (!weak.is_empty()).then(|| {
-        format!(
-            "By less than a quarter of an octave it changes in these: {}.",
-            weak.join("; ")
-        )
-    })
+    (!weak.is_empty()).then(|| format!("{little} changes in these: {}.", weak.join("; ")))
 }
 
 fn where_lost(explanation: &Explanation) -> Option<String> {

@@ -14,13 +14,22 @@ use serde::{Deserialize, Serialize};
 
 use super::dependence::Observations;
 
-/// How often each α was decided, by its place in [`ALPHAS`]: one count per decision and port.
+/// How often each level of one output was decided, by its place in [`ALPHAS`] or
+/// [`GAPS`](bufgym_sim::switch::aqm::early::GAPS): one count per decision and port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AlphaCounts {
+pub struct LevelCounts {
     /// For ports with less than one full packet queued.
     pub idle: [u64; ALPHAS.len()],
     /// For the others.
     pub busy: [u64; ALPHAS.len()],
+}
+
+impl LevelCounts {
+    fn append(&mut self, other: &LevelCounts) {
+        for (sums, counts) in [(&mut self.idle, other.idle), (&mut self.busy, other.busy)] {
+            sums.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
+        }
+    }
 }
 
 /// What was recorded of one run or of several.
@@ -30,8 +39,10 @@ pub struct Watched {
     pub observations: Observations,
     /// Decisions made.
     pub decisions: u64,
-    /// What was decided.
-    pub alphas: AlphaCounts,
+    /// The α that were decided.
+    pub alphas: LevelCounts,
+    /// The levels of early drop; all 0 where decisions set none.
+    pub early: LevelCounts,
     /// Every lost packet.
     pub drops: Vec<DropRow>,
     /// Time between decisions, picoseconds.
@@ -49,7 +60,8 @@ impl Watched {
                 values: Vec::new(),
             },
             decisions: 0,
-            alphas: AlphaCounts::default(),
+            alphas: LevelCounts::default(),
+            early: LevelCounts::default(),
             drops: Vec::new(),
             intervals_ps: Vec::new(),
         }
@@ -59,23 +71,24 @@ impl Watched {
     pub fn append(&mut self, run: Watched) {
         self.observations.values.extend(run.observations.values);
         self.decisions += run.decisions;
-        for index in 0..ALPHAS.len() {
-            self.alphas.idle[index] += run.alphas.idle[index];
-            self.alphas.busy[index] += run.alphas.busy[index];
-        }
+        self.alphas.append(&run.alphas);
+        self.early.append(&run.early);
         self.drops.extend(run.drops);
         self.intervals_ps.extend(run.intervals_ps);
     }
 
-    /// Counts the levels of α; `action` is `[ports, outputs]`, α first.
+    /// Counts the levels; `action` is `[ports, outputs]`, α first.
     fn count(&mut self, observation: &[f32], action: &[f32]) {
         let outputs = action.len() / self.observations.ports;
-        for (port, &action) in action.iter().step_by(outputs).enumerate() {
-            let counts = match self.observations.is_busy(observation, port) {
-                true => &mut self.alphas.busy,
-                false => &mut self.alphas.idle,
-            };
-            counts[action_index(action)] += 1;
+        for (port, action) in action.chunks_exact(outputs).enumerate() {
+            let busy = self.observations.is_busy(observation, port);
+            for (counts, &output) in [&mut self.alphas, &mut self.early].into_iter().zip(action) {
+                let counts = match busy {
+                    true => &mut counts.busy,
+                    false => &mut counts.idle,
+                };
+                counts[action_index(output)] += 1;
+            }
         }
     }
 
@@ -189,6 +202,7 @@ mod tests {
         assert_eq!(sum(idle) + sum(busy), 16 * watched.decisions);
         assert_eq!(idle[5] + busy[5], 16 * watched.decisions);
         assert!(busy[5] > 0 && idle[5] > busy[5]);
+        assert_eq!(watched.early, LevelCounts::default());
         assert_eq!(watched.intervals_ps.len() as u64, watched.decisions - 1);
         assert!(!watched.drops.is_empty());
     }

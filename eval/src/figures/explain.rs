@@ -2,6 +2,7 @@
 
 use bufgym_env::control::{ALPHAS, INITIAL_INDEX, LOG_RANGE};
 use bufgym_sim::convert::floor_usize;
+use bufgym_sim::switch::aqm::early::GAPS;
 use plotters::prelude::*;
 
 use super::axis::Ticked;
@@ -9,7 +10,9 @@ use super::plot::{self, Curve, Plot, distribution, extent_x, logarithmic};
 use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
 use super::{Figure, FigureError, draw, timeline};
 use crate::data::Entry;
-use crate::explain::{Dependence, DropOccupancy, Explanation, Factor, Population, Steps};
+use crate::explain::{
+    Decided, Dependence, DropOccupancy, Explanation, Factor, LevelCounts, Population, Steps,
+};
 use crate::findings::short_name;
 use crate::format;
 
@@ -22,10 +25,15 @@ const TICKS: [f64; 8] = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 /// When the drawing library refuses a figure.
 pub fn figures(explanation: &Explanation) -> Result<Vec<Figure>, FigureError> {
     let mut figures = Vec::new();
-    for dependence in &explanation.dependences {
-        figures.push(of_dependence(explanation, dependence)?);
+    for &decided in Decided::all(explanation.early.is_some()) {
+        for dependence in &explanation.dependences {
+            figures.push(of_dependence(explanation, dependence, decided)?);
+        }
     }
-    figures.push(alphas(explanation)?);
+    figures.push(histogram(&ALPHA, &explanation.alphas)?);
+    if let Some(early) = &explanation.early {
+        figures.push(histogram(&EARLY, early)?);
+    }
     if let Some(excerpt) = &explanation.timeline {
         let entries: Vec<&Entry> = explanation.drops.iter().map(|d| &d.entry).collect();
         figures.extend(timeline::timelines(excerpt, &entries)?);
@@ -47,13 +55,17 @@ pub fn figures(explanation: &Explanation) -> Result<Vec<Figure>, FigureError> {
 }
 
 /// The file name of a dependence's figure.
-fn name_of(factor: Factor) -> &'static str {
-    match factor {
-        Factor::Queue => "alpha-by-queue",
-        Factor::Enqueued => "alpha-by-enqueued",
-        Factor::Dropped => "alpha-by-dropped",
-        Factor::Elapsed => "alpha-by-elapsed",
-        Factor::OtherQueues => "alpha-by-other-queues",
+fn name_of(factor: Factor, decided: Decided) -> &'static str {
+    let [alpha, early] = match factor {
+        Factor::Queue => ["alpha-by-queue", "early-by-queue"],
+        Factor::Enqueued => ["alpha-by-enqueued", "early-by-enqueued"],
+        Factor::Dropped => ["alpha-by-dropped", "early-by-dropped"],
+        Factor::Elapsed => ["alpha-by-elapsed", "early-by-elapsed"],
+        Factor::OtherQueues => ["alpha-by-other-queues", "early-by-other-queues"],
+    };
+    match decided {
+        Decided::Alpha => alpha,
+        Decided::Early => early,
     }
 }
 
@@ -118,6 +130,7 @@ fn stroke_of(ports: Population, steps: Steps) -> Stroke {
 fn of_dependence(
     explanation: &Explanation,
     dependence: &Dependence,
+    decided: Decided,
 ) -> Result<Figure, FigureError> {
     let factor = dependence.factor;
     let curve = |curve: &crate::explain::DependenceCurve| {
@@ -129,7 +142,7 @@ fn of_dependence(
             Steps::Newest => "newest value",
             Steps::All => "all 8 steps",
         };
-        let points = dependence.grid.iter().zip(&curve.mean_log2_alpha);
+        let points = dependence.grid.iter().zip(curve.means(decided));
         Curve::new(
             &format!("{ports}, {steps}"),
             stroke_of(curve.ports, curve.steps),
@@ -137,12 +150,15 @@ fn of_dependence(
         )
     };
     let lines: Vec<Curve> = dependence.curves.iter().map(curve).collect();
-    let title = format!("α by {}", factor.label());
-    let bottom = -(INITIAL_INDEX as f64);
+    let (what, bottom, y_label) = match decided {
+        Decided::Alpha => ("α", -(INITIAL_INDEX as f64), "mean of log2 α"),
+        Decided::Early => ("Early drop", 0.0, "mean level, 0: off"),
+    };
+    let title = format!("{what} by {}", factor.label());
     let plot = Plot {
-        name: name_of(factor),
+        name: name_of(factor, decided),
         title: &title,
-        description: describe(dependence),
+        description: describe(dependence, decided),
         curves: &lines,
         x: range_of(factor),
         x_label: axis_of(explanation, factor),
@@ -151,17 +167,21 @@ fn of_dependence(
             false => |value| format::tick(unscaled(value).round()),
         },
         y: bottom..bottom + (ALPHAS.len() - 1) as f64,
-        y_label: "mean of log2 α",
+        y_label,
         level: None,
     };
     plot.draw()
 }
 
-fn describe(dependence: &Dependence) -> String {
+fn describe(dependence: &Dependence, decided: Decided) -> String {
     let factor = dependence.factor;
+    let what = match decided {
+        Decided::Alpha => "log2 of the decided α",
+        Decided::Early => "the decided level of early drop",
+    };
     let ends = dependence.curves.iter().filter_map(|curve| {
-        let first = curve.mean_log2_alpha.first()?;
-        let last = curve.mean_log2_alpha.last()?;
+        let first = curve.means(decided).first()?;
+        let last = curve.means(decided).last()?;
         (curve.steps == Steps::Newest).then(|| {
             let ports = match curve.ports {
                 Population::All => "all ports",
@@ -184,7 +204,7 @@ fn describe(dependence: &Dependence) -> String {
         _ => "",
     };
     format!(
-        "Mean of log2 of the decided α when {} takes the value on the axis and all else stays as \
+        "Mean of {what} when {} takes the value on the axis and all else stays as \
          observed. {replaced}Newest value: {}.",
         factor.label(),
         ends.join("; "),
@@ -192,9 +212,39 @@ fn describe(dependence: &Dependence) -> String {
     .replace('-', "−")
 }
 
-/// How often each α was decided.
-fn alphas(explanation: &Explanation) -> Result<Figure, FigureError> {
-    let counts = [explanation.alphas.busy, explanation.alphas.idle];
+/// How a histogram of levels is drawn.
+struct Histogram {
+    name: &'static str,
+    title: &'static str,
+    /// In sentences.
+    what: &'static str,
+    x_label: &'static str,
+    /// What a level stands for.
+    label: fn(usize) -> String,
+}
+
+const ALPHA: Histogram = Histogram {
+    name: "alpha-histogram",
+    title: "Decided α",
+    what: "α",
+    x_label: "α",
+    label: |level| format::tick(ALPHAS[level]),
+};
+
+const EARLY: Histogram = Histogram {
+    name: "early-histogram",
+    title: "Decided early drop",
+    what: "longest gap between early drops",
+    x_label: "longest gap between early drops, packets",
+    label: |level| match GAPS[level] {
+        0 => "off".to_owned(),
+        gap => gap.to_string(),
+    },
+};
+
+/// How often each level was decided.
+fn histogram(of: &Histogram, counts: &LevelCounts) -> Result<Figure, FigureError> {
+    let counts = [counts.busy, counts.idle];
     let names = ["busy ports", "idle ports"];
     let shares = counts.map(|counts| {
         let total = counts.iter().sum::<u64>().max(1) as f64;
@@ -212,36 +262,31 @@ fn alphas(explanation: &Explanation) -> Result<Figure, FigureError> {
         })
         .collect();
     let listed = names.iter().zip(&shares).map(|(name, shares)| {
-        let parts = ALPHAS
-            .iter()
-            .zip(shares)
-            .filter(|(_, share)| **share >= 0.005);
+        let parts = shares.iter().enumerate();
         let parts = parts
-            .map(|(alpha, share)| format!("{alpha}: {}", format::percent(Some(*share))))
+            .filter(|(_, share)| **share >= 0.005)
+            .map(|(level, share)| {
+                format!("{}: {}", (of.label)(level), format::percent(Some(*share)))
+            })
             .collect::<Vec<_>>();
         format!("{name} {}", parts.join(", "))
     });
     let description = format!(
-        "Share of the decisions in which each α was chosen, by port; busy ports have at least one \
+        "Share of the decisions in which each {} was chosen, by port; busy ports have at least one \
          full packet queued. {}.",
+        of.what,
         listed.collect::<Vec<_>>().join("; "),
     );
     let top = style::legend_height(&keys);
     let size = (WIDTH, plot::HEIGHT + top);
-    draw(
-        "alpha-histogram",
-        size,
-        "Decided α",
-        description,
-        |canvas| {
-            style::legend(canvas, &keys)?;
-            let (_, area) = canvas.split_vertically(top);
-            bars(&area, &shares, &keys)
-        },
-    )
+    draw(of.name, size, of.title, description, |canvas| {
+        style::legend(canvas, &keys)?;
+        let (_, area) = canvas.split_vertically(top);
+        bars(&area, &shares, &keys, of)
+    })
 }
 
-fn bars(area: &Canvas, shares: &[[f64; ALPHAS.len()]; 2], keys: &[Key]) -> Drawn {
+fn bars(area: &Canvas, shares: &[[f64; ALPHAS.len()]; 2], keys: &[Key], of: &Histogram) -> Drawn {
     let most = shares.iter().flatten().fold(0.0f64, |a, b| a.max(*b));
     let middles: Vec<f64> = (0..ALPHAS.len()).map(|i| i as f64).collect();
     let range = Ticked::new(-0.6..ALPHAS.len() as f64 - 0.4, middles);
@@ -252,17 +297,20 @@ fn bars(area: &Canvas, shares: &[[f64; ALPHAS.len()]; 2], keys: &[Key]) -> Drawn
         .y_label_area_size(58)
         .build_cartesian_2d(range, 0.0..(most * 1.05).max(0.01))
         .map_err(text)?;
-    let alpha = |place: &f64| {
-        let alpha = ALPHAS.get(floor_usize(place.round()));
-        alpha.map_or_else(String::new, |alpha| format::tick(*alpha))
+    let label = |place: &f64| {
+        let level = floor_usize(place.round());
+        match level < ALPHAS.len() {
+            true => (of.label)(level),
+            false => String::new(),
+        }
     };
     let tick = |value: &f64| format::tick(*value);
     chart
         .configure_mesh()
-        .x_desc("α")
+        .x_desc(of.x_label)
         .y_desc("share of decisions")
         .disable_x_mesh()
-        .x_label_formatter(&alpha)
+        .x_label_formatter(&label)
         .y_label_formatter(&tick)
         .y_labels(6)
         .label_style(style::label(TYPE))
