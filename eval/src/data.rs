@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::arrivals::{Arrivals, ByArrivals};
-use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios};
+use crate::metric::{
+    AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios, PairedObjectives,
+};
 pub use crate::scenario_facts::ScenarioFacts;
 pub use crate::seeds::{SeedGroup, Training};
 use crate::stats::{Interval, Tally};
@@ -173,6 +175,9 @@ pub struct Versus {
     pub ratio: Interval,
     /// Traces won, tied and lost against the other.
     pub tally: Tally,
+    /// The metrics of the other objectives, relative to the other's.
+    #[serde(default)]
+    pub objectives: PairedObjectives,
 }
 
 /// Queue length against threshold on one trace, binned in time (Fig. 10 of the NDT paper).

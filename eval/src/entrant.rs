@@ -119,15 +119,16 @@ impl Entrant {
             decider: Decider::Linear(Box::new(file.rule.clone())),
             low_level: file.low_level.clone(),
             origin: linear_origin(file),
-            training: Some(Training {
-                task: format!(
+            training: Some(Training::new(
+                format!(
                     "linear, tuned on {} for {}{}",
                     file.scenario,
                     file.objective,
                     over(&file.low_level)
                 ),
-                seed: file.seed,
-            }),
+                file.seed,
+                &file.objective,
+            )),
         };
         Entrant::new(name, kind)
     }
@@ -445,10 +446,7 @@ fn training(manifest: &Manifest) -> Training {
         manifest.objective,
         over(&manifest.low_level)
     );
-    Training {
-        task,
-        seed: manifest.seed,
-    }
+    Training::new(task, manifest.seed, &manifest.objective)
 }
 
 /// Where an integer network comes from and how well it agrees with the network that was rounded.

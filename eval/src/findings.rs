@@ -1,9 +1,10 @@
 //! The findings of an evaluation in sentences, derived from the numbers. Losses are stated as plainly
 //! as wins.
 
-use crate::data::{BASELINE, Evaluation, PolicySummary, Role, SeedGroup, Versus};
+use crate::data::{BASELINE, Evaluation, PolicySummary, Role, SeedGroup, Training, Versus};
 use crate::entrant::LINEAR;
 use crate::format;
+use crate::metric::Metric;
 use crate::stats::{Interval, Tally};
 
 /// What a finding means for its policy.
@@ -59,27 +60,34 @@ pub fn short_name(policy: &str) -> &str {
 
 /// All findings, the most important first: failed traces, then the learned policies (or, where
 /// there is none, every rule) against DT (α = 1), then against each other rule and the learned
-/// policies before them. The seeds of a training speak as one. Of many rules that are beaten, the
+/// policies before them. One that was trained for another objective than mean FCT is compared by that
+/// objective's metric first. The seeds of a training speak as one. Of many rules that are beaten, the
 /// strongest are named.
 pub fn findings(evaluation: &Evaluation) -> Vec<Finding> {
     let mut findings = failures(evaluation);
+    let learned: Vec<&PolicySummary> = evaluation.learned().collect();
     for group in &evaluation.seeds {
         findings.push(seeds_against_baseline(group));
         let versus: Vec<&Versus> = group.versus.iter().collect();
+        let mut members = learned.iter().map(|policy| &policy.entry);
+        let member = members.find(|entry| group.policies.contains(&entry.policy));
+        let training = member.and_then(|entry| entry.training.as_ref());
+        findings.extend(trained_for(seeds_name(group), training, &versus));
         findings.extend(rules(seeds_name(group), &versus));
     }
-    let learned: Vec<&PolicySummary> = evaluation.learned().collect();
     let alone = learned.iter().filter(|policy| {
         let mut groups = evaluation.seeds.iter();
         groups.all(|group| !group.policies.contains(&policy.entry.policy))
     });
     for policy in alone {
+        let own = evaluation.versus.iter();
+        let own: Vec<&Versus> = own.filter(|v| v.policy == policy.entry.policy).collect();
+        let name = short_name(&policy.entry.policy);
+        findings.extend(trained_for(name, policy.entry.training.as_ref(), &own));
         findings.extend(against_baseline(policy));
         findings.extend(tail(policy));
         findings.extend(headroom(policy));
-        let own = evaluation.versus.iter();
-        let own: Vec<&Versus> = own.filter(|v| v.policy == policy.entry.policy).collect();
-        findings.extend(rules(short_name(&policy.entry.policy), &own));
+        findings.extend(rules(name, &own));
     }
     if learned.is_empty() {
         let rules = evaluation
@@ -217,42 +225,118 @@ fn headroom(policy: &PolicySummary) -> Option<Finding> {
 /// Beaten rules that are named where there are more.
 const NAMED: usize = 6;
 
-/// A learned policy against each rule other than the baseline, and each learned one before it. All are
-/// named that are not beaten.
+/// A learned policy against each rule other than the baseline, and each learned one before it, by mean FCT.
 fn rules(name: &str, versus: &[&Versus]) -> Vec<Finding> {
-    let others = || versus.iter().filter(|v| v.against != BASELINE);
-    let mut beaten: Vec<&&Versus> = others().filter(|v| v.ratio.is_below_one()).collect();
+    let others = versus.iter().filter(|v| v.against != BASELINE);
+    by_metric(name, Metric::MeanFct, others.copied())
+}
+
+/// A learned policy against each rule, DT included, and each learned one before it, by the metric that it was
+/// trained for, where that is another than mean FCT.
+fn trained_for(name: &str, training: Option<&Training>, versus: &[&Versus]) -> Vec<Finding> {
+    match training.map(Training::metric) {
+        None | Some(Metric::MeanFct) => Vec::new(),
+        Some(metric) => by_metric(name, metric, versus.iter().copied()),
+    }
+}
+
+/// All others are named that are not beaten, and of the beaten ones the strongest.
+fn by_metric<'a>(
+    name: &str,
+    metric: Metric,
+    versus: impl Iterator<Item = &'a Versus>,
+) -> Vec<Finding> {
+    let ratio = |versus: &Versus| match metric {
+        Metric::MeanFct => Some(versus.ratio),
+        _ => versus.objectives.of_metric(metric),
+    };
+    let others: Vec<Against> = versus
+        .filter_map(|versus| {
+            Some(Against {
+                name,
+                other: &versus.against,
+                metric,
+                ratio: ratio(versus)?,
+            })
+        })
+        .collect();
+    let beaten = others.iter().filter(|other| other.ratio.is_below_one());
+    let mut beaten: Vec<&Against> = beaten.collect();
     beaten.sort_by(|a, b| b.ratio.mean.total_cmp(&a.ratio.mean));
     let (strongest, rest) = beaten.split_at(beaten.len().min(NAMED));
-    let is_strong = |versus: &Versus| strongest.iter().any(|s| s.against == versus.against);
-    let named = others().filter(|v| !v.ratio.is_below_one() || is_strong(v));
-    let mut findings: Vec<Finding> = named.map(|versus| against(name, versus)).collect();
+    let is_strong = |other: &Against| strongest.iter().any(|s| s.other == other.other);
+    let named = others
+        .iter()
+        .filter(|other| !other.ratio.is_below_one() || is_strong(other));
+    let mut findings: Vec<Finding> = named.map(Against::finding).collect();
     if let (Some(closest), Some(farthest)) = (rest.first(), rest.last()) {
+        let (better, _) = directions(metric);
         let text = format!(
-            "{name} beats {} more: mean FCT {} to {} lower.",
+            "{name} beats {} more: {} {} to {} {better}.",
             rest.len(),
-            format::change(closest.ratio.mean),
-            format::change(farthest.ratio.mean)
+            noun(metric),
+            format::change(closest.shown().mean),
+            format::change(farthest.shown().mean)
         );
         findings.push(Finding::new(Tone::Wins, text));
     }
     findings
 }
 
-fn against(name: &str, versus: &Versus) -> Finding {
-    let against = short_name(&versus.against);
-    let change = format::change(versus.ratio.mean);
-    let tone = tone_of(&versus.ratio);
-    let claim = match tone {
-        Tone::Wins => format!("{name} beats {against}: mean FCT {change} lower"),
-        Tone::Loses => format!("{name} loses to {against}: mean FCT {change} higher"),
-        _ => format!("{name} cannot be told apart from {against}: mean FCT ratio"),
-    };
-    let detail = match tone {
-        Tone::Open => format::interval(Some(&versus.ratio)),
-        _ => format!("(ratio {})", format::interval(Some(&versus.ratio))),
-    };
-    Finding::new(tone, format!("{claim} {detail}."))
+fn noun(metric: Metric) -> &'static str {
+    match metric {
+        Metric::MeanFct => "mean FCT",
+        Metric::Loss => "lost packets per delivered one",
+        Metric::Goodput => "goodput",
+        Metric::QueueingDelay => "p99 queueing delay",
+        Metric::PortSlowdownVariance => "variance of port slowdowns",
+    }
+}
+
+/// What values of a metric are where they are better, and where they are worse.
+fn directions(metric: Metric) -> (&'static str, &'static str) {
+    match metric.higher_is_better() {
+        true => ("higher", "lower"),
+        false => ("lower", "higher"),
+    }
+}
+
+/// A learned policy and another one, by one metric.
+struct Against<'a> {
+    name: &'a str,
+    other: &'a str,
+    metric: Metric,
+    /// Below 1 where the learned policy is better.
+    ratio: Interval,
+}
+
+impl Against<'_> {
+    /// The ratio of the metric itself.
+    fn shown(&self) -> Interval {
+        match self.metric.higher_is_better() {
+            true => self.ratio.inverse(),
+            false => self.ratio,
+        }
+    }
+
+    fn finding(&self) -> Finding {
+        let (name, other, noun) = (self.name, short_name(self.other), noun(self.metric));
+        let (better, worse) = directions(self.metric);
+        let shown = self.shown();
+        let change = format::change(shown.mean);
+        let interval = format::interval(Some(&shown));
+        let tone = tone_of(&self.ratio);
+        let text = match tone {
+            Tone::Wins => {
+                format!("{name} beats {other}: {noun} {change} {better} (ratio {interval}).")
+            }
+            Tone::Loses => {
+                format!("{name} loses to {other}: {noun} {change} {worse} (ratio {interval}).")
+            }
+            _ => format!("{name} cannot be told apart from {other}: {noun} ratio {interval}."),
+        };
+        Finding::new(tone, text)
+    }
 }
 
 #[cfg(test)]
@@ -316,6 +400,38 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("a loses to b"), "{text}");
+    }
+
+    #[test]
+    fn what_was_trained_for_another_objective_is_judged_by_it_first() {
+        let judged = |objective: &str| {
+            let means: &[(&str, &[f64])] = &[
+                ("ndt:a", &[10.0, 20.0]),
+                ("cs", &[9.0, 18.0]),
+                ("dt", &[20.0, 40.0]),
+                ("unlimited", &[5.0, 10.0]),
+            ];
+            let mut evaluation = synthetic::evaluation(means);
+            let training = Training::new("a task".to_owned(), 1, objective);
+            evaluation.policies[0].entry.training = Some(training);
+            texts(&evaluation)
+        };
+        let fairness = judged("fct=0.5,fairness=1");
+        let lead = "a loses to cs: variance of port slowdowns 11.1\u{a0}% higher (ratio 1.111 [1.111–1.111]).\n\
+                    a beats dt: variance of port slowdowns 50.0\u{a0}% lower (ratio 0.500 [0.500–0.500]).\n";
+        assert!(fairness.starts_with(lead), "{fairness}");
+        assert!(
+            fairness.contains("a loses to cs: mean FCT 11.1"),
+            "{fairness}"
+        );
+        // Goodputs of 990 and 980 Mbit/s against 980 and 960.
+        let goodput = "a beats dt: goodput 1.6\u{a0}% higher (ratio 1.016 [1.010–1.021]).";
+        assert!(
+            judged("throughput").contains(goodput),
+            "{}",
+            judged("throughput")
+        );
+        assert!(!judged("fct").contains("goodput"));
     }
 
     #[test]

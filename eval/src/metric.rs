@@ -12,7 +12,8 @@ use bufgym_sim::traffic::Trace;
 use crate::stats::{self, Interval, Tally};
 
 pub use groups::{
-    AllFlows, ClassSlowdowns, Column, FlowClasses, ObjectiveMetrics, ObjectiveRatios, RatioColumn,
+    AllFlows, ClassSlowdowns, Column, FlowClasses, ObjectiveMetrics, ObjectiveRatios,
+    PairedObjectives, RatioColumn,
 };
 pub use ports::IsolatedPorts;
 
@@ -88,7 +89,9 @@ impl Metric {
             Metric::QueueingDelay => {
                 "mean p99 queueing delay / DT (alpha = 1), at most 5 % more mean FCT"
             }
-            Metric::PortSlowdownVariance => "mean variance of port slowdowns / DT (alpha = 1)",
+            Metric::PortSlowdownVariance => {
+                "variance of port slowdowns / DT (alpha = 1), geometric mean over traces"
+            }
         }
     }
 
@@ -153,8 +156,10 @@ pub struct Comparison {
     /// 1 for a policy that is not acceptable. Such a policy leaves a trace unfinished that DT finishes,
     /// or lowers the delay at more than [`DELAY_FCT_LIMIT`] times DT's mean FCT.
     pub value: f64,
-    /// For mean FCT, the mean over traces of the policy's value over DT's. For other metrics, the mean
-    /// of the policy's values over the mean of DT's, or the inverse if higher is better.
+    /// For mean FCT, the mean over traces of the policy's value over DT's. For the variance of port slowdowns,
+    /// which is a hundred times as large on some traces as on others, the
+    /// [geometric mean](stats::bootstrap_geometric_ratio) over traces of that. For other metrics, the mean of
+    /// the policy's values over the mean of DT's, or the inverse if higher is better.
     pub ratio: Interval,
     /// Mean over traces of the mean FCT over DT's.
     pub fct_ratio: f64,
@@ -188,6 +193,11 @@ pub fn compare(
     );
     let ratio = match metric {
         Metric::MeanFct => stats::bootstrap_mean(&fct_ratios, resamples, 0).unwrap_or(EVEN),
+        Metric::PortSlowdownVariance => {
+            let values = |samples: &[Sample]| samples.iter().map(|s| s.value).collect::<Vec<f64>>();
+            let (own, dt) = (values(policy), values(baseline));
+            stats::bootstrap_geometric_ratio(&own, &dt, resamples, 0).unwrap_or(EVEN)
+        }
         _ => ratio_of_means(metric, policy, baseline, resamples),
     };
     let excluded = pairs().any(unfinished) && metric != Metric::MeanFct;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Entry, TraceResult, Versus};
+use crate::metric::{Metric, ObjectiveMetrics, PairedObjectives};
 use crate::stats::{self, Interval, Tally};
 
 /// What a learned policy was trained for, and the seed.
@@ -15,6 +16,33 @@ pub struct Training {
     pub task: String,
     /// The seed.
     pub seed: u64,
+    /// The objective whose metric decides, as in [`Metric::objective`].
+    #[serde(default = "fct")]
+    pub objective: String,
+}
+
+fn fct() -> String {
+    Metric::MeanFct.objective().to_owned()
+}
+
+impl Training {
+    /// `objective` as a manifest has it, with weights or without.
+    pub fn new(task: String, seed: u64, objective: &str) -> Training {
+        let metric = objective.parse().map(|objective| Metric::of(&objective));
+        let objective = metric.unwrap_or(Metric::MeanFct).objective().to_owned();
+        Training {
+            task,
+            seed,
+            objective,
+        }
+    }
+
+    /// The metric of its objective.
+    pub fn metric(&self) -> Metric {
+        let mut all = Metric::ALL.into_iter();
+        all.find(|metric| metric.objective() == self.objective)
+            .unwrap_or(Metric::MeanFct)
+    }
 }
 
 /// The policies of one task.
@@ -110,6 +138,12 @@ fn group(
     let all = || results.iter().flatten();
     let flows: u64 = all().map(|result| result.flows).sum();
     let timeouts: u64 = all().map(|result| result.timeouts).sum();
+    let objectives: Vec<ObjectiveMetrics> = (0..results[0].len())
+        .map(|trace| {
+            let of_trace: Vec<_> = results.iter().map(|own| own[trace].objectives).collect();
+            ObjectiveMetrics::mean(&of_trace)
+        })
+        .collect();
     let versus = rules.iter().filter_map(|rule| {
         let theirs = counted(&rule.policy);
         let ratios: Option<Vec<f64>> = theirs
@@ -125,6 +159,10 @@ fn group(
             against: rule.policy.clone(),
             ratio: stats::bootstrap_mean(&ratios, resamples, seed)?,
             tally: Tally::of(&ratios),
+            objectives: {
+                let theirs: Vec<_> = theirs.iter().map(|result| result.objectives).collect();
+                PairedObjectives::of(&objectives, &theirs, resamples, seed)
+            },
         })
     });
     let every: Vec<&TraceResult> = all().copied().collect();
@@ -184,10 +222,7 @@ mod tests {
 
     fn trained(mut entries: Vec<Entry>) -> Vec<Entry> {
         for (entry, seed) in entries.iter_mut().take(2).zip([7, 3]) {
-            entry.training = Some(Training {
-                task: "a task".to_owned(),
-                seed,
-            });
+            entry.training = Some(Training::new("a task".to_owned(), seed, "fct"));
         }
         entries
     }

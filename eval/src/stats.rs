@@ -66,6 +66,16 @@ impl Interval {
         self.high < 1.0
     }
 
+    /// The interval of the ratio turned over.
+    #[must_use]
+    pub fn inverse(&self) -> Interval {
+        Interval {
+            mean: 1.0 / self.mean,
+            low: 1.0 / self.high,
+            high: 1.0 / self.low,
+        }
+    }
+
     /// Whether the whole interval is above 1: worse than the baseline, beyond chance.
     pub fn is_above_one(&self) -> bool {
         self.low > 1.0
@@ -139,6 +149,50 @@ pub fn bootstrap_ratio_of_means(
         low: nearest_rank(&ratios, 0.025).unwrap_or(centre),
         high: nearest_rank(&ratios, 0.975).unwrap_or(centre),
     })
+}
+
+/// Largest factor, up or down, with which a pair enters a geometric mean: a value next to zero on one side
+/// says little about how many times as large the other is.
+const LARGEST_FACTOR: f64 = 1e3;
+
+/// Geometric mean over pairs of `values` over `of`, with a percentile-bootstrap 95 % interval over the pairs;
+/// [`Interval::mean`] holds the geometric mean.
+///
+/// Every pair counts by its ratio and not by its size, so that a few pairs with large values do not decide.
+/// Equal values, both zero or both not a number, count as 1; ratios are limited to a factor of 1,000 either
+/// way, which also stands for a value that is zero or not a number on one side only. Resampled as in
+/// [`bootstrap_mean`]. `None` where the slices are empty or differ in length.
+pub fn bootstrap_geometric_ratio(
+    values: &[f64],
+    of: &[f64],
+    resamples: usize,
+    seed: u64,
+) -> Option<Interval> {
+    if values.len() != of.len() {
+        return None;
+    }
+    let logs: Vec<f64> = values
+        .iter()
+        .zip(of)
+        .map(|(v, o)| log_ratio(*v, *o))
+        .collect();
+    let log = bootstrap_mean(&logs, resamples, seed)?;
+    Some(Interval {
+        mean: libm::exp(log.mean),
+        low: libm::exp(log.low),
+        high: libm::exp(log.high),
+    })
+}
+
+fn log_ratio(value: f64, of: f64) -> f64 {
+    let most = libm::log(LARGEST_FACTOR);
+    match (value.is_nan(), of.is_nan()) {
+        (true, true) => 0.0,
+        (true, false) => most,
+        (false, true) => -most,
+        (false, false) if value == of => 0.0,
+        (false, false) => libm::log(value / of).clamp(-most, most),
+    }
 }
 
 /// Numbers of traces that a policy wins, ties and loses against another one.
@@ -248,6 +302,29 @@ mod tests {
         assert_eq!(tally.share_won(), Some(0.5));
         assert_eq!(tally.total(), 7);
         assert_eq!(Tally::of(&[1.0]).share_won(), None);
+    }
+
+    #[test]
+    fn every_pair_counts_alike_in_a_geometric_mean() {
+        let mean = |values: &[f64], of: &[f64]| {
+            bootstrap_geometric_ratio(values, of, 100, 1).map(|interval| interval.mean)
+        };
+        let near = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 1e-12;
+        assert!(near(mean(&[1.0, 800.0], &[2.0, 100.0]), 2.0));
+        assert!(near(
+            mean(&[0.0, f64::NAN, 5.0], &[0.0, f64::NAN, 5.0]),
+            1.0
+        ));
+        assert!(near(mean(&[1.0, f64::NAN], &[0.0, 1.0]), 1e3));
+        assert!(near(mean(&[0.0, 1.0], &[1.0, f64::NAN]), 1e-3));
+        assert_eq!(mean(&[], &[]), None);
+        assert_eq!(mean(&[1.0], &[]), None);
+        let found = bootstrap_geometric_ratio(&[1.0, 2.0, 4.0], &[1.0; 3], 1_000, 7).unwrap();
+        assert!(
+            found.low < 2.0 && found.high > 2.0 && found.low >= 1.0,
+            "{found:?}"
+        );
+        assert!((found.mean - 2.0).abs() < 1e-12, "{found:?}");
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arrivals::ByArrivals;
 use crate::data::{BASELINE, Entry, PolicySummary, Role, TraceResult, UNLIMITED, Versus};
-use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios};
+use crate::metric::{
+    AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios, PairedObjectives,
+};
 use crate::seeds::{self, SeedGroup};
 use crate::stats::{self, Interval, Tally};
 
@@ -156,6 +158,11 @@ pub fn versus(
     };
     let numbered = entries.iter().enumerate();
     let learned = numbered.filter(|(_, entry)| entry.role == Role::Learned);
+    let objectives = |policy: &str| -> Vec<ObjectiveMetrics> {
+        let own = results_of(results, policy).into_iter();
+        let counted = own.filter(|r| common.contains(&r.trace));
+        counted.map(|r| r.objectives).collect()
+    };
     let pairs = learned.flat_map(|(number, policy)| {
         let others = entries
             .iter()
@@ -180,6 +187,12 @@ pub fn versus(
                 against: against.policy.clone(),
                 ratio,
                 tally,
+                objectives: PairedObjectives::of(
+                    &objectives(&policy.policy),
+                    &objectives(&against.policy),
+                    resamples,
+                    seed,
+                ),
             })
         })
         .collect()

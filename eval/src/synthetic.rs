@@ -16,7 +16,7 @@ pub fn with_two_seeds(mut evaluation: Evaluation, task: &str) -> Evaluation {
     let mut entries: Vec<Entry> = policies.map(|policy| policy.entry.clone()).collect();
     for (entry, seed) in entries.iter_mut().take(2).zip([4, 5]) {
         let task = task.to_owned();
-        entry.training = Some(Training { task, seed });
+        entry.training = Some(Training::new(task, seed, "fct"));
     }
     evaluation.seeds = summary::seeds(&entries, &evaluation.results, 100, 1);
     evaluation

@@ -126,6 +126,69 @@ metrics! {
     }
 }
 
+/// Geometric means over traces of a policy's metrics over those of another one on the same traces, with 95 %
+/// bootstrap intervals ([`stats::bootstrap_geometric_ratio`]); `None` where a trace has no such metric. Lower
+/// is better, except for goodput.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PairedObjectives {
+    /// Of the lost data packets per delivered one.
+    pub loss_ratio: Option<Interval>,
+    /// Of the goodput; higher is better.
+    pub goodput_ratio: Option<Interval>,
+    /// Of the 99th percentile of the queueing delay.
+    pub p99_queueing_delay_ratio: Option<Interval>,
+    /// Of the variance of port slowdowns.
+    pub port_slowdown_variance_ratio: Option<Interval>,
+}
+
+impl PairedObjectives {
+    /// Compares two policies on the same traces, given in the same order.
+    pub fn of(
+        policy: &[ObjectiveMetrics],
+        other: &[ObjectiveMetrics],
+        resamples: usize,
+        seed: u64,
+    ) -> PairedObjectives {
+        let ratio = |field| geometric_ratio(policy, other, field, (resamples, seed));
+        PairedObjectives {
+            loss_ratio: ratio(|metrics| metrics.loss_per_delivered),
+            goodput_ratio: ratio(|metrics| metrics.goodput_bps),
+            p99_queueing_delay_ratio: ratio(|metrics| metrics.p99_queueing_delay_us),
+            port_slowdown_variance_ratio: ratio(|metrics| metrics.port_slowdown_variance),
+        }
+    }
+
+    /// The ratio of an objective's metric, below 1 if the policy is better; `None` for mean FCT, which
+    /// comparisons have by itself.
+    pub fn of_metric(&self, metric: Metric) -> Option<Interval> {
+        match metric {
+            Metric::MeanFct => None,
+            Metric::Loss => self.loss_ratio,
+            Metric::Goodput => self.goodput_ratio.as_ref().map(Interval::inverse),
+            Metric::QueueingDelay => self.p99_queueing_delay_ratio,
+            Metric::PortSlowdownVariance => self.port_slowdown_variance_ratio,
+        }
+    }
+}
+
+type Field = fn(&ObjectiveMetrics) -> Option<f64>;
+
+/// One metric of every trace; `None` if a trace has no such metric.
+fn values(of: &[ObjectiveMetrics], field: Field) -> Option<Vec<f64>> {
+    of.iter().map(field).collect()
+}
+
+fn geometric_ratio(
+    policy: &[ObjectiveMetrics],
+    other: &[ObjectiveMetrics],
+    field: Field,
+    (resamples, seed): (usize, u64),
+) -> Option<Interval> {
+    let (own, others) = (values(policy, field)?, values(other, field)?);
+    stats::bootstrap_geometric_ratio(&own, &others, resamples, seed)
+}
+
 /// A policy's means over DT's (α = 1), with 95 % bootstrap intervals over the traces; `None` where
 /// DT's is zero. Lower is better, except for goodput.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -139,6 +202,9 @@ pub struct ObjectiveRatios {
     pub p99_queueing_delay_ratio_to_dt: Option<Interval>,
     /// Of the variance of port slowdowns.
     pub port_slowdown_variance_ratio_to_dt: Option<Interval>,
+    /// Geometric mean over traces of the variance of port slowdowns over DT's: the ratio of means above
+    /// follows the few traces with the largest variances.
+    pub port_slowdown_variance_geometric_ratio_to_dt: Option<Interval>,
 }
 
 /// How tables show one field of [`ObjectiveRatios`].
@@ -155,7 +221,7 @@ pub struct RatioColumn {
 }
 
 impl ObjectiveRatios {
-    /// A column for every field, in order, which is that of [`ObjectiveMetrics::COLUMNS`].
+    /// A column for every metric, in the order of [`ObjectiveMetrics::COLUMNS`].
     #[rustfmt::skip]
     pub const COLUMNS: [RatioColumn; 4] = [
         RatioColumn { metric: Metric::Loss, title: "Loss ratio", full_title: "lost/delivered",
@@ -164,8 +230,8 @@ impl ObjectiveRatios {
             field: |ratios| ratios.goodput_ratio_to_dt },
         RatioColumn { metric: Metric::QueueingDelay, title: "Delay ratio", full_title: "p99 queueing delay",
             field: |ratios| ratios.p99_queueing_delay_ratio_to_dt },
-        RatioColumn { metric: Metric::PortSlowdownVariance, title: "Variance ratio", full_title: "port slowdown variance",
-            field: |ratios| ratios.port_slowdown_variance_ratio_to_dt },
+        RatioColumn { metric: Metric::PortSlowdownVariance, title: "Variance ratio, geometric mean", full_title: "port slowdown variance (geometric)",
+            field: |ratios| ratios.port_slowdown_variance_geometric_ratio_to_dt },
     ];
 
     /// Compares a policy with DT on the same traces, given in the same order.
@@ -175,16 +241,21 @@ impl ObjectiveRatios {
         resamples: usize,
         seed: u64,
     ) -> ObjectiveRatios {
-        let ratio = |field: fn(&ObjectiveMetrics) -> Option<f64>| {
-            let values =
-                |of: &[ObjectiveMetrics]| of.iter().map(field).collect::<Option<Vec<f64>>>();
-            stats::bootstrap_ratio_of_means(&values(policy)?, &values(dt)?, resamples, seed)
+        let ratio = |field: Field| {
+            let (own, dts) = (values(policy, field)?, values(dt, field)?);
+            stats::bootstrap_ratio_of_means(&own, &dts, resamples, seed)
         };
         ObjectiveRatios {
             loss_ratio_to_dt: ratio(|metrics| metrics.loss_per_delivered),
             goodput_ratio_to_dt: ratio(|metrics| metrics.goodput_bps),
             p99_queueing_delay_ratio_to_dt: ratio(|metrics| metrics.p99_queueing_delay_us),
             port_slowdown_variance_ratio_to_dt: ratio(|metrics| metrics.port_slowdown_variance),
+            port_slowdown_variance_geometric_ratio_to_dt: geometric_ratio(
+                policy,
+                dt,
+                |metrics| metrics.port_slowdown_variance,
+                (resamples, seed),
+            ),
         }
     }
 }
