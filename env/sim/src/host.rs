@@ -9,7 +9,7 @@ use crate::engine::event::{Events as _, Timer};
 use crate::engine::link::wire_bytes;
 use crate::engine::packet::{Flags, Packet, PacketDirection, PacketId, PacketKind, SizeClass};
 use crate::engine::topology::{Route, SwitchId, Topology};
-use crate::scenario::Scenario;
+use crate::scenario::{AckQueue, Scenario};
 use crate::traffic::{FlowSpec, Trace, TraceError};
 use crate::transport::{
     Ack, Answer, Expiry, LossRecovery, Pool, Reassembly, SackBlocks, SackStore, Segment, Settings,
@@ -161,6 +161,7 @@ pub(crate) struct Hosts<T> {
     late_binding: bool,
     syn_timeout: Time,
     queues_per_port: u16,
+    ack_queue: AckQueue,
     /// Packets that each switch has sprayed; empty where packets are not.
     turns: Vec<u32>,
     roster: Roster,
@@ -201,6 +202,7 @@ impl<T: Topology> Hosts<T> {
             syn_timeout: scenario.syn_timeout(),
             queues_per_port: u16::try_from(scenario.queues_per_port)
                 .expect("a valid scenario has at most 8 queues per port"),
+            ack_queue: scenario.ack_queue,
             turns: match topology.sprays() {
                 true => vec![0; switches],
                 false => Vec::new(),
@@ -235,21 +237,20 @@ impl<T: Topology> Hosts<T> {
 
     /// The queue at the first switch on the way from one host to another.
     #[inline(always)]
-    fn first_queue(&mut self, flow: u32, direction: PacketDirection) -> u16 {
+    fn first_queue(&mut self, flow: u32, kind: PacketKind) -> u16 {
         let state = &self.flows[flow as usize];
-        let from = match direction {
+        let from = match kind.direction() {
             PacketDirection::Forward => state.src,
             PacketDirection::Reverse => state.dst,
         };
-        let priority = state.priority;
-        let port = self.port_at(self.topology.switch_of(from), flow, direction);
-        self.queue_of(port, priority)
+        let port = self.port_at(self.topology.switch_of(from), flow, kind.direction());
+        self.queue_of(port, flow, kind)
     }
 
     /// The queue of a packet at a switch that it reaches later.
     pub(crate) fn queue_at(&mut self, switch: SwitchId, packet: &Packet) -> u16 {
         let port = self.port_at(switch, packet.flow, packet.kind.direction());
-        self.queue_of(port, self.flows[packet.flow as usize].priority)
+        self.queue_of(port, packet.flow, packet.kind)
     }
 
     /// The port at which a packet of a flow leaves a switch.
@@ -282,12 +283,16 @@ impl<T: Topology> Hosts<T> {
         clippy::cast_possible_truncation,
         reason = "networks with more than 65,536 queues of a switch are refused"
     )]
-    fn queue_of(&self, port: usize, priority: u8) -> u16 {
+    fn queue_of(&self, port: usize, flow: u32, kind: PacketKind) -> u16 {
         if self.queues_per_port == 1 {
             return port as u16;
         }
+        let priority = match self.ack_queue {
+            AckQueue::Number(queue) if kind != PacketKind::Data => queue as u16,
+            _ => u16::from(self.flows[flow as usize].priority),
+        };
         let last = self.queues_per_port - 1;
-        port as u16 * (last + 1) + u16::from(priority).min(last)
+        port as u16 * (last + 1) + priority.min(last)
     }
 
     #[inline(always)]
@@ -623,7 +628,7 @@ impl<T: Topology> Hosts<T> {
             let filled = blocks.iter().map(|block| u16::from(block.0 < block.1));
             wire_bytes += self.wire_bytes.sack_block * filled.sum::<u16>();
         }
-        let queue = self.first_queue(flow, PacketDirection::Reverse);
+        let queue = self.first_queue(flow, PacketKind::Ack);
         let size = (wire_bytes, engine.links.size_class(wire_bytes));
         let mut packet = Packet::new(PacketKind::Ack, flow, queue, size, answer.stamp);
         packet.sequence = sequence;
@@ -762,7 +767,7 @@ impl<T: Topology> Hosts<T> {
         debug_assert!(segment.payload <= self.settings.mss);
         let wire_bytes = (segment.payload + self.wire_bytes.header) as u16;
         let size = (wire_bytes, engine.links.size_class(wire_bytes));
-        let queue = self.first_queue(flow, PacketDirection::Forward);
+        let queue = self.first_queue(flow, PacketKind::Data);
         let state = &mut self.flows[flow as usize];
         state.in_network += 1;
         let mut packet = Packet::new(PacketKind::Data, flow, queue, size, engine.host_now());
@@ -782,7 +787,7 @@ impl<T: Topology> Hosts<T> {
         engine: &mut Engine<T>,
     ) {
         let direction = kind.direction();
-        let queue = self.first_queue(flow, direction);
+        let queue = self.first_queue(flow, kind);
         let state = &mut self.flows[flow as usize];
         state.in_network += 1;
         let from = match direction {

@@ -17,6 +17,7 @@ mod fabric;
 mod file;
 mod kinds;
 mod presets;
+mod queues;
 mod range;
 mod settings;
 mod sizes;
@@ -39,6 +40,7 @@ pub use kinds::{
     SpineBuffer, TopologyKind, Traffic, TransportKind, UnknownName, Workload,
 };
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
+pub use queues::{AckQueue, NoQueue, NotPerQueue, PerQueue};
 pub use range::{RangeF64, RangeParseError, RangeU32};
 pub use settings::Setting;
 pub use sizes::{SizeDistribution, SizeError};
@@ -103,6 +105,9 @@ settings! {
         /// Every data packet, ACK and SYN has them.
         timestamps: bool = false, "TCP timestamps, 12 bytes more per packet";
         init_cwnd: u32 = 10, "initial window, segments";
+        /// Without it the window grows as in congestion avoidance from the first segment on, after a
+        /// timeout too.
+        slow_start: bool = true, "windows double per round trip up to a threshold";
         /// No window exceeds 2 GiB.
         max_cwnd_bytes: u64 = 0, "largest congestion window, bytes; 0: not capped";
         min_rto_us: u64 = 200_000, "smallest retransmission timeout, us";
@@ -121,10 +126,21 @@ settings! {
         flow_priority: FlowPriority = FlowPriority::InTurn, "queues of generated flows: in_turn | fixed | random_per_flow | random_per_leaf";
         /// They are those that start as a group.
         incast_priority: u32 = 1, "queue of in-cast flows, unless flow_priority is in_turn";
-        scheduler: Scheduler = Scheduler::Rr, "which queue of a port comes next: rr | drr | strict";
+        /// With `flow` they take the queue of the data of their flow.
+        ack_queue: AckQueue = AckQueue::OfFlow, "queue of ACKs and SYNs: its number, or flow";
+        scheduler: Scheduler = Scheduler::Rr, "which queue of a port comes next: rr | drr | strict | strict+drr";
+        /// Multiples of a full packet, separated by commas; without them each queue has one.
+        queue_weights: PerQueue = PerQueue::default(), "drr: bytes of each queue in its turn, in full packets";
+        /// They come before the others, which share by deficit round robin.
+        strict_queues: u32 = 1, "strict+drr: number of queues that are served strictly";
+        /// They take the place of the `alpha` of a policy that has one, and are separated by commas.
+        /// Policies without an α do not read them.
+        queue_alpha: PerQueue = PerQueue::default(), "control factor of each queue; none: that of the policy";
         /// With `dctcp` and 0 the threshold is that of
         /// [`mark_threshold_bytes`](Scenario::mark_threshold_bytes).
         ecn_threshold_bytes: u64 = 0, "queue length at which data is marked; 0: off, dctcp's own";
+        /// In place of `ecn_threshold_bytes`: whichever of the two is set later counts.
+        ecn_k_packets: u32 = 0, "the same in packets of mss bytes; 0: ecn_threshold_bytes";
         /// Queue management that marks drops the packets of hosts that do not (RFC 3168 §5).
         ecn: bool = false, "hosts use ECN; always so where the switch marks, and with dctcp";
         /// They count neither in the queue nor in the buffer; the packet being serialised is one of
@@ -314,7 +330,11 @@ impl Scenario {
     /// DCTCP without a setting has K of 20 full packets up to 1 Gbit/s, of 65 at 10 Gbit/s
     /// (DCTCP, SIGCOMM 2010, §3.4), in between and beyond in proportion.
     pub fn mark_threshold_bytes(&self) -> Option<u64> {
-        match self.ecn_threshold_bytes {
+        let given = match self.ecn_k_packets {
+            0 => self.ecn_threshold_bytes,
+            packets => u64::from(packets) * u64::from(self.mss),
+        };
+        match given {
             0 if self.transport.is_dctcp() => {
                 let gbps = self.rate_bps as f64 / 1e9;
                 let packets =
@@ -330,6 +350,19 @@ impl Scenario {
     /// (RFC 3168 §6.1.1).
     pub fn uses_ecn(&self) -> bool {
         self.ecn || self.mark_threshold_bytes().is_some()
+    }
+
+    /// Bytes that each queue of a port may send in its turn, deficit round robin: a full packet, or
+    /// `queue_weights` of them.
+    pub(crate) fn quanta(&self) -> Vec<u64> {
+        let full = self.full_packet_bytes();
+        match self.queue_weights.values() {
+            [] => vec![full; self.queues_per_port as usize],
+            weights => weights
+                .iter()
+                .map(|weight| floor_u64(weight * full as f64).max(1))
+                .collect(),
+        }
     }
 
     /// Packets at the head of a queue that count neither in it nor in the buffer.

@@ -79,7 +79,7 @@ struct Marking {
 }
 
 /// How a switch is built, apart from its policy.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SwitchSettings {
     pub(crate) ports: usize,
     pub(crate) queues_per_port: usize,
@@ -91,7 +91,10 @@ pub(crate) struct SwitchSettings {
     uncounted: usize,
     marking: Option<Marking>,
     scheduler: Scheduler,
-    quantum: u64,
+    /// Queues of a port that are served strictly, where others are not.
+    strict: usize,
+    /// Bytes of a turn, by priority.
+    quanta: Vec<u64>,
 }
 
 impl SwitchSettings {
@@ -110,7 +113,8 @@ impl SwitchSettings {
                 marks_all,
             }),
             scheduler: scenario.scheduler,
-            quantum: scenario.full_packet_bytes(),
+            strict: scenario.strict_queues as usize,
+            quanta: scenario.quanta(),
         }
     }
 
@@ -125,7 +129,8 @@ impl SwitchSettings {
             uncounted: 0,
             marking: None,
             scheduler: Scheduler::Rr,
-            quantum: 0,
+            strict: 0,
+            quanta: Vec::new(),
         }
     }
 }
@@ -169,6 +174,12 @@ impl<P: Policy> Switch<P> {
             ..
         } = *settings;
         let queues = ports * queues_per_port;
+        let quanta = settings.quanta.clone();
+        let scheduling = Scheduling::new(settings.scheduler, settings.strict, quanta, queues);
+        let port = Port {
+            turn: scheduling.first_turn(),
+            ..Port::default()
+        };
         Ok(Switch {
             id,
             potential,
@@ -176,9 +187,9 @@ impl<P: Policy> Switch<P> {
             uncounted: settings.uncounted,
             marking: settings.marking,
             queues_per_port,
-            ports: vec![Port::default(); ports],
+            ports: vec![port; ports],
             queues: vec![PacketQueue::default(); queues],
-            scheduling: Scheduling::new(settings.scheduler, settings.quantum, queues),
+            scheduling,
             push_out: PushOut::for_policy(&policy, settings.uncounted)?,
             aqm: None,
             buffer: SharedBuffer::new(settings.capacity, settings.scale, ports, queues_per_port),

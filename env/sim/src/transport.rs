@@ -67,6 +67,14 @@ impl Window {
     fn grow(&mut self, bytes: u32, settings: &Settings) {
         self.cwnd = self.cwnd.saturating_add(bytes).min(settings.window_cap);
     }
+
+    /// Sets the window after a timeout.
+    fn restart(&mut self, cwnd: u32, settings: &Settings) {
+        self.cwnd = cwnd.min(settings.window_cap);
+        if !settings.slow_start {
+            self.ssthresh = self.ssthresh.min(self.cwnd);
+        }
+    }
 }
 
 /// What congestion control learns from an acknowledgement.
@@ -136,6 +144,8 @@ pub struct Settings {
     pub initial_rtt: Time,
     /// Congestion control.
     pub transport: TransportKind,
+    /// Whether windows double up to the slow-start threshold.
+    pub slow_start: bool,
     /// Whether CUBIC leaves slow start when delay grows (HyStart++).
     pub hystart: bool,
     /// Whether acknowledgements carry SACK blocks; without them loss recovery is RFC 6582's.
@@ -183,6 +193,7 @@ impl Settings {
             timer_slack: TIMER_SLACK.min(Time(min_rto.0 / 100)),
             initial_rtt: Time::from_us(scenario.initial_rtt_us),
             transport: scenario.transport,
+            slow_start: scenario.slow_start,
             hystart: stack.hystart,
             sack: scenario.sack,
             recovery: stack.recovery,

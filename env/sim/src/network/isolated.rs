@@ -66,6 +66,7 @@ impl IsolatedFlow {
             _ => false,
         };
         let arithmetic_is_exact = is_plain_slow_start
+            && scenario.slow_start
             && scenario.delayed_ack <= 1
             && scenario.mark_threshold_bytes().is_none();
         IsolatedFlow {

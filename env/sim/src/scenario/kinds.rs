@@ -202,11 +202,13 @@ named! {
     Scheduler {
         /// One packet of every queue in turn.
         Rr = "rr",
-        /// The same number of bytes of every queue in turn: deficit round robin (Shreedhar and
-        /// Varghese, SIGCOMM 1995) with a quantum of one full packet.
+        /// A number of bytes of every queue in turn: deficit round robin (Shreedhar and Varghese,
+        /// SIGCOMM 1995) with a quantum of `queue_weights` full packets.
         Drr = "drr",
         /// The queue of the lowest number that is not empty.
         Strict = "strict",
+        /// The first `strict_queues` queues strictly, then the others by deficit round robin.
+        StrictDrr = "strict+drr",
     }
 }
 

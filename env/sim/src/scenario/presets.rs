@@ -1,7 +1,7 @@
 //! The scenarios that have a name.
 
 use super::{
-    Arrivals, Demand, FlowPriority, HostQueue, RangeF64, RangeU32, Recovery, Scenario,
+    AckQueue, Arrivals, Demand, FlowPriority, HostQueue, RangeF64, RangeU32, Recovery, Scenario,
     SlowdownBase, TopologyKind, Traffic, TransportKind, Workload,
 };
 
@@ -216,14 +216,24 @@ fn with_buffer(mut scenario: Scenario, per_port_gbps: f64) -> Scenario {
     scenario
 }
 
+/// What the runs of both papers have at the switches: acknowledgements in queue 0, data in queue 1,
+/// served in turn.
+fn with_two_queues(scenario: Scenario) -> Scenario {
+    Scenario {
+        queues_per_port: 2,
+        ack_queue: AckQueue::Number(0),
+        ..scenario
+    }
+}
+
 /// Trident 2's buffer; web-search flows start with 55 segments, and 65 are the marking threshold.
 /// Queries ask for 30 % of the buffer.
 fn abm(scenario: Scenario) -> Scenario {
     let scenario = Scenario {
         init_cwnd: 55,
         query_share: 0.3,
-        ecn_threshold_bytes: 65 * 1_400,
-        ..scenario
+        ecn_k_packets: 65,
+        ..with_two_queues(scenario)
     };
     with_buffer(scenario, 9.6)
 }
@@ -249,14 +259,16 @@ fn abm_artefact_mixed() -> Scenario {
 }
 
 /// An initial window of the bandwidth-delay product, 22 segments, and a marking threshold of a
-/// seventh of it, but at least ten segments. Queries ask for half of the buffer.
+/// seventh of it, but at least ten segments. The DCTCP of its artefact has no slow start. Queries ask
+/// for half of the buffer.
 fn credence(scenario: Scenario, propagation_ns: u64, per_port_gbps: f64) -> Scenario {
     let scenario = Scenario {
         propagation_ns,
         init_cwnd: 22,
         query_share: 0.5,
-        ecn_threshold_bytes: 10 * 1_400,
-        ..scenario
+        ecn_k_packets: 10,
+        slow_start: false,
+        ..with_two_queues(scenario)
     };
     with_buffer(scenario, per_port_gbps)
 }
@@ -289,7 +301,7 @@ fn leafspine_4x4() -> Scenario {
         query_rate: 50.0,
         measure_ms: 100,
         drain_ms: 2_000,
-        ecn_threshold_bytes: 65 * 1_400,
+        ecn_k_packets: 65,
         ..network
     };
     with_buffer(network, 9.6)

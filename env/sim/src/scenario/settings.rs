@@ -5,9 +5,9 @@
 use crate::convert::whole_i64;
 
 use super::{
-    Arrivals, Demand, Ecmp, EcmpSalt, FlowPriority, HostQueue, RangeF64, RangeU32, Recovery,
-    Scheduler, SlowdownBase, SpineBuffer, TopologyKind, Traffic, TransportKind, Workload,
-    Workloads,
+    AckQueue, Arrivals, Demand, Ecmp, EcmpSalt, FlowPriority, HostQueue, PerQueue, RangeF64,
+    RangeU32, Recovery, Scheduler, SlowdownBase, SpineBuffer, TopologyKind, Traffic, TransportKind,
+    Workload, Workloads,
 };
 
 use crate::input::excerpt;
@@ -236,6 +236,45 @@ named_field!(
     Arrivals
 );
 
+impl Field for AckQueue {
+    fn from_written(written: &Written) -> Result<AckQueue, String> {
+        if written.integer().is_some() {
+            return u32::from_written(written).map(AckQueue::Number);
+        }
+        let expected = "the number of a queue or flow";
+        let text = written.words().ok_or_else(|| written.is_not(expected))?;
+        text.parse()
+            .map_err(|error: super::NoQueue| error.to_string())
+    }
+
+    fn to_toml(&self) -> String {
+        match self {
+            AckQueue::OfFlow => format!("\"{self}\""),
+            AckQueue::Number(queue) => queue.to_string(),
+        }
+    }
+}
+
+impl Field for PerQueue {
+    fn from_written(written: &Written) -> Result<PerQueue, String> {
+        let expected = "numbers above 0 separated by commas, such as \"1,0.5\"";
+        let text = match written {
+            Written::Integer(value) => value.to_string(),
+            Written::Float(value) => value.to_string(),
+            _ => written
+                .words()
+                .ok_or_else(|| written.is_not(expected))?
+                .to_owned(),
+        };
+        text.parse()
+            .map_err(|error: super::NotPerQueue| error.to_string())
+    }
+
+    fn to_toml(&self) -> String {
+        format!("\"{self}\"")
+    }
+}
+
 impl Field for Workloads {
     fn from_written(written: &Written) -> Result<Workloads, String> {
         let names: Vec<_> = Workload::ALL.iter().map(|value| value.name()).collect();
@@ -310,6 +349,7 @@ macro_rules! settings {
                     }
                 }
                 self.settle_fabric(key);
+                self.settle_marking(key);
                 Ok(())
             }
 

@@ -1,6 +1,6 @@
 //! What a transport stands for besides its congestion control.
 
-use super::{Recovery, Scenario, TransportKind};
+use super::{Recovery, Scenario, Scheduler, TransportKind};
 
 /// Segments that Linux acknowledges at once at the start of a connection (`TCP_MAX_QUICKACKS`).
 const QUICK_ACKS: u32 = 16;
@@ -23,6 +23,13 @@ impl TransportKind {
     /// Whether the congestion control is DCTCP, which needs a switch that marks.
     pub fn is_dctcp(self) -> bool {
         matches!(self, TransportKind::Dctcp | TransportKind::LinuxDctcp)
+    }
+}
+
+impl Scheduler {
+    /// Whether queues have weights.
+    pub fn has_weights(self) -> bool {
+        matches!(self, Scheduler::Drr | Scheduler::StrictDrr)
     }
 }
 

@@ -1,5 +1,6 @@
 mod fabric;
 mod properties;
+mod queues;
 mod sizes;
 
 use super::*;
@@ -71,6 +72,7 @@ fn the_default_preset_prints_its_documented_values() {
             "quick_acks = 0",
             "timestamps = false",
             "init_cwnd = 10",
+            "slow_start = true",
             "max_cwnd_bytes = 0",
             "min_rto_us = 200000",
             "initial_rtt_us = 200",
@@ -82,8 +84,13 @@ fn the_default_preset_prints_its_documented_values() {
             "queues_per_port = 1",
             "flow_priority = \"in_turn\"",
             "incast_priority = 1",
+            "ack_queue = \"flow\"",
             "scheduler = \"rr\"",
+            "queue_weights = \"\"",
+            "strict_queues = 1",
+            "queue_alpha = \"\"",
             "ecn_threshold_bytes = 0",
+            "ecn_k_packets = 0",
             "ecn = false",
             "ecn_uncounted_packets = 0",
             "demand = \"ports\"",

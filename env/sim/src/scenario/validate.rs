@@ -1,12 +1,13 @@
 //! Checks that the settings of a scenario make sense together.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 use crate::input::excerpt;
 
 use super::{
-    Demand, HostQueue, MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, RangeU32, Recovery,
-    Scenario, ScenarioError, Tier, TopologyKind, Traffic, TransportKind,
+    AckQueue, Demand, HostQueue, MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, RangeU32,
+    Recovery, Scenario, ScenarioError, Tier, TopologyKind, Traffic, TransportKind,
 };
 
 /// Largest value of a setting in microseconds: 100 s. Sums of a few such delays are far below the
@@ -22,6 +23,9 @@ const MAX_FLOWS: u64 = 10_000_000;
 
 /// Bytes of the largest packet on the wire: packets count them in 16 bits.
 const MAX_WIRE_BYTES: u64 = 65_535;
+
+/// Weights of queues. With less a queue would wait for many rounds before it may send a packet.
+const WEIGHTS: RangeInclusive<f64> = 0.01..=1_000.0;
 
 /// Checks of single values, with error messages that name the scenario.
 struct Checks<'a>(&'a Scenario);
@@ -157,8 +161,50 @@ impl Scenario {
             let problem = "must be 0 where queues_per_port is above 1";
             return check.invalid("ecn_uncounted_packets", uncounted, problem);
         }
+        self.validate_queues(check)?;
         let threshold = self.ecn_threshold_bytes;
-        check.within("ecn_threshold_bytes", threshold, 0, 1_000_000_000_000)
+        check.within("ecn_threshold_bytes", threshold, 0, 1_000_000_000_000)?;
+        let packets = u64::from(self.ecn_k_packets);
+        check.within("ecn_k_packets", packets, 0, 1_000_000_000)?;
+        if packets > 0 && threshold > 0 {
+            let problem = "must be 0 where ecn_threshold_bytes is above 0";
+            return check.invalid("ecn_k_packets", packets, problem);
+        }
+        Ok(())
+    }
+
+    fn validate_queues(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        let queues = self.queues_per_port;
+        if let AckQueue::Number(queue) = self.ack_queue
+            && queue >= queues
+        {
+            let problem = format!("ports have {queues} queues; must be below that, or flow");
+            return check.invalid("ack_queue", queue, problem);
+        }
+        for (field, numbers) in [
+            ("queue_weights", &self.queue_weights),
+            ("queue_alpha", &self.queue_alpha),
+        ] {
+            let count = numbers.values().len();
+            if !numbers.is_empty() && count != queues as usize {
+                let problem = format!(
+                    "{count} numbers, but ports have queues_per_port = {queues}; must be one for \
+                     each, or none"
+                );
+                return check.invalid(field, numbers, problem);
+            }
+        }
+        let weights = self.queue_weights.values();
+        if !weights.iter().all(|weight| WEIGHTS.contains(weight)) {
+            let (low, high) = (WEIGHTS.start(), WEIGHTS.end());
+            let problem = format!("must be from {low} to {high} each");
+            return check.invalid("queue_weights", &self.queue_weights, problem);
+        }
+        if !weights.is_empty() && !self.scheduler.has_weights() {
+            let problem = format!("scheduler {} has no weights; must be empty", self.scheduler);
+            return check.invalid("queue_weights", &self.queue_weights, problem);
+        }
+        check.within("strict_queues", u64::from(self.strict_queues), 1, 8)
     }
 
     fn validate_fabric(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
@@ -261,6 +307,10 @@ impl Scenario {
         if self.late_binding && self.host_queue == HostQueue::Fifo {
             let problem = "needs host_queue fair; must be false where it is fifo";
             return check.invalid("late_binding", self.late_binding, problem);
+        }
+        if !self.slow_start && self.recovery == Recovery::Ns3 {
+            let problem = "must be true where recovery is ns3";
+            return check.invalid("slow_start", self.slow_start, problem);
         }
         check.within("init_cwnd", u64::from(self.init_cwnd), 1, 10_000)?;
         if self.max_cwnd_bytes != 0 && self.max_cwnd_bytes < u64::from(self.mss) {

@@ -14,7 +14,7 @@ pub use credence::{
 };
 pub use cs::CompleteSharing;
 pub use definition::{Arguments, Definition, Deployment, Kind, ParameterInfo, PolicyInfo};
-pub use dt::DynamicThreshold;
+pub use dt::{DynamicThreshold, DynamicThresholds};
 pub use edt::{EnhancedDynamicThreshold, EnhancedDynamicThresholdConfig};
 pub use fab::{FlowAwareBuffer, FlowAwareConfig};
 pub use followlqd::{FollowLqd, VirtualQueues};
@@ -156,7 +156,8 @@ pub trait Policy {
 
     /// Sets the control factor α of `queue`, above 0, from the next packet on. Returns whether the
     /// policy has an α per queue: most have none, and [`DynamicThreshold`] has one for all queues
-    /// ([`NeuralDynamicThreshold`] has one per port). Parameters derived from the initial α stay.
+    /// ([`DynamicThresholds`] has one for each, [`NeuralDynamicThreshold`] one per port). Parameters
+    /// derived from the initial α stay.
     ///
     /// # Panics
     /// When the policy has an α per queue, but no such queue.
@@ -173,20 +174,30 @@ pub trait Policy {
 }
 
 /// Declares the policies, in the order of listings: module and type of each. The module must have a
-/// `DEFINITION`.
+/// `DEFINITION`. Behind a semicolon come the forms that a policy takes in some scenarios.
 macro_rules! policies {
-    ($($(#[$doc:meta])* $module:ident::$policy:ident,)*) => {
+    (
+        $($(#[$doc:meta])* $module:ident::$policy:ident,)*;
+        $($(#[$form_doc:meta])* $form_module:ident::$form:ident,)*
+    ) => {
         $(mod $module;)*
 
         /// The policies that need no control loop, without dynamic dispatch on the packet path.
         #[derive(Clone, Debug)]
         pub enum AnyPolicy {
             $($(#[$doc])* $policy($module::$policy),)*
+            $($(#[$form_doc])* $form($form_module::$form),)*
         }
 
         $(impl From<$module::$policy> for AnyPolicy {
             fn from(policy: $module::$policy) -> AnyPolicy {
                 AnyPolicy::$policy(policy)
+            }
+        })*
+
+        $(impl From<$form_module::$form> for AnyPolicy {
+            fn from(policy: $form_module::$form) -> AnyPolicy {
+                AnyPolicy::$form(policy)
             }
         })*
 
@@ -197,6 +208,7 @@ macro_rules! policies {
             ($any:expr, $each:ident => $body:expr) => {
                 match $any {
                     $(AnyPolicy::$policy($each) => $body,)*
+                    $(AnyPolicy::$form($each) => $body,)*
                 }
             };
         }
@@ -236,6 +248,9 @@ policies! {
     followlqd::FollowLqd,
     /// Credence.
     credence::Credence,
+    ;
+    /// Dynamic Threshold with an α per queue, where `queue_alpha` gives them.
+    dt::DynamicThresholds,
 }
 
 impl Policy for AnyPolicy {

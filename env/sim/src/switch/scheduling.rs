@@ -8,19 +8,36 @@ use crate::scenario::Scheduler;
 #[derive(Clone, Debug)]
 pub(super) struct Scheduling {
     scheduler: Scheduler,
-    /// Bytes that a queue may send in its turn, deficit round robin.
-    quantum: u64,
+    /// Queues of a port that come before those of deficit round robin.
+    strict: usize,
+    /// Bytes that a queue may send in its turn, by priority, deficit round robin.
+    quanta: Vec<u64>,
     /// What is left of them, by queue.
     deficits: Vec<u64>,
 }
 
 impl Scheduling {
-    pub(super) fn new(scheduler: Scheduler, quantum: u64, queues: usize) -> Scheduling {
+    /// For so many queues of all ports; of each port the first `strict` ones are served strictly.
+    pub(super) fn new(
+        scheduler: Scheduler,
+        strict: usize,
+        quanta: Vec<u64>,
+        queues: usize,
+    ) -> Scheduling {
         Scheduling {
             scheduler,
-            quantum,
+            strict: match scheduler {
+                Scheduler::StrictDrr => strict.min(quanta.len()),
+                _ => 0,
+            },
+            quanta,
             deficits: vec![0; queues],
         }
+    }
+
+    /// The priority whose turn it is first.
+    pub(super) fn first_turn(&self) -> u16 {
+        u16::try_from(self.strict).expect("a port has at most 8 queues")
     }
 }
 
@@ -50,6 +67,10 @@ impl<P: Policy> Switch<P> {
                 queue
             }
             Scheduler::Drr => self.next_by_deficit(packets, port),
+            Scheduler::StrictDrr => match self.first_strict(port) {
+                Some(queue) => queue,
+                None => self.next_by_deficit(packets, port),
+            },
         };
         self.queues[queue].pop_front(packets)
     }
@@ -63,14 +84,24 @@ impl<P: Policy> Switch<P> {
         round.find(waiting).unwrap_or(first)
     }
 
-    /// The queue after this one is next.
+    /// The first queue that is not empty of those that come before deficit round robin.
+    fn first_strict(&self, port: usize) -> Option<usize> {
+        let first = port * self.queues_per_port;
+        let mut strict = first..first + self.scheduling.strict;
+        strict.find(|queue| !self.queues[*queue].is_empty())
+    }
+
+    /// The queue after this one is next, of those that are not served strictly.
     fn pass_turn(&mut self, port: usize, queue: usize) {
-        let next = (queue + 1) % self.queues_per_port;
+        let next = match (queue + 1) % self.queues_per_port {
+            0 => self.scheduling.strict,
+            next => next,
+        };
         self.ports[port].turn = u16::try_from(next).expect("a switch has at most 65,536 queues");
     }
 
-    /// A queue whose turn begins gets the quantum, and keeps its turn while what it has suffices.
-    /// The port must have a packet.
+    /// A queue whose turn begins gets its quantum, and keeps its turn while what it has suffices.
+    /// The port must have a packet in a queue that is not served strictly.
     fn next_by_deficit(&mut self, packets: &PacketStore, port: usize) -> usize {
         let first = port * self.queues_per_port;
         loop {
@@ -95,9 +126,114 @@ impl<P: Policy> Switch<P> {
     /// Ends the turn of `queue` and begins that of the one behind it.
     fn begin_turn(&mut self, port: usize, queue: usize) {
         self.pass_turn(port, queue);
-        let next = port * self.queues_per_port + usize::from(self.ports[port].turn);
+        let turn = usize::from(self.ports[port].turn);
+        let next = port * self.queues_per_port + turn;
         if !self.queues[next].is_empty() {
-            self.scheduling.deficits[next] += self.scheduling.quantum;
+            self.scheduling.deficits[next] += self.scheduling.quanta[turn];
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::clock::Potential;
+    use crate::engine::packet::{Packet, PacketKind, SizeClass};
+    use crate::scenario::Scenario;
+    use crate::switch::policy::CompleteSharing;
+    use crate::switch::{Admission, SwitchId, SwitchSettings};
+    use crate::units::Time;
+
+    /// A full packet has 1,500 bytes.
+    fn scenario(changes: &[&str]) -> Scenario {
+        let mut scenario = Scenario::default();
+        for change in ["mss=1442", "queues_per_port=4"].iter().chain(changes) {
+            scenario.set(change).unwrap();
+        }
+        scenario.validate().unwrap();
+        scenario
+    }
+
+    /// The priorities that a port serves, one after the other, when `bytes` are the sizes of the
+    /// packets of each of its four queues. The first packet that arrives is served before.
+    fn served(changes: &[&str], bytes: [&[u16]; 4]) -> Vec<usize> {
+        let scenario = scenario(changes);
+        let settings = SwitchSettings::new(&scenario, 16, 1_000_000);
+        let id = SwitchId(0);
+        let mut switch =
+            Switch::new(id, Potential::of(Time::ZERO), &settings, CompleteSharing).unwrap();
+        let mut packets = PacketStore::default();
+        let port = 3;
+        let mut arrive = |switch: &mut Switch<CompleteSharing>, priority: usize, bytes| {
+            let queue = (port * 4 + priority) as u16;
+            let size = (bytes, SizeClass::Odd);
+            let packet = Packet::new(PacketKind::Data, 0, queue, size, Time::ZERO);
+            let id = packets.insert(packet);
+            (id, switch.arrive(&mut packets, id, Time::ZERO, &mut ()))
+        };
+        let (mut sending, admission) = arrive(&mut switch, 0, 100);
+        assert_eq!(admission, Admission::Served);
+        for (priority, bytes) in bytes.into_iter().enumerate() {
+            for &bytes in bytes {
+                arrive(&mut switch, priority, bytes);
+            }
+        }
+        let mut order = Vec::new();
+        while let Some(next) = switch.sent(&mut packets, sending, Time::ZERO, &mut ()) {
+            order.push(usize::from(packets[next].queue) - port * 4);
+            sending = next;
+        }
+        order
+    }
+
+    #[test]
+    fn round_robin_takes_a_packet_of_each() {
+        let order = served(&[], [&[900], &[1_500; 2], &[], &[40; 3]]);
+        assert_eq!(order, [0, 1, 3, 1, 3, 3]);
+    }
+
+    #[test]
+    fn strict_takes_the_first_queue_first() {
+        let order = served(
+            &["scheduler=strict"],
+            [&[900], &[1_500; 2], &[40; 2], &[40]],
+        );
+        assert_eq!(order, [0, 1, 1, 2, 2, 3]);
+    }
+
+    /// Each turn brings 1,500 bytes: queue 1 sends one of 1,500, queue 2 two of 750, and queue 3
+    /// has 900 left of its second turn.
+    #[test]
+    fn deficit_round_robin_takes_the_same_bytes_of_each() {
+        let order = served(
+            &["scheduler=drr"],
+            [&[], &[1_500; 3], &[750; 4], &[1_050; 3]],
+        );
+        assert_eq!(order, [1, 2, 2, 3, 1, 2, 2, 3, 1, 3]);
+    }
+
+    #[test]
+    fn weights_are_multiples_of_a_full_packet() {
+        let weights = "queue_weights=1,2,0.5,1";
+        let order = served(
+            &["scheduler=drr", weights],
+            [&[], &[1_500; 4], &[1_500; 2], &[1_500]],
+        );
+        // Queue 2 may send a packet every second turn.
+        assert_eq!(order, [1, 1, 3, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn the_first_queues_come_before_those_in_turn() {
+        let order = served(
+            &["scheduler=strict+drr", "strict_queues=2"],
+            [&[900; 2], &[1_500], &[1_500; 2], &[750; 3]],
+        );
+        assert_eq!(order, [0, 0, 1, 3, 3, 2, 3, 2]);
+        let order = served(
+            &["scheduler=strict+drr", "strict_queues=8"],
+            [&[900], &[1_500], &[1_500], &[750]],
+        );
+        assert_eq!(order, [0, 1, 2, 3]);
     }
 }

@@ -8,7 +8,9 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::aqm::AqmSpec;
-use super::policy::{AnyPolicy, Arguments, Definition, ParameterInfo, PolicyInfo, catalogue};
+use super::policy::{
+    AnyPolicy, Arguments, Definition, ParameterInfo, Policy as _, PolicyInfo, catalogue,
+};
 use crate::input::{excerpt, suggestion};
 use crate::scenario::Scenario;
 
@@ -318,12 +320,38 @@ impl PolicySpec {
     /// [`PolicyParseError::Unusable`] when the parameters do not fit the scenario or each other.
     pub fn build(&self, scenario: &Scenario) -> Result<AnyPolicy, PolicyParseError> {
         let arguments = Arguments::of(self.definition.info.parameters, self.given.values());
-        (self.definition.build)(&arguments, scenario).map_err(|problem| {
-            PolicyParseError::Unusable {
-                policy: self.to_string(),
-                problem,
-            }
+        let built = (self.definition.build)(&arguments, scenario);
+        let built = built.and_then(|policy| self.with_queue_alpha(policy, &arguments, scenario));
+        built.map_err(|problem| PolicyParseError::Unusable {
+            policy: self.to_string(),
+            problem,
         })
+    }
+
+    /// The policy with the α of each queue that the scenario gives, if the policy has an α.
+    fn with_queue_alpha(
+        &self,
+        mut policy: AnyPolicy,
+        arguments: &Arguments<'_>,
+        scenario: &Scenario,
+    ) -> Result<AnyPolicy, String> {
+        let alphas = scenario.queue_alpha.values();
+        let mut parameters = self.definition.info.parameters.iter();
+        if alphas.is_empty() || !parameters.any(|parameter| parameter.name == "alpha") {
+            return Ok(policy);
+        }
+        let names = ["alpha", "alphas"];
+        if let Some(name) = names.into_iter().find(|name| arguments.is_given(name)) {
+            return Err(format!(
+                "{name} and the scenario's queue_alpha are both given; leave one out"
+            ));
+        }
+        for (queue, &alpha) in (0..scenario.queue_count()).zip(alphas.iter().cycle()) {
+            if !policy.set_alpha(queue, alpha) {
+                return Err("it has no alpha per queue; needs queue_alpha empty".to_owned());
+            }
+        }
+        Ok(policy)
     }
 
     /// Size of the buffer under this policy, bytes: that of the scenario, except for `unlimited`.

@@ -80,7 +80,7 @@ pub(crate) struct Sender {
 fn initial_window(settings: &Settings) -> Window {
     Window {
         cwnd: (settings.initial_window * settings.mss).min(settings.window_cap),
-        ssthresh: u32::MAX,
+        ssthresh: if settings.slow_start { u32::MAX } else { 0 },
     }
 }
 

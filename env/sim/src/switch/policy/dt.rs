@@ -14,9 +14,12 @@ pub(super) static DEFINITION: Definition = Definition {
         deployment: Deployment::Today,
         parameters: &[ALPHA],
     },
-    build: |arguments, _| {
+    build: |arguments, scenario| {
         let alpha = arguments.value("alpha");
-        Ok(DynamicThreshold { alpha }.into())
+        Ok(match scenario.queue_alpha.is_empty() {
+            true => DynamicThreshold { alpha }.into(),
+            false => DynamicThresholds::new(alpha, scenario.queue_count()).into(),
+        })
     },
 };
 
@@ -53,5 +56,42 @@ impl Policy for DynamicThreshold {
 
     fn alpha(&self, _queue: usize) -> Option<f64> {
         Some(self.alpha)
+    }
+}
+
+/// As [`DynamicThreshold`], with a control factor for every queue.
+#[derive(Clone, Debug)]
+pub struct DynamicThresholds {
+    alphas: Box<[f64]>,
+}
+
+impl DynamicThresholds {
+    /// The same α for so many queues, to be changed for each.
+    pub fn new(alpha: f64, queues: usize) -> DynamicThresholds {
+        DynamicThresholds {
+            alphas: vec![alpha; queues].into_boxed_slice(),
+        }
+    }
+}
+
+impl Policy for DynamicThresholds {
+    #[inline]
+    fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
+        let alpha = self.alphas[packet.queue];
+        DynamicThreshold { alpha }.on_arrival(view, packet)
+    }
+
+    fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
+        let alpha = self.alphas[queue];
+        DynamicThreshold { alpha }.threshold(view, queue)
+    }
+
+    fn alpha(&self, queue: usize) -> Option<f64> {
+        Some(self.alphas[queue])
+    }
+
+    fn set_alpha(&mut self, queue: usize, alpha: f64) -> bool {
+        self.alphas[queue] = alpha;
+        true
     }
 }

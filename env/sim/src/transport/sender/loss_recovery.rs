@@ -263,7 +263,7 @@ impl Sender {
             self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
         }
         self.congestion.on_timeout(now, self.sent.next);
-        self.window.cwnd = settings.mss;
+        self.window.restart(settings.mss, settings);
         recovery.board.mark_all_lost(self.sent);
         recovery.duplicates = Duplicates::after_timeout(self.sent);
         recovery.phase = Phase::Loss {

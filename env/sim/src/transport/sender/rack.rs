@@ -447,7 +447,7 @@ impl Sender {
         let situation = self.situation(recovery.phase, now);
         time.rack.time_out(&mut time.flight, situation);
         let window = (time.flight.pipe() + 1).saturating_mul(settings.mss);
-        self.window.cwnd = window.min(settings.window_cap);
+        self.window.restart(window, settings);
         recovery.phase = Phase::Loss {
             until: self.sent.next,
         };

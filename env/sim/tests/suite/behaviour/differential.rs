@@ -25,7 +25,7 @@ use crate::behaviour::setup::{cases, config};
 const EVENTS: u64 = 30_000;
 
 /// Numeric settings and the ends of their ranges.
-const NUMBERS: [(&str, u64, u64); 28] = [
+const NUMBERS: [(&str, u64, u64); 31] = [
     ("ports", 2, 200),
     ("rate_bps", 1_000_000, 10_000_000_000_000),
     ("buffer_bytes", 1_000, 1_000_000_000_000),
@@ -45,7 +45,10 @@ const NUMBERS: [(&str, u64, u64); 28] = [
     ("syn_timeout_us", 1, 100_000_000),
     ("ecn_threshold_bytes", 0, 1_000_000_000_000),
     ("ecn_uncounted_packets", 0, 1_000),
+    ("ecn_k_packets", 0, 1_000_000_000),
     ("queues_per_port", 1, 8),
+    ("ack_queue", 0, 7),
+    ("strict_queues", 1, 8),
     ("query_gap_us", 1, 100_000_000),
     ("response_bytes", 1, 1_000_000_000_000),
     ("elephant_bytes", 1, 1_000_000_000_000),
@@ -184,11 +187,15 @@ fn named_setting() -> impl Strategy<Value = String> {
         ("sack", switch.clone()),
         ("timestamps", switch.clone()),
         ("handshake", switch.clone()),
+        ("slow_start", switch.clone()),
         ("hystart", switch.clone()),
         ("late_binding", switch.clone()),
         ("count_in_service", switch),
         ("load", vec!["0.01", "0.5", "1.5", "0.1..1.2"]),
         ("active_ports", vec!["1", "2", "2..5", "16"]),
+        ("ack_queue", vec!["flow", "0"]),
+        ("queue_weights", vec!["1", "0.01,1000", "2,1,0.5"]),
+        ("queue_alpha", vec!["0.001", "64,0.5", "1,1,1"]),
     ]
     .into_iter()
     .flat_map(|(key, values)| {

@@ -1,7 +1,9 @@
 //! Random networks, policies, transports and traffic.
 
 use bufgym_sim::network::Simulator;
-use bufgym_sim::scenario::{HostQueue, RangeU32, Recovery, Scenario, Scheduler, TransportKind};
+use bufgym_sim::scenario::{
+    AckQueue, HostQueue, RangeU32, Recovery, Scenario, Scheduler, TransportKind,
+};
 use bufgym_sim::switch::{AnyPolicy, PolicySpec, policy};
 use bufgym_sim::traffic::{FlowSpec, Trace};
 use bufgym_sim::units::Time;
@@ -84,6 +86,11 @@ pub fn any_setup() -> impl Strategy<Value = Setup> {
             late_binding: transport.late_binding && network.host_queue == HostQueue::Fair,
             queues_per_port: network.queues_per_port,
             scheduler: network.scheduler,
+            strict_queues: network.strict_queues,
+            ack_queue: match network.acks_apart {
+                true => AckQueue::Number(0),
+                false => AckQueue::OfFlow,
+            },
             active_ports: RangeU32::new(1, ports),
             incast_degree: RangeU32::new(1, ports - 1),
             ..transport
@@ -134,6 +141,8 @@ struct Network {
     host_queue: HostQueue,
     queues_per_port: u32,
     scheduler: Scheduler,
+    strict_queues: u32,
+    acks_apart: bool,
 }
 
 prop_compose! {
@@ -151,10 +160,12 @@ prop_compose! {
         host_queue in prop::sample::select(HostQueue::ALL),
         queues_per_port in prop_oneof![Just(1), 2_u32..=3],
         scheduler in prop::sample::select(Scheduler::ALL),
+        strict_queues in 1_u32..=3,
+        acks_apart in any::<bool>(),
     ) -> Network {
         Network {
             ports, rate_bps, propagation_ns, buffer_bytes, overhead_bytes, count_in_service,
-            host_queue, queues_per_port, scheduler,
+            host_queue, queues_per_port, scheduler, strict_queues, acks_apart,
         }
     }
 }
@@ -179,12 +190,12 @@ prop_compose! {
         cap_segments in 1_u64..=100,
         min_rto_us in logarithmic(200, 200_000),
         initial_rtt_us in 1_u64..=10_000,
-        flags in any::<[bool; 4]>(),
+        flags in any::<[bool; 5]>(),
         delayed_ack in 1_u32..=4,
         quick_acks in prop::sample::select(vec![0_u32, 1, 16]),
         ecn_threshold_bytes in logarithmic(100, 1_000_000),
     ) -> Scenario {
-        let [timestamps, handshake, hystart, late_binding] = flags;
+        let [timestamps, handshake, hystart, late_binding, slow_start] = flags;
         // Those after ns-3 need ns-3's recovery.
         let recovery = match recovery {
             _ if kind.name().ends_with("-ns3") => Recovery::Ns3,
@@ -207,6 +218,7 @@ prop_compose! {
             timestamps,
             handshake,
             quick_acks: if delays { quick_acks } else { 0 },
+            slow_start: slow_start || ns3,
             late_binding,
             max_simulated_ms: FOR_EVER_MS,
             ..Scenario::default()

@@ -1,0 +1,145 @@
+//! The queues of a port: which packets take which one, and the control factor of each.
+
+use bufgym_sim::network::{HostObserver, Observer, Simulator, SwitchId, SwitchObserver};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::{PacketView, PolicySpec, View};
+use bufgym_sim::traffic::{FlowSpec, Trace};
+use bufgym_sim::units::Time;
+
+fn scenario(changes: &[&str]) -> Scenario {
+    let mut scenario = Scenario::default();
+    for change in changes {
+        scenario.set(change).unwrap();
+    }
+    scenario.validate().unwrap();
+    scenario
+}
+
+/// Flows of 200 kB from two hosts to port 0.
+fn trace(priority: u8) -> Trace {
+    let flow = |src: u32| FlowSpec {
+        id: u64::from(src),
+        src,
+        dst: 0,
+        start: Time::ZERO,
+        size: 200_000,
+        kind: 0,
+        query: -1,
+        priority,
+    };
+    Trace {
+        flows: vec![flow(1), flow(2)],
+        ..Trace::default()
+    }
+}
+
+fn simulator(policy: &str, scenario: &Scenario, trace: &Trace) -> Simulator {
+    let policy: PolicySpec = policy.parse().unwrap();
+    policy.simulator(scenario, trace).unwrap()
+}
+
+/// How many full packets, and how many others, came to each of the three queues of their port.
+#[derive(Default, Debug)]
+struct Places([[u64; 2]; 3]);
+
+impl SwitchObserver for Places {
+    fn arriving(&mut self, _at: SwitchId, _view: View<'_>, packet: PacketView) {
+        let small = usize::from(packet.bytes < 100);
+        self.0[packet.queue % 3][small] += 1;
+    }
+}
+
+impl HostObserver for Places {}
+impl Observer for Places {}
+
+fn places(changes: &[&str]) -> [[u64; 2]; 3] {
+    let settings = [&["queues_per_port=3", "handshake=true"], changes].concat();
+    let mut simulator =
+        simulator("dt", &scenario(&settings), &trace(1)).observed(Places::default());
+    simulator.run();
+    simulator.observer().0
+}
+
+#[test]
+fn packets_without_data_take_their_own_queue() {
+    let with_data = places(&[]);
+    assert_eq!([with_data[0], with_data[2]], [[0, 0]; 2]);
+    for queue in 0..3 {
+        let mut apart = places(&[&format!("ack_queue={queue}")]);
+        let acks = std::mem::take(&mut apart[queue][1]);
+        assert!(apart[1][0] >= 274, "{apart:?}");
+        // SYN, its answer and an acknowledgement, and one of nearly every segment.
+        assert!(acks > 270, "{acks}");
+        apart[1] = [0, 0];
+        assert_eq!(apart, [[0, 0]; 3]);
+    }
+}
+
+#[test]
+fn every_queue_has_its_control_factor() {
+    let settings = ["queues_per_port=2", "queue_alpha=4,0.25"];
+    let scenario = scenario(&settings);
+    for policy in ["dt", "abm", "fab", "edt", "tdt", "ib", "occamy"] {
+        let simulator = simulator(policy, &scenario, &trace(0));
+        let switch = simulator.switch(SwitchId(0));
+        let threshold = |queue| switch.threshold(queue, Time::ZERO);
+        let [first, second] = [4_000_000, 250_000].map(Some);
+        assert_eq!(threshold(0), first, "{policy}");
+        assert_eq!(threshold(1), second, "{policy}");
+        assert_eq!([threshold(30), threshold(31)], [first, second], "{policy}");
+    }
+    let error = |policy: &str| {
+        let policy: PolicySpec = policy.parse().unwrap();
+        policy.build(&scenario).unwrap_err().to_string()
+    };
+    for policy in ["dt:alpha=8", "abm:alphas=1/2", "fab:alpha=2"] {
+        let error = error(policy);
+        assert!(error.contains("both given; leave one out"), "{error}");
+    }
+    // Others have no such factor.
+    for policy in ["cs", "st", "lqd", "harmonic"] {
+        simulator(policy, &scenario, &trace(0)).run();
+    }
+}
+
+#[test]
+fn factors_decide_what_is_lost() {
+    let drops = |alpha: &str| {
+        let alpha = format!("queue_alpha=1,{alpha}");
+        let settings = ["queues_per_port=2", "buffer_bytes=100000", &alpha];
+        let scenario = scenario(&settings);
+        simulator("dt", &scenario, &trace(1)).run().summary.drops
+    };
+    assert_ne!(drops("0.1"), drops("8"));
+    let equal = ["queues_per_port=2", "queue_alpha=0.5,0.5"];
+    let one = ["queues_per_port=2"];
+    let fcts = |policy: &str, settings: &[&str]| {
+        let outcome = simulator(policy, &scenario(settings), &trace(1)).run();
+        outcome.summary.mean_fct_ms
+    };
+    assert_eq!(fcts("dt", &equal), fcts("dt:alpha=0.5", &one));
+}
+
+/// Without slow start the window grows by a segment per round trip.
+#[test]
+fn without_slow_start_windows_grow_slowly() {
+    let fct = |slow_start: bool| {
+        let setting = format!("slow_start={slow_start}");
+        let scenario = scenario(&[&setting, "propagation_ns=1000000"]);
+        let flow = FlowSpec {
+            size: 1_460 * 100,
+            ..trace(0).flows[0].clone()
+        };
+        let trace = Trace {
+            flows: vec![flow],
+            ..Trace::default()
+        };
+        simulator("dt", &scenario, &trace).run().records[0]
+            .fct
+            .unwrap()
+    };
+    // 10 + 20 + 40 + 80 segments, and 10 + 11 + … + 17.
+    let round_trips = |fct: Time| fct.0 / Time::from_ms(4).0;
+    assert_eq!(round_trips(fct(true)), 3);
+    assert_eq!(round_trips(fct(false)), 7);
+}
