@@ -7,6 +7,7 @@ pub(crate) mod fabric;
 mod fifo;
 pub(crate) mod link;
 pub(crate) mod packet;
+pub(crate) mod telemetry;
 pub(crate) mod topology;
 
 use clock::EventTime;

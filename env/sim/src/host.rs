@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::engine::event::{Events as _, Timer};
 use crate::engine::link::wire_bytes;
 use crate::engine::packet::{Flags, Packet, PacketDirection, PacketId, PacketKind, SizeClass};
+use crate::engine::telemetry::{PathRecords, RecordsHandle};
 use crate::engine::topology::{Route, SwitchId, Topology};
 use crate::scenario::{AckQueue, Scenario};
 use crate::traffic::{FlowSpec, Trace, TraceError};
@@ -110,6 +111,8 @@ struct WireBytes {
     /// On top of an acknowledgement, for every SACK block.
     sack_block: u16,
     syn: u16,
+    /// On top of an acknowledgement, for every telemetry record.
+    record: u16,
 }
 
 /// States of senders and receivers that no flow needs at the moment.
@@ -195,6 +198,7 @@ impl<T: Topology> Hosts<T> {
                 ack: wire_bytes(scenario.ack_bytes + timestamp),
                 sack_block: wire_bytes(scenario.sack_block_bytes),
                 syn: wire_bytes(scenario.syn_bytes + timestamp),
+                record: wire_bytes(scenario.int_bytes_per_hop),
             },
             handshake: scenario.handshake,
             preconnected: scenario.preconnected,
@@ -489,8 +493,8 @@ impl<T: Topology> Hosts<T> {
         self.counters.delivered += 1;
         self.flows[packet.flow as usize].in_network -= 1;
         match packet.kind {
-            PacketKind::Data => self.receive_data(packet, engine, observer),
-            PacketKind::Ack => self.receive_ack(packet, engine),
+            PacketKind::Data => self.receive_data(packet, id, engine, observer),
+            PacketKind::Ack => self.receive_ack(packet, id, engine),
             _ => self.receive_handshake(packet, engine),
         }
     }
@@ -501,7 +505,7 @@ impl<T: Topology> Hosts<T> {
         match packet.kind {
             PacketKind::Syn => self.receive_syn(&packet, engine),
             PacketKind::SynAck => {
-                let ack = arrived(&packet, None, now);
+                let ack = arrived(&packet, None, None, now);
                 let state = &mut self.flows[packet.flow as usize];
                 let established = state.established;
                 state.sender.on_handshake(&ack, established, &self.settings);
@@ -527,6 +531,7 @@ impl<T: Topology> Hosts<T> {
     fn receive_data<O: HostObserver>(
         &mut self,
         packet: Packet,
+        id: PacketId,
         engine: &mut Engine<T>,
         observer: &mut O,
     ) {
@@ -556,6 +561,10 @@ impl<T: Topology> Hosts<T> {
             retransmission: packet.retransmission,
             marked,
             duplicate: (reception.duplicate && self.settings.is_rack()).then_some(packet.sequence),
+            records: match packet.flags.carries_records() {
+                true => engine.packets.records.of(id),
+                false => RecordsHandle::NONE,
+            },
         };
         if delays {
             self.answer_or_postpone(packet.flow, answer, delivered, engine);
@@ -628,6 +637,10 @@ impl<T: Topology> Hosts<T> {
             let filled = blocks.iter().map(|block| u16::from(block.0 < block.1));
             wire_bytes += self.wire_bytes.sack_block * filled.sum::<u16>();
         }
+        let has_records = answer.records != RecordsHandle::NONE;
+        if has_records {
+            wire_bytes += self.record_bytes(engine.packets.records.get(answer.records));
+        }
         let queue = self.first_queue(flow, PacketKind::Ack);
         let size = (wire_bytes, engine.links.size_class(wire_bytes));
         let mut packet = Packet::new(PacketKind::Ack, flow, queue, size, answer.stamp);
@@ -638,16 +651,33 @@ impl<T: Topology> Hosts<T> {
             packet.sack = self.sacks.insert(blocks);
         }
         let id = engine.create(packet);
+        if has_records {
+            engine.packets.carry(id, answer.records);
+        }
         self.nics.take_control(dst, id, engine);
     }
 
+    /// Bytes that telemetry adds to an acknowledgement.
+    #[cold]
+    #[expect(clippy::cast_possible_truncation, reason = "a path has at most 8 hops")]
+    fn record_bytes(&self, path: &PathRecords) -> u16 {
+        self.wire_bytes.record * path.hops().len() as u16
+    }
+
     #[inline(always)]
-    fn receive_ack(&mut self, packet: Packet, engine: &mut Engine<T>) {
+    fn receive_ack(&mut self, packet: Packet, id: PacketId, engine: &mut Engine<T>) {
         let blocks = self.sacks.take(packet.sack);
-        let ack = arrived(&packet, blocks.as_ref(), engine.host_now());
+        let now = engine.host_now();
+        let records = packet.flags.carries_records();
+        let records = records.then(|| engine.packets.records.of(id));
+        let path = records.map(|records| engine.packets.records.get(records));
+        let ack = arrived(&packet, blocks.as_ref(), path, now);
         let state = &mut self.flows[packet.flow as usize];
         let pool = &mut self.pools.senders;
         state.sender.on_ack(&ack, &self.settings, pool);
+        if let Some(records) = records {
+            engine.packets.records.remove(records);
+        }
         self.pump(packet.flow, engine);
         self.arm_timer(packet.flow, engine);
     }
@@ -724,13 +754,10 @@ impl<T: Topology> Hosts<T> {
     /// queue of its host.
     #[inline]
     pub(crate) fn pump(&mut self, flow: u32, engine: &mut Engine<T>) {
-        let now = engine.host_now();
         let src = self.flows[flow as usize].src;
         let sent = self.fill(flow, engine);
-        if self.settings.paced
-            && let Some(delay) = self.flows[flow as usize].sender.take_pacing_timer(now)
-        {
-            engine.set_timer(delay, Timer::Pace(flow));
+        if self.settings.paced {
+            self.arm_pacer(flow, engine);
         }
         if sent {
             self.arm_timer(flow, engine);
@@ -738,6 +765,15 @@ impl<T: Topology> Hosts<T> {
             if self.late_binding {
                 self.refill(flow, engine);
             }
+        }
+    }
+
+    /// Has a flow woken when its pace allows the next segment.
+    #[cold]
+    fn arm_pacer(&mut self, flow: u32, engine: &mut Engine<T>) {
+        let now = engine.host_now();
+        if let Some(delay) = self.flows[flow as usize].sender.take_pacing_timer(now) {
+            engine.set_timer(delay, Timer::Pace(flow));
         }
     }
 
@@ -774,7 +810,24 @@ impl<T: Topology> Hosts<T> {
         packet.sequence = segment.index;
         packet.retransmission = segment.retransmission;
         packet.flags = Flags::tag(state.sender.is_unheard());
-        engine.create(packet)
+        let id = engine.create(packet);
+        if self.settings.paced {
+            self.prepare_for_rate(flow, id, engine);
+        }
+        id
+    }
+
+    /// Data of a transport with a rate: switches do not mark it, and may write telemetry into it.
+    #[cold]
+    fn prepare_for_rate(&self, flow: u32, id: PacketId, engine: &mut Engine<T>) {
+        let sender = &self.flows[flow as usize].sender;
+        if sender.sets_rate() {
+            engine.packets[id].flags.refuse_marks();
+        }
+        if sender.reads_telemetry() {
+            let records = engine.packets.records.insert();
+            engine.packets.carry(id, records);
+        }
     }
 
     /// Sends a packet of the handshake; `stamp` and `retransmission` are those of the SYN.
@@ -915,7 +968,12 @@ impl<T: Topology> Hosts<T> {
 
 /// An acknowledgement for the sender.
 #[inline]
-fn arrived<'a>(packet: &Packet, blocks: Option<&'a SackBlocks>, now: Time) -> Ack<'a> {
+fn arrived<'a>(
+    packet: &Packet,
+    blocks: Option<&'a SackBlocks>,
+    path: Option<&'a PathRecords>,
+    now: Time,
+) -> Ack<'a> {
     Ack {
         next_expected: packet.sequence,
         blocks,
@@ -924,5 +982,6 @@ fn arrived<'a>(packet: &Packet, blocks: Option<&'a SackBlocks>, now: Time) -> Ac
         marked: packet.flags.marked(),
         congested: packet.flags.congested(),
         now,
+        path,
     }
 }

@@ -37,7 +37,7 @@ pub use error::{ScenarioError, SettingProblem};
 pub use fabric::Tier;
 pub use kinds::{
     Arrivals, Demand, Ecmp, EcmpSalt, FlowPriority, HostQueue, Recovery, Scheduler, SlowdownBase,
-    SpineBuffer, TopologyKind, Traffic, TransportKind, UnknownName, Workload,
+    SpineBuffer, TopologyKind, Traffic, TransportKind, TransportVariant, UnknownName, Workload,
 };
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use queues::{AckQueue, NoQueue, NotPerQueue, PerQueue};
@@ -92,7 +92,15 @@ settings! {
         syn_bytes: u32 = 64, "bytes of a SYN or SYN-ACK on the wire";
         /// These bytes take time on the line but no space in the buffer.
         overhead_bytes: u32 = 0, "preamble and gap per packet, on the line only, bytes";
-        transport: TransportKind = TransportKind::NewReno, "newreno | cubic | dctcp | cubic-ns3 | linux | linux-dctcp";
+        transport: TransportKind = TransportKind::NewReno, "newreno | cubic | dctcp | cubic-ns3 | linux | linux-dctcp | powertcp | theta-powertcp | timely | hpcc";
+        /// They are those that start as a group. `None`, written `"same"`, means `transport`.
+        incast_transport: Option<TransportKind> = None, "transport of in-cast flows, or same";
+        transport_variant: TransportVariant = TransportVariant::Paper, "powertcp, theta-powertcp, timely, hpcc: paper | ns3";
+        flows_per_host: u32 = 10, "powertcp, theta-powertcp, hpcc: flows that share the line of a host, as they assume";
+        /// Transports that read telemetry need it.
+        int: bool = true, "switches write telemetry into packets of transports that read it";
+        int_bytes_per_hop: u32 = 0, "bytes that telemetry adds to a packet at every switch";
+        int_on_acks: bool = false, "acknowledgements collect telemetry too, on their way back";
         /// HyStart++ is RFC 9406.
         hystart: bool = false, "cubic leaves slow start when delay grows (HyStart++)";
         sack: bool = true, "selective acknowledgements";
@@ -147,6 +155,10 @@ settings! {
         /// them. This is ns-3's device queue below a marking queue discipline. Needs
         /// `count_in_service` to be false.
         ecn_uncounted_packets: u32 = 0, "packets at the head of a queue that count nowhere";
+        /// The scheduler hands packets on to it while it has room. What it holds counts neither in
+        /// queues nor in the buffer, and no policy, mark or telemetry sees it. This is ns-3's device
+        /// queue. Needs `count_in_service` to be false.
+        device_fifo_packets: u32 = 0, "packets of a port behind its scheduler, in a queue of the device";
         /// Where it is not `ports`, every host sends flows of `workload` and asks queries for
         /// `warmup_ms` and `measure_ms`, and the settings of active ports do not count. The load is
         /// that of the uplinks.
@@ -170,7 +182,7 @@ settings! {
         /// receives them.
         load: RangeF64 = RangeF64::new(0.5, 0.5), "offered load of an active port, fraction of its rate; uniform per trace";
         /// Distributions of the flow sizes. Each trace draws one of them.
-        workload: Workloads = Workload::WebSearch.into(), "web_search, data_mining, fb_hadoop, ali_storage; one per trace";
+        workload: Workloads = Workload::WebSearch.into(), "web_search, data_mining, fb_hadoop, ali_storage, web_search_abm; one per trace";
         /// How flows towards one port are spread in time.
         arrivals: Arrivals = Arrivals::Mixed, "flows in time: mixed | spread | synchronised";
         /// The sources are distinct. Where there are queries or bursts, it is the number of hosts
@@ -329,13 +341,17 @@ impl Scenario {
     ///
     /// DCTCP without a setting has K of 20 full packets up to 1 Gbit/s, of 65 at 10 Gbit/s
     /// (DCTCP, SIGCOMM 2010, §3.4), in between and beyond in proportion.
+    /// Transports with a rate do not answer marks: where all flows have one, nothing is marked.
     pub fn mark_threshold_bytes(&self) -> Option<u64> {
+        if self.transports().iter().all(|kind| kind.sets_rate()) {
+            return None;
+        }
         let given = match self.ecn_k_packets {
             0 => self.ecn_threshold_bytes,
             packets => u64::from(packets) * u64::from(self.mss),
         };
         match given {
-            0 if self.transport.is_dctcp() => {
+            0 if self.transports().iter().any(|kind| kind.is_dctcp()) => {
                 let gbps = self.rate_bps as f64 / 1e9;
                 let packets =
                     (20.0 + 5.0 * (gbps - 1.0)).clamp(20.0, 65.0) * (gbps / 10.0).max(1.0);

@@ -7,6 +7,7 @@
 pub mod aqm;
 mod base;
 mod buffer;
+mod egress;
 mod observer;
 mod open_loop;
 pub mod policy;
@@ -31,6 +32,8 @@ pub use policy::{
 pub use spec::{PolicyParseError, PolicySpec, SplitError};
 
 use aqm::{Advice, QueueManagement};
+use egress::DeviceQueues;
+pub(crate) use egress::Meters;
 use push_out::PushOut;
 use scheduling::Scheduling;
 
@@ -89,6 +92,8 @@ pub(crate) struct SwitchSettings {
     pub(crate) scale: u64,
     /// Packets at the head of a queue that do not count in it.
     uncounted: usize,
+    /// Packets of a port behind its scheduler, without the one in service.
+    device_packets: u32,
     marking: Option<Marking>,
     scheduler: Scheduler,
     /// Queues of a port that are served strictly, where others are not.
@@ -108,6 +113,7 @@ impl SwitchSettings {
             capacity,
             scale: scenario.buffer_bytes,
             uncounted: scenario.uncounted_packets(),
+            device_packets: scenario.device_fifo_packets,
             marking: scenario.mark_threshold_bytes().map(|threshold| Marking {
                 threshold,
                 marks_all,
@@ -127,6 +133,7 @@ impl SwitchSettings {
             capacity,
             scale: capacity,
             uncounted: 0,
+            device_packets: 0,
             marking: None,
             scheduler: Scheduler::Rr,
             strict: 0,
@@ -154,6 +161,8 @@ pub struct Switch<P> {
     scheduling: Scheduling,
     push_out: Option<Box<PushOut>>,
     aqm: Option<Box<QueueManagement>>,
+    meters: Option<Box<Meters>>,
+    devices: Option<Box<DeviceQueues>>,
     buffer: SharedBuffer,
     policy: P,
     counters: SwitchCounters,
@@ -192,6 +201,8 @@ impl<P: Policy> Switch<P> {
             scheduling,
             push_out: PushOut::for_policy(&policy, settings.uncounted)?,
             aqm: None,
+            meters: None,
+            devices: DeviceQueues::new(settings.device_packets, ports),
             buffer: SharedBuffer::new(settings.capacity, settings.scale, ports, queues_per_port),
             policy,
             counters: SwitchCounters::default(),
@@ -238,8 +249,10 @@ impl<P: Policy> Switch<P> {
         self.buffer.store(packet.queue, packet.bytes, now);
         self.ask(now, |policy, view| policy.on_enqueue(view, packet));
         observer.enqueued(self.id, self.view(now), packet);
-        let port = &mut self.ports[packet.port];
-        let admission = if port.sending {
+        let admission = if self.devices.is_some() {
+            self.arrive_above_device(packets, id, packet, now, observer)
+        } else if self.ports[packet.port].sending {
+            let port = &mut self.ports[packet.port];
             port.length += 1;
             if (port.length as usize) < self.uncounted {
                 self.buffer.release(packet.queue, packet.bytes, now);
@@ -248,10 +261,13 @@ impl<P: Policy> Switch<P> {
             self.queues[packet.queue].append(packets, id);
             Admission::Queued
         } else {
-            port.sending = true;
+            self.ports[packet.port].sending = true;
             observer.served(id, now, false);
             if self.uncounted > 0 {
                 self.buffer.release(packet.queue, packet.bytes, now);
+            }
+            if self.meters.is_some() {
+                self.stamp(packets, id, now);
             }
             if self.aqm.is_some() {
                 self.manage_service(packet.queue, now);
@@ -276,7 +292,13 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Option<PacketId> {
-        let packet = self.packet_view(&packets[id]);
+        let mut packet = self.packet_view(&packets[id]);
+        if self.meters.is_some() {
+            packet.bytes = u64::from(self.counted_bytes(&packets[id]));
+        }
+        if self.devices.is_some() {
+            return self.sent_by_device(packets, packet, now, observer);
+        }
         if self.aqm.is_some() {
             self.manage_change(packet.queue, now);
         }
@@ -300,6 +322,9 @@ impl<P: Policy> Switch<P> {
                 if self.uncounted == 1 {
                     let next = self.packet_view(&packets[next]);
                     self.buffer.release(next.queue, next.bytes, now);
+                }
+                if self.meters.is_some() {
+                    self.stamp(packets, next, now);
                 }
             }
             None => self.ports[packet.port].sending = false,
@@ -359,7 +384,8 @@ impl<P: Policy> Switch<P> {
             return;
         }
         match packet.kind {
-            PacketKind::Data => packet.flags.mark(),
+            PacketKind::Data if packet.flags.accepts_marks() => packet.flags.mark(),
+            PacketKind::Data => return,
             _ if marking.marks_all => packet.flags.congest(),
             _ => return,
         }

@@ -11,13 +11,16 @@ mod cubic_ns3;
 mod dctcp;
 mod dctcp_ns3;
 mod flight;
+mod hpcc;
 mod hystart;
 mod newreno;
 mod pacer;
 mod pool;
+mod powertcp;
 mod prr;
 mod rack;
 mod ranges;
+mod rate;
 mod receiver;
 mod rtt;
 mod sack;
@@ -26,6 +29,8 @@ mod sender;
 mod tail_probe;
 #[cfg(test)]
 pub(crate) mod testing;
+mod theta_powertcp;
+mod timely;
 mod undo;
 mod validation;
 
@@ -34,17 +39,22 @@ pub use cubic::Cubic;
 pub use cubic_ns3::CubicNs3;
 pub use dctcp::Dctcp;
 pub use dctcp_ns3::DctcpNs3;
+pub use hpcc::Hpcc;
 pub use newreno::NewReno;
 pub use pacer::Pacer;
 pub(crate) use pool::Pool;
+pub use powertcp::PowerTcp;
 pub(crate) use receiver::{Answer, Reassembly, Receiver};
 pub(crate) use sack::{SackBlocks, SackStore, with_duplicate};
 pub(crate) use sender::{Ack, Expiry, LossRecovery, Segment, Sender};
+pub use theta_powertcp::ThetaPowerTcp;
+pub use timely::Timely;
 
-pub use crate::scenario::TransportKind;
+pub use crate::engine::telemetry::{HopRecord, MAX_HOPS, PathRecords, PortId};
+pub use crate::scenario::{TransportKind, TransportVariant};
 
 use crate::scenario::{MAX_WINDOW, Recovery, Scenario};
-use crate::units::Time;
+use crate::units::{Rate, Time};
 
 /// The congestion window of one flow, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,7 +89,7 @@ impl Window {
 
 /// What congestion control learns from an acknowledgement.
 #[derive(Clone, Copy, Debug)]
-pub struct Acked {
+pub struct Acked<'a> {
     /// Segments that it newly acknowledges, cumulatively.
     pub segments: u32,
     /// First segment not yet acknowledged.
@@ -88,22 +98,27 @@ pub struct Acked {
     pub next: u32,
     /// When it arrived.
     pub now: Time,
-    /// Round-trip time that it measures, if any.
+    /// Round-trip time that it measures, if any: that of a retransmission is none (RFC 6298 §3).
     pub rtt: Option<Time>,
+    /// Time since the segment that it answers was sent. Time stamps tell a retransmission from the
+    /// segment before it.
+    pub elapsed: Time,
     /// Smoothed round-trip time; zero before the first measurement.
     pub smoothed_rtt: Time,
     /// It echoes an ECN mark (ECN-Echo, RFC 3168 §6.1).
     pub marked: bool,
+    /// What switches have written into the segment that it answers, if they did.
+    pub path: Option<&'a PathRecords>,
 }
 
 /// How a window grows and shrinks. Loss detection and retransmission are the sender's.
 pub trait CongestionControl {
     /// Observes an acknowledgement before the sender reacts to it. The sender calls it in every
     /// state, loss recovery included.
-    fn observe(&mut self, _window: &mut Window, _acked: &Acked, _settings: &Settings) {}
+    fn observe(&mut self, _window: &mut Window, _acked: &Acked<'_>, _settings: &Settings) {}
 
     /// New data was acknowledged outside fast recovery: grow the window.
-    fn on_ack(&mut self, window: &mut Window, acked: &Acked, settings: &Settings);
+    fn on_ack(&mut self, window: &mut Window, acked: &Acked<'_>, settings: &Settings);
 
     /// The slow-start threshold after a loss, bytes; `flight` is the outstanding data, bytes.
     fn ssthresh(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32;
@@ -144,6 +159,18 @@ pub struct Settings {
     pub initial_rtt: Time,
     /// Congestion control.
     pub transport: TransportKind,
+    /// Which form of those with a rate.
+    pub variant: TransportVariant,
+    /// Congestion control of flows that start as a group.
+    pub incast_transport: TransportKind,
+    /// Rate of a host's line.
+    pub line_rate: Rate,
+    /// Round-trip time through the empty network, as hosts are told it.
+    pub base_rtt: Time,
+    /// Bytes on the wire on top of the payload.
+    pub header_bytes: u32,
+    /// Flows of a host that share its line, as the additive increase of a rate assumes.
+    pub flows_per_host: u32,
     /// Whether windows double up to the slow-start threshold.
     pub slow_start: bool,
     /// Whether CUBIC leaves slow start when delay grows (HyStart++).
@@ -159,9 +186,12 @@ pub struct Settings {
     pub quick_acks: u32,
     /// Longest delay of an acknowledgement.
     pub ack_delay: Time,
-    /// Whether the congestion control sets a rate. The sender then asks its [`Pacer`] whether the
-    /// next segment may leave.
+    /// Whether a congestion control sets a rate. A sender then asks its [`Pacer`], if it has one,
+    /// whether the next segment may leave.
     pub paced: bool,
+    /// Senders have a congestion control for tests.
+    #[cfg(test)]
+    pub(crate) constant_rate: bool,
 }
 
 /// Longest delay of an acknowledgement: Linux's minimum (`TCP_DELACK_MIN`), well below the half
@@ -180,6 +210,7 @@ impl Settings {
         };
         let min_rto = Time::from_us(scenario.min_rto_us);
         let stack = scenario.stack();
+        let [transport, incast_transport] = scenario.transports();
         Settings {
             mss: scenario.mss,
             initial_window: scenario.init_cwnd,
@@ -192,7 +223,13 @@ impl Settings {
             // In proportion to minRTO, 2 of 200 ms, where that is less than Linux's.
             timer_slack: TIMER_SLACK.min(Time(min_rto.0 / 100)),
             initial_rtt: Time::from_us(scenario.initial_rtt_us),
-            transport: scenario.transport,
+            transport,
+            variant: scenario.transport_variant,
+            incast_transport,
+            line_rate: scenario.rate(),
+            base_rtt: scenario.base_rtt(),
+            header_bytes: scenario.header_bytes + scenario.timestamp_bytes(),
+            flows_per_host: scenario.flows_per_host,
             slow_start: scenario.slow_start,
             hystart: stack.hystart,
             sack: scenario.sack,
@@ -201,7 +238,17 @@ impl Settings {
             quick_acks: stack.quick_acks,
             // With a delay as long as the timeout, every lone segment would time out.
             ack_delay: ACK_DELAY.min(Time(min_rto.0 / 2)),
-            paced: false,
+            paced: transport.sets_rate() || incast_transport.sets_rate(),
+            #[cfg(test)]
+            constant_rate: false,
+        }
+    }
+
+    /// Those of flows that start as a group.
+    pub(crate) fn of_incast(&self) -> Settings {
+        Settings {
+            transport: self.incast_transport,
+            ..*self
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
+use super::telemetry::{RecordStore, RecordsHandle};
 use crate::units::Time;
 
 /// What a packet is for.
@@ -90,7 +91,8 @@ pub(crate) struct Packet {
     pub(crate) flags: Flags,
 }
 
-/// Explicit congestion notification, two marks, and the sender's tag of its first window, in a byte.
+/// Explicit congestion notification, two marks, the sender's tag of its first window, and whether
+/// telemetry comes along, in a byte.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Flags(u8);
 
@@ -98,6 +100,8 @@ impl Flags {
     const MARKED: u8 = 1;
     const CONGESTED: u8 = 2;
     const UNSCHEDULED: u8 = 4;
+    const RECORDS: u8 = 8;
+    const NOT_ECT: u8 = 16;
 
     /// An acknowledgement that echoes a mark, or not.
     #[inline]
@@ -115,6 +119,22 @@ impl Flags {
     #[inline]
     pub(crate) fn unscheduled(self) -> bool {
         self.0 & Flags::UNSCHEDULED != 0
+    }
+
+    /// Whether the packet carries telemetry records, which its store has.
+    #[inline]
+    pub(crate) fn carries_records(self) -> bool {
+        self.0 & Flags::RECORDS != 0
+    }
+
+    /// The sender does not answer marks, so that switches set none (Not-ECT, RFC 3168 §5).
+    pub(crate) fn refuse_marks(&mut self) {
+        self.0 |= Flags::NOT_ECT;
+    }
+
+    /// Whether switches may mark it.
+    pub(crate) fn accepts_marks(self) -> bool {
+        self.0 & Flags::NOT_ECT == 0
     }
 
     /// The switch marks data.
@@ -192,6 +212,8 @@ pub(crate) struct PacketStore {
     /// The packet before it in its queue, where queues are linked both ways.
     previous: Vec<PacketId>,
     both_ways: bool,
+    /// What switches say of themselves in packets that carry it.
+    pub(crate) records: RecordStore,
 }
 
 impl Default for PacketStore {
@@ -202,6 +224,7 @@ impl Default for PacketStore {
             live: 0,
             previous: Vec::new(),
             both_ways: false,
+            records: RecordStore::default(),
         }
     }
 }
@@ -236,6 +259,12 @@ impl PacketStore {
         self.live -= 1;
         self.slots[id as usize].next = self.vacant;
         self.vacant = id;
+    }
+
+    /// The packet carries these records from now on.
+    pub(crate) fn carry(&mut self, id: PacketId, records: RecordsHandle) {
+        self.slots[id as usize].flags.0 |= Flags::RECORDS;
+        self.records.give(id, records);
     }
 
     /// From now on packets can be taken from the tails of queues that were filled with

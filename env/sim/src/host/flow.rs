@@ -34,7 +34,10 @@ impl Flow {
     /// A flow of a valid trace.
     fn new(spec: &FlowSpec, settings: &Settings, preconnected: bool) -> Flow {
         let segments = spec.size.div_ceil(u64::from(settings.mss));
-        let mut settings = *settings;
+        let mut settings = match spec.query >= 0 {
+            true => settings.of_incast(),
+            false => *settings,
+        };
         if preconnected && spec.query >= 0 {
             // The whole answer at once.
             let window = spec.size / u64::from(settings.mss) + 1;

@@ -29,5 +29,8 @@ impl<T: Topology> Hosts<T> {
         if self.fill(flow, engine) {
             self.arm_timer(flow, engine);
         }
+        if self.settings.paced {
+            self.arm_pacer(flow, engine);
+        }
     }
 }

@@ -94,7 +94,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
                 |subject: &Subject| !T::IS_FABRIC || subject.sending_switch() == Some(switch.id());
             for subject in self.engine.events.in_service().filter(of_this) {
                 let packet = &packets[subject.packet];
-                in_service[usize::from(packet.queue)] += u64::from(packet.wire_bytes);
+                in_service[usize::from(packet.queue)] += u64::from(switch.counted_bytes(packet));
             }
         }
         for (number, queue) in switch.queues().iter().enumerate() {
@@ -143,7 +143,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Packets in host queues, on links and in switch queues.
     fn in_flight(&self) -> impl Iterator<Item = PacketId> {
         let packets = &self.engine.packets;
-        let of_switches = self.switches.as_ref().iter().flat_map(Switch::queues);
+        let of_switches = self.switches.as_ref().iter().flat_map(Switch::waiting);
         self.hosts
             .waiting_packets(&self.engine)
             .chain(of_switches.flat_map(|queue| queue.iter(packets)))
@@ -169,6 +169,13 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             let next = move |&id: &PacketId| some(packets[id].next);
             std::iter::successors(next(&subject.packet), next)
         })
+    }
+
+    /// Whether as many packets in flight carry telemetry records as there are such records.
+    pub fn records_are_balanced(&self) -> bool {
+        let packets = &self.engine.packets;
+        let carries = |id: &PacketId| packets[*id].flags.carries_records();
+        self.in_flight().filter(carries).count() == packets.records.live()
     }
 
     /// Whether as many SACK entries are in use as acknowledgements with SACK blocks are in flight.

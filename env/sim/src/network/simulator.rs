@@ -15,14 +15,14 @@ use crate::engine::event::{
     Delays, Events as _, HORIZON, Irregular, Subject, TieRank, TieRanks, Timer, source,
 };
 use crate::engine::fabric;
-use crate::engine::link::{Line, Links};
+use crate::engine::link::{Line, Links, wire_bytes};
 use crate::engine::packet::{PacketId, PacketStore};
 use crate::engine::topology::{LeafSpine, MAX_QUEUES, Neighbour, OneSwitch, SwitchId, Topology};
 use crate::host::{FlowView, Hosts};
 use crate::scenario::{HostQueue, Scenario, ScenarioError};
 use crate::switch::aqm::AqmSpec;
 use crate::switch::{
-    Admission, AnyPolicy, Policy, PolicyParseError, PolicySpec, SharedBuffer, Switch,
+    Admission, AnyPolicy, Meters, Policy, PolicyParseError, PolicySpec, SharedBuffer, Switch,
     SwitchCounters, SwitchSettings,
 };
 use crate::traffic::{Trace, TraceError, host_number};
@@ -195,7 +195,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         trace.validate(scenario.ports)?;
         check_network(scenario, &topology)?;
         let propagation = scenario.propagation();
-        let switches = topology.per_switch(|id| {
+        let mut switches = topology.per_switch(|id| {
             let at = topology.scenario_at(scenario, id);
             let switch = SwitchSettings::new(&at, topology.ports(id), capacity(&at));
             let potential = T::potential(propagation);
@@ -205,6 +205,15 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         let mut engine = Engine::new(scenario, settings.is_ns3());
         if pushes_out {
             engine.packets.link_both_ways();
+        }
+        if scenario
+            .transports()
+            .iter()
+            .any(|kind| kind.reads_telemetry())
+        {
+            for switch in switches.as_mut() {
+                switch.measure(meters(scenario, &topology, switch.id(), &engine.links));
+            }
         }
         let hosts = Hosts::new(scenario, settings, trace, topology)?;
         hosts.schedule_next_start(&mut engine);
@@ -288,6 +297,14 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
     pub fn record_drops(&mut self) {
         self.observer.record_drops();
     }
+}
+
+/// Telemetry of a switch.
+fn meters<T: Topology>(scenario: &Scenario, topology: &T, at: SwitchId, links: &Links) -> Meters {
+    let ports = 0..topology.ports(at);
+    let rates = ports.map(|port| links.rate(topology.line(at, port)));
+    let record_bytes = wire_bytes(scenario.int_bytes_per_hop);
+    Meters::new(rates, record_bytes, scenario.int_on_acks)
 }
 
 fn check_network<T: Topology>(scenario: &Scenario, topology: &T) -> Result<(), SimError> {
@@ -592,8 +609,13 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// A packet is lost.
     #[inline(never)]
     fn dispose(&mut self, id: PacketId) {
-        let packet = self.engine.packets[id];
-        self.engine.packets.remove(id);
+        let packets = &mut self.engine.packets;
+        let packet = packets[id];
+        packets.remove(id);
+        if packet.flags.carries_records() {
+            let records = packets.records.of(id);
+            packets.records.remove(records);
+        }
         self.hosts.lose(&packet, &mut self.observer);
     }
 

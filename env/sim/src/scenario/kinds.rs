@@ -171,6 +171,25 @@ named! {
         Linux = "linux",
         /// DCTCP with what `linux` has.
         LinuxDctcp = "linux-dctcp",
+        /// PowerTCP (NSDI 2022), from telemetry.
+        PowerTcp = "powertcp",
+        /// θ-PowerTCP (NSDI 2022), from round-trip times.
+        ThetaPowerTcp = "theta-powertcp",
+        /// TIMELY (SIGCOMM 2015), from round-trip times.
+        Timely = "timely",
+        /// HPCC (SIGCOMM 2019), from telemetry.
+        Hpcc = "hpcc",
+    }
+}
+
+named! {
+    /// Which form of a transport with a rate.
+    TransportVariant {
+        /// That of its paper.
+        Paper = "paper",
+        /// That of the ns-3 code with which ABM (SIGCOMM 2022) and Credence (NSDI 2024) were
+        /// evaluated.
+        Ns3 = "ns3",
     }
 }
 
@@ -250,5 +269,8 @@ named! {
         FbHadoop = "fb_hadoop",
         /// Alibaba storage 2019, as HPCC uses it.
         AliStorage = "ali_storage",
+        /// Web search with the sizes below 10,000 B that the published runs of ABM (SIGCOMM 2022) and
+        /// Credence (NSDI 2024) have; mean 1,711,222 B.
+        WebSearchAbm = "web_search_abm",
     }
 }

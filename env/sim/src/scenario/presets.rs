@@ -2,7 +2,7 @@
 
 use super::{
     AckQueue, Arrivals, Demand, FlowPriority, HostQueue, RangeF64, RangeU32, Recovery, Scenario,
-    SlowdownBase, TopologyKind, Traffic, TransportKind, Workload,
+    SlowdownBase, TopologyKind, Traffic, TransportKind, TransportVariant, Workload,
 };
 
 /// A scenario with a name and a description of one line.
@@ -242,20 +242,36 @@ fn abm_leafspine() -> Scenario {
     abm(leaf_spine("abm-leafspine", 8, 32, 8))
 }
 
+/// The device queues of ns-3 below the queue disciplines, packets of a port; the forms of transports
+/// that its code has.
+fn as_published(scenario: Scenario, device_fifo_packets: u32) -> Scenario {
+    Scenario {
+        count_in_service: false,
+        device_fifo_packets,
+        transport_variant: TransportVariant::Ns3,
+        ..scenario
+    }
+}
+
+/// ns-3's device queues have 100 packets unless they are told otherwise.
+const DEVICE_QUEUE_OF_ABM: u32 = 100;
+
 fn abm_artefact() -> Scenario {
-    abm(Scenario {
+    let scenario = abm(Scenario {
         links_per_pair: 4,
         demand: Demand::Ring,
         ..leaf_spine("abm-artefact", 2, 32, 2)
-    })
+    });
+    as_published(scenario, DEVICE_QUEUE_OF_ABM)
 }
 
 fn abm_artefact_mixed() -> Scenario {
-    abm(Scenario {
+    let scenario = abm(Scenario {
         links_per_pair: 4,
         demand: Demand::Ring,
         ..leaf_spine("abm-artefact-mixed", 5, 32, 2)
-    })
+    });
+    as_published(scenario, DEVICE_QUEUE_OF_ABM)
 }
 
 /// An initial window of the bandwidth-delay product, 22 segments, and a marking threshold of a
@@ -289,7 +305,7 @@ fn credence_train() -> Scenario {
     let scenario = credence(network, 4_000, 5.14);
     Scenario {
         query_share: 0.75,
-        ..scenario
+        ..as_published(scenario, 1)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::convert::whole_i64;
 use super::{
     AckQueue, Arrivals, Demand, Ecmp, EcmpSalt, FlowPriority, HostQueue, PerQueue, RangeF64,
     RangeU32, Recovery, Scheduler, SlowdownBase, SpineBuffer, TopologyKind, Traffic, TransportKind,
-    Workload, Workloads,
+    TransportVariant, Workload, Workloads,
 };
 
 use crate::input::excerpt;
@@ -204,6 +204,21 @@ impl Field for Option<u64> {
     }
 }
 
+impl Field for Option<TransportKind> {
+    fn from_written(written: &Written) -> Result<Option<TransportKind>, String> {
+        if written.words() == Some("same") {
+            return Ok(None);
+        }
+        TransportKind::from_written(written)
+            .map(Some)
+            .map_err(|problem| format!("{problem}; or same"))
+    }
+
+    fn to_toml(&self) -> String {
+        self.map_or_else(|| "\"same\"".to_owned(), |kind| Field::to_toml(&kind))
+    }
+}
+
 macro_rules! named_field {
     ($($type:ident),+) => {$(
         impl Field for $type {
@@ -229,6 +244,7 @@ named_field!(
     FlowPriority,
     SlowdownBase,
     TransportKind,
+    TransportVariant,
     Recovery,
     HostQueue,
     Scheduler,

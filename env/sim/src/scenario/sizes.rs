@@ -162,6 +162,7 @@ impl Workload {
             Workload::DataMining => include_str!("../../data/data_mining.csv"),
             Workload::FbHadoop => include_str!("../../data/fb_hadoop.csv"),
             Workload::AliStorage => include_str!("../../data/ali_storage.csv"),
+            Workload::WebSearchAbm => include_str!("../../data/web_search_abm.csv"),
         };
         PARSED[self as usize].get_or_init(|| {
             SizeDistribution::from_csv(text, self.name())
@@ -169,13 +170,14 @@ impl Workload {
         })
     }
 
-    /// The kind of its flows in a trace: `ws`, `dm`, `hadoop` or `storage`.
+    /// The kind of its flows in a trace: `ws`, `dm`, `hadoop`, `storage` or `ws-abm`.
     pub const fn short_name(self) -> &'static str {
         match self {
             Workload::WebSearch => "ws",
             Workload::DataMining => "dm",
             Workload::FbHadoop => "hadoop",
             Workload::AliStorage => "storage",
+            Workload::WebSearchAbm => "ws-abm",
         }
     }
 }

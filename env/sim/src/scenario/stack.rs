@@ -24,6 +24,18 @@ impl TransportKind {
     pub fn is_dctcp(self) -> bool {
         matches!(self, TransportKind::Dctcp | TransportKind::LinuxDctcp)
     }
+
+    /// Whether the congestion control sets a rate, at which packets leave. It answers neither losses
+    /// nor marks.
+    pub fn sets_rate(self) -> bool {
+        use TransportKind::{Hpcc, PowerTcp, ThetaPowerTcp, Timely};
+        matches!(self, PowerTcp | ThetaPowerTcp | Timely | Hpcc)
+    }
+
+    /// Whether the congestion control reads telemetry of the switches.
+    pub fn reads_telemetry(self) -> bool {
+        matches!(self, TransportKind::PowerTcp | TransportKind::Hpcc)
+    }
 }
 
 impl Scheduler {
@@ -34,6 +46,14 @@ impl Scheduler {
 }
 
 impl Scenario {
+    /// The transports of flows that are not in-cast and of those that are.
+    pub(crate) fn transports(&self) -> [TransportKind; 2] {
+        [
+            self.transport,
+            self.incast_transport.unwrap_or(self.transport),
+        ]
+    }
+
     /// The ends of the flows. `linux` and `linux-dctcp` have RACK-TLP, acknowledgements of two
     /// segments, 16 quick ones and HyStart, wherever the setting has its default.
     pub(crate) fn stack(&self) -> Stack {

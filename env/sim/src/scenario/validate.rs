@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use crate::input::excerpt;
+use crate::units::Time;
 
 use super::{
     AckQueue, Demand, HostQueue, MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, RangeU32,
@@ -122,13 +123,20 @@ impl Scenario {
         for (field, bytes) in [("ack_bytes", self.ack_bytes), ("syn_bytes", self.syn_bytes)] {
             check.within(field, u64::from(bytes), 1, 1_000)?;
         }
-        let packet = self.full_packet_bytes();
+        check.within(
+            "int_bytes_per_hop",
+            u64::from(self.int_bytes_per_hop),
+            0,
+            100,
+        )?;
+        // Telemetry of a way there and back.
+        let packet = self.full_packet_bytes() + 8 * u64::from(self.int_bytes_per_hop);
         if packet > MAX_WIRE_BYTES {
             return check.invalid(
                 "mss",
                 self.mss,
                 format!(
-                    "with header_bytes and timestamps a full packet has {packet} bytes on the wire; \
+                    "with header_bytes, timestamps and telemetry a full packet has {packet} bytes on the wire; \
                      must be at most {MAX_WIRE_BYTES}"
                 ),
             );
@@ -154,6 +162,13 @@ impl Scenario {
         if uncounted > 0 && self.count_in_service {
             let problem = "must be 0 where count_in_service is true";
             return check.invalid("ecn_uncounted_packets", uncounted, problem);
+        }
+        let device = u64::from(self.device_fifo_packets);
+        check.within("device_fifo_packets", device, 0, 100_000)?;
+        if device > 0 && (self.count_in_service || uncounted > 0) {
+            let problem = "needs count_in_service false and ecn_uncounted_packets 0; must be 0 \
+                           otherwise";
+            return check.invalid("device_fifo_packets", device, problem);
         }
         check.within("queues_per_port", u64::from(self.queues_per_port), 1, 8)?;
         check.within("incast_priority", u64::from(self.incast_priority), 0, 7)?;
@@ -277,6 +292,7 @@ impl Scenario {
 
     fn validate_transport(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         self.validate_combination(check)?;
+        self.validate_rates(check)?;
         if !self.sack && self.recovery != Recovery::Rfc {
             let problem = format!(
                 "{} is a recovery with SACK; must be rfc where sack is false",
@@ -355,6 +371,61 @@ impl Scenario {
                 self.transport
             );
             return check.invalid("recovery", self.recovery, problem);
+        }
+        Ok(())
+    }
+
+    /// Transports with a rate, and the one of in-cast flows.
+    fn validate_rates(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        check.within(
+            "flows_per_host",
+            u64::from(self.flows_per_host),
+            1,
+            1_000_000,
+        )?;
+        if let Some(kind) = self.incast_transport
+            && kind != self.transport
+            && (kind.is_combination() || self.transport.is_combination())
+        {
+            let problem = "linux and linux-dctcp stand for both ends of all flows; must be same";
+            return check.invalid("incast_transport", kind, problem);
+        }
+        let of_incast = self.incast_transport == Some(TransportKind::CubicNs3);
+        if of_incast && self.recovery != Recovery::Ns3 {
+            let problem = "cubic-ns3 belongs to recovery ns3; must be cubic otherwise";
+            return check.invalid("incast_transport", "cubic-ns3", problem);
+        }
+        for kind in self.transports() {
+            self.validate_rate(check, kind)?;
+        }
+        Ok(())
+    }
+
+    /// What a transport with a rate needs of the ends and of the network.
+    fn validate_rate(&self, check: &Checks<'_>, kind: TransportKind) -> Result<(), ScenarioError> {
+        if kind.reads_telemetry() && !self.int {
+            let problem = format!("transport {kind} reads telemetry of the switches; must be true");
+            return check.invalid("int", self.int, problem);
+        }
+        if !kind.sets_rate() {
+            return Ok(());
+        }
+        if self.recovery != Recovery::Rfc {
+            let problem = format!("transport {kind} has no other recovery; must be rfc");
+            return check.invalid("recovery", self.recovery, problem);
+        }
+        if !self.sack {
+            let problem = format!("transport {kind} needs SACK; must be true");
+            return check.invalid("sack", self.sack, problem);
+        }
+        if self.delayed_ack > 1 {
+            let problem = format!("transport {kind} needs an acknowledgement each; must be 1");
+            return check.invalid("delayed_ack", self.delayed_ack, problem);
+        }
+        // Windows and rates follow from each other through it.
+        if self.base_rtt() == Time::ZERO {
+            let problem = format!("transport {kind} needs a round-trip time; must be above 0");
+            return check.invalid("propagation_ns", self.propagation_ns, problem);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ mod step;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{Loss, PacketView, Policy, Switch, SwitchObserver};
-use crate::engine::packet::{PacketId, PacketKind, PacketStore};
+use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
 use crate::rng;
 use crate::switch::SwitchId;
 use crate::units::{Rate, Time};
@@ -180,6 +180,11 @@ impl QueueManagement {
         self.ecn && self.discipline_marks()
     }
 
+    /// Whether a packet may be marked in place of being dropped.
+    fn marks_packet(&self, packet: &Packet) -> bool {
+        self.ecn && packet.kind == PacketKind::Data && packet.flags.accepts_marks()
+    }
+
     fn discipline_marks(&self) -> bool {
         match &self.discipline {
             AnyDiscipline::Random(_) => false,
@@ -259,7 +264,7 @@ impl<P: Policy> Switch<P> {
         let Some(aqm) = &mut self.aqm else {
             return Advice::Pass;
         };
-        let markable = aqm.ecn && packets[id].kind == PacketKind::Data;
+        let markable = aqm.marks_packet(&packets[id]);
         let arriving = Arriving {
             queue: packet.queue,
             flow: packet.flow,
@@ -359,7 +364,7 @@ impl<P: Policy> Switch<P> {
                 queue,
                 waited: now.saturating_since(enqueued),
                 behind,
-                markable: aqm.ecn && packets[next].kind == PacketKind::Data,
+                markable: aqm.marks_packet(&packets[next]),
                 now,
             };
             match each!(&mut aqm.discipline, d => d.on_leaving(leaving)) {

@@ -111,7 +111,9 @@ pub trait Policy {
     /// The packet was enqueued; the view shows the state after it.
     fn on_enqueue(&mut self, _view: View<'_>, _packet: PacketView) {}
 
-    /// The last bit of a packet has left its port; the view shows the state after it.
+    /// The last bit of a packet has left its port, or where ports have a
+    /// [queue of the device](crate::scenario::Scenario::device_fifo_packets) its first bit its queue;
+    /// the view shows the state after it.
     fn on_departure(&mut self, _view: View<'_>, _packet: PacketView) {}
 
     /// The packet was lost; the view shows the state after it.

@@ -1,8 +1,8 @@
 //! The congestion controls as one enum, without dynamic dispatch on the packet path.
 
 use super::{
-    Acked, CongestionControl, Cubic, CubicNs3, Dctcp, DctcpNs3, NewReno, Pacer, Settings,
-    TransportKind, Window,
+    Acked, CongestionControl, Cubic, CubicNs3, Dctcp, DctcpNs3, Hpcc, NewReno, Pacer, PowerTcp,
+    Settings, ThetaPowerTcp, Timely, TransportKind, Window,
 };
 use crate::units::Time;
 
@@ -20,6 +20,11 @@ pub(crate) enum Stateful {
     CubicNs3(CubicNs3),
     Dctcp(Dctcp),
     DctcpNs3(DctcpNs3),
+    /// Boxed, as the records of a path would make all flows larger.
+    PowerTcp(Box<PowerTcp>),
+    ThetaPowerTcp(ThetaPowerTcp),
+    Timely(Timely),
+    Hpcc(Box<Hpcc>),
     #[cfg(test)]
     ConstantRate(super::testing::ConstantRate),
 }
@@ -27,7 +32,7 @@ pub(crate) enum Stateful {
 impl Congestion {
     pub(crate) fn new(settings: &Settings) -> Congestion {
         #[cfg(test)]
-        if settings.paced {
+        if settings.constant_rate {
             return Congestion::Stateful(Box::new(Stateful::ConstantRate(Default::default())));
         }
         Congestion::Stateful(Box::new(match settings.transport {
@@ -36,7 +41,33 @@ impl Congestion {
             TransportKind::CubicNs3 => Stateful::CubicNs3(CubicNs3::default()),
             TransportKind::Dctcp if settings.is_ns3() => Stateful::DctcpNs3(DctcpNs3::default()),
             TransportKind::Dctcp | TransportKind::LinuxDctcp => Stateful::Dctcp(Dctcp::default()),
+            TransportKind::PowerTcp => Stateful::PowerTcp(Box::new(PowerTcp::new(settings))),
+            TransportKind::ThetaPowerTcp => Stateful::ThetaPowerTcp(ThetaPowerTcp::new(settings)),
+            TransportKind::Timely => Stateful::Timely(Timely::new(settings)),
+            TransportKind::Hpcc => Stateful::Hpcc(Box::new(Hpcc::new(settings))),
         }))
+    }
+
+    /// Whether it sets a rate; losses then leave its window alone.
+    pub(super) fn sets_rate(&self) -> bool {
+        let Congestion::Stateful(state) = self else {
+            return false;
+        };
+        matches!(
+            **state,
+            Stateful::PowerTcp(_)
+                | Stateful::ThetaPowerTcp(_)
+                | Stateful::Timely(_)
+                | Stateful::Hpcc(_)
+        )
+    }
+
+    /// Whether it reads what switches write into packets.
+    pub(super) fn reads_telemetry(&self) -> bool {
+        let Congestion::Stateful(state) = self else {
+            return false;
+        };
+        matches!(**state, Stateful::PowerTcp(_) | Stateful::Hpcc(_))
     }
 
     /// Whether it is ns-3's DCTCP.
@@ -54,6 +85,10 @@ macro_rules! each {
                 Stateful::CubicNs3($congestion) => $body,
                 Stateful::Dctcp($congestion) => $body,
                 Stateful::DctcpNs3($congestion) => $body,
+                Stateful::PowerTcp($congestion) => $body,
+                Stateful::ThetaPowerTcp($congestion) => $body,
+                Stateful::Timely($congestion) => $body,
+                Stateful::Hpcc($congestion) => $body,
                 #[cfg(test)]
                 Stateful::ConstantRate($congestion) => $body,
             },

@@ -139,7 +139,7 @@ mod tests {
         })
     }
 
-    fn at(ms: u64, segments: u32) -> Acked {
+    fn at(ms: u64, segments: u32) -> Acked<'static> {
         Acked {
             now: Time::from_ms(ms),
             smoothed_rtt: Time::from_ms(100),

@@ -5,10 +5,13 @@ use crate::units::{Rate, Time};
 /// Paces the segments of a flow. A congestion control that sets a rate has one.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
-    /// Payload bits per second that the congestion control has set.
+    /// Bits per second on the wire that the congestion control has set. A change moves the next
+    /// segment too.
     pub rate: Rate,
-    not_before: Time,
-    /// When the pending timer expires; in the past if none is pending.
+    /// When the last segment left, and its wire bytes.
+    sent_at: Time,
+    bytes: u32,
+    /// When the first pending timer expires; in the past if none is pending.
     timer_at: Time,
 }
 
@@ -17,28 +20,38 @@ impl Pacer {
     pub fn new(rate: Rate) -> Pacer {
         Pacer {
             rate,
-            not_before: Time::ZERO,
+            sent_at: Time::ZERO,
+            bytes: 0,
             timer_at: Time::ZERO,
         }
     }
 
+    /// When the next segment may leave: a transmission time of the last one after it.
+    fn not_before(&self) -> Time {
+        let spacing = self.rate.transmission_time(u64::from(self.bytes));
+        self.sent_at.saturating_add(spacing)
+    }
+
     /// Whether a segment may leave now.
     pub(super) fn may_send(&self, now: Time) -> bool {
-        self.not_before <= now
+        self.not_before() <= now
     }
 
-    /// Notes that a segment of `bytes` payload bytes leaves now.
+    /// Notes that a segment of so many bytes on the wire leaves now.
     pub(super) fn on_send(&mut self, now: Time, bytes: u32) {
-        self.not_before = now + self.rate.transmission_time(u64::from(bytes));
+        (self.sent_at, self.bytes) = (now, bytes);
     }
 
-    /// Delay of the timer to set now; `None` if the sender may send or a timer is pending.
+    /// Delay of the timer to set now; `None` if the sender may send, or a timer is pending that
+    /// expires no later than it may.
     pub(super) fn take_timer(&mut self, now: Time) -> Option<Time> {
-        if self.may_send(now) || self.timer_at > now {
+        let due = self.not_before();
+        let is_set = self.timer_at > now && self.timer_at <= due;
+        if due <= now || is_set {
             return None;
         }
-        self.timer_at = self.not_before;
-        Some(self.not_before - now)
+        self.timer_at = due;
+        Some(due - now)
     }
 }
 
@@ -46,9 +59,11 @@ impl Pacer {
 mod tests {
     use super::*;
 
+    const RATE: Rate = Rate(8_000_000);
+
     #[test]
     fn segments_are_a_transmission_time_apart_and_one_timer_is_asked_for() {
-        let mut pacer = Pacer::new(Rate(8_000_000));
+        let mut pacer = Pacer::new(RATE);
         let at = Time::from_us;
         assert!(pacer.may_send(at(5)) && pacer.take_timer(at(5)).is_none());
         pacer.on_send(at(5), 1_000);
@@ -58,5 +73,20 @@ mod tests {
         assert!(pacer.may_send(at(1_005)));
         pacer.on_send(at(1_005), 500);
         assert_eq!(pacer.take_timer(at(1_005)), Some(at(500)));
+    }
+
+    #[test]
+    fn another_rate_moves_the_next_segment() {
+        let mut pacer = Pacer::new(RATE);
+        let at = Time::from_us;
+        pacer.on_send(at(0), 1_000);
+        assert_eq!(pacer.take_timer(at(0)), Some(at(1_000)));
+        pacer.rate = Rate(2 * RATE.0);
+        assert_eq!(pacer.take_timer(at(100)), Some(at(400)));
+        // Slower again: the timer comes too early, and then another one is needed.
+        pacer.rate = RATE;
+        assert_eq!(pacer.take_timer(at(200)), None);
+        assert!(!pacer.may_send(at(500)));
+        assert_eq!(pacer.take_timer(at(500)), Some(at(500)));
     }
 }

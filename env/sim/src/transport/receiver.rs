@@ -6,6 +6,7 @@ use super::Settings;
 use super::pool::{Pool, Reset};
 use super::ranges::RangeSet;
 use super::sack::{MAX_SACK_BLOCKS, SackBlocks};
+use crate::engine::telemetry::RecordsHandle;
 use crate::units::Time;
 
 use ns3::Reports;
@@ -21,6 +22,8 @@ pub(crate) struct Answer {
     pub(crate) marked: bool,
     /// The segment, if it arrived a second time and that is to be reported.
     pub(crate) duplicate: Option<u32>,
+    /// What switches have written into the segment, if they did.
+    pub(crate) records: RecordsHandle,
 }
 
 /// What a segment that has arrived changes.
@@ -294,7 +297,7 @@ impl Receiver {
             stamp: self.stamp,
             retransmission: reassembly.delay.retransmission,
             marked: reassembly.delay.marked,
-            duplicate: None,
+            ..Answer::default()
         };
         self.keep_or_give_back(reassembly, pool);
         answer

@@ -12,7 +12,7 @@ mod rack;
 use super::pool::Pool;
 use super::rtt::RttEstimator;
 use super::scoreboard::Outstanding;
-use super::{Acked, Congestion, CongestionControl, Settings, Window};
+use super::{Acked, Congestion, CongestionControl, PathRecords, Settings, Window, rate};
 use crate::transport::sack::SackBlocks;
 use crate::units::Time;
 
@@ -43,6 +43,8 @@ pub(crate) struct Ack<'a> {
     pub(crate) congested: bool,
     /// When it arrived.
     pub(crate) now: Time,
+    /// What switches have written into the acknowledged segment, if they did.
+    pub(crate) path: Option<&'a PathRecords>,
 }
 
 impl Ack<'_> {
@@ -78,6 +80,9 @@ pub(crate) struct Sender {
 }
 
 fn initial_window(settings: &Settings) -> Window {
+    if settings.transport.sets_rate() {
+        return rate::initial_window(settings);
+    }
     Window {
         cwnd: (settings.initial_window * settings.mss).min(settings.window_cap),
         ssthresh: if settings.slow_start { u32::MAX } else { 0 },
@@ -139,7 +144,7 @@ impl Sender {
         }
         let segment = self.emit_in_window(now, settings)?;
         if let Some(pacer) = self.congestion.pacer() {
-            pacer.on_send(now, segment.payload);
+            pacer.on_send(now, segment.payload + settings.header_bytes);
         }
         Some(segment)
     }
@@ -218,13 +223,13 @@ impl Sender {
 
     /// Updates round-trip time, timer and congestion control, after `una` and the scoreboard.
     #[inline]
-    fn note(
+    fn note<'a>(
         &mut self,
-        ack: &Ack<'_>,
+        ack: &Ack<'a>,
         advanced: u32,
         keeps_timer: bool,
         settings: &Settings,
-    ) -> Acked {
+    ) -> Acked<'a> {
         // Karn's rule (RFC 6298 §3): the acknowledgement of a retransmission is ambiguous.
         let rtt = (!ack.retransmission).then(|| ack.now - ack.stamp);
         if let Some(rtt) = rtt {
@@ -244,8 +249,10 @@ impl Sender {
             next: self.sent.next,
             now: ack.now,
             rtt,
+            elapsed: ack.now.saturating_since(ack.stamp),
             smoothed_rtt: self.rtt.smoothed(),
             marked: ack.marked,
+            path: ack.path,
         };
         self.congestion.observe(&mut self.window, &acked, settings);
         acked
@@ -290,6 +297,16 @@ impl Sender {
     /// Whether no data has been acknowledged yet.
     pub(crate) fn is_unheard(&self) -> bool {
         self.sent.una == 0
+    }
+
+    /// Whether it answers neither marks nor losses, but sets a rate.
+    pub(crate) fn sets_rate(&self) -> bool {
+        self.congestion.sets_rate()
+    }
+
+    /// Whether its segments are to collect telemetry.
+    pub(crate) fn reads_telemetry(&self) -> bool {
+        self.congestion.reads_telemetry()
     }
 
     /// Bytes not yet acknowledged, sent or not.

@@ -32,14 +32,16 @@ impl CongestionControl for ConstantRate {
 }
 
 /// Newly acknowledges the first `segments` segments, at time zero, without a mark.
-pub(super) fn acked(segments: u32) -> Acked {
+pub(super) fn acked(segments: u32) -> Acked<'static> {
     Acked {
         segments,
         una: segments,
         next: segments + 100,
         now: Time::ZERO,
         rtt: None,
+        elapsed: Time::ZERO,
         smoothed_rtt: Time::ZERO,
         marked: false,
+        path: None,
     }
 }

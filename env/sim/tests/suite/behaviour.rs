@@ -10,6 +10,7 @@ mod limits;
 mod priorities;
 mod probe;
 mod queues;
+mod rates;
 mod senders;
 mod setup;
 mod transports;

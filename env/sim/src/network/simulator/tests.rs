@@ -1,6 +1,9 @@
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::engine::packet::PacketKind;
 use crate::network::IsolatedFlow;
 use crate::scenario::{RangeU32, Recovery};
 use crate::switch::{Loss, PolicySpec};
@@ -378,6 +381,7 @@ fn a_paced_flow_takes_the_time_of_its_rate() {
     let scenario = Scenario::default();
     let settings = Settings {
         paced: true,
+        constant_rate: true,
         ..Settings::from_scenario(&scenario)
     };
     let (segments, mss) = (50, u64::from(scenario.mss));
@@ -394,7 +398,7 @@ fn a_paced_flow_takes_the_time_of_its_rate() {
     )
     .unwrap();
     let outcome = simulator.run();
-    let gap = ConstantRate::RATE.transmission_time(mss);
+    let gap = ConstantRate::RATE.transmission_time(scenario.full_packet_bytes());
     let packet = scenario
         .rate()
         .transmission_time(scenario.full_packet_bytes());
@@ -430,6 +434,48 @@ fn recorded_drops_show_the_buffer_at_the_loss() {
                 _ => row.queue_bytes,
             };
             assert!(full <= limit && full + packet > limit, "{policy} {row:?}");
+        }
+    }
+}
+
+/// Two packets of 1,454 B cross four links of 10 Gbit/s and 10 µs. An acknowledgement brings what
+/// three switches have written, and where those stamp it too what three more have.
+#[test]
+fn acknowledgements_bring_the_records_of_every_hop() {
+    for on_acks in [false, true] {
+        let mut scenario = Scenario::preset("leafspine-4x4").unwrap();
+        for setting in ["transport=powertcp", "demand=ports", "handshake=false"] {
+            scenario.set(setting).unwrap();
+        }
+        scenario.int_on_acks = on_acks;
+        let trace = trace(vec![flow(0, 0, 5, 0, 2_800)]);
+        let mut simulator = PolicySpec::baseline().fabric(&scenario, &trace).unwrap();
+        let mut paths = BTreeMap::new();
+        while simulator.step() {
+            let packets = &simulator.engine.packets;
+            for Subject { packet, .. } in simulator.engine.events.arriving() {
+                if packets[packet].kind == PacketKind::Ack {
+                    let path = packets.records.get(packets.records.of(packet));
+                    paths.insert(packets[packet].sequence, *path);
+                }
+            }
+        }
+        assert_eq!(simulator.engine.packets.records.live(), 0);
+        let (data, ack, link) = (1_163_200, 43_200, 10_000_000);
+        for (sequence, sent_before) in [(1, 0), (2, 1)] {
+            let forward = (1..=3).map(|hop| (hop * (data + link) + sent_before * data, 1_454));
+            let answered = 4 * (data + link) + sent_before * data;
+            let reverse = (1..=3).map(|hop| (answered + hop * (ack + link), 54));
+            let expected = forward.chain(reverse.filter(|_| on_acks));
+            let expected: Vec<_> = expected
+                .map(|(at, bytes)| (Time(at), 0, sent_before * bytes, 10_000_000_000))
+                .collect();
+            let found: Vec<_> = paths[&sequence]
+                .hops()
+                .iter()
+                .map(|hop| (hop.at, hop.queue_bytes, hop.sent_bytes, hop.rate.0))
+                .collect();
+            assert_eq!(found, expected, "{sequence}");
         }
     }
 }

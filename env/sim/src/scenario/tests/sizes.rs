@@ -13,6 +13,7 @@ fn the_compiled_in_distributions_have_their_documented_means() {
         (Workload::WebSearch, 1_711_250.0),
         (Workload::DataMining, 12_658_199.0),
         (Workload::FbHadoop, 120_421.0),
+        (Workload::WebSearchAbm, 1_711_222.5),
     ] {
         let computed = workload.distribution().mean();
         assert!((computed - mean).abs() < 0.51, "{workload}: {computed}");

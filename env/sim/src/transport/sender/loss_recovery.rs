@@ -190,7 +190,9 @@ impl Sender {
     }
 
     fn leave(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
-        if let Phase::Recovery { .. } = recovery.phase {
+        if let Phase::Recovery { .. } = recovery.phase
+            && !self.congestion.sets_rate()
+        {
             // The threshold follows from the flight, which can exceed the cap.
             self.window.cwnd = self.window.ssthresh.min(settings.window_cap);
         }
@@ -217,7 +219,8 @@ impl Sender {
         self.reduce_to(recovery, delivered, pipe, settings);
     }
 
-    /// Sets the window by proportional rate reduction; `delivered` and `pipe` are segments.
+    /// Sets the window by proportional rate reduction, unless a loss does not reduce the rate;
+    /// `delivered` and `pipe` are segments.
     pub(super) fn reduce_to(
         &mut self,
         recovery: &mut LossRecovery,
@@ -225,6 +228,9 @@ impl Sender {
         pipe: u32,
         settings: &Settings,
     ) {
+        if self.congestion.sets_rate() {
+            return;
+        }
         let progress = Progress {
             delivered: delivered * settings.mss,
             pipe: pipe * settings.mss,

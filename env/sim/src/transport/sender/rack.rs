@@ -258,13 +258,13 @@ impl Sender {
 
     /// Removes what is delivered from the flight, and tells loss detection, the estimate of the
     /// round-trip time, and congestion control. Returns how many segments are delivered too.
-    fn take_news(
+    fn take_news<'a>(
         &mut self,
         time: &mut ByTime,
-        ack: &Ack<'_>,
+        ack: &Ack<'a>,
         blocks: Option<&SackBlocks>,
         settings: &Settings,
-    ) -> (Acked, u32) {
+    ) -> (Acked<'a>, u32) {
         let advanced = self.sent.advance_by(ack.next_expected);
         self.sent.una += advanced;
         let rack = &mut time.rack;

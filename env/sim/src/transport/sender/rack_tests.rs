@@ -44,6 +44,7 @@ fn ack(
         marked: false,
         congested: false,
         now: at(now),
+        path: None,
     };
     sender.on_ack(&ack, settings, &mut Pool::default());
     send_all(sender, at(now), settings)
@@ -265,6 +266,7 @@ fn all_is_given_back_at_the_end_and_late_acknowledgements_change_nothing() {
         marked: true,
         congested: false,
         now: at(300),
+        path: None,
     };
     sender.on_ack(&last(None), &settings, &mut pool);
     assert!(sender.is_done() && sender.recovery.is_none());

@@ -36,6 +36,7 @@ fn acknowledge(
         marked: false,
         congested: false,
         now,
+        path: None,
     };
     sender.on_ack(&ack, settings, &mut Pool::default());
 }
@@ -236,6 +237,7 @@ fn recovery_state_is_given_back() {
         marked: false,
         congested: false,
         now: Time::ZERO,
+        path: None,
     };
     send_all(&mut sender, Time::ZERO, &settings);
     sender.on_ack(&ack(1, None), &settings, &mut pool);

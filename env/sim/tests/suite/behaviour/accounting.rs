@@ -26,10 +26,12 @@ proptest! {
                 prop_assert!(checked.is_ok(), "{:?}", checked);
                 prop_assert!(simulator.packets_are_placed_once());
                 prop_assert!(simulator.sack_entries_are_balanced());
+                prop_assert!(simulator.records_are_balanced());
             }
         }
         prop_assert_eq!(simulator.check_invariants(), Ok(()));
         prop_assert!(simulator.sack_entries_are_balanced());
+        prop_assert!(simulator.records_are_balanced());
     }
 
     /// What the policy is told, what the buffer counts and what the outcome reports are one.

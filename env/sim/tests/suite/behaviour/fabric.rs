@@ -82,6 +82,10 @@ fn any_fabric() -> impl Strategy<Value = Setup> {
                 links_per_pair,
             );
             setup.scenario.fabric_rate_bps = setup.scenario.rate_bps / 2 * rate;
+            if setup.scenario.transport.sets_rate() {
+                // Without a delay such a network has no round-trip time.
+                setup.scenario.propagation_ns = setup.scenario.propagation_ns.max(1);
+            }
             setup.scenario.ecmp = ecmp;
             setup.scenario.ecmp_salt = ecmp_salt;
             // Static partitions are the smaller the more ports there are.
@@ -118,6 +122,7 @@ proptest! {
                 prop_assert!(checked.is_ok(), "{:?}", checked);
                 prop_assert!(simulator.packets_are_placed_once());
                 prop_assert!(simulator.sack_entries_are_balanced());
+                prop_assert!(simulator.records_are_balanced());
             }
         }
         prop_assert_eq!(simulator.check_invariants(), Ok(()));

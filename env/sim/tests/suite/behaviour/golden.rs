@@ -85,6 +85,15 @@ fn traces_are_what_they_always_were() {
             "workload=ali_storage arrivals=synchronised",
             "4180716d1ac87483",
         ),
+        ("workload=web_search_abm arrivals=mixed", "8ca9eff02891412f"),
+        (
+            "workload=web_search_abm arrivals=spread",
+            "ef1ce9209e2dcd6a",
+        ),
+        (
+            "workload=web_search_abm arrivals=synchronised",
+            "ab46a7704947d473",
+        ),
     ];
     assert_eq!(expected.len(), Workload::ALL.len() * Arrivals::ALL.len());
     for (settings, expected) in expected {

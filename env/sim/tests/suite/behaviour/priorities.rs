@@ -128,7 +128,7 @@ fn without_slow_start_windows_grow_slowly() {
         let scenario = scenario(&[&setting, "propagation_ns=1000000"]);
         let flow = FlowSpec {
             size: 1_460 * 100,
-            ..trace(0).flows[0].clone()
+            ..trace(0).flows[0]
         };
         let trace = Trace {
             flows: vec![flow],

@@ -2,7 +2,7 @@
 
 use bufgym_sim::network::Simulator;
 use bufgym_sim::scenario::{
-    AckQueue, HostQueue, RangeU32, Recovery, Scenario, Scheduler, TransportKind,
+    AckQueue, HostQueue, RangeU32, Recovery, Scenario, Scheduler, TransportKind, TransportVariant,
 };
 use bufgym_sim::switch::{AnyPolicy, PolicySpec, policy};
 use bufgym_sim::traffic::{FlowSpec, Trace};
@@ -59,6 +59,10 @@ impl Setup {
     pub fn probed(&self) -> Simulator<Probe<AnyPolicy>> {
         let scenario = Scenario {
             queues_per_port: 1,
+            // For a policy packets of such a queue have left.
+            device_fifo_packets: 0,
+            // Packets would be larger on the line than in the buffer.
+            int_bytes_per_hop: 0,
             ..self.scenario.clone()
         };
         let policy = self.policy.build(&scenario).expect("the set-up is valid");
@@ -87,6 +91,10 @@ pub fn any_setup() -> impl Strategy<Value = Setup> {
             queues_per_port: network.queues_per_port,
             scheduler: network.scheduler,
             strict_queues: network.strict_queues,
+            device_fifo_packets: match network.count_in_service {
+                true => 0,
+                false => network.device_fifo_packets,
+            },
             ack_queue: match network.acks_apart {
                 true => AckQueue::Number(0),
                 false => AckQueue::OfFlow,
@@ -112,7 +120,8 @@ pub fn any_setup() -> impl Strategy<Value = Setup> {
 fn least_buffer(scenario: &Scenario, policy: &PolicySpec) -> u64 {
     let control =
         u64::from(scenario.syn_bytes.max(scenario.ack_bytes) + scenario.timestamp_bytes());
-    let largest = scenario.full_packet_bytes().max(control + SACK_BYTES);
+    let telemetry = 8 * u64::from(scenario.int_bytes_per_hop);
+    let largest = scenario.full_packet_bytes().max(control + SACK_BYTES) + telemetry;
     let queues = u64::from(scenario.ports * scenario.queues_per_port);
     match policy.name() {
         "cs" | "dt" | "edt" | "tdt" | "fab" | "ib" | "abm" | "unlimited" | "lqd" | "occamy"
@@ -142,6 +151,7 @@ struct Network {
     queues_per_port: u32,
     scheduler: Scheduler,
     strict_queues: u32,
+    device_fifo_packets: u32,
     acks_apart: bool,
 }
 
@@ -161,11 +171,13 @@ prop_compose! {
         queues_per_port in prop_oneof![Just(1), 2_u32..=3],
         scheduler in prop::sample::select(Scheduler::ALL),
         strict_queues in 1_u32..=3,
+        device_fifo_packets in prop::sample::select(vec![0_u32, 0, 1, 5, 100]),
         acks_apart in any::<bool>(),
     ) -> Network {
         Network {
             ports, rate_bps, propagation_ns, buffer_bytes, overhead_bytes, count_in_service,
-            host_queue, queues_per_port, scheduler, strict_queues, acks_apart,
+            host_queue, queues_per_port, scheduler, strict_queues, device_fifo_packets,
+            acks_apart,
         }
     }
 }
@@ -190,21 +202,23 @@ prop_compose! {
         cap_segments in 1_u64..=100,
         min_rto_us in logarithmic(200, 200_000),
         initial_rtt_us in 1_u64..=10_000,
-        flags in any::<[bool; 5]>(),
+        flags in any::<[bool; 6]>(),
+        transport_variant in prop::sample::select(TransportVariant::ALL),
         delayed_ack in 1_u32..=4,
         quick_acks in prop::sample::select(vec![0_u32, 1, 16]),
         ecn_threshold_bytes in logarithmic(100, 1_000_000),
     ) -> Scenario {
-        let [timestamps, handshake, hystart, late_binding, slow_start] = flags;
+        let [timestamps, handshake, hystart, late_binding, slow_start, int_on_acks] = flags;
         // Those after ns-3 need ns-3's recovery.
         let recovery = match recovery {
             _ if kind.name().ends_with("-ns3") => Recovery::Ns3,
             Recovery::Ns3 if kind.is_combination() => Recovery::Rack,
+            _ if kind.sets_rate() => Recovery::Rfc,
             recovery => recovery,
         };
         let ns3 = recovery == Recovery::Ns3;
-        let needs_sack = recovery != Recovery::Rfc || kind.is_combination();
-        let delayed_ack = if ns3 { 1 } else { delayed_ack };
+        let needs_sack = recovery != Recovery::Rfc || kind.is_combination() || kind.sets_rate();
+        let delayed_ack = if ns3 || kind.sets_rate() { 1 } else { delayed_ack };
         let delays = delayed_ack > 1 || kind.is_combination();
         let mut scenario = Scenario {
             transport: kind,
@@ -219,6 +233,11 @@ prop_compose! {
             handshake,
             quick_acks: if delays { quick_acks } else { 0 },
             slow_start: slow_start || ns3,
+            // Queue management that can only mark needs it.
+            ecn: kind.sets_rate(),
+            transport_variant,
+            int_bytes_per_hop: if int_on_acks { 8 } else { 0 },
+            int_on_acks,
             late_binding,
             max_simulated_ms: FOR_EVER_MS,
             ..Scenario::default()

@@ -27,19 +27,21 @@ impl Sender {
     }
 
     /// What congestion control learns from an acknowledgement without losses and marks.
-    pub(super) fn acked_in_order(&self, segments: u32, progress: &Progress) -> Acked {
+    pub(super) fn acked_in_order(&self, segments: u32, progress: &Progress) -> Acked<'static> {
         Acked {
             segments,
             una: self.sent.una,
             next: self.sent.next,
             now: progress.now,
             rtt: None,
+            elapsed: Time::ZERO,
             smoothed_rtt: progress.smoothed,
             marked: false,
+            path: None,
         }
     }
 
-    fn acked(&self, recovery: &LossRecovery, segments: u32, progress: &Progress) -> Acked {
+    fn acked(&self, recovery: &LossRecovery, segments: u32, progress: &Progress) -> Acked<'static> {
         let acked = self.acked_in_order(segments, progress);
         Acked {
             next: if self.congestion.is_dctcp_ns3() {

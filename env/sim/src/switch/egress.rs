@@ -1,0 +1,420 @@
+//! What lies between the scheduler of a port and its line: the telemetry that packets take along
+//! (INT), and a queue of the device that nobody counts.
+//!
+//! Most switches have neither.
+
+use super::{Admission, PacketView, Policy, Switch, SwitchObserver};
+use crate::engine::packet::{Packet, PacketId, PacketKind, PacketQueue, PacketStore, SizeClass};
+use crate::engine::telemetry::{HopRecord, PortId};
+use crate::units::{Rate, Time};
+
+/// Stamps packets that carry records when a scheduler takes them from their queues.
+#[derive(Clone, Debug)]
+pub(crate) struct Meters {
+    ports: Vec<Meter>,
+    /// How many bytes a record adds to its packet.
+    record_bytes: u16,
+    /// Whether acknowledgements that carry records get more of them.
+    stamps_acks: bool,
+}
+
+/// One port.
+#[derive(Clone, Copy, Debug)]
+struct Meter {
+    rate: Rate,
+    /// Bytes that the scheduler has taken.
+    sent: u64,
+}
+
+impl Meters {
+    /// For ports of these rates.
+    pub(crate) fn new(
+        rates: impl Iterator<Item = Rate>,
+        record_bytes: u16,
+        stamps_acks: bool,
+    ) -> Meters {
+        Meters {
+            ports: rates.map(|rate| Meter { rate, sent: 0 }).collect(),
+            record_bytes,
+            stamps_acks,
+        }
+    }
+
+    fn stamps(&self, packet: &Packet) -> bool {
+        packet.flags.carries_records() && (packet.kind == PacketKind::Data || self.stamps_acks)
+    }
+}
+
+/// FIFO queues of devices below the queues of a switch, one for each port. In ns-3 a queue discipline
+/// hands packets to such a queue as long as it has room.
+#[derive(Clone, Debug)]
+pub(super) struct DeviceQueues {
+    /// Packets that each holds at most, without the one in service.
+    capacity: u32,
+    ports: Vec<DeviceQueue>,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct DeviceQueue {
+    packets: PacketQueue,
+    length: u32,
+}
+
+impl DeviceQueues {
+    /// Queues of so many packets; `None` for queues of none.
+    pub(super) fn new(capacity: u32, ports: usize) -> Option<Box<DeviceQueues>> {
+        (capacity > 0).then(|| {
+            Box::new(DeviceQueues {
+                capacity,
+                ports: vec![DeviceQueue::default(); ports],
+            })
+        })
+    }
+
+    fn has_room(&self, port: usize) -> bool {
+        self.ports[port].length < self.capacity
+    }
+
+    fn push(&mut self, port: usize, id: PacketId, packets: &mut PacketStore) {
+        let queue = &mut self.ports[port];
+        queue.packets.push_back(packets, id);
+        queue.length += 1;
+    }
+
+    fn pop(&mut self, port: usize, packets: &PacketStore) -> Option<PacketId> {
+        let queue = &mut self.ports[port];
+        let id = queue.packets.pop_front(packets)?;
+        queue.length -= 1;
+        Some(id)
+    }
+}
+
+/// Telemetry.
+impl<P: Policy> Switch<P> {
+    /// From now on packets that carry records are stamped; to be called before the first packet.
+    pub(crate) fn measure(&mut self, meters: Meters) {
+        debug_assert_eq!(meters.ports.len(), self.ports.len());
+        self.meters = Some(Box::new(meters));
+    }
+
+    /// The scheduler has taken a packet from its queue, where it no longer counts unless packets in
+    /// service do.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn stamp(&mut self, packets: &mut PacketStore, id: PacketId, now: Time) {
+        let seen = self.packet_view(&packets[id]);
+        let own = match self.uncounted {
+            0 => seen.bytes,
+            _ => 0,
+        };
+        let Some(meters) = &mut self.meters else {
+            return;
+        };
+        let meter = &mut meters.ports[seen.port];
+        let record = HopRecord {
+            port: PortId::of(self.id, seen.port),
+            queue_bytes: self.buffer.queue(seen.queue) - own,
+            sent_bytes: meter.sent,
+            at: now,
+            rate: meter.rate,
+        };
+        meter.sent += seen.bytes;
+        if !meters.stamps(&packets[id]) {
+            return;
+        }
+        let handle = packets.records.of(id);
+        packets.records.get_mut(handle).push(record);
+        if meters.record_bytes > 0 {
+            let packet = &mut packets[id];
+            packet.wire_bytes += meters.record_bytes;
+            packet.class = SizeClass::Odd;
+        }
+    }
+
+    /// Bytes with which a packet in service counts in the buffer: those that it came with.
+    pub(crate) fn counted_bytes(&self, packet: &Packet) -> u16 {
+        match &self.meters {
+            Some(meters) if meters.stamps(packet) => packet.wire_bytes - meters.record_bytes,
+            _ => packet.wire_bytes,
+        }
+    }
+}
+
+/// Queues of devices.
+impl<P: Policy> Switch<P> {
+    /// Queues of packets that wait, those of devices among them.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &PacketQueue> {
+        let devices = self.devices.iter().flat_map(|devices| &devices.ports);
+        self.queues
+            .iter()
+            .chain(devices.map(|device| &device.packets))
+    }
+
+    /// A packet has been enqueued; what the device has room for goes on.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn arrive_above_device<O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        id: PacketId,
+        packet: PacketView,
+        now: Time,
+        observer: &mut O,
+    ) -> Admission {
+        self.queues[packet.queue].append(packets, id);
+        self.ports[packet.port].length += 1;
+        match self.feed_device(packets, packet.port, now, observer) {
+            Some(next) => {
+                debug_assert_eq!(next, id, "an idle port has nothing else to send");
+                observer.served(id, now, false);
+                Admission::Served
+            }
+            None => {
+                observer.waits(id, now);
+                Admission::Queued
+            }
+        }
+    }
+
+    /// As [`sent`](Switch::sent), of a port with a device queue.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn sent_by_device<O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        packet: PacketView,
+        now: Time,
+        observer: &mut O,
+    ) -> Option<PacketId> {
+        let port = packet.port;
+        self.counters.forwarded += 1;
+        observer.departed(self.id, self.view(now), packet);
+        let devices = self.devices.as_mut();
+        let below = devices.and_then(|devices| devices.pop(port, packets));
+        self.ports[port].sending = below.is_some();
+        let next = self.feed_device(packets, port, now, observer);
+        let next = below.or(next);
+        if let Some(next) = next {
+            observer.served(next, now, true);
+        }
+        if self.push_out.is_some() {
+            self.expel(packets, now, observer);
+        }
+        next
+    }
+
+    /// Moves packets from the queues of a port to its device as long as that has room. Returns the
+    /// one that the device begins to send, if it was idle.
+    fn feed_device<O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        port: usize,
+        now: Time,
+        observer: &mut O,
+    ) -> Option<PacketId> {
+        let mut begun = None;
+        loop {
+            let sending = self.ports[port].sending;
+            let devices = self.devices.as_ref()?;
+            if sending && !devices.has_room(port) {
+                return begun;
+            }
+            let Some(id) = self.take_scheduled(packets, port, now, observer) else {
+                return begun;
+            };
+            if sending {
+                self.devices.as_mut()?.push(port, id, packets);
+            } else {
+                self.ports[port].sending = true;
+                begun = Some(id);
+            }
+        }
+    }
+
+    /// Takes the packet that the scheduler of a port chooses: for the policy it has left.
+    fn take_scheduled<O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        port: usize,
+        now: Time,
+        observer: &mut O,
+    ) -> Option<PacketId> {
+        let mut id = self.next_of_port(packets, port)?;
+        if self.aqm.is_some() {
+            id = self.manage_next(packets, id, now, observer)?;
+        }
+        let packet = self.packet_view(&packets[id]);
+        if self.aqm.is_some() {
+            self.manage_change(packet.queue, now);
+        }
+        self.buffer.release(packet.queue, packet.bytes, now);
+        self.ask(now, |policy, view| policy.on_departure(view, packet));
+        if self.aqm.is_some() {
+            self.manage_departure(packet.queue, now);
+        }
+        if self.meters.is_some() {
+            self.stamp(packets, id, now);
+        }
+        Some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::clock::Potential;
+    use crate::scenario::Scenario;
+    use crate::switch::policy::DynamicThreshold;
+    use crate::switch::{SwitchId, SwitchSettings};
+
+    const RATE: Rate = Rate(10_000_000_000);
+
+    /// A switch by hand, all of whose packets go to port 1.
+    struct Bench {
+        switch: Switch<DynamicThreshold>,
+        packets: PacketStore,
+        sending: Option<PacketId>,
+    }
+
+    impl Bench {
+        fn new(changes: &[&str], stamps_acks: bool, record_bytes: u16) -> Bench {
+            let mut scenario = Scenario::default();
+            for change in changes {
+                scenario.set(change).unwrap();
+            }
+            scenario.validate().unwrap();
+            let settings = SwitchSettings::new(&scenario, 4, 100_000);
+            let potential = Potential::of(Time::ZERO);
+            let policy = DynamicThreshold { alpha: 1.0 };
+            let mut switch = Switch::new(SwitchId(3), potential, &settings, policy).unwrap();
+            switch.measure(Meters::new(
+                [RATE; 4].into_iter(),
+                record_bytes,
+                stamps_acks,
+            ));
+            Bench {
+                switch,
+                packets: PacketStore::default(),
+                sending: None,
+            }
+        }
+
+        fn arrive(&mut self, kind: PacketKind, queue: u16, bytes: u16, at_us: u64) -> PacketId {
+            let now = Time::from_us(at_us);
+            let packet = Packet::new(kind, 0, queue, (bytes, SizeClass::Odd), now);
+            let id = self.packets.insert(packet);
+            let records = self.packets.records.insert();
+            self.packets.carry(id, records);
+            match self.switch.arrive(&mut self.packets, id, now, &mut ()) {
+                Admission::Served => self.sending = Some(id),
+                Admission::Queued => {}
+                Admission::Lost(loss) => panic!("{loss:?}"),
+            }
+            id
+        }
+
+        /// The packet on the line has left; the one that follows it.
+        fn send(&mut self, at_us: u64) -> Option<PacketId> {
+            let sending = self.sending.take().expect("a packet is on the line");
+            let now = Time::from_us(at_us);
+            self.sending = self.switch.sent(&mut self.packets, sending, now, &mut ());
+            self.sending
+        }
+
+        fn records(&self, id: PacketId) -> Vec<(u64, u64, u64)> {
+            let path = self.packets.records.get(self.packets.records.of(id));
+            let fields = |hop: &HopRecord| {
+                assert_eq!((hop.port, hop.rate), (PortId::of(SwitchId(3), 1), RATE));
+                (hop.at.as_ns() / 1_000, hop.queue_bytes, hop.sent_bytes)
+            };
+            path.hops().iter().map(fields).collect()
+        }
+
+        fn occupancy(&self) -> u64 {
+            self.switch.buffer().occupancy()
+        }
+    }
+
+    /// Stamped is what a packet finds when the scheduler takes it: the queue without it, and all that
+    /// the port sent before.
+    #[test]
+    fn packets_are_stamped_when_their_turn_comes() {
+        for counts in ["count_in_service=true", "count_in_service=false"] {
+            let mut bench = Bench::new(&[counts], false, 0);
+            let data = PacketKind::Data;
+            let first = bench.arrive(data, 1, 1_000, 5);
+            let second = bench.arrive(data, 1, 700, 6);
+            let ack = bench.arrive(PacketKind::Ack, 1, 64, 7);
+            let last = bench.arrive(data, 1, 300, 8);
+            assert_eq!(bench.records(first), [(5, 0, 0)]);
+            assert_eq!(bench.records(second), []);
+            assert_eq!(bench.send(10), Some(second));
+            assert_eq!(bench.records(second), [(10, 364, 1_000)]);
+            assert_eq!(bench.send(11), Some(ack));
+            assert_eq!(bench.records(ack), []);
+            assert_eq!(bench.send(12), Some(last));
+            assert_eq!(bench.records(last), [(12, 0, 1_764)]);
+            assert_eq!(bench.send(13), None);
+            assert_eq!(bench.occupancy(), 0);
+        }
+    }
+
+    /// The queue is the packet's, the bytes are the port's.
+    #[test]
+    fn queues_of_a_port_are_told_apart() {
+        let mut bench = Bench::new(&["queues_per_port=2"], true, 0);
+        bench.arrive(PacketKind::Data, 2, 1_000, 0);
+        let second = bench.arrive(PacketKind::Ack, 2, 600, 0);
+        let third = bench.arrive(PacketKind::Data, 3, 500, 0);
+        bench.arrive(PacketKind::Data, 3, 400, 0);
+        let order = [bench.send(1), bench.send(2)];
+        assert_eq!(order, [Some(second), Some(third)]);
+        assert_eq!(bench.records(second), [(1, 0, 1_000)]);
+        assert_eq!(bench.records(third), [(2, 400, 1_600)]);
+    }
+
+    #[test]
+    fn records_enlarge_their_packets_behind_the_buffer() {
+        for counts in ["count_in_service=true", "count_in_service=false"] {
+            let mut bench = Bench::new(&[counts], false, 8);
+            let first = bench.arrive(PacketKind::Data, 1, 1_000, 0);
+            let second = bench.arrive(PacketKind::Data, 1, 1_000, 0);
+            assert_eq!(bench.packets[first].wire_bytes, 1_008);
+            assert_eq!(bench.packets[second].wire_bytes, 1_000);
+            bench.send(1);
+            bench.send(2);
+            assert_eq!(bench.packets[second].wire_bytes, 1_008);
+            assert_eq!(bench.records(second), [(1, 0, 1_000)]);
+            assert_eq!(bench.occupancy(), 0);
+        }
+    }
+
+    /// Two packets behind the one on the line count nowhere.
+    #[test]
+    fn the_device_has_packets_that_nobody_sees() {
+        let settings = ["count_in_service=false", "device_fifo_packets=2"];
+        let mut bench = Bench::new(&settings, false, 0);
+        let ids: Vec<PacketId> = (0..5)
+            .map(|at| bench.arrive(PacketKind::Data, 1, 1_000, at))
+            .collect();
+        assert_eq!(bench.occupancy(), 2_000);
+        // The scheduler took them on arrival.
+        assert_eq!(bench.records(ids[2]), [(2, 0, 2_000)]);
+        assert_eq!(bench.records(ids[3]), []);
+        assert_eq!(bench.send(10), Some(ids[1]));
+        assert_eq!(bench.records(ids[3]), [(10, 1_000, 3_000)]);
+        assert_eq!(bench.occupancy(), 1_000);
+        let rest: Vec<_> = (11..15).map(|at| bench.send(at)).collect();
+        assert_eq!(rest, [Some(ids[2]), Some(ids[3]), Some(ids[4]), None]);
+        assert_eq!(bench.records(ids[4]), [(11, 0, 4_000)]);
+        assert_eq!(bench.occupancy(), 0);
+        assert_eq!(
+            bench
+                .switch
+                .waiting()
+                .filter(|queue| !queue.is_empty())
+                .count(),
+            0
+        );
+    }
+}

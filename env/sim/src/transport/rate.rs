@@ -1,0 +1,292 @@
+//! What transports with a rate have in common.
+//!
+//! A flow begins with the rate of its line and a window of the bandwidth-delay product. From then on
+//! its congestion control sets a window, which bounds what is outstanding, and a rate that follows
+//! from it, at which packets leave: a window per round trip. Round-trip times through the empty
+//! network are known to hosts, not measured.
+//!
+//! All numbers are real and take part in additions, products and quotients only, which are the same
+//! on every machine.
+
+use super::{Acked, Pacer, PathRecords, Settings, Window};
+use crate::convert::{floor_u32, floor_u64};
+use crate::units::{Rate, Time};
+
+/// No flow is slower.
+const LEAST_RATE: f64 = 100e6;
+
+/// Bytes that a rate, bit/s, sends in a time.
+fn bytes_within(rate: f64, time: Time) -> f64 {
+    rate * time.0 as f64 / 8e12
+}
+
+/// Bytes that the line of a host sends in a round trip through the empty network.
+pub(super) fn bandwidth_delay_product(settings: &Settings) -> f64 {
+    bytes_within(settings.line_rate.0 as f64, settings.base_rtt)
+}
+
+/// Bytes that 100 Mbit/s send in a round trip: the additive increase of the ns-3 code.
+pub(super) fn increase_in_ns3(settings: &Settings) -> f64 {
+    bytes_within(100e6, settings.base_rtt)
+}
+
+/// The rate, at least 100 Mbit/s and at most that of the line.
+pub(super) fn bounded(rate: f64, settings: &Settings) -> f64 {
+    rate.max(LEAST_RATE).min(settings.line_rate.0 as f64)
+}
+
+/// A pacer at the rate of the line.
+pub(super) fn pacer(settings: &Settings) -> Pacer {
+    Pacer::new(settings.line_rate)
+}
+
+/// A window that no loss and no slow start changes.
+pub(super) fn window(bytes: f64, settings: &Settings) -> Window {
+    Window {
+        cwnd: floor_u32(bytes).min(settings.window_cap),
+        ssthresh: 0,
+    }
+}
+
+/// The window with which a flow begins.
+pub(super) fn initial_window(settings: &Settings) -> Window {
+    let bytes = bandwidth_delay_product(settings).max(f64::from(settings.mss));
+    window(bytes, settings)
+}
+
+/// A window, and the rate that follows from it.
+#[derive(Clone, Debug)]
+pub(super) struct PacedWindow {
+    bytes: f64,
+    pub(super) pacer: Pacer,
+}
+
+impl PacedWindow {
+    pub(super) fn new(settings: &Settings) -> PacedWindow {
+        PacedWindow {
+            bytes: bandwidth_delay_product(settings).max(f64::from(settings.mss)),
+            pacer: pacer(settings),
+        }
+    }
+
+    /// Bytes of the window.
+    pub(super) fn bytes(&self) -> f64 {
+        self.bytes
+    }
+
+    /// Sets the window, from one segment to the bandwidth-delay product, and the rate.
+    pub(super) fn set(&mut self, bytes: f64, settings: &Settings) {
+        let least = f64::from(settings.mss);
+        let most = bandwidth_delay_product(settings).max(least);
+        self.bytes = bytes.max(least).min(most);
+        let rate = self.bytes * 8e12 / settings.base_rtt.0 as f64;
+        self.pacer.rate = Rate(floor_u64(bounded(rate, settings)));
+    }
+
+    /// Puts the window in force, also after a timeout that has reduced it.
+    pub(super) fn apply(&self, window_in_force: &mut Window, settings: &Settings) {
+        *window_in_force = window(self.bytes, settings);
+    }
+}
+
+/// A quantity that is smoothed over a round trip: `((τ - Δ) x + Δ x') / τ` for a new value x' that
+/// stands for a time Δ.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Smoothed(Option<f64>);
+
+impl Smoothed {
+    /// The first value counts alone.
+    pub(super) fn from_first() -> Smoothed {
+        Smoothed(None)
+    }
+
+    /// The first value is smoothed too.
+    pub(super) fn from_zero() -> Smoothed {
+        Smoothed(Some(0.0))
+    }
+
+    /// Takes a value that stands for `time`; returns the smoothed one.
+    pub(super) fn take(&mut self, value: f64, time: Time, settings: &Settings) -> f64 {
+        let round_trip = settings.base_rtt.0 as f64;
+        let share = time.0 as f64;
+        let share = share.min(round_trip);
+        let smoothed = match self.0 {
+            None => value,
+            Some(before) => (before * (round_trip - share) + value * share) / round_trip,
+        };
+        self.0 = Some(smoothed);
+        smoothed
+    }
+
+    /// Replaces the smoothed value.
+    pub(super) fn set(&mut self, value: f64) {
+        self.0 = Some(value);
+    }
+}
+
+/// Tells acknowledgements apart that come a round trip after each other.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct RoundTrips {
+    /// First segment not yet sent at the last one.
+    until: u32,
+}
+
+impl RoundTrips {
+    /// Whether the acknowledgement is the first one of a segment that was sent after the last one of
+    /// these arrived.
+    pub(super) fn is_over(&mut self, acked: &Acked<'_>) -> bool {
+        if acked.una <= self.until {
+            return false;
+        }
+        self.until = acked.next;
+        true
+    }
+}
+
+/// What changed at a hop between the segments of two acknowledgements.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct HopChange {
+    /// Bytes in the queue, at the first and at the second.
+    pub(super) queue_bytes: [f64; 2],
+    /// Bytes that the port sent in between.
+    pub(super) sent_bytes: f64,
+    /// How much later the second was.
+    pub(super) time: Time,
+    /// Bytes per picosecond of the port's line.
+    pub(super) line: f64,
+}
+
+/// The last record of every hop.
+#[derive(Clone, Default, Debug)]
+pub(super) struct PathMemory {
+    records: PathRecords,
+}
+
+impl PathMemory {
+    /// Takes the records of a segment, and tells what changed at every hop. A hop of which there is no
+    /// earlier record, as after a change of path, is only stored.
+    pub(super) fn take(&mut self, path: &PathRecords, mut change: impl FnMut(HopChange)) {
+        for (place, hop) in path.hops().iter().enumerate() {
+            let before = self.records.hops().get(place).copied();
+            let before = before.filter(|before| before.port == hop.port);
+            if let Some(before) = before {
+                if hop.at < before.at {
+                    continue;
+                }
+                if hop.at > before.at {
+                    change(HopChange {
+                        queue_bytes: [before.queue_bytes as f64, hop.queue_bytes as f64],
+                        sent_bytes: (hop.sent_bytes - before.sent_bytes) as f64,
+                        time: hop.at - before.at,
+                        line: hop.rate.0 as f64 / 8e12,
+                    });
+                }
+            }
+            self.records.set(place, *hop);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::transport::{HopRecord, PortId, TransportKind, TransportVariant};
+
+    /// 10 Gbit/s and 80 µs: 100,000 B. A record's port sends 1,250 B in a microsecond.
+    pub(in crate::transport) fn settings(
+        transport: TransportKind,
+        variant: TransportVariant,
+    ) -> Settings {
+        let mut scenario = Scenario::preset("abm-leafspine").unwrap();
+        scenario.transport = transport;
+        scenario.transport_variant = variant;
+        Settings::from_scenario(&scenario)
+    }
+
+    /// A record of a port at 10 Gbit/s.
+    pub(in crate::transport) fn record(
+        port: usize,
+        at_us: u64,
+        queue_bytes: u64,
+        sent_bytes: u64,
+    ) -> HopRecord {
+        HopRecord {
+            port: PortId::of(Default::default(), port),
+            queue_bytes,
+            sent_bytes,
+            at: Time::from_us(at_us),
+            rate: Rate(10_000_000_000),
+        }
+    }
+
+    pub(in crate::transport) fn path(records: &[HopRecord]) -> PathRecords {
+        let mut path = PathRecords::default();
+        for record in records {
+            path.push(*record);
+        }
+        path
+    }
+
+    #[test]
+    fn a_window_is_a_rate() {
+        let settings = settings(TransportKind::PowerTcp, TransportVariant::Paper);
+        let mut paced = PacedWindow::new(&settings);
+        assert_eq!(initial_window(&settings).cwnd, 100_000);
+        assert_eq!(paced.pacer.rate, Rate(10_000_000_000));
+        for (bytes, window, rate) in [
+            (40_000.0, 40_000.0, 4_000_000_000),
+            (1e9, 100_000.0, 10_000_000_000),
+            (0.0, 1_400.0, 140_000_000),
+        ] {
+            paced.set(bytes, &settings);
+            assert_eq!((paced.bytes(), paced.pacer.rate), (window, Rate(rate)));
+        }
+        let small = Settings {
+            mss: 100,
+            ..settings
+        };
+        paced.set(0.0, &small);
+        assert_eq!(
+            (paced.bytes(), paced.pacer.rate),
+            (100.0, Rate(100_000_000))
+        );
+    }
+
+    #[test]
+    fn values_are_smoothed_over_a_round_trip() {
+        let settings = settings(TransportKind::PowerTcp, TransportVariant::Paper);
+        let mut smoothed = Smoothed::from_first();
+        assert_eq!(smoothed.take(2.0, Time::from_us(1), &settings), 2.0);
+        assert_eq!(smoothed.take(1.0, Time::from_us(20), &settings), 1.75);
+        assert_eq!(smoothed.take(3.0, Time::from_us(800), &settings), 3.0);
+        let mut smoothed = Smoothed::from_zero();
+        assert_eq!(smoothed.take(2.0, Time::from_us(20), &settings), 0.5);
+    }
+
+    #[test]
+    fn changes_are_between_records_of_one_port() {
+        let mut memory = PathMemory::default();
+        let mut changes = |records: &[HopRecord]| {
+            let mut changes = Vec::new();
+            memory.take(&path(records), |change| changes.push(change));
+            changes
+        };
+        assert!(changes(&[record(1, 10, 0, 500), record(2, 20, 70, 0)]).is_empty());
+        // The second hop is at another port, and the first one at the same time.
+        assert!(changes(&[record(1, 10, 5, 500), record(3, 21, 0, 0)]).is_empty());
+        let found = changes(&[record(1, 12, 3_000, 1_500), record(3, 22, 9, 900)]);
+        let expected = |queue_bytes, sent_bytes, us| HopChange {
+            queue_bytes,
+            sent_bytes,
+            time: Time::from_us(us),
+            line: 1_250.0 / 1e6,
+        };
+        let first = expected([5.0, 3_000.0], 1_000.0, 2);
+        assert_eq!(found, [first, expected([0.0, 9.0], 900.0, 1)]);
+        // What was overtaken says nothing.
+        assert!(changes(&[record(1, 11, 1, 1_000)]).is_empty());
+        let later = changes(&[record(1, 14, 2_000, 2_000)]);
+        assert_eq!(later, [expected([3_000.0, 2_000.0], 500.0, 2)]);
+    }
+}

@@ -1,0 +1,150 @@
+//! θ-PowerTCP (Addanki, Michel and Schmid, NSDI 2022): PowerTCP from round-trip times, where switches
+//! write no telemetry.
+
+use super::powertcp::{GAMMA, LEAST_POWER, additive_increase};
+use super::rate::{PacedWindow, RoundTrips, Smoothed};
+use super::{Acked, CongestionControl, Pacer, Settings, TransportVariant, Window};
+use crate::units::Time;
+
+/// The weight of the new window in the ns-3 code where the power is not low.
+const GAMMA_IN_NS3: f64 = 0.7;
+
+/// A round-trip time grows by `λ/b - 1` per time, so that it and its growth give the power; once per
+/// round trip.
+#[derive(Clone, Debug)]
+pub struct ThetaPowerTcp {
+    paced: PacedWindow,
+    power: Smoothed,
+    round_trips: RoundTrips,
+    /// The round-trip time before, and when it was measured.
+    before: Option<(Time, Time)>,
+}
+
+impl ThetaPowerTcp {
+    pub(super) fn new(settings: &Settings) -> ThetaPowerTcp {
+        ThetaPowerTcp {
+            paced: PacedWindow::new(settings),
+            power: Smoothed::from_first(),
+            round_trips: RoundTrips::default(),
+            before: None,
+        }
+    }
+
+    /// The round-trip time was `from` a `time` ago, and is `to` now.
+    fn adapt(&mut self, from: Time, to: Time, time: Time, settings: &Settings) {
+        let least = match settings.variant {
+            TransportVariant::Paper => 0.0,
+            TransportVariant::Ns3 => 0.5,
+        };
+        let growth = (to.0 as f64 - from.0 as f64) / time.0 as f64;
+        let current = (growth + 1.0).max(least);
+        let power = current * to.0 as f64 / settings.base_rtt.0 as f64;
+        let power = self.power.take(power, time, settings).max(LEAST_POWER);
+        self.power.set(power);
+        let gamma = match settings.variant {
+            TransportVariant::Ns3 if power >= 0.5 => GAMMA_IN_NS3,
+            _ => GAMMA,
+        };
+        let bytes = self.paced.bytes();
+        let wanted = bytes / power + additive_increase(settings);
+        self.paced
+            .set(gamma * wanted + (1.0 - gamma) * bytes, settings);
+    }
+}
+
+impl CongestionControl for ThetaPowerTcp {
+    /// Algorithm 2.
+    fn observe(&mut self, window: &mut Window, acked: &Acked<'_>, settings: &Settings) {
+        if self.round_trips.is_over(acked) {
+            let before = self.before.replace((acked.elapsed, acked.now));
+            if let Some((rtt, at)) = before
+                && acked.now > at
+            {
+                self.adapt(rtt, acked.elapsed, acked.now - at, settings);
+            }
+        }
+        self.paced.apply(window, settings);
+    }
+
+    fn on_ack(&mut self, _window: &mut Window, _acked: &Acked<'_>, _settings: &Settings) {}
+
+    fn ssthresh(&mut self, _window: &Window, _flight: u32, _settings: &Settings) -> u32 {
+        0
+    }
+
+    fn window_after_mark(&mut self, window: &Window, _flight: u32, _settings: &Settings) -> u32 {
+        window.cwnd
+    }
+
+    fn pacer(&mut self) -> Option<&mut Pacer> {
+        Some(&mut self.paced.pacer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::TransportKind;
+    use crate::transport::rate::initial_window;
+    use crate::transport::rate::tests::settings;
+    use crate::transport::testing::acked;
+
+    /// The windows after acknowledgements of round trips that take so long and end so late, both in
+    /// microseconds; the second of two in a round trip does not count.
+    fn windows(variant: TransportVariant, round_trips: &[(u64, u64)]) -> Vec<f64> {
+        let settings = settings(TransportKind::ThetaPowerTcp, variant);
+        let mut theta = ThetaPowerTcp::new(&settings);
+        let mut window = initial_window(&settings);
+        let mut una = 0;
+        let mut windows = Vec::new();
+        for &(rtt, now) in round_trips {
+            for (segments, rtt) in [(1, rtt), (9, 3 * rtt)] {
+                una += segments;
+                let ack = Acked {
+                    una,
+                    next: una + 9,
+                    now: Time::from_us(now),
+                    elapsed: Time::from_us(rtt),
+                    ..acked(segments)
+                };
+                theta.observe(&mut window, &ack, &settings);
+            }
+            windows.push(theta.paced.bytes());
+        }
+        windows
+    }
+
+    #[test]
+    fn a_sequence_by_hand() {
+        let round_trips = [(80, 100), (120, 180), (100, 260), (100, 300)];
+        let found = windows(TransportVariant::Paper, &round_trips);
+        // 40 µs more in 80: current 1.5, voltage 1.5.
+        let second = 0.9 * (100_000.0 / 2.25 + 10_000.0) + 0.1 * 100_000.0;
+        // 20 µs less in 80: 0.75 · 1.25, and a whole round trip of weight.
+        let third = 0.9 * (second / 0.9375 + 10_000.0) + 0.1 * second;
+        // The same after half a round trip: 1 · 1.25 with half of the weight.
+        let power = (0.9375 + 1.25) / 2.0;
+        let fourth = 0.9 * (third / power + 10_000.0) + 0.1 * third;
+        for (found, expected) in found.iter().zip([100_000.0, second, third, fourth]) {
+            assert!(
+                (found / expected - 1.0).abs() < 1e-12,
+                "{found}, not {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_form_of_ns3_by_hand() {
+        let round_trips = [(80, 100), (160, 180), (80, 260)];
+        let found = windows(TransportVariant::Ns3, &round_trips);
+        // Current 2, voltage 2; then current 0, which counts as a half, and voltage 1.
+        let second = 0.7 * (100_000.0 / 4.0 + 1_000.0) + 0.3 * 100_000.0;
+        let third = 0.7 * (second / 0.5 + 1_000.0) + 0.3 * second;
+        for (found, expected) in found.iter().zip([100_000.0, second, third]) {
+            assert!(
+                (found / expected - 1.0).abs() < 1e-12,
+                "{found}, not {expected}"
+            );
+        }
+    }
+}

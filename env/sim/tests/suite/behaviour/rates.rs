@@ -1,0 +1,286 @@
+//! Transports with a rate in whole simulations, and what they need of switches.
+
+use bufgym_sim::network::{Outcome, Simulator, SwitchId};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::{FlowSpec, Trace, generate};
+use bufgym_sim::units::Time;
+use proptest::prelude::*;
+
+use crate::behaviour::setup::{any_setup, cases};
+
+fn scenario(preset: &str, changes: &[&str]) -> Scenario {
+    let mut scenario = Scenario::preset(preset).unwrap();
+    for change in changes {
+        scenario.set(change).unwrap();
+    }
+    scenario.validate().unwrap();
+    scenario
+}
+
+fn run(policy: &str, scenario: &Scenario, trace: &Trace) -> Outcome {
+    let policy: PolicySpec = policy.parse().unwrap();
+    policy.run(scenario, trace).unwrap()
+}
+
+fn flow(src: u32, size: u64, query: i64) -> FlowSpec {
+    FlowSpec {
+        id: u64::from(src),
+        src,
+        dst: 0,
+        start: Time::ZERO,
+        size,
+        kind: 0,
+        query,
+        priority: 0,
+    }
+}
+
+/// So many hosts send to port 0 without an end.
+fn long_flows(flows: u32) -> Trace {
+    Trace {
+        flows: (1..=flows).map(|src| flow(src, 100_000_000, -1)).collect(),
+        ..Trace::default()
+    }
+}
+
+/// What a queue holds on average and what its line carries, once flows have settled.
+struct Settled {
+    /// As a share of the bandwidth-delay product.
+    queue: f64,
+    /// As a share of the line.
+    load: f64,
+}
+
+/// Small packets without headers, so that a window of whole segments is nearly any window.
+fn settle(flows: u32, changes: &[&str]) -> Settled {
+    let network = [
+        "ports=32",
+        "rate_bps=10e9",
+        "mss=100",
+        "header_bytes=0",
+        "ack_bytes=1",
+        "buffer_bytes=10e6",
+    ];
+    let scenario = scenario("ndt-16x1g", &[&network, changes].concat());
+    let policy: PolicySpec = "cs".parse().unwrap();
+    let mut simulator: Simulator = policy.simulator(&scenario, &long_flows(flows)).unwrap();
+    let [from, until] = [10, 14].map(Time::from_ms);
+    let (mut byte_ps, mut last) = (0.0, from);
+    let mut sent_before = 0;
+    while simulator.now() < until && simulator.step() {
+        let now = simulator.now();
+        let sent = simulator.packets_forwarded();
+        if now < from {
+            sent_before = sent;
+            continue;
+        }
+        byte_ps += simulator.buffer().queue(0) as f64 * (now - last).0 as f64;
+        last = now;
+    }
+    let span = (until - from).0 as f64;
+    let bandwidth_delay_product = 10e9 * scenario.base_rtt().as_secs_f64() / 8.0;
+    // Every segment of 100 B comes with an acknowledgement.
+    let data = (simulator.packets_forwarded() - sent_before) as f64 / 2.0;
+    assert_eq!(
+        simulator.switch(SwitchId(0)).buffer().capacity(),
+        10_000_000
+    );
+    Settled {
+        queue: byte_ps / span / bandwidth_delay_product,
+        load: data * 800e12 / span / 10e9,
+    }
+}
+
+/// `n` flows leave `Σβ`, a tenth of the bandwidth-delay product each, and no more. Few of them
+/// oscillate around that.
+#[test]
+fn powertcp_settles_at_its_additive_increases_and_full_rate() {
+    for kind in ["powertcp", "theta-powertcp"] {
+        for flows in [5, 10, 15] {
+            let settled = settle(flows, &[&format!("transport={kind}")]);
+            let expected = f64::from(flows) / 10.0;
+            let (queue, load) = (settled.queue, settled.load);
+            assert!(load > 0.99, "{kind}, {flows} flows: load {load}");
+            assert!(
+                (queue - expected).abs() < 0.1 * expected,
+                "{kind}, {flows} flows: {queue} of {expected}"
+            );
+        }
+    }
+}
+
+/// `max(0, Σβ - 0.05 bτ)`, with β a hundredth of the bandwidth-delay product at 10 Gbit/s.
+#[test]
+fn powertcp_of_ns3_settles_below() {
+    for flows in [4, 20, 24, 30] {
+        let settled = settle(flows, &["transport=powertcp", "transport_variant=ns3"]);
+        let expected = (f64::from(flows) / 100.0 - 0.05).max(0.0);
+        let (queue, load) = (settled.queue, settled.load);
+        assert!(load > 0.9, "{flows} flows: load {load}");
+        assert!(
+            (queue - expected).abs() < 0.06,
+            "{flows} flows: {queue} of {expected}"
+        );
+    }
+}
+
+/// Without congestion they take the line; with it, none of them lets a queue grow without bounds.
+#[test]
+fn rates_fill_a_line_and_leave_short_queues() {
+    for (kind, most) in [("timely", 1.0), ("hpcc", 0.1)] {
+        let alone = settle(1, &[&format!("transport={kind}")]);
+        assert!(alone.load > 0.94, "{kind}: load {}", alone.load);
+        let many = settle(8, &[&format!("transport={kind}")]);
+        let (queue, load) = (many.queue, many.load);
+        assert!(
+            load > 0.95 && queue < most,
+            "{kind}: load {load}, queue {queue}"
+        );
+    }
+}
+
+#[test]
+fn all_flows_complete_in_a_network() {
+    for kind in ["powertcp", "theta-powertcp", "timely", "hpcc"] {
+        for variant in ["paper", "ns3"] {
+            let scenario = scenario(
+                "leafspine-4x4",
+                &[
+                    &format!("transport={kind}"),
+                    &format!("transport_variant={variant}"),
+                    "measure_ms=20",
+                ],
+            );
+            let trace = generate(&scenario, 5);
+            let summary = run("dt", &scenario, &trace).summary;
+            assert_eq!(summary.completed, summary.flows, "{kind} {variant}");
+            assert_eq!(summary.marks, 0, "{kind} {variant}");
+        }
+    }
+}
+
+/// In-cast flows have windows of the bandwidth-delay product and no marks; the others are DCTCP's.
+#[test]
+fn in_cast_flows_can_have_their_own_transport() {
+    let mixed = scenario(
+        "leafspine-4x4",
+        &["incast_transport=powertcp", "measure_ms=20", "init_cwnd=10"],
+    );
+    let trace = generate(&mixed, 7);
+    let outcome = run("dt", &mixed, &trace);
+    assert_eq!(outcome.summary.completed, outcome.summary.flows);
+    assert!(outcome.summary.marks > 0);
+    let policy: PolicySpec = "dt".parse().unwrap();
+    let mut simulator = policy.fabric(&mixed, &trace).unwrap();
+    let mut seen = [false; 2];
+    while simulator.step() && seen != [true; 2] {
+        for flow in simulator.active_flows() {
+            let in_cast = trace.flows[flow.index as usize].query >= 0;
+            if flow.remaining_bytes == trace.flows[flow.index as usize].size {
+                let window = if in_cast { 100_000 } else { 14_000 };
+                assert_eq!(flow.cwnd, window);
+                seen[usize::from(in_cast)] = true;
+            }
+        }
+    }
+    assert_eq!(seen, [true; 2]);
+}
+
+#[test]
+fn what_a_transport_needs_is_said() {
+    for (changes, problem) in [
+        (
+            &["transport=powertcp", "int=false"][..],
+            "int = false: transport powertcp reads telemetry of the switches; must be true",
+        ),
+        (
+            &["incast_transport=hpcc", "int=false"],
+            "int = false: transport hpcc reads telemetry",
+        ),
+        (
+            &["transport=timely", "recovery=rack"],
+            "recovery = rack: transport timely has no other recovery; must be rfc",
+        ),
+        (
+            &["transport=theta-powertcp", "sack=false"],
+            "sack = false: transport theta-powertcp needs SACK; must be true",
+        ),
+        (
+            &["transport=hpcc", "delayed_ack=2"],
+            "delayed_ack = 2: transport hpcc needs an acknowledgement each; must be 1",
+        ),
+        (
+            &["transport=linux", "incast_transport=dctcp"],
+            "incast_transport = dctcp: linux and linux-dctcp stand for both ends",
+        ),
+        (
+            &["device_fifo_packets=1"],
+            "device_fifo_packets = 1: needs count_in_service false",
+        ),
+        (
+            &["int_bytes_per_hop=101"],
+            "int_bytes_per_hop = 101: must be from 0 to 100",
+        ),
+    ] {
+        let mut scenario = Scenario::default();
+        for change in changes {
+            scenario.set(change).unwrap();
+        }
+        let error = scenario.validate().unwrap_err().to_string();
+        assert!(error.contains(problem), "{changes:?}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+    let mut scenario = Scenario::default();
+    for wrong in [
+        "incast_transport=tcp",
+        "transport_variant=ns-3",
+        "int=maybe",
+    ] {
+        let error = scenario.set(wrong).unwrap_err().to_string();
+        assert!(
+            error.contains("one of") || error.contains("true or false"),
+            "{error}"
+        );
+    }
+    scenario.set("incast_transport=same").unwrap();
+    assert_eq!(scenario, Scenario::default());
+}
+
+fn finishes(outcome: &Outcome) -> Vec<Option<Time>> {
+    outcome.records.iter().map(|record| record.finish).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(100)))]
+
+    /// Packets that a port's scheduler has handed on are those at the head of its only queue that
+    /// count nowhere, as where queues mark in ns-3.
+    #[test]
+    fn a_device_queue_is_the_uncounted_head_of_one_queue(setup in any_setup(), packets in 1_u32..20) {
+        let names = ["dt", "cs", "st", "smxq"];
+        let policy: PolicySpec = names[packets as usize % 4].parse().unwrap();
+        let head = Scenario {
+            queues_per_port: 1,
+            count_in_service: false,
+            device_fifo_packets: 0,
+            ecn_uncounted_packets: packets + 1,
+            transport: match setup.scenario.transport.reads_telemetry() {
+                // Telemetry is written when the scheduler takes a packet.
+                true => bufgym_sim::scenario::TransportKind::Timely,
+                false => setup.scenario.transport,
+            },
+            ..setup.scenario.clone()
+        };
+        let device = Scenario {
+            device_fifo_packets: packets,
+            ecn_uncounted_packets: 0,
+            ..head.clone()
+        };
+        let [head, device] = [head, device].map(|scenario| run(&policy.to_string(), &scenario, &setup.trace));
+        prop_assert_eq!(finishes(&head), finishes(&device));
+        prop_assert_eq!(head.summary.max_occupancy_bytes, device.summary.max_occupancy_bytes);
+        prop_assert_eq!(head.summary.drops, device.summary.drops);
+        prop_assert_eq!(head.summary.marks, device.summary.marks);
+    }
+}
