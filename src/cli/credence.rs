@@ -4,7 +4,7 @@ mod figure;
 mod sweep;
 mod train;
 
-use bufgym::credence::{Data, Settings, TrainError, arrivals_memory, record};
+use bufgym::credence::{Data, Settings, TrainError, arrivals_memory, record, record_network};
 use bufgym::sim::scenario::Scenario;
 use clap::{Args, Subcommand};
 
@@ -86,12 +86,30 @@ impl LearningArgs {
             self.traces, scenario.name
         ));
         let data = record(scenario, common.seed(), self.traces).or_bad_input()?;
-        let (arrivals, lost) = counts(&data.train);
-        common.note(format!(
-            "{arrivals} arrivals to learn from, {lost} of them lost"
-        ));
+        tell(&data, "", common);
         Ok(data)
     }
+
+    /// The data of all leaves and of all spines.
+    fn record_network(&self, scenario: &Scenario, common: &Common) -> CliResult<[Data; 2]> {
+        check_memory(scenario, self.traces, arrivals_memory(scenario))?;
+        common.note(format!(
+            "simulating {} traces of {} under Longest Queue Drop",
+            self.traces, scenario.name
+        ));
+        let data = record_network(scenario, common.seed(), self.traces).or_bad_input()?;
+        for (data, kind) in data.iter().zip(["leaves: ", "spines: "]) {
+            tell(data, kind, common);
+        }
+        Ok(data)
+    }
+}
+
+fn tell(data: &Data, of: &str, common: &Common) {
+    let (arrivals, lost) = counts(&data.train);
+    common.note(format!(
+        "{of}{arrivals} arrivals to learn from, {lost} of them lost"
+    ));
 }
 
 /// Arrivals, and those lost.

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use bufgym::credence::{Data, Scores, best_threshold, train};
-use bufgym::sim::scenario::Scenario;
+use bufgym::credence::{Data, Scores, Settings, best_threshold, train};
+use bufgym::sim::scenario::{Scenario, Tier};
 use bufgym::sim::switch::policy::{ForestModel, MODEL_FILE};
 use clap::Args;
 use serde_json::{Value, json};
@@ -18,7 +18,9 @@ use crate::cli::output::Output;
 #[derive(Args)]
 #[command(
     after_help = "Writes DIR/forest.json and DIR/report.json. The policy is then \
-    credence:oracle=forest,model=DIR\n\nExamples:\n  \
+    credence:oracle=forest,model=DIR. A network of several switches has two models, DIR/leaf and \
+    DIR/spine, for bufgym figures credence --model DIR\n\nExamples:\n  \
+    bufgym credence train --scenario credence-train --set measure_ms=50 --traces 5 --out forests\n  \
     bufgym credence train --scenario ndt-16x1g --out forest\n  \
     bufgym credence train --set load=0.8 --set transport=dctcp --trees 8 --out forest8 --json"
 )]
@@ -44,17 +46,14 @@ pub struct ForestArgs {
 /// Runs the command.
 pub(super) fn run(args: &ForestArgs, common: &Common) -> CliResult {
     let learning = &args.learning;
-    let scenario = learning.scenario.resolve()?;
+    let scenario = learning.scenario.resolve_any()?;
     let settings = learning.settings(args.trees, common)?;
     let output = Output::folder(&args.out, args.force)?;
+    if scenario.is_fabric() {
+        return network(args, &scenario, settings, &output, common);
+    }
     let data = learning.record(&scenario, common)?;
-    let trees = train(&data.train, settings).map_err(classify)?;
-    let threshold = match learning.threshold {
-        Some(threshold) => threshold,
-        None => best_threshold(&trees, &data.train).or_failure()?,
-    };
-    let (seed, traces) = (settings.seed, learning.traces);
-    let model = ForestModel::new(&scenario.name, seed, traces, threshold, trees).or_failure()?;
+    let model = grown(args, &scenario, settings, &data)?;
     let scores = Scores::of(&model.forest, &data.test, &scenario);
     let value = report(&scenario, &model, &data, &scores)?;
     output.write_folder(|folder| {
@@ -65,6 +64,59 @@ pub(super) fn run(args: &ForestArgs, common: &Common) -> CliResult {
         common.note(format!("written to {}", output.path().display()));
     }
     common.print(&value, &describe(&model, &data, &scores))
+}
+
+/// Folders of the models of a network.
+pub const KINDS: [(&str, Tier); 2] = [("leaf", Tier::Leaf), ("spine", Tier::Spine)];
+
+/// Two models of a network, of all leaves and of all spines.
+fn network(
+    args: &ForestArgs,
+    scenario: &Scenario,
+    settings: Settings,
+    output: &Output,
+    common: &Common,
+) -> CliResult {
+    let data = args.learning.record_network(scenario, common)?;
+    let mut models = Vec::new();
+    let mut values = serde_json::Map::new();
+    let mut text = String::new();
+    for ((kind, tier), data) in KINDS.iter().zip(&data) {
+        let model = grown(args, scenario, settings, data)?;
+        let at = scenario.at_switch(*tier);
+        let scores = Scores::of(&model.forest, &data.test, &at);
+        values.insert((*kind).to_owned(), report(&at, &model, data, &scores)?);
+        text.push_str(&format!("{kind}: {}\n", describe(&model, data, &scores)));
+        models.push((kind, model));
+    }
+    let value = Value::Object(values);
+    output.write_folder(|folder| {
+        for (kind, model) in &models {
+            fs::create_dir(folder.join(kind)).or_failure()?;
+            fs::write(folder.join(kind).join(MODEL_FILE), model.encode()).or_failure()?;
+        }
+        fs::write(folder.join("report.json"), format!("{value:#}\n")).or_failure()
+    })?;
+    if !common.json {
+        common.note(format!("written to {}", output.path().display()));
+    }
+    common.print(&value, text.trim_end())
+}
+
+/// The model that is learned from data.
+fn grown(
+    args: &ForestArgs,
+    scenario: &Scenario,
+    settings: Settings,
+    data: &Data,
+) -> CliResult<ForestModel> {
+    let trees = train(&data.train, settings).map_err(classify)?;
+    let threshold = match args.learning.threshold {
+        Some(threshold) => threshold,
+        None => best_threshold(&trees, &data.train).or_failure()?,
+    };
+    let (seed, traces) = (settings.seed, args.learning.traces);
+    ForestModel::new(&scenario.name, seed, traces, threshold, trees).or_failure()
 }
 
 fn report(

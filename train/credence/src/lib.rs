@@ -24,7 +24,7 @@ pub mod sweep;
 pub mod threshold;
 pub mod train;
 
-pub use record::{Arrival, Data, arrivals_memory, record};
+pub use record::{Arrival, Data, arrivals_memory, record, record_network};
 pub use score::Scores;
 pub use threshold::best_threshold;
 pub use train::{Settings, TrainError, train};

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use bufgym_sim::convert::{floor_u64, floor_usize};
-use bufgym_sim::network::{HostObserver, Observer, SimError, Simulator};
+use bufgym_sim::network::{HostObserver, LeafSpine, Observer, SimError, Simulator};
 use bufgym_sim::rng::{Split, trace_seed};
-use bufgym_sim::scenario::Scenario;
+use bufgym_sim::scenario::{Scenario, Tier};
 use bufgym_sim::switch::policy::{Averages, Features, LongestQueueDrop};
 use bufgym_sim::switch::{Loss, PacketView, SwitchId, SwitchObserver, View};
 use bufgym_sim::traffic;
@@ -43,7 +43,9 @@ pub struct Data {
 pub fn arrivals_memory(scenario: &Scenario) -> u64 {
     let packets = scenario.mean_over_sizes(|size| size.div_ceil(u64::from(scenario.mss)) as f64);
     let bytes = packets * scenario.mean_flows() as f64 * size_of::<Arrival>() as f64;
-    floor_u64(bytes)
+    // Across leaves a packet arrives at three switches, and so does its acknowledgement.
+    let switches = if scenario.is_fabric() { 6.0 } else { 1.0 };
+    floor_u64(switches * bytes)
 }
 
 /// Simulates training traces `0..traces` of experiment `seed` under LQD. The first 60 % of them,
@@ -56,10 +58,59 @@ pub fn record(scenario: &Scenario, seed: u64, traces: u64) -> Result<Data, SimEr
         .into_par_iter()
         .map(|index| record_trace(scenario, trace_seed(Split::Train, seed, index)))
         .collect();
-    let mut train = recorded?;
-    let split = floor_usize((train.len() as f64 * TRAIN_SHARE).round());
-    let test = train.split_off(split.clamp(1, train.len().saturating_sub(1).max(1)));
+    let Parts { train, test } = split(recorded?);
     Ok(Data { train, test })
+}
+
+/// As [`record`], of a network: the arrivals at all leaves and those at all spines. What a switch sees
+/// in a trace counts as a trace of its own, and all of a trace are learned from, or none.
+///
+/// # Errors
+/// When the scenario is inconsistent.
+pub fn record_network(scenario: &Scenario, seed: u64, traces: u64) -> Result<[Data; 2], SimError> {
+    let recorded: Result<Vec<_>, _> = (0..traces)
+        .into_par_iter()
+        .map(|index| record_switches(scenario, trace_seed(Split::Train, seed, index)))
+        .collect();
+    let whole = split(recorded?);
+    let leaves = scenario.leaves as usize;
+    let of = |traces: &[Vec<Vec<Arrival>>], spines: bool| -> Vec<Vec<Arrival>> {
+        let parts = traces.iter().flat_map(|switches| match spines {
+            false => &switches[..leaves],
+            true => &switches[leaves..],
+        });
+        parts.cloned().collect()
+    };
+    Ok([false, true].map(|spines| Data {
+        train: of(&whole.train, spines),
+        test: of(&whole.test, spines),
+    }))
+}
+
+/// To learn from, and to judge by.
+struct Parts<T> {
+    train: Vec<T>,
+    test: Vec<T>,
+}
+
+fn split<T>(mut train: Vec<T>) -> Parts<T> {
+    let count = floor_usize((train.len() as f64 * TRAIN_SHARE).round());
+    let test = train.split_off(count.clamp(1, train.len().saturating_sub(1).max(1)));
+    Parts { train, test }
+}
+
+/// What every switch of the network saw, leaves first.
+fn record_switches(scenario: &Scenario, seed: u64) -> Result<Vec<Vec<Arrival>>, SimError> {
+    let trace = traffic::generate(scenario, seed);
+    let topology = LeafSpine::of(scenario, trace.seed);
+    let capacity = |at: &Scenario| at.buffer_bytes;
+    let policy = |_, _: &Scenario| Ok(LongestQueueDrop);
+    let simulator = Simulator::in_network(scenario, &trace, topology, capacity, policy)?;
+    let mut simulator = simulator.observed(NetworkRecorder::new(scenario));
+    simulator.run();
+    let switches = std::mem::take(&mut simulator.observer_mut().switches);
+    let arrivals = switches.into_iter().map(|recorder| recorder.arrivals);
+    Ok(arrivals.collect())
 }
 
 fn record_trace(scenario: &Scenario, seed: u64) -> Result<Vec<Arrival>, SimError> {
@@ -127,11 +178,79 @@ impl HostObserver for ArrivalRecorder {}
 
 impl Observer for ArrivalRecorder {}
 
+/// A recorder for every switch.
+#[derive(Clone, Debug)]
+struct NetworkRecorder {
+    switches: Vec<ArrivalRecorder>,
+}
+
+impl NetworkRecorder {
+    fn new(scenario: &Scenario) -> NetworkRecorder {
+        let of = |tier, count: u32| {
+            let recorder = ArrivalRecorder::new(&scenario.at_switch(tier));
+            std::iter::repeat_n(recorder, count as usize)
+        };
+        let leaves = of(Tier::Leaf, scenario.leaves);
+        NetworkRecorder {
+            switches: leaves.chain(of(Tier::Spine, scenario.spines)).collect(),
+        }
+    }
+}
+
+impl SwitchObserver for NetworkRecorder {
+    fn arriving(&mut self, at: SwitchId, view: View<'_>, packet: PacketView) {
+        self.switches[usize::from(at.0)].arriving(at, view, packet);
+    }
+
+    fn enqueued(&mut self, at: SwitchId, view: View<'_>, packet: PacketView) {
+        self.switches[usize::from(at.0)].enqueued(at, view, packet);
+    }
+
+    fn departed(&mut self, at: SwitchId, view: View<'_>, packet: PacketView) {
+        self.switches[usize::from(at.0)].departed(at, view, packet);
+    }
+
+    fn lost(&mut self, at: SwitchId, view: View<'_>, packet: PacketView, loss: Loss) {
+        self.switches[usize::from(at.0)].lost(at, view, packet, loss);
+    }
+}
+
+impl HostObserver for NetworkRecorder {}
+
+impl Observer for NetworkRecorder {}
+
 #[cfg(test)]
 mod tests {
     use bufgym_sim::switch::PolicySpec;
 
     use super::*;
+
+    #[test]
+    fn a_network_has_the_losses_of_its_leaves_and_of_its_spines() {
+        let mut scenario = Scenario::preset("leafspine-4x4").unwrap();
+        for setting in ["measure_ms=20", "load=0.9", "query_share=1"] {
+            scenario.set(setting).unwrap();
+        }
+        let [leaves, spines] = record_network(&scenario, 1, 2).unwrap();
+        assert_eq!((leaves.train.len(), leaves.test.len()), (4, 4));
+        assert_eq!((spines.train.len(), spines.test.len()), (2, 2));
+        for (index, part) in [&leaves.train, &leaves.test].into_iter().enumerate() {
+            let trace = traffic::generate(&scenario, trace_seed(Split::Train, 1, index as u64));
+            let outcome = PolicySpec::named("lqd").run(&scenario, &trace).unwrap();
+            let drops = |kind: &str| {
+                let rows = outcome.switches.iter().filter(|row| row.kind == kind);
+                rows.map(|row| row.drops).sum::<u64>()
+            };
+            let lost = |traces: &[Vec<Arrival>]| {
+                let lost = traces.iter().flatten().filter(|arrival| arrival.lost);
+                lost.count() as u64
+            };
+            let of_spines = [&spines.train, &spines.test][index];
+            assert_eq!(lost(part), drops("leaf"));
+            assert_eq!(lost(of_spines), drops("spine"));
+            assert!(drops("leaf") + drops("spine") > 0);
+        }
+    }
 
     #[test]
     fn every_arrival_of_lqd_is_noted_and_every_loss() {
