@@ -33,6 +33,7 @@ pub mod metric;
 pub mod observations;
 pub mod output;
 pub mod papers;
+mod parts;
 mod scenario_facts;
 mod seeds;
 pub mod stats;

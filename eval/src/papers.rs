@@ -3,14 +3,22 @@
 //! [`claim`] has what a paper says and what we measured, [`verdict`] the rules by which they agree,
 //! and [`report`](mod@report) what is written: a CSV table and a drawing per figure, `verdicts.csv`
 //! and one page. These are the same for all papers. Each paper then has a module with its scenarios
-//! and claims; [`ndt`] is the first one.
+//! and claims: [`ndt`], [`credence`] and [`abm`]. The last two are about networks of several switches:
+//! [`fabric`] makes their figures, from simulations that figures share ([`grid`]) and settings that are
+//! swept ([`sweep`]).
 
+pub mod abm;
 pub mod claim;
+pub mod credence;
+pub mod fabric;
+pub mod grid;
 pub mod incast;
 pub mod ndt;
 mod page;
 pub mod report;
 mod runs;
+pub mod sweep;
+mod variants;
 pub mod verdict;
 
 pub use claim::{Claim, Kind, Target};
@@ -22,7 +30,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Papers that can be made again, by the name of their command.
-pub const PAPERS: [&str; 1] = ["ndt"];
+pub const PAPERS: [&str; 3] = ["ndt", "credence", "abm"];
 
 /// How much is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Finished comparisons of a suite, kept until the suite has ended, so that one that was stopped goes on
+//! Finished parts of a long work, kept until the work has ended, so that one that was stopped goes on
 //! where it was.
 
 use std::fs;
@@ -11,9 +11,7 @@ use bufgym_sim::input::{MAX_JSON, read_text};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::evaluate::EvalConfig;
-
-/// A folder of finished comparisons, one file each.
+/// A folder of finished parts, one file each.
 #[derive(Clone, Debug)]
 pub struct Parts {
     folder: PathBuf,
@@ -22,7 +20,7 @@ pub struct Parts {
 /// The content of a file.
 #[derive(Serialize, Deserialize)]
 struct Part<T> {
-    /// Fingerprint of what was compared, and by which revision of the program.
+    /// Fingerprint of what was done, and by which revision of the program.
     of: String,
     result: T,
 }
@@ -38,21 +36,21 @@ impl Parts {
         &self.folder
     }
 
-    /// The fingerprint of a comparison: scenario, policies with all their weights, traces, seed,
-    /// resamples, and the program's revision.
-    pub(super) fn fingerprint(config: &EvalConfig, revision: &str) -> String {
-        sha256(format!("{revision}\n{config:?}").as_bytes())
+    /// The fingerprint of a part: of everything that its result depends on, written out, and of the
+    /// program's revision.
+    pub(crate) fn fingerprint(of: &str, revision: &str) -> String {
+        sha256(format!("{revision}\n{of}").as_bytes())
     }
 
     /// A result, if it was kept under this fingerprint. A file that cannot be read counts as none.
-    pub(super) fn load<T: DeserializeOwned>(&self, fingerprint: &str) -> Option<T> {
+    pub(crate) fn load<T: DeserializeOwned>(&self, fingerprint: &str) -> Option<T> {
         let text = read_text(&self.file(fingerprint), MAX_JSON).ok()?;
         let part: Part<T> = serde_json::from_str(&text).ok()?;
         (part.of == fingerprint).then_some(part.result)
     }
 
     /// Keeps a result.
-    pub(super) fn keep<T: Serialize>(&self, fingerprint: &str, result: T) -> io::Result<()> {
+    pub(crate) fn keep<T: Serialize>(&self, fingerprint: &str, result: T) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let part = Part {
             of: fingerprint.to_owned(),

@@ -3,7 +3,6 @@
 //! cells).
 
 mod page;
-mod parts;
 
 use std::io;
 use std::path::PathBuf;
@@ -18,8 +17,8 @@ use crate::evaluate::{EvalConfig, EvalError, OnProgress, evaluate, with_referenc
 
 use crate::stats::Interval;
 
+pub use crate::parts::Parts;
 pub use page::{front_table, render};
-pub use parts::Parts;
 
 /// Names the file format in `suite.json`.
 const FORMAT: &str = "bufgym-eval-suite";
@@ -329,7 +328,7 @@ pub fn run(
     progress: OnProgress<'_>,
 ) -> Result<Suite, SuiteError> {
     let once = |title: &str, what: &EvalConfig| -> Result<Evaluation, SuiteError> {
-        let fingerprint = Parts::fingerprint(what, &config.revision);
+        let fingerprint = Parts::fingerprint(&format!("{what:?}"), &config.revision);
         if let Some(kept) = parts.and_then(|parts| parts.load(&fingerprint)) {
             part(title, 0);
             return Ok(kept);

@@ -15,7 +15,7 @@ use super::output::Output;
 use super::policy;
 use super::scenario::{ScenarioArgs, check_memory};
 
-mod suite;
+pub mod suite;
 
 /// Compare policies on unseen traces
 #[derive(Args)]

@@ -1,10 +1,12 @@
 //! `bufgym figures`: the figures of a paper made again, with verdicts.
 
+mod network;
+
 use std::path::PathBuf;
 
 use bufgym::eval::Entrant;
 use bufgym::eval::papers::ndt::{self, NdtConfig, NdtFigure, Selection};
-use bufgym::eval::papers::{self, Grade, PAPERS, PapersError, Report, Scale};
+use bufgym::eval::papers::{self, Grade, PAPERS, PapersError, Report, Scale, abm, credence};
 use bufgym::models::ActorWeights;
 use bufgym::sim::input::excerpt;
 use clap::Args;
@@ -20,10 +22,15 @@ use super::policy;
 #[command(
     after_help = "Writes index.html (one file that opens anywhere: figure, claim and verdict side by \
     side), verdicts.csv, and for every figure a CSV file and an SVG drawing. Verdicts follow from rules \
-    that the page states. What differs is run again with one option of the setting after the \
-    other.\n\nPapers: ndt (Learning Buffer Management Policies for Shared Memory Switches).\n\nExamples:\n  \
+    that the page states. What differs is run again with one option of the setting after the other \
+    (credence and abm: at --scale paper). Simulations of credence and abm that are finished are kept in \
+    DIR.parts, so that a command that was stopped goes on where it was.\n\nPapers: ndt (Learning Buffer \
+    Management Policies for Shared Memory Switches), credence (Augmenting Datacenter Switch Buffer \
+    Sharing with ML Predictions), abm (Active Buffer Management in Datacenters).\n\nExamples:\n  \
     bufgym figures ndt --out reports/ndt-figures\n  \
     bufgym figures ndt --fig 8 --scale paper --out reports/ndt-fig8\n  \
+    bufgym figures abm --fig 6 --fig 7 --out reports/abm-figures\n  \
+    bufgym figures credence --model forests --seeds 3 --out reports/credence-figures\n  \
     bufgym figures ndt --fig 12b --checkpoint checkpoints/ndt-fct-dt --traces 2 --out out --json"
 )]
 pub struct FiguresArgs {
@@ -35,15 +42,23 @@ pub struct FiguresArgs {
     /// How much is simulated: quick (minutes) or paper (the paper's numbers)
     #[arg(long, value_name = "SCALE", default_value = "quick")]
     scale: String,
-    /// Independent sets of test traces; intervals are over the traces of all sets
-    #[arg(long, value_name = "K", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000))]
-    seeds: u64,
-    /// Test traces of every point, in place of the scale's
+    /// ndt: independent sets of test traces [default: 1]; others: simulations of every point
+    /// [default: 2, at --scale paper 5]
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    seeds: Option<u64>,
+    /// ndt: test traces of every point, in place of the scale's
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     traces: Option<u64>,
-    /// Checkpoint folder of the policy NDT [default: shipped weights that set α alone, as the paper's]
+    /// ndt: checkpoint folder of its policy [default: shipped weights that set α alone, as the paper's]
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
+    /// credence, abm: change one setting of every network, for example `measure_ms=50`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// credence: folder of forests of leaves and spines, from `bufgym credence train` on a network
+    /// [default: at every switch the forest that comes with the program]
+    #[arg(long, value_name = "DIR")]
+    model: Option<PathBuf>,
     /// Folder for index.html, verdicts.csv, tables and drawings
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -54,18 +69,47 @@ pub struct FiguresArgs {
 
 /// Runs the command.
 pub fn run(args: FiguresArgs, common: &Common) -> CliResult {
-    if !PAPERS.contains(&args.paper.as_str()) {
-        return Err(unknown_paper(&args.paper));
+    match args.paper.as_str() {
+        "ndt" => run_ndt(&args, common),
+        "credence" => network::run(&credence::PAPER, &args, common),
+        "abm" => network::run(&abm::PAPER, &args, common),
+        other => Err(unknown_paper(other)),
     }
-    let config = config(&args, common)?;
+}
+
+fn run_ndt(args: &FiguresArgs, common: &Common) -> CliResult {
+    refuse_given(
+        args,
+        &[
+            ("--set", !args.set.is_empty()),
+            ("--model", args.model.is_some()),
+        ],
+    )?;
+    let config = config(args, common)?;
     let output = Output::folder(&args.out, args.force)?;
     let bar = eval::progress_bar(common);
-    let mut report = ndt::run(&config, &|progress| {
+    let report = ndt::run(&config, &|progress| {
         bar.set_length(progress.total as u64);
         bar.inc(1);
     })
     .map_err(classify)?;
     bar.finish_and_clear();
+    write(report, &output, common)
+}
+
+/// Refuses options that the paper does not have.
+fn refuse_given(args: &FiguresArgs, given: &[(&str, bool)]) -> CliResult {
+    match given.iter().find(|(_, given)| *given) {
+        Some((name, _)) => Err(CliError::bad(format!(
+            "{name} has no meaning for the figures of {}: leave it out",
+            args.paper
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Writes the folder and prints the verdicts.
+fn write(mut report: Report, output: &Output, common: &Common) -> CliResult {
     report.software = format!("{}, {}", report.software, env!("BUFGYM_REVISION"));
     output.write_folder(|folder| papers::write_into(&report, folder).or_failure())?;
     let mut text = summary(&report);
@@ -98,7 +142,7 @@ fn config(args: &FiguresArgs, common: &Common) -> CliResult<NdtConfig> {
     let learned = Entrant::from_checkpoint(policy::SHIPPED, &weights, &manifest);
     Ok(NdtConfig {
         traces: args.traces,
-        seeds: args.seeds,
+        seeds: args.seeds.unwrap_or(1),
         figures,
         ..NdtConfig::new(learned, parameters(&weights), scale, common.seed())
     })

@@ -81,8 +81,11 @@ fn the_count_of_parameters_needs_no_simulation() {
 #[test]
 fn what_cannot_be_made_is_refused_with_what_can() {
     let sandbox = Sandbox::new();
-    for paper in ["credence", "abm", "reverie", "nothing"] {
-        sandbox.refused(&format!("figures {paper} --out f"), &[paper, "ndt"]);
+    for paper in ["reverie", "nothing"] {
+        sandbox.refused(
+            &format!("figures {paper} --out f"),
+            &[paper, "ndt", "credence", "abm"],
+        );
     }
     sandbox.refused(
         "figures ndt --fig 7 --out f",
@@ -97,4 +100,100 @@ fn what_cannot_be_made_is_refused_with_what_can() {
     sandbox.refused("figures ndt", &["--out"]);
     sandbox.write("file", "x");
     sandbox.refused("figures ndt --out file", &["file"]);
+}
+
+/// A network that takes a fraction of a second.
+const TINY: &str = "--seeds 1 --set leaves=2 --set hosts_per_leaf=4 --set spines=1 \
+    --set links_per_pair=1 --set active_ports=8 --set incast_degree=7 --set measure_ms=2 --set query_rate=200";
+
+#[test]
+fn figures_of_networks_are_made_and_leave_no_parts() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.ok(&format!(
+        "figures abm --fig 4 --fig 8 --fig 9 {TINY} --out f --json"
+    ));
+    let printed = run.json();
+    assert_eq!(printed["paper"], "abm");
+    assert_eq!(printed["seeds"], 1);
+    for file in printed["files"].as_array().unwrap() {
+        let name = file.as_str().unwrap();
+        assert!(!sandbox.read(&format!("f/{name}")).is_empty(), "{name}");
+    }
+    let rows = printed["rows"].as_array().unwrap();
+    let of = |figure: &str| rows.iter().filter(|row| row["figure"] == figure).count();
+    assert_eq!((of("4"), of("8"), of("9")), (2, 12, 54));
+    // Two transports for two classes of web search are not there.
+    let mixed = rows.iter().filter(|row| row["figure"] == "8");
+    for row in mixed {
+        let verdict = row["verdict"].as_str().unwrap();
+        assert!(
+            verdict.starts_with("not comparable: not run: "),
+            "{verdict}"
+        );
+    }
+    let page = sandbox.read("f/index.html");
+    assert!(page.contains("DT, ABM not run: "));
+    assert!(page.find("claims agree").unwrap() < page.find("Figure 4").unwrap());
+    let files = sandbox.files();
+    assert!(
+        !files.iter().any(|file| file.starts_with("f.parts")),
+        "{files:?}"
+    );
+    let table = sandbox.read("f/fig9.csv");
+    assert_eq!(
+        heading(&table)[..5],
+        ["series", "addition", "x", "runs", "unfinished"]
+    );
+    assert!(table.contains("\"CUBIC, unlimited\",yes,12.5,1,0"));
+}
+
+#[test]
+fn forests_of_a_network_are_the_oracle_of_credence() {
+    let sandbox = Sandbox::new();
+    let network = "--scenario leafspine-4x4 --set measure_ms=20 --set load=0.9 --set query_share=1";
+    sandbox.ok(&format!(
+        "credence train {network} --traces 2 --trees 2 --out forests"
+    ));
+    for kind in ["leaf", "spine"] {
+        assert!(
+            !sandbox
+                .read(&format!("forests/{kind}/forest.json"))
+                .is_empty()
+        );
+    }
+    let figure = format!("figures credence --fig 10 {TINY}");
+    sandbox.ok(&format!("{figure} --model forests --out f"));
+    let page = sandbox.read("f/index.html");
+    assert!(page.contains("forests of 2 and 2 trees"));
+    sandbox.refused(&format!("{figure} --model nothing --out g"), &["nothing"]);
+}
+
+#[test]
+fn what_networks_cannot_have_is_refused() {
+    let sandbox = Sandbox::new();
+    let abm = "4, 5, 6, 7, 8, 9, 10, 11, 12";
+    sandbox.refused("figures abm --fig 3 --out f", &["`3`", abm]);
+    sandbox.refused("figures abm --fig 6e --out f", &["`6e`", abm]);
+    sandbox.refused(
+        "figures credence --fig 14 --out f",
+        &["`14`", "6, 7, 8, 9, 10"],
+    );
+    for seeds in ["0", "-1", "1.5", "many"] {
+        sandbox.refused(
+            &format!("figures abm --seeds {seeds} --out f"),
+            &["--seeds", seeds],
+        );
+    }
+    sandbox.refused(
+        "figures abm --scale huge --out f",
+        &["huge", "quick", "paper"],
+    );
+    sandbox.refused("figures abm --set nonsense=1 --out f", &["nonsense"]);
+    sandbox.refused("figures abm --traces 3 --out f", &["--traces", "abm"]);
+    sandbox.refused("figures abm --model f --out f", &["--model", "abm"]);
+    sandbox.refused(
+        "figures credence --checkpoint f --out f",
+        &["--checkpoint", "credence"],
+    );
+    sandbox.refused("figures ndt --set load=0.5 --out f", &["--set", "ndt"]);
 }

@@ -99,7 +99,7 @@ pub struct Claim {
     pub order: Option<bool>,
     /// What has to be known to read the comparison: settings that are ours, the order that was found.
     pub remark: String,
-    /// Why it differs, once that was looked into.
+    /// Why it differs, once that was looked into; or why it could not be measured.
     pub reason: Option<String>,
 }
 
@@ -169,6 +169,19 @@ impl Claim {
         }
     }
 
+    /// Of a kind.
+    #[must_use]
+    pub fn of_kind(self, kind: Kind) -> Claim {
+        Claim { kind, ..self }
+    }
+
+    /// Left out, for a reason.
+    #[must_use]
+    pub fn not_run(self, reason: Option<String>) -> Claim {
+        let reason = reason.map(|reason| format!("not run: {reason}"));
+        Claim { reason, ..self }
+    }
+
     /// At a point of the horizontal axis.
     #[must_use]
     pub fn at(self, x: impl Into<String>) -> Claim {
@@ -195,7 +208,10 @@ impl Claim {
             }
             Grade::NotComparable => Verdict::NotComparable(match &self.paper {
                 Target::Open(why) => (*why).to_owned(),
-                _ => "there is nothing to measure it by in this run".to_owned(),
+                _ => self
+                    .reason
+                    .clone()
+                    .unwrap_or_else(|| "there is nothing to measure it by in this run".to_owned()),
             }),
         }
     }
@@ -209,9 +225,13 @@ impl Claim {
                 series,
                 metric,
                 statement,
+                paper,
                 ..
             } = claim;
-            (*figure, *panel, series.clone(), *metric, *statement)
+            // Values of a table differ in nothing but their point of the axis.
+            let point = matches!(claim.kind, Kind::Data).then(|| claim.x.clone());
+            let about = (*figure, *panel, series.clone(), *metric);
+            (about, *statement, paper.to_string(), point)
         };
         key(self) == key(other)
     }

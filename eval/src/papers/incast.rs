@@ -64,6 +64,33 @@ pub fn floor_ms(scenario: &Scenario, trace: &Trace) -> Option<f64> {
     Some(1e3 * line_s + first_hop.as_ms_f64() + links)
 }
 
+/// As [`floor_ms`] of the answers of a network, where the longest round trip passes before the line is
+/// busy without a pause, milliseconds.
+pub fn largest_query_ms<'a>(
+    scenario: &Scenario,
+    answers: impl Iterator<Item = &'a FlowSpec>,
+) -> Option<f64> {
+    let mut queries: BTreeMap<i64, u64> = BTreeMap::new();
+    for flow in answers.filter(|flow| flow.query >= 0) {
+        *queries.entry(flow.query).or_default() += wire_bytes(scenario, flow);
+    }
+    let bytes = *queries.values().max()?;
+    let line_s = 8.0 * bytes as f64 / scenario.rate_bps as f64;
+    Some(1e3 * line_s + scenario.base_rtt().as_ms_f64())
+}
+
+/// Numbers of in-cast flows that took longer than `timeout_ms` or did not finish, and of all.
+pub fn beyond_with_unfinished<'a>(
+    records: impl Iterator<Item = &'a FlowRecord>,
+    timeout_ms: f64,
+) -> (u64, u64) {
+    let incast = records.filter(|record| record.spec.query >= 0);
+    incast.fold((0, 0), |(late, all), record| {
+        let is_late = record.fct.is_none_or(|fct| fct.as_ms_f64() > timeout_ms);
+        (late + u64::from(is_late), all + 1)
+    })
+}
+
 fn wire_bytes(scenario: &Scenario, flow: &FlowSpec) -> u64 {
     let packets = flow.size.div_ceil(u64::from(scenario.mss));
     flow.size + packets * u64::from(scenario.header_bytes + scenario.overhead_bytes)

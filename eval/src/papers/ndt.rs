@@ -11,7 +11,6 @@ mod setting;
 mod single;
 mod testbed;
 mod triggers;
-mod variants;
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,6 +23,7 @@ use super::Scale;
 use super::claim::{Claim, Target};
 use super::report::{Panel, Report, Table};
 use super::runs::{PapersError, Work};
+use super::variants;
 use crate::entrant::Entrant;
 use crate::evaluate::OnProgress;
 use crate::stats::{Interval, RESAMPLES};
@@ -216,6 +216,11 @@ pub fn run(config: &NdtConfig, progress: OnProgress) -> Result<Report, PapersErr
         seeds: config.seeds,
         seed: config.seed,
         extent: context.extent.described(config),
+        intervals: format!(
+            "Intervals are 95 % percentile bootstrap intervals over traces ({} seeded resamples), \
+             paired over policies.",
+            crate::format::count(RESAMPLES as u64)
+        ),
         notes: notes(config, &low_level.to_string(), low_level.is_default()),
         panels: Vec::new(),
         claims: Vec::new(),

@@ -16,7 +16,7 @@ pub fn render(report: &Report) -> String {
         (counts(report))
         (notes(report))
         @for panel in &report.panels { (section(report, panel)) }
-        (rules())
+        (rules(report))
         (setup(report))
     };
     html::document(&title, &report.software, &report.extent, &content)
@@ -148,7 +148,7 @@ fn with_interval(value: &Interval) -> String {
     format!("{text} [{}–{}]", ends[0], ends[1])
 }
 
-fn rules() -> Markup {
+fn rules(report: &Report) -> Markup {
     html! {
         section {
             h2 { "How verdicts are decided" }
@@ -163,9 +163,7 @@ fn rules() -> Markup {
                  there to measure."
             }
             p {
-                "Intervals are 95 % percentile bootstrap intervals over traces ("
-                (format::count(crate::stats::RESAMPLES as u64)) " seeded resamples), paired over \
-                 policies. Curves marked “added” are not in the paper."
+                (report.intervals) " Curves marked “added” are not in the paper."
             }
         }
     }

@@ -128,6 +128,8 @@ pub struct Report {
     pub seed: u64,
     /// What was simulated, and what was reduced against the paper.
     pub extent: String,
+    /// What the intervals are.
+    pub intervals: String,
     /// What must be known to read any of the comparisons.
     pub notes: Vec<String>,
     /// The figures.
@@ -285,6 +287,7 @@ pub(super) mod tests {
             seeds: 2,
             seed: 1,
             extent: "nothing was simulated".to_owned(),
+            intervals: "Intervals are made up.".to_owned(),
             notes: vec!["a note".to_owned()],
             panels: vec![Panel {
                 id: "1a",

@@ -1,8 +1,10 @@
 //! Simulations behind the figures: traces, policies, progress.
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bufgym_sim::network::Outcome;
+use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::rng::Split;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::PolicyParseError;
@@ -31,6 +33,24 @@ pub enum PapersError {
     /// A figure could not be drawn.
     #[error(transparent)]
     Figure(#[from] FigureError),
+    /// A simulation of a network failed.
+    #[error("{policy} on {scenario}: {source}")]
+    Run {
+        /// The policy string.
+        policy: String,
+        /// The scenario.
+        scenario: String,
+        /// The cause.
+        source: Box<SimError>,
+    },
+    /// A finished simulation could not be kept.
+    #[error("{}: cannot keep what is finished: {source}", .folder.display())]
+    Keep {
+        /// Where.
+        folder: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// The learned policy is not a network.
     #[error("policy {0} is not a network: the figures need its parameters and its inference")]
     NotANetwork(String),

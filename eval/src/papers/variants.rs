@@ -115,7 +115,15 @@ pub fn explain(
 mod tests {
     use super::*;
     use crate::papers::claim::Target;
-    use crate::papers::ndt::setting::exactly;
+    use crate::stats::Interval;
+
+    fn exactly(mean: f64) -> Interval {
+        Interval {
+            mean,
+            low: mean,
+            high: mean,
+        }
+    }
 
     const NAMED: [Variant; 2] = [
         Variant {

@@ -138,6 +138,19 @@ pub fn ascending(values: &[Option<f64>]) -> Option<bool> {
     comparable.then(|| values.is_sorted_by(|a, b| a < b))
 }
 
+/// As [`same_order`], of the pairs with the one at `place` only.
+pub fn order_with(pairs: &[(f64, f64)], place: usize) -> Option<bool> {
+    let own = *pairs.get(place)?;
+    let others = pairs
+        .iter()
+        .enumerate()
+        .filter(|(other, _)| *other != place);
+    let known: Vec<bool> = others
+        .filter_map(|(_, other)| same_order(&[own, *other]))
+        .collect();
+    (!known.is_empty()).then(|| known.iter().all(|same| *same))
+}
+
 /// Whether our values have the order of the paper's wherever those differ by more than 10 % of the
 /// larger. Pairs are the paper's value and ours. `None` where no two of the paper's do.
 pub fn same_order(pairs: &[(f64, f64)]) -> Option<bool> {
@@ -168,6 +181,19 @@ mod tests {
 
     fn judge(paper: &Target, ours: f64, order: Option<bool>) -> Grade {
         grade(paper, Some(&exactly(ours)), order)
+    }
+
+    #[test]
+    fn the_order_of_one_series_among_others_counts_its_own_pairs() {
+        let pairs = [(10.0, 9.0), (100.0, 50.0), (105.0, 40.0), (20.0, 60.0)];
+        // The second and the third are too near for an order of their own.
+        assert_eq!(order_with(&pairs, 0), Some(true));
+        assert_eq!(order_with(&pairs, 1), Some(false));
+        assert_eq!(order_with(&pairs[..3], 1), Some(true));
+        assert_eq!(order_with(&pairs[1..3], 0), None);
+        assert_eq!(order_with(&pairs, 4), None);
+        // Equal values have no order, where the paper's differ.
+        assert_eq!(order_with(&[(1.0, 3.0), (2.0, 3.0)], 0), Some(false));
     }
 
     #[test]

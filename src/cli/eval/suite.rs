@@ -90,8 +90,8 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
     common.print(&json!(suite), text.trim_end())
 }
 
-/// Where finished comparisons are kept until the suite has ended.
-fn beside(output: &Path) -> PathBuf {
+/// Where finished parts are kept until the work on a folder has ended.
+pub fn beside(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
     name.push(".parts");
     PathBuf::from(name)

@@ -1,0 +1,108 @@
+//! ABM: Addanki, Apostolaki, Ghobadi, Schmid and Vanbever, "ABM: Active Buffer Management in Datacenters"
+//! (SIGCOMM 2022), Fig. 4 to 12.
+//!
+//! Fig. 4 and 5 follow from formulas ([`analysis`]); the others are simulations. Values of kind `data`
+//! are computed from result files that the authors published.
+
+mod analysis;
+mod buffers;
+mod burst;
+mod intervals;
+mod loads;
+mod mixed;
+mod queues;
+mod transports;
+
+use super::Scale;
+use super::fabric::{Computed, FabricConfig, FigurePlan, Paper};
+use super::sweep::Series;
+
+/// The paper's network of 64 hosts, which fits the published files.
+const PRESET: &str = "abm-artefact";
+
+/// The policies of the paper.
+const DT: &str = "dt:alpha=0.5";
+const ABM: &str = "abm";
+
+/// The paper.
+pub const PAPER: Paper = Paper {
+    name: "abm",
+    title: "“ABM: Active Buffer Management in Datacenters” (SIGCOMM 2022)",
+    figures: &["4", "5", "6", "7", "8", "9", "10", "11", "12"],
+    preset: PRESET,
+    settings: &["slowdown_base=paper"],
+    scaled: |scale| match scale {
+        Scale::Quick => &["measure_ms=400"],
+        Scale::Paper => &["measure_ms=3000"],
+    },
+    extent: |scale| match scale {
+        Scale::Quick => {
+            "two leaves of 32 hosts as in the published files; 400 ms in place of 3 s, two seeds"
+        }
+        Scale::Paper => {
+            "two leaves of 32 hosts as in the published files, not eight; 3 s as in the paper, five \
+             seeds in place of one"
+        }
+    },
+    planned,
+    computed,
+    notes,
+};
+
+fn planned(number: &str, config: &FabricConfig, alpha: &str) -> Option<FigurePlan> {
+    match number {
+        "6" => Some(loads::over_loads(config, alpha)),
+        "7" => Some(loads::over_requests(config, alpha)),
+        "8" => Some(mixed::plan(config)),
+        "9" => Some(transports::plan(config)),
+        "10" => Some(queues::plan(config)),
+        "11" => Some(buffers::plan(config)),
+        "12" => Some(intervals::plan(config)),
+        _ => None,
+    }
+}
+
+fn computed(number: &str) -> Option<Computed> {
+    match number {
+        "4" => Some(analysis::figure),
+        "5" => Some(burst::figure),
+        _ => None,
+    }
+}
+
+fn notes(config: &FabricConfig) -> Vec<String> {
+    let mut notes = vec![
+        "Values of kind “data” are from per-flow result files that the authors published: one seed, two \
+         leaves of 32 hosts. They give most percentages of the text within a point, but not in Fig. 10; \
+         some of the files stop early (Fig. 11, 12)."
+            .to_owned(),
+        "Slowdowns are relative to round trip and payload at line rate, as the paper’s; in-cast \
+         answers are sent at once on open connections. Short flows are those of at most 100,000 B of \
+         payload; the paper’s limit is on wire bytes."
+            .to_owned(),
+    ];
+    if config.scale == Scale::Quick {
+        notes.push(
+            "What differs was not run again with other options of the setting: that is done at \
+             --scale paper."
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// The paper's policies in Fig. 6 and 7.
+fn policies() -> Vec<Series> {
+    vec![
+        Series::new("DT", DT),
+        Series::new("FAB", "fab"),
+        Series::new("CS", "cs"),
+        Series::new("IB", "ib"),
+        Series::new("ABM", ABM),
+    ]
+}
+
+/// Settings of a figure.
+fn settings(of: &[&str]) -> Vec<String> {
+    of.iter().map(|setting| (*setting).to_owned()).collect()
+}

@@ -1,0 +1,201 @@
+//! Fig. 12: how often n_p and μ are updated.
+
+use super::loads::rows;
+use super::{DT, PRESET, settings};
+use crate::papers::Scale;
+use crate::papers::claim::{Claim, Target};
+use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan};
+use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, reduced};
+use crate::papers::verdict::ascending;
+
+/// Base round trips between two updates.
+const INTERVALS: [u32; 4] = [1, 10, 100, 1000];
+/// The base round trip, microseconds.
+const BASE_RTT_US: u32 = 80;
+
+const TABLES: [Tabled; 2] = [
+    Tabled {
+        panel: ("12", "a"),
+        metric: Metric::IncastP999,
+        statement: "99.9th percentile of the slowdown of in-cast flows; the text calls the class short \
+                    flows.",
+        rows: rows! {
+            "ABM": [31.1, 32.2, 112.0, 207.0],
+            "DT": [202.0, 202.0, 202.0, 202.0],
+        },
+    },
+    Tabled {
+        panel: ("12", "b"),
+        metric: Metric::LargestP50,
+        statement: "Median of the slowdown of long flows.",
+        rows: rows! {
+            "ABM": [2.0, 2.0, 2.0, 1.9],
+            "DT": [1.7, 1.7, 1.7, 1.7],
+        },
+    },
+];
+
+/// The figure: flows in random queues as the paper says, and as additions without the unscheduled α, and
+/// with a queue per leaf and the α of the artefact.
+pub fn plan(config: &FabricConfig) -> FigurePlan {
+    let seeds = config.seeds.unwrap_or(match config.scale {
+        Scale::Quick => config.seeds(),
+        Scale::Paper => 10,
+    });
+    FigurePlan {
+        sweep: Sweep {
+            figure: "12",
+            preset: PRESET,
+            settings: settings(&[
+                "transport=cubic",
+                "load=0.4",
+                "query_share=0.75",
+                "queues_per_port=8",
+                "flow_priority=random_per_flow",
+                "incast_priority=7",
+            ]),
+            series: series(),
+            points: INTERVALS.iter().map(|rtts| point(*rtts)).collect(),
+            x_label: "update interval, log10 of base RTT",
+            seeds,
+        },
+        panels: vec![
+            PanelPlan {
+                id: "12a",
+                title: "extreme tail of in-cast flows over the update interval",
+                metric: Metric::IncastP999,
+            },
+            PanelPlan {
+                id: "12b",
+                title: "median of long flows over the update interval",
+                metric: Metric::LargestP50,
+            },
+        ],
+        tail: Metric::IncastP999,
+        method: format!(
+            "{PRESET}, CUBIC, load 40 %, requests of 75 %, eight queues per port, {seeds} seeds; each flow \
+             in a random queue, in-cast in the last. The published files stop at 2.1 to 2.2 s, and a second \
+             set of them shows no trend. “ABM without the unscheduled α” treats all packets alike, so that \
+             the interval can matter."
+        ),
+        claims,
+    }
+}
+
+fn point(rtts: u32) -> Point {
+    Point::new(f64::from(rtts).log10(), format!("{rtts} RTT"), &[])
+}
+
+/// Base round trips of a point.
+fn rtts(point: &Point) -> u32 {
+    let place = bufgym_sim::convert::floor_usize(point.x.round());
+    INTERVALS.get(place).copied().unwrap_or(1)
+}
+
+fn series() -> Vec<Series> {
+    let updated = |point: &Point| format!("abm:update_us={}", BASE_RTT_US * rtts(point));
+    let alike = |point: &Point| format!("abm:periodic_rtts={}", rtts(point));
+    let artefact = [
+        "flow_priority=random_per_leaf",
+        "incast_priority=5",
+        "queue_alpha=1,0.5,0.5,0.5,0.125,0.0625,0.03125,0.015625",
+    ]
+    .map(str::to_owned);
+    vec![
+        Series::made("ABM", move |point| (Vec::new(), updated(point))),
+        Series::new("DT", DT),
+        Series::made("ABM without the unscheduled α", move |point| {
+            (Vec::new(), alike(point))
+        })
+        .as_addition(),
+        Series::made("ABM, queues and α of the artefact", {
+            let artefact = artefact.to_vec();
+            move |point| (artefact.clone(), updated(point))
+        })
+        .as_addition(),
+        Series::made("DT, queues and α of the artefact", move |_| {
+            (artefact.to_vec(), DT.to_owned())
+        })
+        .as_addition(),
+        Series::new("unlimited", "unlimited").as_addition(),
+    ]
+}
+
+fn claims(swept: &Swept) -> Vec<Claim> {
+    let mut claims: Vec<Claim> = TABLES
+        .iter()
+        .flat_map(|table| table.claims(swept))
+        .collect();
+    let points = &swept.sweep.points;
+    for (at, paper, statement) in [
+        (1, 84.05, "Updates every 10 RTT lower DT’s tail by 84.05 %."),
+        (2, 44.78, "Updates every 100 RTT lower it by 44.78 %."),
+    ] {
+        let target = (Target::Reduction(paper), statement);
+        let metric = Metric::IncastP999;
+        claims.push(reduced(
+            swept,
+            ("12", "a"),
+            ("ABM", &["DT"]),
+            &[&points[at]],
+            metric,
+            target,
+        ));
+    }
+    claims.push(trend(swept, "ABM"));
+    claims.push(trend(swept, "ABM without the unscheduled α"));
+    claims.push(long_flows(swept));
+    claims
+}
+
+/// The tail grows with the interval.
+fn trend(swept: &Swept, series: &str) -> Claim {
+    let values = swept.sweep.points.iter().map(|point| {
+        let tail = swept.value(series, point, Metric::IncastP999);
+        tail.map(|tail| tail.mean)
+    });
+    let values: Vec<Option<f64>> = values.collect();
+    let last = swept.sweep.points.last();
+    let claim = Claim::order(
+        ("12", "a"),
+        series,
+        "p99.9 slowdown of in-cast flows",
+        "The tail grows with the update interval and meets DT’s at 1000 RTT.",
+        "1 < 10 < 100 < 1000 RTT",
+    );
+    claim
+        .measured(last.and_then(|last| swept.value(series, last, Metric::IncastP999)))
+        .ranked(ascending(&values))
+        .remarked(format!(
+            "Found: {}.",
+            values
+                .iter()
+                .map(|value| value.map_or_else(|| "–".to_owned(), crate::format::significant))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ))
+        .not_run(swept.refusal(series))
+}
+
+/// Long flows do not depend on the interval: within a quarter of each other.
+fn long_flows(swept: &Swept) -> Claim {
+    let values = swept.sweep.points.iter().filter_map(|point| {
+        let value = swept.value("ABM", point, Metric::LargestP50);
+        value.map(|value| value.mean)
+    });
+    let values: Vec<f64> = values.collect();
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let all = values.len() == swept.sweep.points.len();
+    let claim = Claim::order(
+        ("12", "b"),
+        "ABM",
+        "median slowdown of flows of at least 30 MB, largest over least",
+        "Long flows are unaffected by the update interval.",
+        "within 25 %",
+    );
+    claim
+        .measured(super::super::sweep::median_and_range(vec![most / least]).filter(|_| all))
+        .ranked(all.then_some(most <= 1.25 * least))
+        .not_run(swept.refusal("ABM"))
+}

@@ -1,0 +1,94 @@
+//! Credence: Addanki, Pacut and Schmid, "Credence: Augmenting Datacenter Switch Buffer Sharing with ML
+//! Predictions" (NSDI 2024), Fig. 6 to 10.
+//!
+//! Every value of the paper is from its text.
+
+mod flips;
+mod loads;
+mod round_trips;
+
+use super::Scale;
+use super::fabric::{Computed, FabricConfig, FigurePlan, Paper};
+use super::sweep::Series;
+
+const PRESET: &str = "credence-leafspine";
+
+/// The paper.
+pub const PAPER: Paper = Paper {
+    name: "credence",
+    title: "“Credence: Augmenting Datacenter Switch Buffer Sharing with ML Predictions” (NSDI 2024)",
+    figures: &["6", "7", "8", "9", "10"],
+    preset: PRESET,
+    settings: &["slowdown_base=paper"],
+    scaled: |scale| match scale {
+        Scale::Quick => &[
+            "leaves=4",
+            "active_ports=64",
+            "incast_degree=63",
+            "measure_ms=400",
+        ],
+        Scale::Paper => &["measure_ms=3000"],
+    },
+    extent: |scale| match scale {
+        Scale::Quick => {
+            "four leaves of 16 hosts in place of 16, 400 ms of traffic, two seeds; the paper says neither \
+             how long it measures nor how many seeds it has"
+        }
+        Scale::Paper => "16 leaves of 16 hosts as in the paper; 3 s, five seeds",
+    },
+    planned,
+    computed: |_| -> Option<Computed> { None },
+    notes,
+};
+
+fn planned(number: &str, config: &FabricConfig, alpha: &str) -> Option<FigurePlan> {
+    match number {
+        "6" => Some(loads::over_loads(config, alpha)),
+        "7" => Some(loads::over_requests(config, alpha)),
+        "8" => Some(loads::with_powertcp(config)),
+        "9" => Some(round_trips::plan(config)),
+        "10" => Some(flips::plan(config)),
+        _ => None,
+    }
+}
+
+fn notes(config: &FabricConfig) -> Vec<String> {
+    let oracle = match &config.forests {
+        Some(forests) => format!("Credence’s oracle: {}.", forests.origin),
+        None => "Credence’s oracle is the forest that comes with the program, of a single switch with other \
+                 traffic, at leaves and spines alike; `--model` takes forests of such a network."
+            .to_owned(),
+    };
+    let mut notes = vec![
+        oracle,
+        "Every value of the paper is from its text. Which model the paper’s switches had is not known: it \
+         trained on a network of two leaves and evaluates on another."
+            .to_owned(),
+        "Figures 11 to 13 (distributions), 14, 15 and Table 1 are not among these: `bufgym slotted` has \
+         Fig. 14 and the bounds of Table 1, `bufgym credence sweep` has Fig. 15."
+            .to_owned(),
+    ];
+    if config.scale == Scale::Quick {
+        notes.push(
+            "What differs was not run again with other options of the setting: that is done at \
+             --scale paper."
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// The paper's policies.
+fn policies() -> Vec<Series> {
+    vec![
+        Series::new("DT", "dt:alpha=0.5"),
+        Series::new("ABM", "abm"),
+        Series::new("LQD", "lqd"),
+        Series::new("Credence", "credence"),
+    ]
+}
+
+/// Settings of a figure.
+fn settings(of: &[&str]) -> Vec<String> {
+    of.iter().map(|setting| (*setting).to_owned()).collect()
+}

@@ -1,0 +1,374 @@
+//! The figures of papers about networks of several switches: what they have in common.
+
+mod facts;
+mod options;
+
+use std::time::Instant;
+
+use bufgym_sim::input::excerpt;
+use bufgym_sim::scenario::Scenario;
+
+use super::Scale;
+use super::claim::Claim;
+use super::grid::{Common, Forests, Grid, Plan};
+use super::report::{Panel, Report};
+use super::runs::{PapersError, Work};
+use super::sweep::{Metric, Point, Series, Sweep, Swept};
+use super::variants::{self, Variant};
+use crate::evaluate::OnProgress;
+use crate::parts::Parts;
+
+/// Values of α from which the best static one is chosen.
+const ALPHAS: [&str; 7] = ["0.5", "1", "2", "4", "8", "16", "64"];
+
+/// What to make of a paper.
+#[derive(Clone, Debug)]
+pub struct FabricConfig {
+    /// How much is simulated.
+    pub scale: Scale,
+    /// Seed of the experiment.
+    pub seed: u64,
+    /// Simulations of every point, in place of the scale's.
+    pub seeds: Option<u64>,
+    /// `KEY=VALUE` for every network, after the settings of the scale and before those of the figure.
+    pub settings: Vec<String>,
+    /// Numbers of the figures to make; all if empty.
+    pub figures: Vec<String>,
+    /// Forests of Credence; without them it has the one that comes with the program.
+    pub forests: Option<Forests>,
+    /// Revision of the program.
+    pub revision: String,
+}
+
+impl FabricConfig {
+    /// All figures at a scale.
+    pub fn new(scale: Scale, seed: u64) -> FabricConfig {
+        FabricConfig {
+            scale,
+            seed,
+            seeds: None,
+            settings: Vec::new(),
+            figures: Vec::new(),
+            forests: None,
+            revision: String::new(),
+        }
+    }
+
+    /// Simulations of every point.
+    pub fn seeds(&self) -> u64 {
+        self.seeds.unwrap_or(match self.scale {
+            Scale::Quick => 2,
+            Scale::Paper => 5,
+        })
+    }
+}
+
+/// A panel of a figure.
+#[derive(Clone, Copy, Debug)]
+pub struct PanelPlan {
+    /// Number and panel, such as `6a`.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// What is on the vertical axis.
+    pub metric: Metric,
+}
+
+/// A figure over simulations.
+pub struct FigurePlan {
+    /// The simulations.
+    pub sweep: Sweep,
+    /// The panels; the table is with the first one.
+    pub panels: Vec<PanelPlan>,
+    /// The tail whose regimes the table has.
+    pub tail: Metric,
+    /// Scenario, and what differs from the paper's.
+    pub method: String,
+    /// The claims.
+    pub claims: fn(&Swept) -> Vec<Claim>,
+}
+
+/// A figure that needs no simulation of a network: its panels with their claims.
+pub type Computed = fn(&FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersError>;
+
+/// A paper.
+pub struct Paper {
+    /// Name in files and on the command line.
+    pub name: &'static str,
+    /// Name and reference for people.
+    pub title: &'static str,
+    /// Numbers of the figures that can be made, in the order of the paper.
+    pub figures: &'static [&'static str],
+    /// Preset of the networks.
+    pub preset: &'static str,
+    /// Settings that all networks of the paper have.
+    pub settings: &'static [&'static str],
+    /// Settings of a scale.
+    pub scaled: fn(Scale) -> &'static [&'static str],
+    /// What a scale reduces, in words.
+    pub extent: fn(Scale) -> &'static str,
+    /// A figure over simulations, if the number is one. The last argument is the best static α.
+    pub planned: fn(&str, &FabricConfig, &str) -> Option<FigurePlan>,
+    /// A figure without, if the number is one.
+    pub computed: fn(&str) -> Option<Computed>,
+    /// What must be known to read any of the comparisons.
+    pub notes: fn(&FabricConfig) -> Vec<String>,
+}
+
+/// A text that names no figure of a paper.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is no figure of this paper that can be made: {}", excerpt(.given), .known.join(", "))]
+pub struct UnknownFigure {
+    /// The text.
+    pub given: String,
+    /// What there is.
+    pub known: Vec<&'static str>,
+}
+
+impl Paper {
+    /// The number of a figure, given with or without its panel: `6` and `6a` are Fig. 6.
+    ///
+    /// # Errors
+    /// When there is no such figure.
+    pub fn figure(&self, text: &str) -> Result<String, UnknownFigure> {
+        let lower = text.to_ascii_lowercase();
+        let is_it = |number: &&&str| {
+            let panel = lower.strip_prefix(&number.to_ascii_lowercase());
+            panel.is_some_and(|panel| matches!(panel, "" | "a" | "b" | "c" | "d"))
+        };
+        let found = self.figures.iter().find(is_it);
+        found
+            .map(|number| (*number).to_owned())
+            .ok_or_else(|| UnknownFigure {
+                given: text.to_owned(),
+                known: self.figures.to_vec(),
+            })
+    }
+
+    /// Makes the figures. Apart from wall times, the result is the same for the same configuration,
+    /// whatever the number of threads. With `parts`, finished simulations are kept there until the
+    /// figures are made, and those that were kept are not made again.
+    ///
+    /// # Errors
+    /// When a simulation fails, a result cannot be kept, or a figure cannot be drawn.
+    pub fn make(
+        &self,
+        config: &FabricConfig,
+        parts: Option<&Parts>,
+        progress: OnProgress,
+    ) -> Result<Report, PapersError> {
+        let start = Instant::now();
+        let work = Work::new(0, progress);
+        let mut report = self.empty(config)?;
+        let simulated = |number: &&&str| (self.planned)(number, config, ALPHAS[0]).is_some();
+        let wanted: Vec<&&str> = self.figures.iter().filter(|n| wants(config, n)).collect();
+        let alpha = match wanted.iter().any(|number| simulated(&number)) {
+            true => self.best_static(config, parts, &work)?,
+            false => ALPHAS[0],
+        };
+        let plans: Vec<FigurePlan> = wanted
+            .iter()
+            .filter_map(|number| (self.planned)(number, config, alpha))
+            .collect();
+        let grid = self.simulate(config, &plans, parts, &work)?;
+        for number in wanted {
+            if let Some(computed) = (self.computed)(number) {
+                for (panel, claims) in computed(config)? {
+                    report.panels.push(panel);
+                    report.claims.extend(claims);
+                }
+            }
+            for plan in plans.iter().filter(|plan| plan.sweep.figure == *number) {
+                let claims = self.judged(config, plan, &grid, parts, &work)?;
+                report.claims.extend(claims);
+                report.panels.extend(panels(plan, &grid)?);
+            }
+        }
+        if grid.unfinished() > 0 {
+            report.notes.push(format!(
+                "{} flows did not finish; percentiles count them as slower than any other.",
+                grid.unfinished()
+            ));
+        }
+        report.wall_s = start.elapsed().as_secs_f64();
+        Ok(report)
+    }
+
+    fn empty(&self, config: &FabricConfig) -> Result<Report, PapersError> {
+        let mut scenario = Scenario::preset(self.preset)?;
+        for setting in self.all_settings(config) {
+            scenario.set(&setting)?;
+        }
+        scenario.validate()?;
+        let seeds = config.seeds();
+        Ok(Report {
+            paper: self.name,
+            title: self.title,
+            scale: config.scale.to_string(),
+            seeds,
+            seed: config.seed,
+            extent: (self.extent)(config.scale).to_owned(),
+            intervals: format!(
+                "Values are medians over the seeds, of which there are {seeds} unless a figure says \
+                 otherwise; intervals are from the least to the largest."
+            ),
+            notes: (self.notes)(config),
+            panels: Vec::new(),
+            claims: Vec::new(),
+            scenarios: vec![facts::facts(&scenario)],
+            software: concat!("bufgym ", env!("CARGO_PKG_VERSION")).to_owned(),
+            wall_s: 0.0,
+        })
+    }
+
+    /// Settings of the paper, of the scale, of the user.
+    fn all_settings(&self, config: &FabricConfig) -> Vec<String> {
+        let own = self.settings.iter().chain((self.scaled)(config.scale));
+        let own = own.map(|setting| (*setting).to_owned());
+        own.chain(config.settings.iter().cloned()).collect()
+    }
+
+    fn common(&self, config: &FabricConfig, training: bool) -> Common {
+        Common {
+            settings: self.all_settings(config),
+            seed: config.seed,
+            training,
+            forests: config.forests.clone(),
+            revision: config.revision.clone(),
+        }
+    }
+
+    fn simulate(
+        &self,
+        config: &FabricConfig,
+        plans: &[FigurePlan],
+        parts: Option<&Parts>,
+        work: &Work,
+    ) -> Result<Grid, PapersError> {
+        let mut plan = Plan::new(self.common(config, false));
+        for figure in plans {
+            figure.sweep.want(&mut plan);
+        }
+        plan.run(parts, work)
+    }
+
+    /// The α of Dynamic Threshold with the lowest mean slowdown of in-cast flows, in one training trace
+    /// of the paper's network. It is never chosen on the traces of the figures.
+    fn best_static(
+        &self,
+        config: &FabricConfig,
+        parts: Option<&Parts>,
+        work: &Work,
+    ) -> Result<&'static str, PapersError> {
+        let mut plan = Plan::new(self.common(config, true));
+        let sweep = Sweep {
+            figure: "",
+            preset: self.preset,
+            settings: Vec::new(),
+            series: ALPHAS
+                .iter()
+                .map(|alpha| Series::new(alpha, &format!("dt:alpha={alpha}")))
+                .collect(),
+            points: vec![Point::new(0.0, "", &[])],
+            x_label: "",
+            seeds: 1,
+        };
+        sweep.want(&mut plan);
+        let grid = plan.run(parts, work)?;
+        let swept = sweep.measured(&grid);
+        let mean = |series: &Series| {
+            let measured = swept.of(series, &sweep.points[0]).first();
+            measured
+                .and_then(|one| one.incast.mean)
+                .unwrap_or(f64::INFINITY)
+        };
+        let means: Vec<f64> = sweep.series.iter().map(mean).collect();
+        let best = (0..ALPHAS.len()).min_by(|a, b| means[*a].total_cmp(&means[*b]));
+        Ok(ALPHAS[best.unwrap_or(0)])
+    }
+
+    /// The claims of a figure. At the scale of the paper, what differs is run again with one option of
+    /// the setting after the other.
+    fn judged(
+        &self,
+        config: &FabricConfig,
+        plan: &FigurePlan,
+        grid: &Grid,
+        parts: Option<&Parts>,
+        work: &Work,
+    ) -> Result<Vec<Claim>, PapersError> {
+        let mut claims = (plan.claims)(&plan.sweep.measured(grid));
+        let options: &[Variant] = match config.scale {
+            Scale::Quick => &[],
+            Scale::Paper => options::OPTIONS,
+        };
+        variants::explain(&mut claims, options, |option| {
+            let number = plan.sweep.figure;
+            let Some(mut again) = (self.planned)(number, config, ALPHAS[0]) else {
+                return Ok(Vec::new());
+            };
+            again.sweep.series.retain(|series| !series.added);
+            again.sweep.change(option.settings);
+            let plans = [again];
+            let grid = self.simulate(config, &plans, parts, work)?;
+            Ok((plan.claims)(&plans[0].sweep.measured(&grid)))
+        })?;
+        Ok(claims)
+    }
+}
+
+fn wants(config: &FabricConfig, number: &str) -> bool {
+    config.figures.is_empty() || config.figures.iter().any(|wanted| wanted == number)
+}
+
+/// The panels of a figure over simulations.
+fn panels(plan: &FigurePlan, grid: &Grid) -> Result<Vec<Panel>, PapersError> {
+    let swept = plan.sweep.measured(grid);
+    let mut method = plan.method.clone();
+    for line in swept.left_out() {
+        method.push_str(&format!(" {line}."));
+    }
+    if swept.unfinished() > 0 {
+        method.push_str(&format!(" {} flows did not finish.", swept.unfinished()));
+    }
+    let panels = plan.panels.iter().enumerate();
+    let panel = |(place, panel): (usize, &PanelPlan)| {
+        let drawing = swept.drawing(&format!("fig{}", panel.id), panel.metric)?;
+        Ok(Panel {
+            id: panel.id,
+            title: panel.title,
+            method: match place {
+                0 => method.clone(),
+                _ => format!("As panel {}.", plan.panels[0].id),
+            },
+            tables: match place {
+                0 => vec![swept.table(plan.tail)],
+                _ => Vec::new(),
+            },
+            drawings: drawing.into_iter().collect(),
+        })
+    };
+    panels.map(panel).collect()
+}
+
+/// Series that every figure has besides the paper's: the unlimited buffer, and Dynamic Threshold with
+/// the best static α.
+pub fn additions(alpha: &str) -> [Series; 2] {
+    let best = Series::new(
+        &format!("DT, best α = {alpha}"),
+        &format!("dt:alpha={alpha}"),
+    );
+    [
+        Series::new("unlimited", "unlimited").as_addition(),
+        best.as_addition(),
+    ]
+}
+
+/// Points of a setting: value, label and `KEY=VALUE`.
+pub fn points(values: &[f64], label: impl Fn(f64) -> String, key: &str, scale: f64) -> Vec<Point> {
+    let point = |value: &f64| Point::new(scale * value, label(*value), &[format!("{key}={value}")]);
+    values.iter().map(point).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+use super::*;
+use crate::papers::{abm, credence};
+
+fn tiny(figures: &[&str]) -> FabricConfig {
+    FabricConfig {
+        seeds: Some(1),
+        settings: [
+            "leaves=2",
+            "hosts_per_leaf=4",
+            "spines=1",
+            "links_per_pair=1",
+            "active_ports=8",
+            "incast_degree=7",
+            "measure_ms=2",
+            "query_rate=200",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        figures: figures.iter().map(|f| (*f).to_owned()).collect(),
+        ..FabricConfig::new(Scale::Quick, 3)
+    }
+}
+
+#[test]
+fn figures_are_named_with_and_without_panel() {
+    for (text, number) in [("6", "6"), ("6A", "6"), ("10b", "10"), ("12", "12")] {
+        assert_eq!(abm::PAPER.figure(text).unwrap(), number);
+    }
+    for text in ["1", "13", "6e", "", "a", "66"] {
+        let error = abm::PAPER.figure(text).unwrap_err().to_string();
+        assert!(error.ends_with("4, 5, 6, 7, 8, 9, 10, 11, 12"), "{error}");
+    }
+    assert!(credence::PAPER.figure("14").is_err());
+}
+
+#[test]
+fn every_figure_is_planned_or_computed_and_its_claims_are_of_its_panels() {
+    for paper in [&abm::PAPER, &credence::PAPER] {
+        let config = tiny(&[]);
+        for number in paper.figures {
+            let plan = (paper.planned)(number, &config, "1");
+            assert_ne!(
+                plan.is_some(),
+                (paper.computed)(number).is_some(),
+                "{number}"
+            );
+            let Some(plan) = plan else { continue };
+            assert_eq!(plan.sweep.figure, *number);
+            let grid = Grid::default();
+            for claim in (plan.claims)(&plan.sweep.measured(&grid)) {
+                let id = format!("{}{}", claim.figure, claim.panel);
+                assert!(plan.panels.iter().any(|panel| panel.id == id), "{id}");
+                assert_eq!(
+                    claim.grade(),
+                    super::super::Grade::NotComparable,
+                    "{id}: {}",
+                    claim.statement
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_figures_share_is_simulated_once() {
+    let simulations = |figures: &[&str]| {
+        let config = tiny(figures);
+        let plans = figures
+            .iter()
+            .filter_map(|n| (abm::PAPER.planned)(n, &config, "1"));
+        let mut plan = Plan::new(abm::PAPER.common(&config, false));
+        for figure in plans {
+            figure.sweep.want(&mut plan);
+        }
+        plan.simulations()
+    };
+    // CUBIC of Fig. 9 is DT, ABM and the unlimited buffer of Fig. 7.
+    let (seven, nine) = (simulations(&["7"]), simulations(&["9"]));
+    assert_eq!(simulations(&["7", "9"]), seven + nine - 15);
+}
+
+#[test]
+fn a_paper_is_made_at_a_tiny_scale_the_same_on_any_number_of_threads() {
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let make = || credence::PAPER.make(&tiny(&["8", "10"]), None, &|_| {});
+        pool.unwrap().install(make).unwrap()
+    };
+    let (one, three) = (on(1), on(3));
+    assert_eq!(one.claims, three.claims);
+    assert_eq!(one.verdicts(), three.verdicts());
+    let ids: Vec<&str> = one.panels.iter().map(|panel| panel.id).collect();
+    assert_eq!(ids, ["8a", "8b", "8c", "8d", "10a", "10b", "10c", "10d"]);
+    let tables = one.panels.iter().map(|panel| &panel.tables);
+    let three_tables = three.panels.iter().map(|panel| &panel.tables);
+    assert!(tables.eq(three_tables));
+    // PowerTCP is left out with the reason, or it has values.
+    let eighth: Vec<&Claim> = one
+        .claims
+        .iter()
+        .filter(|claim| claim.figure == "8")
+        .collect();
+    let says_so = one.panels[0].method.contains("not run: ");
+    assert!(eighth.iter().all(|claim| claim.ours.is_none() == says_so));
+}
+
+#[test]
+fn a_stopped_paper_goes_on_from_its_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let parts = Parts::new(folder.path().join("parts"));
+    let config = tiny(&["10"]);
+    let first = credence::PAPER
+        .make(&config, Some(&parts), &|_| {})
+        .unwrap();
+    let files = || std::fs::read_dir(parts.folder()).unwrap().count();
+    let kept = files();
+    assert!(kept > 8);
+    let again = credence::PAPER
+        .make(&config, Some(&parts), &|_| {})
+        .unwrap();
+    assert_eq!(files(), kept);
+    assert_eq!(first.verdicts(), again.verdicts());
+}

@@ -1,0 +1,190 @@
+//! What the figures need of one simulation of a network.
+
+use bufgym_sim::convert::floor_usize;
+use bufgym_sim::network::{FlowClass, FlowRecord, Outcome, SwitchRow};
+use bufgym_sim::scenario::Scenario;
+use serde::{Deserialize, Serialize};
+
+use crate::papers::incast::{beyond_with_unfinished, largest_query_ms};
+
+/// Flows of at least this many bytes are the long ones of ABM's evaluation.
+pub const LARGEST_BYTES: u64 = 30_000_000;
+
+/// Slowdowns of a class of flows. A flow that did not finish is slower than any other; a value that
+/// falls on such a flow, or on none, is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Slowdowns {
+    /// Flows.
+    pub flows: u64,
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Percentiles, nearest rank.
+    pub p50: Option<f64>,
+    /// As [`p50`](Slowdowns::p50).
+    pub p95: Option<f64>,
+    /// As [`p50`](Slowdowns::p50).
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+}
+
+impl Slowdowns {
+    fn of<'a>(records: impl Iterator<Item = &'a FlowRecord>) -> Slowdowns {
+        let slowdown = |record: &FlowRecord| record.slowdown.unwrap_or(f64::INFINITY);
+        let mut sorted: Vec<f64> = records.map(slowdown).collect();
+        sorted.sort_by(f64::total_cmp);
+        let at = |percent: f64| percentile(&sorted, percent);
+        let mean = sorted.iter().sum::<f64>() / sorted.len().max(1) as f64;
+        Slowdowns {
+            flows: sorted.len() as u64,
+            mean: (!sorted.is_empty() && mean.is_finite()).then_some(mean),
+            p50: at(50.0),
+            p95: at(95.0),
+            p99: at(99.0),
+            p999: at(99.9),
+        }
+    }
+}
+
+fn percentile(sorted: &[f64], percent: f64) -> Option<f64> {
+    let rank = floor_usize((percent / 100.0 * sorted.len() as f64).ceil());
+    let value = sorted.get(rank.max(1) - 1).copied();
+    value.filter(|value| value.is_finite())
+}
+
+/// Occupancy of the switches of a kind, per cent of the buffer: percentiles over time, their mean over
+/// the switches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Occupancy {
+    /// Median.
+    pub p50: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.99th percentile.
+    pub p9999: Option<f64>,
+}
+
+impl Occupancy {
+    fn of(rows: &[&SwitchRow]) -> Occupancy {
+        let mean = |value: fn(&SwitchRow) -> f64| mean(rows.iter().map(|row| 100.0 * value(row)));
+        Occupancy {
+            p50: mean(|row| row.p50_occupancy),
+            p95: mean(|row| row.p95_occupancy),
+            p99: mean(|row| row.p99_occupancy),
+            p9999: mean(|row| row.p9999_occupancy),
+        }
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+    let mean = sum / f64::from(count);
+    mean.is_finite().then_some(mean)
+}
+
+/// What the figures need of one simulation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Answers to queries.
+    pub incast: Slowdowns,
+    /// Other flows of at most 100,000 B.
+    pub short: Slowdowns,
+    /// Other flows of at least 1 MB.
+    pub long: Slowdowns,
+    /// Of these, those of at least 30 MB.
+    pub largest: Slowdowns,
+    /// In-cast flows that took longer than the minimum RTO or did not finish, per cent.
+    pub late: Option<f64>,
+    /// Slowdown of an in-cast flow that waits for nothing but the answers of its own query.
+    pub floor: Option<f64>,
+    /// One minimum RTO in units of the base time of an in-cast flow.
+    pub timeout: Option<f64>,
+    /// Leaves.
+    pub leaf: Occupancy,
+    /// Spines.
+    pub spine: Occupancy,
+    /// What the links of leaves to spines carried, per cent of their rates; mean over the leaves.
+    pub uplinks: Option<f64>,
+    /// Measured flows that did not finish.
+    pub unfinished: u64,
+    /// Packets lost at switches.
+    pub drops: u64,
+}
+
+impl Measured {
+    /// Reduces an outcome; flows that start outside of the measured time do not count.
+    pub fn of(scenario: &Scenario, outcome: &Outcome) -> Measured {
+        let counts = |record: &&FlowRecord| match scenario.window() {
+            Some((from, until)) => (from..until).contains(&record.spec.start),
+            None => true,
+        };
+        let records: Vec<&FlowRecord> = outcome.records.iter().filter(counts).collect();
+        let class = |class: FlowClass| {
+            let of_class = move |record: &&&FlowRecord| FlowClass::of(&record.spec) == class;
+            records.iter().filter(of_class).copied()
+        };
+        let largest = |record: &&FlowRecord| record.spec.size >= LARGEST_BYTES;
+        let of_kind = |kind: &str| -> Vec<&SwitchRow> {
+            let rows = outcome.switches.iter();
+            rows.filter(|row| row.kind == kind).collect()
+        };
+        let (leaves, spines) = (of_kind("leaf"), of_kind("spine"));
+        let base = class(FlowClass::Incast).find_map(|record| record.base);
+        let base_ms = base.map(|base| base.as_ms_f64());
+        let min_rto_ms = scenario.min_rto_us as f64 / 1e3;
+        let floor_ms = largest_query_ms(scenario, class(FlowClass::Incast).map(|r| &r.spec));
+        let (late, answers) = beyond_with_unfinished(class(FlowClass::Incast), min_rto_ms);
+        Measured {
+            incast: Slowdowns::of(class(FlowClass::Incast)),
+            short: Slowdowns::of(class(FlowClass::Short)),
+            long: Slowdowns::of(class(FlowClass::Long)),
+            largest: Slowdowns::of(class(FlowClass::Long).filter(largest)),
+            late: (answers > 0).then(|| 100.0 * late as f64 / answers as f64),
+            floor: floor_ms.zip(base_ms).map(|(floor, base)| floor / base),
+            timeout: base_ms.map(|base| min_rto_ms / base),
+            leaf: Occupancy::of(&leaves),
+            spine: Occupancy::of(&spines),
+            uplinks: mean(leaves.iter().map(|row| 100.0 * row.uplink_throughput)),
+            unfinished: records.iter().filter(|r| r.finish.is_none()).count() as u64,
+            drops: outcome.summary.drops,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_take_an_element_and_unfinished_flows_have_none() {
+        let sorted = [1.0, 2.0, 3.0, f64::INFINITY];
+        assert_eq!(percentile(&sorted, 50.0), Some(2.0));
+        assert_eq!(percentile(&sorted, 75.0), Some(3.0));
+        assert_eq!(percentile(&sorted, 99.0), None);
+        assert_eq!(percentile(&[], 50.0), None);
+    }
+
+    #[test]
+    fn a_network_has_slowdowns_occupancies_and_a_floor() {
+        let mut scenario = Scenario::preset("leafspine-4x4").unwrap();
+        scenario.set("measure_ms=20").unwrap();
+        scenario.set("slowdown_base=paper").unwrap();
+        let trace = bufgym_sim::traffic::generate(&scenario, 3);
+        let outcome = bufgym_sim::switch::PolicySpec::named("dt").run(&scenario, &trace);
+        let measured = Measured::of(&scenario, &outcome.unwrap());
+        assert!(measured.incast.flows > 0 && measured.short.flows > 0);
+        assert_eq!(measured.unfinished, 0);
+        // Four answers of 36,864 B: τ + 8 Q'/C over τ + 8 S/C.
+        let floor = measured.floor.unwrap();
+        let wire = 36_864.0 + 27.0 * 54.0;
+        let expected = (80.0 + 4.0 * wire * 8e-4) / (80.0 + 36_864.0 * 8e-4);
+        assert!((floor / expected - 1.0).abs() < 0.02, "{floor} {expected}");
+        assert!(measured.timeout.unwrap() > 50.0);
+        assert!(measured.leaf.p99.is_some() && measured.spine.p99.is_some());
+        assert!(measured.uplinks.unwrap() > 0.0);
+        let text = serde_json::to_string(&measured).unwrap();
+        assert_eq!(serde_json::from_str::<Measured>(&text).unwrap(), measured);
+    }
+}

@@ -1,0 +1,270 @@
+//! A figure with a swept setting: series of networks over points of the horizontal axis.
+
+mod drawing;
+mod metric;
+mod reduced;
+mod table;
+mod tabled;
+
+use super::grid::{Cell, Grid, Measured, Plan};
+use super::incast::Regime;
+use crate::stats::Interval;
+
+pub use drawing::stroke;
+pub use metric::Metric;
+pub use reduced::reduced;
+pub use tabled::{Tabled, TabledRow};
+
+/// Settings and policy of a series at a point.
+type Make = Box<dyn Fn(&Point) -> (Vec<String>, String) + Send + Sync>;
+
+/// A point of the horizontal axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Its value.
+    pub x: f64,
+    /// As it is written, with its unit.
+    pub label: String,
+    /// What it sets in every scenario.
+    pub settings: Vec<String>,
+}
+
+impl Point {
+    /// A point that sets what is listed.
+    pub fn new(x: f64, label: impl Into<String>, settings: &[String]) -> Point {
+        Point {
+            x,
+            label: label.into(),
+            settings: settings.to_vec(),
+        }
+    }
+}
+
+/// A curve.
+pub struct Series {
+    /// Its name on page and in files.
+    pub name: String,
+    /// Whether the paper does not have it.
+    pub added: bool,
+    make: Make,
+}
+
+impl Series {
+    /// A policy that is the same at all points.
+    pub fn new(name: &str, policy: &str) -> Series {
+        Series::with(name, policy, &[])
+    }
+
+    /// A policy with settings, the same at all points.
+    pub fn with(name: &str, policy: &str, settings: &[&str]) -> Series {
+        let settings: Vec<String> = settings.iter().map(|s| (*s).to_owned()).collect();
+        let policy = policy.to_owned();
+        Series::made(name, move |_| (settings.clone(), policy.clone()))
+    }
+
+    /// Settings and policy that depend on the point.
+    pub fn made(
+        name: &str,
+        make: impl Fn(&Point) -> (Vec<String>, String) + Send + Sync + 'static,
+    ) -> Series {
+        Series {
+            name: name.to_owned(),
+            added: false,
+            make: Box::new(make),
+        }
+    }
+
+    /// The same, marked as not in the paper.
+    #[must_use]
+    pub fn as_addition(self) -> Series {
+        Series {
+            added: true,
+            ..self
+        }
+    }
+}
+
+/// A figure's simulations.
+pub struct Sweep {
+    /// Number of the figure.
+    pub figure: &'static str,
+    /// Preset of all scenarios.
+    pub preset: &'static str,
+    /// Settings of all scenarios of the figure.
+    pub settings: Vec<String>,
+    /// Curves.
+    pub series: Vec<Series>,
+    /// Points.
+    pub points: Vec<Point>,
+    /// What is swept, with its unit.
+    pub x_label: &'static str,
+    /// Simulations of every point.
+    pub seeds: u64,
+}
+
+impl Sweep {
+    /// What a point of a series needs: settings of the figure, then of the point, then of the series.
+    pub fn cell(&self, series: &Series, point: &Point) -> Cell {
+        let (own, policy) = (series.make)(point);
+        let settings = self.settings.iter().chain(&point.settings).chain(&own);
+        Cell::new(self.preset, &policy, settings.cloned().collect())
+    }
+
+    /// Plans all simulations.
+    pub fn want(&self, plan: &mut Plan) {
+        for series in &self.series {
+            for point in &self.points {
+                plan.want(&self.cell(series, point), self.seeds);
+            }
+        }
+    }
+
+    /// The same figure with settings changed.
+    pub fn change(&mut self, settings: &[&str]) {
+        let more = settings.iter().map(|setting| (*setting).to_owned());
+        self.settings.extend(more);
+    }
+
+    /// With the results of its simulations.
+    pub fn measured<'a>(&'a self, grid: &'a Grid) -> Swept<'a> {
+        Swept { sweep: self, grid }
+    }
+}
+
+/// A figure with its results.
+#[derive(Clone, Copy)]
+pub struct Swept<'a> {
+    /// What was simulated.
+    pub sweep: &'a Sweep,
+    grid: &'a Grid,
+}
+
+impl<'a> Swept<'a> {
+    fn series(&self, name: &str) -> Option<&'a Series> {
+        self.sweep.series.iter().find(|series| series.name == name)
+    }
+
+    /// Results of a point by seed; empty if it was not run.
+    pub fn of(&self, series: &Series, point: &Point) -> &'a [Measured] {
+        self.grid.of(&self.sweep.cell(series, point))
+    }
+
+    /// A metric at a point by seed; `None` where a seed has no value.
+    pub fn values(&self, series: &str, point: &Point, metric: Metric) -> Option<Vec<f64>> {
+        let measured = self.of(self.series(series)?, point);
+        let values = measured.iter().map(|measured| metric.of(measured));
+        values
+            .collect::<Option<Vec<f64>>>()
+            .filter(|v| !v.is_empty())
+    }
+
+    /// Median and range over the seeds of a metric at a point.
+    pub fn value(&self, series: &str, point: &Point, metric: Metric) -> Option<Interval> {
+        self.values(series, point, metric)
+            .and_then(median_and_range)
+    }
+
+    /// How much lower a series is than the mean of others, per cent: median and range over the seeds.
+    /// With several points, the mean over these.
+    pub fn reduction(
+        &self,
+        series: &str,
+        others: &[&str],
+        points: &[&Point],
+        metric: Metric,
+    ) -> Option<Interval> {
+        let at = |point: &Point| -> Option<Vec<f64>> {
+            let own = self.values(series, point, metric)?;
+            let others: Vec<Vec<f64>> = others
+                .iter()
+                .map(|other| self.values(other, point, metric))
+                .collect::<Option<_>>()?;
+            let one = |seed: usize| {
+                let lower = |other: &Vec<f64>| Some(100.0 * (1.0 - own[seed] / other.get(seed)?));
+                mean(&others.iter().map(lower).collect::<Option<Vec<f64>>>()?)
+            };
+            (0..own.len()).map(one).collect()
+        };
+        let by_point: Vec<Vec<f64>> = points.iter().map(|p| at(p)).collect::<Option<_>>()?;
+        let seeds = by_point.iter().map(Vec::len).min()?;
+        let over_points = (0..seeds).map(|seed| {
+            let values: Vec<f64> = by_point.iter().map(|values| values[seed]).collect();
+            mean(&values)
+        });
+        median_and_range(over_points.collect::<Option<Vec<f64>>>()?)
+    }
+
+    /// The level of a series' in-cast tail at a point.
+    pub fn regime(&self, series: &str, point: &Point, metric: Metric) -> Option<Regime> {
+        let tail = self.value(series, point, metric)?.mean;
+        let (floor, timeout) = self.scales(series, point)?;
+        Some(Regime::of(tail, floor, timeout))
+    }
+
+    /// Floor and timeout of the in-cast flows at a point, in slowdowns.
+    pub fn scales(&self, series: &str, point: &Point) -> Option<(f64, f64)> {
+        let measured = self.of(self.series(series)?, point).first()?;
+        measured.floor.zip(measured.timeout)
+    }
+
+    /// Why a series has no value: the first reason of its points.
+    pub fn refusal(&self, series: &str) -> Option<String> {
+        let series = self.series(series)?;
+        let reasons = self.sweep.points.iter();
+        let mut reasons = reasons.filter_map(|p| self.grid.refusal(&self.sweep.cell(series, p)));
+        reasons.next().map(str::to_owned)
+    }
+
+    /// A line for every series that was not run, with the reason. Series with the same reason share it.
+    pub fn left_out(&self) -> Vec<String> {
+        let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
+        for series in &self.sweep.series {
+            let Some(reason) = self.refusal(&series.name) else {
+                continue;
+            };
+            match by_reason.iter_mut().find(|(other, _)| *other == reason) {
+                Some((_, names)) => names.push(&series.name),
+                None => by_reason.push((reason, vec![&series.name])),
+            }
+        }
+        let line = |(reason, names): (String, Vec<&str>)| {
+            format!("{} not run: {reason}", names.join(", "))
+        };
+        by_reason.into_iter().map(line).collect()
+    }
+
+    /// Flows that did not finish, in all simulations of the figure.
+    pub fn unfinished(&self) -> u64 {
+        let points = &self.sweep.points;
+        let cells = self
+            .sweep
+            .series
+            .iter()
+            .flat_map(|s| points.iter().map(move |p| (s, p)));
+        let measured = cells.flat_map(|(series, point)| self.of(series, point));
+        measured.map(|measured| measured.unfinished).sum()
+    }
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    crate::stats::mean(values)
+}
+
+/// The median, between the least and the largest value.
+pub fn median_and_range(mut values: Vec<f64>) -> Option<Interval> {
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (*values.first()?, *values.last()?);
+    let middle = values.len() / 2;
+    let median = match values.len() % 2 {
+        0 => f64::midpoint(values[middle - 1], values[middle]),
+        _ => values[middle],
+    };
+    Some(Interval {
+        mean: median,
+        low,
+        high,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! How much lower a series is than others, as a claim.
+
+use super::{Metric, Point, Swept};
+use crate::papers::claim::{Claim, Target};
+
+/// How much lower a series is than the mean of others, against the paper's reduction. The order is that
+/// of the series with that mean.
+pub fn reduced(
+    swept: &Swept,
+    panel: (&'static str, &'static str),
+    (series, others): (&str, &[&str]),
+    points: &[&Point],
+    metric: Metric,
+    (paper, statement): (Target, &'static str),
+) -> Claim {
+    let ours = swept.reduction(series, others, points, metric);
+    let sign = match paper {
+        Target::Reduction(value) => value.signum(),
+        _ => 1.0,
+    };
+    let name = format!("{series} vs {}", others.join(", "));
+    let refused = others
+        .iter()
+        .chain([&series])
+        .find_map(|name| swept.refusal(name));
+    let x = match points {
+        [point] => point.label.clone(),
+        _ => "mean over the points".to_owned(),
+    };
+    let claim = Claim::number(panel, &name, name_of(metric), statement, paper);
+    claim
+        .at(x)
+        .measured(ours)
+        .ranked(ours.map(|ours| ours.mean * sign > 0.0))
+        .not_run(refused.filter(|_| ours.is_none()))
+}
+
+fn name_of(metric: Metric) -> &'static str {
+    match metric {
+        Metric::IncastP95 => "reduction of the p95 slowdown of in-cast flows, %",
+        Metric::IncastP99 => "reduction of the p99 slowdown of in-cast flows, %",
+        Metric::IncastP999 => "reduction of the p99.9 slowdown of in-cast flows, %",
+        Metric::ShortP95 => "reduction of the p95 slowdown of short flows, %",
+        Metric::ShortP99 => "reduction of the p99 slowdown of short flows, %",
+        Metric::ShortP999 => "reduction of the p99.9 slowdown of short flows, %",
+        Metric::LongP95 => "reduction of the p95 slowdown of long flows, %",
+        Metric::OccupancyP99 => "reduction of the p99 occupancy, %",
+        Metric::OccupancyP9999 => "reduction of the p99.99 occupancy, %",
+        _ => "reduction, %",
+    }
+}

@@ -1,0 +1,44 @@
+//! The table of a swept figure: a row for every series and point.
+
+use super::{Metric, Point, Series, Swept};
+use crate::papers::report::{Table, addition, cell, cells};
+
+impl Swept<'_> {
+    /// All metrics at all points; series that were not run have no rows. `regime` is that of the
+    /// tail `of`.
+    pub fn table(&self, of: Metric) -> Table {
+        let mut columns = vec!["series", "addition", "x", "runs", "unfinished"];
+        columns.extend(Metric::ALL.iter().flat_map(|metric| metric.columns()));
+        columns.extend(["incast_floor", "incast_floor_and_rto", "regime"]);
+        let mut table = Table::new(&format!("fig{}", self.sweep.figure), &columns);
+        for series in &self.sweep.series {
+            for point in &self.sweep.points {
+                if !self.of(series, point).is_empty() {
+                    table.push(self.row(series, point, of));
+                }
+            }
+        }
+        table
+    }
+
+    fn row(&self, series: &Series, point: &Point, of: Metric) -> Vec<String> {
+        let measured = self.of(series, point);
+        let unfinished: u64 = measured.iter().map(|one| one.unfinished).sum();
+        let mut row = vec![
+            series.name.clone(),
+            addition(series.added),
+            point.x.to_string(),
+            measured.len().to_string(),
+            unfinished.to_string(),
+        ];
+        for metric in Metric::ALL {
+            row.extend(cells(self.value(&series.name, point, metric).as_ref()));
+        }
+        let scales = self.scales(&series.name, point);
+        let regime = self.regime(&series.name, point, of);
+        row.push(cell(scales.map(|(floor, _)| floor)));
+        row.push(cell(scales.map(|(floor, timeout)| floor + timeout)));
+        row.push(regime.map_or_else(String::new, |regime| regime.to_string()));
+        row
+    }
+}

@@ -1,0 +1,186 @@
+use super::*;
+use crate::papers::claim::Kind;
+use crate::papers::grid::Slowdowns;
+use crate::papers::verdict::Grade;
+
+/// In-cast flows with a p99 slowdown, a floor of 10 and a timeout of 100.
+fn with_tail(p99: f64, late: f64) -> Measured {
+    Measured {
+        incast: Slowdowns {
+            flows: 100,
+            p99: Some(p99),
+            ..Slowdowns::default()
+        },
+        late: Some(late),
+        floor: Some(10.0),
+        timeout: Some(100.0),
+        ..Measured::default()
+    }
+}
+
+/// A figure with two policies at two loads.
+fn sweep() -> Sweep {
+    let point = |load: f64| {
+        let percent = 100.0 * load;
+        Point::new(
+            percent,
+            format!("load {percent} %"),
+            &[format!("load={load}")],
+        )
+    };
+    Sweep {
+        figure: "1",
+        preset: "leafspine-4x4",
+        settings: vec!["query_share=0.3".to_owned()],
+        series: vec![Series::new("DT", "dt:alpha=0.5"), Series::new("ABM", "abm")],
+        points: vec![point(0.2), point(0.4)],
+        x_label: "load, %",
+        seeds: 2,
+    }
+}
+
+/// Two seeds for every series and point.
+fn grid(sweep: &Sweep, tails: [[[f64; 2]; 2]; 2]) -> Grid {
+    let series = sweep.series.iter().zip(tails);
+    let results = series.flat_map(|(series, by_point)| {
+        let points = sweep.points.iter().zip(by_point);
+        points.map(|(point, tails)| {
+            let measured = tails.map(|tail| with_tail(tail, tail / 10.0)).to_vec();
+            (sweep.cell(series, point), measured)
+        })
+    });
+    Grid::made_up(results.collect::<Vec<_>>())
+}
+
+const TABLED: Tabled = Tabled {
+    panel: ("1", "a"),
+    metric: Metric::IncastP99,
+    statement: "a table",
+    rows: &[
+        TabledRow {
+            series: "DT",
+            values: &[11.0, 105.0],
+        },
+        TabledRow {
+            series: "ABM",
+            values: &[9.6, 10.4],
+        },
+    ],
+};
+
+#[test]
+fn the_median_is_between_the_ends_of_the_range() {
+    let of = |values: &[f64]| median_and_range(values.to_vec()).map(|i| (i.low, i.mean, i.high));
+    assert_eq!(of(&[3.0, 1.0, 2.0]), Some((1.0, 2.0, 3.0)));
+    assert_eq!(of(&[4.0, 1.0]), Some((1.0, 2.5, 4.0)));
+    assert_eq!(of(&[]), None);
+}
+
+#[test]
+fn settings_of_the_figure_come_before_those_of_the_point_and_the_series() {
+    let mut sweep = sweep();
+    sweep.series.push(Series::made("own", |point| {
+        (vec!["mss=1000".to_owned()], format!("dt:alpha={}", point.x))
+    }));
+    let cell = sweep.cell(&sweep.series[2], &sweep.points[1]);
+    assert_eq!(cell.settings, ["query_share=0.3", "load=0.4", "mss=1000"]);
+    assert_eq!(cell.policy, "dt:alpha=40");
+}
+
+#[test]
+fn values_of_a_table_agree_by_value_by_range_and_by_regime() {
+    let sweep = sweep();
+    // DT at load 40 %: 60 and 130 contain the paper's 105. ABM at 20 %: 14, the floor as in the paper.
+    let tails = [[[11.5, 11.7], [60.0, 130.0]], [[14.0, 14.4], [95.0, 99.0]]];
+    let grid = grid(&sweep, tails);
+    let swept = sweep.measured(&grid);
+    let claims = TABLED.claims(&swept);
+    let shown: Vec<(&str, &str, Grade)> = claims
+        .iter()
+        .map(|claim| (claim.series.as_str(), claim.x.as_str(), claim.grade()))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("DT", "load 20 %", Grade::Agrees),
+            ("ABM", "load 20 %", Grade::InFactor),
+            ("DT", "load 40 %", Grade::Agrees),
+            // A timeout where the paper is at the floor, and above DT.
+            ("ABM", "load 40 %", Grade::Differs),
+        ]
+    );
+    assert!(claims.iter().all(|claim| claim.kind == Kind::Data));
+    assert_eq!(claims[3].order, Some(false));
+    assert!(
+        claims[3]
+            .remark
+            .starts_with("Regime: paper floor, ours 1 RTO; 9.70 %"),
+        "{}",
+        claims[3].remark
+    );
+}
+
+#[test]
+fn reductions_are_paired_by_seed_and_averaged_over_series_and_points() {
+    let sweep = sweep();
+    let grid = grid(
+        &sweep,
+        [[[20.0, 40.0], [100.0, 100.0]], [[10.0, 10.0], [10.0, 20.0]]],
+    );
+    let swept = sweep.measured(&grid);
+    let points: Vec<&Point> = sweep.points.iter().collect();
+    let of = |points: &[&Point]| {
+        swept
+            .reduction("ABM", &["DT"], points, Metric::IncastP99)
+            .unwrap()
+    };
+    let first = of(&points[..1]);
+    assert_eq!((first.low, first.mean, first.high), (50.0, 62.5, 75.0));
+    let both = of(&points);
+    assert_eq!((both.low, both.mean, both.high), (70.0, 73.75, 77.5));
+    assert!(
+        swept
+            .reduction("ABM", &["IB"], &points, Metric::IncastP99)
+            .is_none()
+    );
+    assert!(
+        swept
+            .reduction("ABM", &["DT"], &points, Metric::ShortP99)
+            .is_none()
+    );
+}
+
+#[test]
+fn what_was_not_run_is_said_with_the_reason_and_has_no_rows() {
+    let mut sweep = sweep();
+    sweep.points.truncate(1);
+    sweep.series[1] = Series::with("ABM", "abm", &["no_such_setting=1"]);
+    let mut plan = Plan::new(crate::papers::grid::Common {
+        settings: vec!["measure_ms=2".to_owned()],
+        ..crate::papers::grid::Common::default()
+    });
+    sweep.want(&mut plan);
+    assert_eq!(plan.simulations(), 2);
+    let grid = plan
+        .run(None, &crate::papers::runs::Work::new(0, &|_| {}))
+        .unwrap();
+    let swept = sweep.measured(&grid);
+    let lines = swept.left_out();
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].starts_with("ABM not run: ") && lines[0].contains("no_such_setting"));
+    let claims = TABLED.claims(&swept);
+    let verdict = claims[1].verdict().to_string();
+    assert!(
+        verdict.starts_with("not comparable: not run: "),
+        "{verdict}"
+    );
+    let table = swept.table(Metric::IncastP99);
+    assert_eq!(table.rows.len(), 1);
+    assert_eq!(table.rows[0][..4], ["DT", "", "20", "2"]);
+    assert!(
+        swept
+            .drawing("fig1a", Metric::OccupancyP99)
+            .unwrap()
+            .is_some()
+    );
+}

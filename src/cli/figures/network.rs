@@ -1,0 +1,85 @@
+//! Figures of papers about networks of several switches.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use bufgym::eval::papers::Scale;
+use bufgym::eval::papers::fabric::{FabricConfig, Paper};
+use bufgym::eval::papers::grid::Forests;
+use bufgym::eval::suite::Parts;
+use bufgym::sim::scenario::Scenario;
+use bufgym::sim::switch::policy::ForestModel;
+
+use super::{FiguresArgs, classify, refuse_given, write};
+use crate::cli::Common;
+use crate::cli::error::{CliResult, ResultExt as _};
+use crate::cli::eval;
+use crate::cli::eval::suite::beside;
+use crate::cli::output::Output;
+
+/// Runs the command for a paper.
+pub fn run(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult {
+    let has_forests = paper.name == "credence";
+    refuse_given(
+        args,
+        &[
+            ("--traces", args.traces.is_some()),
+            ("--checkpoint", args.checkpoint.is_some()),
+            ("--model", args.model.is_some() && !has_forests),
+        ],
+    )?;
+    let config = config(paper, args, common)?;
+    let output = Output::folder(&args.out, args.force)?;
+    let parts = Parts::new(beside(output.path()));
+    let bar = eval::progress_bar(common);
+    let progress = |progress: bufgym::eval::Progress<'_>| {
+        bar.set_length(progress.total as u64);
+        bar.inc(1);
+    };
+    let report = paper
+        .make(&config, Some(&parts), &progress)
+        .map_err(classify)?;
+    bar.finish_and_clear();
+    write(report, &output, common)?;
+    parts
+        .remove()
+        .with_context(|| parts.folder().display().to_string())
+        .or_failure()
+}
+
+fn config(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult<FabricConfig> {
+    let scale: Scale = args.scale.parse().or_bad_input()?;
+    let mut figures = Vec::new();
+    for text in &args.fig {
+        figures.push(paper.figure(text).or_bad_input()?);
+    }
+    let mut scenario = Scenario::preset(paper.preset).or_failure()?;
+    crate::cli::scenario::change(&mut scenario, &args.set)?;
+    let forests = args.model.as_deref().map(forests).transpose()?;
+    Ok(FabricConfig {
+        seeds: args.seeds,
+        settings: args.set.clone(),
+        figures,
+        forests,
+        revision: env!("BUFGYM_REVISION").to_owned(),
+        ..FabricConfig::new(scale, common.seed())
+    })
+}
+
+/// The forests in a folder that `bufgym credence train` wrote for a network.
+fn forests(folder: &Path) -> CliResult<Forests> {
+    let load = |kind: &str| ForestModel::load(&folder.join(kind)).or_bad_input();
+    let (leaf, spine) = (load("leaf")?, load("spine")?);
+    let origin = format!(
+        "forests of {} and {} trees, for leaves and spines, trained on {} traces of {}",
+        leaf.forest.len(),
+        spine.forest.len(),
+        leaf.traces,
+        leaf.scenario,
+    );
+    Ok(Forests {
+        leaf: leaf.forest,
+        spine: spine.forest,
+        origin,
+    })
+}
