@@ -175,8 +175,12 @@ fn summary(report: &Report) -> String {
             || "-".to_owned(),
             |ours| format!("{:.4} [{:.4}, {:.4}]", ours.mean, ours.low, ours.high),
         );
+        let at = match claim.x.as_str() {
+            "" => String::new(),
+            x => format!(", {x}"),
+        };
         text.push_str(&format!(
-            "\n{figure}  {}: {}: paper {}, ours {ours}: {}",
+            "\n{figure}  {}{at}: {}: paper {}, ours {ours}: {}",
             claim.series,
             claim.metric,
             claim.paper,

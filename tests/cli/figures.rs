@@ -175,8 +175,8 @@ fn what_networks_cannot_have_is_refused() {
     sandbox.refused("figures abm --fig 3 --out f", &["`3`", abm]);
     sandbox.refused("figures abm --fig 6e --out f", &["`6e`", abm]);
     sandbox.refused(
-        "figures credence --fig 14 --out f",
-        &["`14`", "6, 7, 8, 9, 10"],
+        "figures credence --fig 15 --out f",
+        &["`15`", "6, 7, 8, 9, 10, 14"],
     );
     for seeds in ["0", "-1", "1.5", "many"] {
         sandbox.refused(

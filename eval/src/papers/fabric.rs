@@ -162,7 +162,7 @@ impl Paper {
         let mut report = self.empty(config)?;
         let simulated = |number: &&&str| (self.planned)(number, config, ALPHAS[0]).is_some();
         let wanted: Vec<&&str> = self.figures.iter().filter(|n| wants(config, n)).collect();
-        let alpha = match wanted.iter().any(|number| simulated(&number)) {
+        let alpha = match wanted.iter().any(simulated) {
             true => self.best_static(config, parts, &work)?,
             false => ALPHAS[0],
         };

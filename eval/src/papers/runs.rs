@@ -8,6 +8,7 @@ use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::rng::Split;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::PolicyParseError;
+use bufgym_slotted::SlottedError;
 use rayon::prelude::*;
 
 use crate::entrant::{Entrant, EntrantError, Recording};
@@ -51,6 +52,9 @@ pub enum PapersError {
         /// The cause.
         source: io::Error,
     },
+    /// The slotted model refused its arrivals.
+    #[error(transparent)]
+    Slotted(#[from] SlottedError),
     /// The learned policy is not a network.
     #[error("policy {0} is not a network: the figures need its parameters and its inference")]
     NotANetwork(String),

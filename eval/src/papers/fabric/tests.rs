@@ -30,7 +30,7 @@ fn figures_are_named_with_and_without_panel() {
         let error = abm::PAPER.figure(text).unwrap_err().to_string();
         assert!(error.ends_with("4, 5, 6, 7, 8, 9, 10, 11, 12"), "{error}");
     }
-    assert!(credence::PAPER.figure("14").is_err());
+    assert!(credence::PAPER.figure("15").is_err());
 }
 
 #[test]
