@@ -15,6 +15,7 @@ use super::report::{Panel, Report};
 use super::runs::{PapersError, Work};
 use super::sweep::{Metric, Point, Series, Sweep, Swept};
 use super::variants::{self, Variant};
+use super::verdict::Grade;
 use crate::evaluate::OnProgress;
 use crate::parts::Parts;
 
@@ -288,7 +289,7 @@ impl Paper {
     }
 
     /// The claims of a figure. At the scale of the paper, what differs is run again with one option of
-    /// the setting after the other.
+    /// the setting after the other, one simulation for each of the points that matter.
     fn judged(
         &self,
         config: &FabricConfig,
@@ -302,6 +303,7 @@ impl Paper {
             Scale::Quick => &[],
             Scale::Paper => options::OPTIONS,
         };
+        let matters = open_points(plan, &claims);
         variants::explain(&mut claims, options, |option| {
             let number = plan.sweep.figure;
             let Some(mut again) = (self.planned)(number, config, ALPHAS[0]) else {
@@ -309,11 +311,29 @@ impl Paper {
             };
             again.sweep.series.retain(|series| !series.added);
             again.sweep.change(option.settings);
-            let plans = [again];
-            let grid = self.simulate(config, &plans, parts, work)?;
-            Ok((plan.claims)(&plans[0].sweep.measured(&grid)))
+            again.sweep.seeds = 1;
+            let mut simulations = Plan::new(self.common(config, false));
+            again
+                .sweep
+                .want_at(&mut simulations, |point| matters.contains(&point.label));
+            let grid = simulations.run(parts, work)?;
+            Ok((plan.claims)(&again.sweep.measured(&grid)))
         })?;
         Ok(claims)
+    }
+}
+
+/// Labels of the points of the claims that differ: all points if one of them is about several.
+fn open_points(plan: &FigurePlan, claims: &[Claim]) -> Vec<String> {
+    let labels = plan.sweep.points.iter().map(|point| point.label.clone());
+    let labels: Vec<String> = labels.collect();
+    let differing = claims
+        .iter()
+        .filter(|claim| claim.grade() == Grade::Differs);
+    let open: Vec<String> = differing.map(|claim| claim.x.clone()).collect();
+    match open.iter().all(|x| labels.contains(x)) {
+        true => open,
+        false => labels,
     }
 }
 

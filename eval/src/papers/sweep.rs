@@ -112,8 +112,13 @@ impl Sweep {
 
     /// Plans all simulations.
     pub fn want(&self, plan: &mut Plan) {
+        self.want_at(plan, |_| true);
+    }
+
+    /// Plans the simulations of some points.
+    pub fn want_at(&self, plan: &mut Plan, keep: impl Fn(&Point) -> bool) {
         for series in &self.series {
-            for point in &self.points {
+            for point in self.points.iter().filter(|point| keep(point)) {
                 plan.want(&self.cell(series, point), self.seeds);
             }
         }

@@ -121,3 +121,46 @@ fn a_stopped_paper_goes_on_from_its_parts() {
     assert_eq!(files(), kept);
     assert_eq!(first.verdicts(), again.verdicts());
 }
+
+#[test]
+fn what_differs_is_run_again_at_the_scale_of_the_paper() {
+    let quick = tiny(&["9"]);
+    let paper = FabricConfig {
+        scale: Scale::Paper,
+        ..quick.clone()
+    };
+    let make = |config| credence::PAPER.make(config, None, &|_| {}).unwrap();
+    let (once, again) = (make(&quick), make(&paper));
+    for (before, after) in once.claims.iter().zip(&again.claims) {
+        let (before, after) = (before.verdict().to_string(), after.verdict().to_string());
+        match before.as_str() {
+            "differs: unexplained" => {
+                let tried = after.starts_with("differs: unexplained; also with ");
+                assert!(tried || after.starts_with("differs: with "), "{after}");
+            }
+            _ => assert_eq!(before, after),
+        }
+    }
+    let differs = |report: &Report| report.counts(None)[3];
+    assert!(differs(&once) > 0 && differs(&once) == differs(&again));
+}
+
+#[test]
+fn points_of_open_claims_are_run_again_and_no_others() {
+    let config = tiny(&[]);
+    let plan = (credence::PAPER.planned)("6", &config, "1").unwrap();
+    let claim = |x: &str, ours: f64| {
+        let target = super::super::Target::Value(1.0);
+        let ours = crate::papers::sweep::median_and_range(vec![ours]);
+        Claim::number(("6", "a"), "Credence", "m", "s", target)
+            .at(x)
+            .measured(ours)
+    };
+    let open = |claims: &[Claim]| open_points(&plan, claims);
+    assert!(open(&[claim("load 20 %", 1.0)]).is_empty());
+    assert_eq!(
+        open(&[claim("load 20 %", 1.0), claim("load 40 %", 9.0)]),
+        ["load 40 %"]
+    );
+    assert_eq!(open(&[claim("mean over the points", 9.0)]).len(), 4);
+}
