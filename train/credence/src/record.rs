@@ -72,19 +72,30 @@ pub fn record_network(scenario: &Scenario, seed: u64, traces: u64) -> Result<[Da
         .into_par_iter()
         .map(|index| record_switches(scenario, trace_seed(Split::Train, seed, index)))
         .collect();
-    let whole = split(recorded?);
+    let Parts { train, test } = split(recorded?);
     let leaves = scenario.leaves as usize;
-    let of = |traces: &[Vec<Vec<Arrival>>], spines: bool| -> Vec<Vec<Arrival>> {
-        let parts = traces.iter().flat_map(|switches| match spines {
-            false => &switches[..leaves],
-            true => &switches[leaves..],
-        });
-        parts.cloned().collect()
-    };
-    Ok([false, true].map(|spines| Data {
-        train: of(&whole.train, spines),
-        test: of(&whole.test, spines),
-    }))
+    let [leaves_train, spines_train] = by_kind(train, leaves);
+    let [leaves_test, spines_test] = by_kind(test, leaves);
+    Ok([
+        Data {
+            train: leaves_train,
+            test: leaves_test,
+        },
+        Data {
+            train: spines_train,
+            test: spines_test,
+        },
+    ])
+}
+
+/// What leaves saw in all traces, and what spines saw. Every trace has its leaves first.
+fn by_kind(traces: Vec<Vec<Vec<Arrival>>>, leaves: usize) -> [Vec<Vec<Arrival>>; 2] {
+    let mut kinds = [Vec::new(), Vec::new()];
+    for mut switches in traces {
+        kinds[1].extend(switches.split_off(leaves));
+        kinds[0].extend(switches);
+    }
+    kinds
 }
 
 /// To learn from, and to judge by.
