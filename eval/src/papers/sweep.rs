@@ -12,7 +12,7 @@ use crate::stats::Interval;
 
 pub use drawing::stroke;
 pub use metric::Metric;
-pub use reduced::reduced;
+pub use reduced::{reduced, reduction_of};
 pub use tabled::{Tabled, TabledRow};
 
 /// Settings and policy of a series at a point.

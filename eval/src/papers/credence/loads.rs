@@ -4,7 +4,7 @@ use super::{PRESET, policies, settings};
 use crate::papers::claim::{Claim, Target};
 use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, points};
 use crate::papers::incast::Regime;
-use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, reduced};
+use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, reduced, reduction_of};
 
 /// Fig. 6.
 pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
@@ -134,13 +134,16 @@ fn on_a_par(
     let claim = Claim::order(
         (swept.sweep.figure, panel),
         &format!("{} vs {}", pair.0, pair.1),
-        metric.name(),
+        reduction_of(metric),
         statement,
         "within 10 %",
     );
     let refused = swept.refusal(pair.0).or(swept.refusal(pair.1));
     claim
-        .at("reduction in %, mean over the points")
+        .at(match at {
+            [point] => point.label.as_str(),
+            _ => "mean over the points",
+        })
         .measured(ours)
         .ranked(ours.map(|ours| ours.mean.abs() <= 10.0))
         .not_run(refused.filter(|_| ours.is_none()))

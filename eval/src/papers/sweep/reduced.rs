@@ -27,7 +27,7 @@ pub fn reduced(
         [point] => point.label.clone(),
         _ => "mean over the points".to_owned(),
     };
-    let claim = Claim::number(panel, &name, name_of(metric), statement, paper);
+    let claim = Claim::number(panel, &name, reduction_of(metric), statement, paper);
     claim
         .at(x)
         .measured(ours)
@@ -35,7 +35,8 @@ pub fn reduced(
         .not_run(refused.filter(|_| ours.is_none()))
 }
 
-fn name_of(metric: Metric) -> &'static str {
+/// The name of a reduction of a metric, in per cent.
+pub fn reduction_of(metric: Metric) -> &'static str {
     match metric {
         Metric::IncastP95 => "reduction of the p95 slowdown of in-cast flows, %",
         Metric::IncastP99 => "reduction of the p99 slowdown of in-cast flows, %",
