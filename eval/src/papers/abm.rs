@@ -32,12 +32,12 @@ pub const PAPER: Paper = Paper {
     preset: PRESET,
     settings: &["slowdown_base=paper"],
     scaled: |scale| match scale {
-        Scale::Quick => &["measure_ms=600"],
+        Scale::Quick => &["measure_ms=400"],
         Scale::Paper => &["measure_ms=3000"],
     },
     extent: |scale| match scale {
         Scale::Quick => {
-            "two leaves of 32 hosts as in the published files; 600 ms in place of 3 s, two seeds"
+            "two leaves of 32 hosts as in the published files; 400 ms in place of 3 s, two seeds"
         }
         Scale::Paper => {
             "two leaves of 32 hosts as in the published files, not eight; 3 s as in the paper, five \
