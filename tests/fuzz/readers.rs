@@ -389,7 +389,7 @@ pub fn linear_rule() -> Reader {
         memory: 64 * MIB,
         read: Box::new(|input| {
             let mut file = LinearFile::parse(input, Path::new("rule.json")).map_err(said)?;
-            let mut actions = vec![0.0_f32; 3];
+            let mut actions = vec![0.0_f32; 3 * file.rule.outputs()];
             file.rule.act(&random_observations(3), 3, &mut actions);
             assert!(
                 actions.iter().all(|action| action.abs() <= 1.0),

@@ -6,8 +6,12 @@ use crate::papers::variants::Variant;
 /// One option after the other.
 pub const OPTIONS: &[Variant] = &[
     Variant {
-        name: "an uncounted output FIFO of 100 packets",
-        settings: &["device_fifo_packets=100"],
+        name: "no output FIFO",
+        settings: &["device_fifo_packets=0"],
+    },
+    Variant {
+        name: "an uncounted output FIFO of one packet",
+        settings: &["count_in_service=false", "device_fifo_packets=1"],
     },
     Variant {
         name: "unscheduled packets told by bytes",

@@ -94,14 +94,8 @@ fn a_paper_is_made_at_a_tiny_scale_the_same_on_any_number_of_threads() {
     let tables = one.panels.iter().map(|panel| &panel.tables);
     let three_tables = three.panels.iter().map(|panel| &panel.tables);
     assert!(tables.eq(three_tables));
-    // PowerTCP is left out with the reason, or it has values.
-    let eighth: Vec<&Claim> = one
-        .claims
-        .iter()
-        .filter(|claim| claim.figure == "8")
-        .collect();
-    let says_so = one.panels[0].method.contains("not run: ");
-    assert!(eighth.iter().all(|claim| claim.ours.is_none() == says_so));
+    let mut eighth = one.claims.iter().filter(|claim| claim.figure == "8");
+    assert!(eighth.any(|claim| claim.ours.is_some()));
 }
 
 #[test]
