@@ -1,7 +1,7 @@
 //! ABM: Addanki, Apostolaki, Ghobadi, Schmid and Vanbever, "ABM: Active Buffer Management in Datacenters"
 //! (SIGCOMM 2022), Fig. 4 to 12.
 //!
-//! Fig. 4 and 5 follow from formulas ([`analysis`]); the others are simulations. Values of kind `data`
+//! Fig. 4 and 5 follow from formulas (`abm/analysis.rs`); the others are simulations. Values of kind `data`
 //! are computed from result files that the authors published.
 
 mod analysis;
