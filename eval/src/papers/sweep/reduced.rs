@@ -3,8 +3,11 @@
 use super::{Metric, Point, Swept};
 use crate::papers::claim::{Claim, Target};
 
+/// Per cent up to which two values of ours are equal: less is chance, and no order.
+const EQUAL: f64 = 1.0;
+
 /// How much lower a series is than the mean of others, against the paper's reduction. The order is that
-/// of the series with that mean.
+/// of the series with that mean, which must be apart by more than 1 %.
 pub fn reduced(
     swept: &Swept,
     panel: (&'static str, &'static str),
@@ -31,7 +34,7 @@ pub fn reduced(
     claim
         .at(x)
         .measured(ours)
-        .ranked(ours.map(|ours| ours.mean * sign > 0.0))
+        .ranked(ours.map(|ours| ours.mean * sign > EQUAL))
         .not_run(refused.filter(|_| ours.is_none()))
 }
 
