@@ -4,7 +4,7 @@
 //! standard error and passed over, unless the environment variable `BUFGYM_DEVICES` names it:
 //!
 //! ```sh
-//! BUFGYM_DEVICES=wgpu cargo test --release -p bufgym-agents --features wgpu --test devices
+//! BUFGYM_DEVICES=wgpu cargo test --profile device -p bufgym-agents --features wgpu --test devices
 //! ```
 //!
 //! Two devices add in another order and have other exponential functions, so that numbers differ in
