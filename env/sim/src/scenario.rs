@@ -37,7 +37,8 @@ pub use error::{ScenarioError, SettingProblem};
 pub use fabric::Tier;
 pub use kinds::{
     Arrivals, Demand, Ecmp, EcmpSalt, FlowPriority, HostQueue, Recovery, Scheduler, SlowdownBase,
-    SpineBuffer, TopologyKind, Traffic, TransportKind, TransportVariant, UnknownName, Workload,
+    SpineBuffer, TopologyKind, Traffic, TransportKind, TransportVariant, UnknownName, Unscheduled,
+    Workload,
 };
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use queues::{AckQueue, NoQueue, NotPerQueue, PerQueue};
@@ -118,6 +119,8 @@ settings! {
         slow_start: bool = true, "windows double per round trip up to a threshold";
         /// No window exceeds 2 GiB.
         max_cwnd_bytes: u64 = 0, "largest congestion window, bytes; 0: not capped";
+        /// Some policies spare such packets.
+        unscheduled: Unscheduled = Unscheduled::FirstRtt, "packets that count as unscheduled: first_rtt | first_bdp";
         min_rto_us: u64 = 200_000, "smallest retransmission timeout, us";
         initial_rtt_us: u64 = 200, "round-trip time assumed before the first sample, us";
         handshake: bool = false, "flows start with SYN and SYN-ACK";
@@ -284,6 +287,12 @@ impl Scenario {
         };
         let ack = on_line(u64::from(self.ack_bytes) + u64::from(self.timestamp_bytes()));
         Time(4 * self.propagation().0 + 2 * on_line(self.full_packet_bytes()) + 2 * ack)
+    }
+
+    /// Bytes that the line of a host carries in a base round trip: the bandwidth-delay product.
+    pub(crate) fn bdp_bytes(&self) -> u32 {
+        let bits = u128::from(self.rate_bps) * u128::from(self.base_rtt().0);
+        u32::try_from(bits / 8_000_000_000_000).unwrap_or(u32::MAX)
     }
 
     /// First timeout of a SYN.

@@ -65,7 +65,7 @@ pub(crate) struct SwitchCounters {
     pub(crate) forwarded: u64,
     pub(crate) drops: u64,
     pub(crate) drops_data: u64,
-    /// Drops of packets that were sent before the first acknowledgement of their flow.
+    /// Drops of unscheduled packets.
     pub(crate) drops_unscheduled: u64,
     pub(crate) dropped_bytes: u64,
     pub(crate) marks: u64,

@@ -53,7 +53,7 @@ pub use timely::Timely;
 pub use crate::engine::telemetry::{HopRecord, MAX_HOPS, PathRecords, PortId};
 pub use crate::scenario::{TransportKind, TransportVariant};
 
-use crate::scenario::{MAX_WINDOW, Recovery, Scenario};
+use crate::scenario::{MAX_WINDOW, Recovery, Scenario, Unscheduled};
 use crate::units::{Rate, Time};
 
 /// The congestion window of one flow, in bytes.
@@ -186,6 +186,9 @@ pub struct Settings {
     pub quick_acks: u32,
     /// Longest delay of an acknowledgement.
     pub ack_delay: Time,
+    /// Payload bytes after which what a sender sends is scheduled; `None` where that begins with the
+    /// first acknowledgement of data.
+    pub unscheduled_bytes: Option<u32>,
     /// Whether a congestion control sets a rate. A sender then asks its [`Pacer`], if it has one,
     /// whether the next segment may leave.
     pub paced: bool,
@@ -238,6 +241,10 @@ impl Settings {
             quick_acks: stack.quick_acks,
             // With a delay as long as the timeout, every lone segment would time out.
             ack_delay: ACK_DELAY.min(Time(min_rto.0 / 2)),
+            unscheduled_bytes: match scenario.unscheduled {
+                Unscheduled::FirstRtt => None,
+                Unscheduled::FirstBdp => Some(scenario.bdp_bytes()),
+            },
             paced: transport.sets_rate() || incast_transport.sets_rate(),
             #[cfg(test)]
             constant_rate: false,

@@ -194,6 +194,19 @@ named! {
 }
 
 named! {
+    /// Which packets are unscheduled: sent before the network can have said anything.
+    Unscheduled {
+        /// Data that is sent before the flow's first acknowledgement of data arrives (ABM, SIGCOMM
+        /// 2022, §3.3).
+        FirstRtt = "first_rtt",
+        /// Data of a sender that has sent fewer bytes than the line of a host carries in a base
+        /// round trip, retransmissions among them, and all packets without data; as in the ns-3 code
+        /// of ABM.
+        FirstBdp = "first_bdp",
+    }
+}
+
+named! {
     /// Loss recovery with SACK.
     Recovery {
         /// RFC 6675 with the proportional rate reduction of RFC 6937.

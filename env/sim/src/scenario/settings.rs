@@ -7,7 +7,7 @@ use crate::convert::whole_i64;
 use super::{
     AckQueue, Arrivals, Demand, Ecmp, EcmpSalt, FlowPriority, HostQueue, PerQueue, RangeF64,
     RangeU32, Recovery, Scheduler, SlowdownBase, SpineBuffer, TopologyKind, Traffic, TransportKind,
-    TransportVariant, Workload, Workloads,
+    TransportVariant, Unscheduled, Workload, Workloads,
 };
 
 use crate::input::excerpt;
@@ -245,6 +245,7 @@ named_field!(
     SlowdownBase,
     TransportKind,
     TransportVariant,
+    Unscheduled,
     Recovery,
     HostQueue,
     Scheduler,

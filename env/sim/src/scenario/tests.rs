@@ -80,6 +80,7 @@ fn the_default_preset_prints_its_documented_values() {
             "init_cwnd = 10",
             "slow_start = true",
             "max_cwnd_bytes = 0",
+            "unscheduled = \"first_rtt\"",
             "min_rto_us = 200000",
             "initial_rtt_us = 200",
             "handshake = false",

@@ -55,7 +55,7 @@ pub struct PacketView {
     pub bytes: u64,
     /// Number of the flow and direction: a flow's data and acknowledgements have different ones.
     pub flow: u32,
-    /// Sent in the flow's first round trip, before data was acknowledged.
+    /// Sent in the flow's first round trip, as the scenario's `unscheduled` tells it.
     pub unscheduled: bool,
 }
 

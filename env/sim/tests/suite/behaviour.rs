@@ -14,5 +14,6 @@ mod rates;
 mod senders;
 mod setup;
 mod transports;
+mod unscheduled;
 mod windows;
 mod workload;
