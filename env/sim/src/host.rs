@@ -257,24 +257,32 @@ impl<T: Topology> Hosts<T> {
             PacketDirection::Forward => state.src,
             PacketDirection::Reverse => state.dst,
         };
-        let port = self.port_at(self.topology.switch_of(from), flow, kind.direction());
+        let at = self.topology.switch_of(from);
+        let port = self.port_at(at, flow, kind.direction(), None);
         self.queue_of(port, flow, kind)
     }
 
-    /// The queue of a packet at a switch that it reaches later.
-    pub(crate) fn queue_at(&mut self, switch: SwitchId, packet: &Packet) -> u16 {
-        let port = self.port_at(switch, packet.flow, packet.kind.direction());
+    /// The queue of a packet at a switch that it reaches later, by the switch and port it came from.
+    pub(crate) fn queue_at(
+        &mut self,
+        switch: SwitchId,
+        came: (SwitchId, usize),
+        packet: &Packet,
+    ) -> u16 {
+        let port = self.port_at(switch, packet.flow, packet.kind.direction(), Some(came));
         self.queue_of(port, packet.flow, packet.kind)
     }
 
     /// The port at which a packet of a flow leaves a switch.
     #[inline(always)]
-    fn port_at(&mut self, switch: SwitchId, flow: u32, direction: PacketDirection) -> usize {
-        let state = &self.flows[flow as usize];
-        let (src, dst) = match direction {
-            PacketDirection::Forward => (state.src, state.dst),
-            PacketDirection::Reverse => (state.dst, state.src),
-        };
+    fn port_at(
+        &mut self,
+        switch: SwitchId,
+        flow: u32,
+        direction: PacketDirection,
+        came: Option<(SwitchId, usize)>,
+    ) -> usize {
+        let (src, dst) = self.ends_of(flow, direction);
         let mut turn = 0;
         if T::IS_FABRIC
             && let Some(sprayed) = self.turns.get_mut(switch.index())
@@ -288,8 +296,19 @@ impl<T: Topology> Hosts<T> {
             flow,
             direction,
             turn,
+            came,
         };
         self.topology.port_to(switch, route)
+    }
+
+    /// The hosts that the packets of a flow in a direction come from and go to.
+    #[inline(always)]
+    pub(crate) fn ends_of(&self, flow: u32, direction: PacketDirection) -> (u16, u16) {
+        let state = &self.flows[flow as usize];
+        match direction {
+            PacketDirection::Forward => (state.src, state.dst),
+            PacketDirection::Reverse => (state.dst, state.src),
+        }
     }
 
     #[inline(always)]

@@ -42,7 +42,7 @@ impl FirstBytes {
 
 /// Whether data says more than the first round trip.
 pub(super) fn are_needed(settings: &Settings) -> bool {
-    settings.paced || settings.unscheduled_bytes.is_some()
+    settings.paced || settings.marks_dctcp_only || settings.unscheduled_bytes.is_some()
 }
 
 impl<T: Topology> Hosts<T> {
@@ -61,7 +61,8 @@ impl<T: Topology> Hosts<T> {
         }
         let sender = &self.flows[flow as usize].sender;
         // A transport with a rate does not answer marks.
-        if sender.sets_rate() {
+        let refuses = self.settings.marks_dctcp_only && !sender.is_dctcp();
+        if refuses || sender.sets_rate() {
             engine.packets[id].flags.refuse_marks();
         }
         if sender.reads_telemetry() {

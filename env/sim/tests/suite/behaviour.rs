@@ -7,6 +7,7 @@ mod differential;
 mod fabric;
 mod golden;
 mod limits;
+mod pools;
 mod priorities;
 mod probe;
 mod queues;
