@@ -118,7 +118,7 @@ impl Flags {
     /// The same flags, and the tag of [unscheduled](Flags::unscheduled) packets.
     #[inline]
     pub(crate) fn with_tag(self, unscheduled: bool) -> Flags {
-        Flags(self.0 | u8::from(unscheduled) * Flags::UNSCHEDULED)
+        Flags(self.0 | (u8::from(unscheduled) * Flags::UNSCHEDULED))
     }
 
     /// Sets or clears the tag of [unscheduled](Flags::unscheduled) packets.

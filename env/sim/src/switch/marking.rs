@@ -43,7 +43,7 @@ pub(super) struct RedMarking {
 impl RedMarking {
     /// The probabilities; `None` where the scenario has a threshold.
     pub(super) fn config(scenario: &Scenario) -> Option<RedConfig> {
-        (scenario.marking == Marking::Red).then(|| RedConfig {
+        (scenario.marking == Marking::Red).then_some(RedConfig {
             min_bytes: scenario.ecn_red_kmin_bytes,
             max_bytes: scenario.ecn_red_kmax_bytes,
             max_p: scenario.ecn_red_pmax,

@@ -71,7 +71,7 @@ fn pools_are_never_larger_than_the_buffer_of_their_leaf() {
         let mut events = 0_u32;
         while simulator.step() {
             events += 1;
-            if events % 64 == 0 {
+            if events.is_multiple_of(64) {
                 simulator.check_invariants().unwrap();
             }
         }
