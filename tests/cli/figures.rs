@@ -180,7 +180,7 @@ fn three_transports_in_a_small_network_are_measured_apart() {
             "{panel}"
         );
     }
-    assert!(page.contains("θ-PowerTCP") && !page.contains("not run"));
+    assert!(page.contains("θ-PowerTCP") && !page.contains("not run:"));
 }
 
 #[test]
