@@ -335,6 +335,9 @@ impl Entrant {
     ) -> Result<Outcome, SimError> {
         match &self.kind {
             Kind::Rule(spec) | Kind::Tuned(spec) => match scenario.is_fabric() {
+                true if scenario.pools_spines() => {
+                    Ok(recorded(spec.pooled(scenario, trace)?, recording))
+                }
                 true => Ok(recorded(spec.fabric(scenario, trace)?, recording)),
                 false => Ok(recorded(spec.simulator(scenario, trace)?, recording)),
             },

@@ -121,8 +121,8 @@ fn figures_of_networks_are_made_and_leave_no_parts() {
     }
     let rows = printed["rows"].as_array().unwrap();
     let of = |figure: &str| rows.iter().filter(|row| row["figure"] == figure).count();
-    assert_eq!((of("4"), of("8"), of("9")), (2, 12, 54));
-    // Two transports for two classes of web search are not there.
+    assert_eq!((of("4"), of("8"), of("9")), (2, 40, 54));
+    // Leaves of four hosts do not have those of the three classes.
     let mixed = rows.iter().filter(|row| row["figure"] == "8");
     for row in mixed {
         let verdict = row["verdict"].as_str().unwrap();
@@ -132,7 +132,7 @@ fn figures_of_networks_are_made_and_leave_no_parts() {
         );
     }
     let page = sandbox.read("f/index.html");
-    assert!(page.contains("DT, ABM not run: "));
+    assert!(page.contains("load_hosts = 0..15: a leaf has 4 hosts"));
     assert!(page.find("claims agree").unwrap() < page.find("Figure 4").unwrap());
     let files = sandbox.files();
     assert!(
@@ -145,6 +145,42 @@ fn figures_of_networks_are_made_and_leave_no_parts() {
         ["series", "addition", "x", "runs", "unfinished"]
     );
     assert!(table.contains("\"CUBIC, unlimited\",yes,12.5,1,0"));
+}
+
+/// Two hosts of each leaf have CUBIC, one DCTCP, and one asks and answers with θ-PowerTCP.
+#[test]
+fn three_transports_in_a_small_network_are_measured_apart() {
+    let sandbox = Sandbox::new();
+    let classes = "--set load_hosts=0..1 --set second_hosts=2 --set query_hosts=3 --set query_fanin=1 \
+        --set measure_ms=20";
+    sandbox.ok(&format!("figures abm --fig 8 {TINY} {classes} --out f"));
+    let table = sandbox.read("f/fig8.csv");
+    let heads = heading(&table);
+    let of = |name: &str| heads.iter().position(|head| *head == name).unwrap();
+    let columns = [
+        "incast_p99_slowdown",
+        "short_p99_slowdown",
+        "second_short_p99_slowdown",
+    ]
+    .map(of);
+    // Without the series whose name has a comma.
+    let plain = table.lines().skip(1).filter(|line| !line.starts_with('"'));
+    let rows: Vec<Vec<&str>> = plain.map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 18);
+    for column in columns {
+        assert!(
+            rows.iter().all(|row| row[column].parse::<f64>().is_ok()),
+            "{column}"
+        );
+    }
+    let page = sandbox.read("f/index.html");
+    for panel in ["fig8a.svg", "fig8b.svg", "fig8c.svg"] {
+        assert!(
+            sandbox.read(&format!("f/{panel}")).contains("slowdown"),
+            "{panel}"
+        );
+    }
+    assert!(page.contains("θ-PowerTCP") && !page.contains("not run:"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Hosts: flows start, segments go out, packets come in.
 
 mod flow;
+mod labels;
 mod late;
 mod nic;
 
@@ -19,6 +20,7 @@ use crate::transport::{
 use crate::units::Time;
 
 use flow::{Flow, Roster, Stage, flows_in_start_order};
+use labels::FirstBytes;
 pub(crate) use nic::Nics;
 
 /// RFC 9293 leaves the bound on SYN back-off to the implementation; 2^10 exceeds any run.
@@ -162,6 +164,11 @@ pub(crate) struct Hosts<T> {
     /// Flows of queries need no handshake.
     preconnected: bool,
     late_binding: bool,
+    /// Data packets need [labels].
+    labels: bool,
+    first_bytes: Option<Box<FirstBytes>>,
+    /// Packets without data are unscheduled.
+    spares_control: bool,
     syn_timeout: Time,
     queues_per_port: u16,
     ack_queue: AckQueue,
@@ -192,6 +199,9 @@ impl<T: Topology> Hosts<T> {
         let timestamp = scenario.timestamp_bytes();
         let switches = topology.per_switch(Ok::<_, TraceError>)?.as_ref().len();
         Ok(Hosts {
+            labels: labels::are_needed(&settings),
+            first_bytes: FirstBytes::new(&settings, flows.len()),
+            spares_control: settings.unscheduled_bytes.is_some(),
             settings,
             wire_bytes: WireBytes {
                 header: scenario.header_bytes + timestamp,
@@ -247,24 +257,32 @@ impl<T: Topology> Hosts<T> {
             PacketDirection::Forward => state.src,
             PacketDirection::Reverse => state.dst,
         };
-        let port = self.port_at(self.topology.switch_of(from), flow, kind.direction());
+        let at = self.topology.switch_of(from);
+        let port = self.port_at(at, flow, kind.direction(), None);
         self.queue_of(port, flow, kind)
     }
 
-    /// The queue of a packet at a switch that it reaches later.
-    pub(crate) fn queue_at(&mut self, switch: SwitchId, packet: &Packet) -> u16 {
-        let port = self.port_at(switch, packet.flow, packet.kind.direction());
+    /// The queue of a packet at a switch that it reaches later, by the switch and port it came from.
+    pub(crate) fn queue_at(
+        &mut self,
+        switch: SwitchId,
+        came: (SwitchId, usize),
+        packet: &Packet,
+    ) -> u16 {
+        let port = self.port_at(switch, packet.flow, packet.kind.direction(), Some(came));
         self.queue_of(port, packet.flow, packet.kind)
     }
 
     /// The port at which a packet of a flow leaves a switch.
     #[inline(always)]
-    fn port_at(&mut self, switch: SwitchId, flow: u32, direction: PacketDirection) -> usize {
-        let state = &self.flows[flow as usize];
-        let (src, dst) = match direction {
-            PacketDirection::Forward => (state.src, state.dst),
-            PacketDirection::Reverse => (state.dst, state.src),
-        };
+    fn port_at(
+        &mut self,
+        switch: SwitchId,
+        flow: u32,
+        direction: PacketDirection,
+        came: Option<(SwitchId, usize)>,
+    ) -> usize {
+        let (src, dst) = self.ends_of(flow, direction);
         let mut turn = 0;
         if T::IS_FABRIC
             && let Some(sprayed) = self.turns.get_mut(switch.index())
@@ -278,8 +296,19 @@ impl<T: Topology> Hosts<T> {
             flow,
             direction,
             turn,
+            came,
         };
         self.topology.port_to(switch, route)
+    }
+
+    /// The hosts that the packets of a flow in a direction come from and go to.
+    #[inline(always)]
+    pub(crate) fn ends_of(&self, flow: u32, direction: PacketDirection) -> (u16, u16) {
+        let state = &self.flows[flow as usize];
+        match direction {
+            PacketDirection::Forward => (state.src, state.dst),
+            PacketDirection::Reverse => (state.dst, state.src),
+        }
     }
 
     #[inline(always)]
@@ -646,7 +675,7 @@ impl<T: Topology> Hosts<T> {
         let mut packet = Packet::new(PacketKind::Ack, flow, queue, size, answer.stamp);
         packet.sequence = sequence;
         packet.retransmission = answer.retransmission;
-        packet.flags = Flags::echo(answer.marked);
+        packet.flags = Flags::echo(answer.marked).with_tag(self.spares_control);
         if let Some(blocks) = blocks {
             packet.sack = self.sacks.insert(blocks);
         }
@@ -811,23 +840,10 @@ impl<T: Topology> Hosts<T> {
         packet.retransmission = segment.retransmission;
         packet.flags = Flags::tag(state.sender.is_unheard());
         let id = engine.create(packet);
-        if self.settings.paced {
-            self.prepare_for_rate(flow, id, engine);
+        if self.labels {
+            self.label(flow, segment, id, engine);
         }
         id
-    }
-
-    /// Data of a transport with a rate: switches do not mark it, and may write telemetry into it.
-    #[cold]
-    fn prepare_for_rate(&self, flow: u32, id: PacketId, engine: &mut Engine<T>) {
-        let sender = &self.flows[flow as usize].sender;
-        if sender.sets_rate() {
-            engine.packets[id].flags.refuse_marks();
-        }
-        if sender.reads_telemetry() {
-            let records = engine.packets.records.insert();
-            engine.packets.carry(id, records);
-        }
     }
 
     /// Sends a packet of the handshake; `stamp` and `retransmission` are those of the SYN.
@@ -854,6 +870,7 @@ impl<T: Topology> Hosts<T> {
         let size: (u16, SizeClass) = (wire_bytes, engine.links.size_class(wire_bytes));
         let mut packet = Packet::new(kind, flow, queue, size, stamp);
         packet.retransmission = retransmission;
+        packet.flags = Flags::tag(self.spares_control);
         let id = engine.create(packet);
         self.nics.take_control(from, id, engine);
     }

@@ -14,7 +14,7 @@ use crate::scenario::Scenario;
 pub use crate::engine::clock::{EventTime, Potential};
 pub use crate::engine::packet::PacketDirection;
 pub use crate::engine::topology::{
-    LeafSpine, Neighbour, OneSwitch, Route, Routing, SwitchId, Topology,
+    LeafSpine, Neighbour, OneSwitch, PooledLeafSpine, Route, Routing, SwitchId, Topology,
 };
 pub use crate::host::{FlowRef, FlowView, HostObserver, LostSegment};
 pub use crate::switch::SwitchObserver;
@@ -24,7 +24,7 @@ pub use isolated::{IsolatedFlow, isolated_port};
 pub use observer::Observer;
 pub use outcome::{DropRow, FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};
 pub use recorders::Recorders;
-pub use simulator::{FabricSimulator, Pause, SimError, Simulator};
+pub use simulator::{FabricSimulator, Pause, PooledSimulator, SimError, Simulator};
 
 /// Bytes that the state and the results of a flow take at least: 384 have been measured.
 const FLOW_BYTES: u64 = 256;

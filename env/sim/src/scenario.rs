@@ -12,6 +12,7 @@
 //! # Ok::<(), bufgym_sim::scenario::ScenarioError>(())
 //! ```
 
+mod classes;
 mod error;
 mod fabric;
 mod file;
@@ -33,11 +34,13 @@ use crate::convert::floor_u64;
 use crate::units::{Rate, Time};
 use settings::settings;
 
+pub use classes::{LeafHosts, NoHosts};
 pub use error::{ScenarioError, SettingProblem};
 pub use fabric::Tier;
 pub use kinds::{
-    Arrivals, Demand, Ecmp, EcmpSalt, FlowPriority, HostQueue, Recovery, Scheduler, SlowdownBase,
-    SpineBuffer, TopologyKind, Traffic, TransportKind, TransportVariant, UnknownName, Workload,
+    Arrivals, Demand, Ecmp, EcmpSalt, EcnCapable, FlowPriority, HostQueue, Marking, Recovery,
+    Scheduler, SlowdownBase, SpineBuffer, SpinePool, TopologyKind, Traffic, TransportKind,
+    TransportVariant, UnknownName, Unscheduled, Workload,
 };
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use queues::{AckQueue, NoQueue, NotPerQueue, PerQueue};
@@ -82,6 +85,9 @@ settings! {
         /// In units of 1,024 bytes, as data sheets of switches give it.
         buffer_bytes_per_port_gbps: f64 = 0.0, "leafspine: KiB of buffer per port and Gbit/s; 0: buffer_bytes";
         spine_buffer: SpineBuffer = SpineBuffer::Own, "leafspine: per-port buffer of a spine: own | leaf";
+        /// A slip in the wiring of published code, to be compared with it only. A spine then has no
+        /// buffer and no policy of its own.
+        spine_pool: SpinePool = SpinePool::Own, "leafspine: buffer that ports of spines draw on: own | with_leaf";
         ecmp: Ecmp = Ecmp::Hash, "leafspine: choice of path: hash | dst_mod | flow_mod | spray";
         ecmp_salt: EcmpSalt = EcmpSalt::None, "leafspine: what makes hashes differ: none | switch";
         propagation_ns: u64 = 10_000, "one-way propagation delay of a link, ns";
@@ -95,6 +101,8 @@ settings! {
         transport: TransportKind = TransportKind::NewReno, "newreno | cubic | dctcp | cubic-ns3 | linux | linux-dctcp | powertcp | theta-powertcp | timely | hpcc";
         /// They are those that start as a group. `None`, written `"same"`, means `transport`.
         incast_transport: Option<TransportKind> = None, "transport of in-cast flows, or same";
+        /// In a CSV file they are those of the kind `second`. `None`, written `"same"`, means `transport`.
+        second_transport: Option<TransportKind> = None, "transport of flows of the second class, or same";
         transport_variant: TransportVariant = TransportVariant::Paper, "powertcp, theta-powertcp, timely, hpcc: paper | ns3";
         flows_per_host: u32 = 10, "powertcp, theta-powertcp, hpcc: flows that share the line of a host, as they assume";
         /// Transports that read telemetry need it.
@@ -118,6 +126,8 @@ settings! {
         slow_start: bool = true, "windows double per round trip up to a threshold";
         /// No window exceeds 2 GiB.
         max_cwnd_bytes: u64 = 0, "largest congestion window, bytes; 0: not capped";
+        /// Some policies spare such packets.
+        unscheduled: Unscheduled = Unscheduled::FirstRtt, "packets that count as unscheduled: first_rtt | first_bdp";
         min_rto_us: u64 = 200_000, "smallest retransmission timeout, us";
         initial_rtt_us: u64 = 200, "round-trip time assumed before the first sample, us";
         handshake: bool = false, "flows start with SYN and SYN-ACK";
@@ -134,6 +144,7 @@ settings! {
         flow_priority: FlowPriority = FlowPriority::InTurn, "queues of generated flows: in_turn | fixed | random_per_flow | random_per_leaf";
         /// They are those that start as a group.
         incast_priority: u32 = 1, "queue of in-cast flows, unless flow_priority is in_turn";
+        second_priority: u32 = 2, "queue of flows of the second class, unless flow_priority is in_turn";
         /// With `flow` they take the queue of the data of their flow.
         ack_queue: AckQueue = AckQueue::OfFlow, "queue of ACKs and SYNs: its number, or flow";
         scheduler: Scheduler = Scheduler::Rr, "which queue of a port comes next: rr | drr | strict | strict+drr";
@@ -144,13 +155,23 @@ settings! {
         /// They take the place of the `alpha` of a policy that has one, and are separated by commas.
         /// Policies without an α do not read them.
         queue_alpha: PerQueue = PerQueue::default(), "control factor of each queue; none: that of the policy";
+        /// Whichever it is, the settings of the other one do not count.
+        marking: Marking = Marking::Step, "queue lengths at which data is marked: step | red";
         /// With `dctcp` and 0 the threshold is that of
         /// [`mark_threshold_bytes`](Scenario::mark_threshold_bytes).
         ecn_threshold_bytes: u64 = 0, "queue length at which data is marked; 0: off, dctcp's own";
         /// In place of `ecn_threshold_bytes`: whichever of the two is set later counts.
         ecn_k_packets: u32 = 0, "the same in packets of mss bytes; 0: ecn_threshold_bytes";
+        ecn_red_kmin_bytes: u64 = 0, "marking red: queue length above which some data is marked, bytes";
+        ecn_red_kmax_bytes: u64 = 0, "marking red: queue length from which all data is marked, bytes";
+        /// Below `ecn_red_kmin_bytes` it is 0, in between it rises in proportion.
+        ecn_red_pmax: f64 = 1.0, "marking red: probability of a mark just below ecn_red_kmax_bytes";
+        /// 1 is the length itself.
+        ecn_red_weight: f64 = 1.0, "marking red: weight of an arrival in the average length";
         /// Queue management that marks drops the packets of hosts that do not (RFC 3168 §5).
         ecn: bool = false, "hosts use ECN; always so where the switch marks, and with dctcp";
+        /// Other data is let through where it would be marked.
+        ecn_capable: EcnCapable = EcnCapable::All, "flows whose data can be marked: all | dctcp";
         /// They count neither in the queue nor in the buffer; the packet being serialised is one of
         /// them. This is ns-3's device queue below a marking queue discipline. Needs
         /// `count_in_service` to be false.
@@ -163,11 +184,19 @@ settings! {
         /// `warmup_ms` and `measure_ms`, and the settings of active ports do not count. The load is
         /// that of the uplinks.
         demand: Demand = Demand::Ports, "who sends to whom: ports | ring | other_leaf | uniform";
+        /// Answers come from all leaves.
+        demand_leaves: u32 = 0, "demand: leaves whose hosts start flows and ask queries, the first ones; 0: all";
+        /// The load is that of the uplinks whatever their number.
+        load_hosts: LeafHosts = LeafHosts::All, "demand: hosts of each leaf that send flows and receive them, such as 0..15, or all";
+        /// Its flows have the sizes and the demand of the others, their own hosts, transport and queue.
+        second_load: f64 = 0.0, "demand: load of a second class of flows; 0: none";
+        second_hosts: LeafHosts = LeafHosts::All, "demand: hosts of each leaf that send flows of the second class and receive them, or all";
         /// Each of these hosts has a Poisson process of queries.
         query_rate: f64 = 0.0, "demand: queries of a host per second; 0: none";
         query_share: f64 = 0.25, "demand: answers to a query, share of the buffer of a leaf";
         /// They are hosts of one leaf if that has as many.
         query_fanin: u32 = 0, "demand: hosts that answer a query; 0: as many as a leaf has";
+        query_hosts: LeafHosts = LeafHosts::All, "demand: hosts of each leaf that ask queries and answer them, or all";
         /// An answer then leaves at once, with a window of its size.
         preconnected: bool = false, "demand: answers need no handshake and no slow start";
         /// Their flows are simulated and not counted.
@@ -286,6 +315,12 @@ impl Scenario {
         Time(4 * self.propagation().0 + 2 * on_line(self.full_packet_bytes()) + 2 * ack)
     }
 
+    /// Bytes that the line of a host carries in a base round trip: the bandwidth-delay product.
+    pub(crate) fn bdp_bytes(&self) -> u32 {
+        let bits = u128::from(self.rate_bps) * u128::from(self.base_rtt().0);
+        u32::try_from(bits / 8_000_000_000_000).unwrap_or(u32::MAX)
+    }
+
     /// First timeout of a SYN.
     pub fn syn_timeout(&self) -> Time {
         Time::from_us(self.syn_timeout_us.unwrap_or(self.min_rto_us))
@@ -341,10 +376,18 @@ impl Scenario {
     ///
     /// DCTCP without a setting has K of 20 full packets up to 1 Gbit/s, of 65 at 10 Gbit/s
     /// (DCTCP, SIGCOMM 2010, §3.4), in between and beyond in proportion.
-    /// Transports with a rate do not answer marks: where all flows have one, nothing is marked.
+    /// With `red` it is the length from which there are marks at all. Transports with a rate do not
+    /// answer marks: where no flow does, nothing is marked.
     pub fn mark_threshold_bytes(&self) -> Option<u64> {
-        if self.transports().iter().all(|kind| kind.sets_rate()) {
+        let answers = |kind: &TransportKind| match self.ecn_capable {
+            EcnCapable::All => !kind.sets_rate(),
+            EcnCapable::Dctcp => kind.is_dctcp(),
+        };
+        if !self.transports().iter().any(answers) {
             return None;
+        }
+        if self.marking == Marking::Red {
+            return Some(self.ecn_red_kmin_bytes);
         }
         let given = match self.ecn_k_packets {
             0 => self.ecn_threshold_bytes,

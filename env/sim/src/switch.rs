@@ -8,6 +8,7 @@ pub mod aqm;
 mod base;
 mod buffer;
 mod egress;
+mod marking;
 mod observer;
 mod open_loop;
 pub mod policy;
@@ -17,7 +18,7 @@ mod spec;
 
 use crate::engine::clock::Potential;
 use crate::engine::packet::{Packet, PacketDirection, PacketKind, PacketQueue, PacketStore};
-use crate::scenario::{Recovery, Scenario, Scheduler};
+use crate::scenario::{Scenario, Scheduler};
 use crate::units::{Rate, Time};
 
 pub use crate::engine::packet::PacketId;
@@ -31,9 +32,10 @@ pub use policy::{
 };
 pub use spec::{PolicyParseError, PolicySpec, SplitError};
 
-use aqm::{Advice, QueueManagement};
+use aqm::{Advice, QueueManagement, RedConfig};
 use egress::DeviceQueues;
 pub(crate) use egress::Meters;
+use marking::{MarkingRule, RedMarking};
 use push_out::PushOut;
 use scheduling::Scheduling;
 
@@ -65,20 +67,11 @@ pub(crate) struct SwitchCounters {
     pub(crate) forwarded: u64,
     pub(crate) drops: u64,
     pub(crate) drops_data: u64,
-    /// Drops of packets that were sent before the first acknowledgement of their flow.
+    /// Drops of unscheduled packets.
     pub(crate) drops_unscheduled: u64,
     pub(crate) dropped_bytes: u64,
     pub(crate) marks: u64,
     pub(crate) pushed_out: u64,
-}
-
-/// How a switch marks packets (ECN).
-#[derive(Clone, Copy, Debug)]
-struct Marking {
-    /// Queue length from which packets are marked, bytes.
-    threshold: u64,
-    /// With DCTCP, ns-3's acknowledgements and SYNs claim to understand marks too.
-    marks_all: bool,
 }
 
 /// How a switch is built, apart from its policy.
@@ -94,7 +87,11 @@ pub(crate) struct SwitchSettings {
     uncounted: usize,
     /// Packets of a port behind its scheduler, without the one in service.
     device_packets: u32,
-    marking: Option<Marking>,
+    marking: Option<MarkingRule>,
+    /// Probabilities of marks, in place of a threshold.
+    red: Option<RedConfig>,
+    /// Of the random streams.
+    pub(crate) seed: u64,
     scheduler: Scheduler,
     /// Queues of a port that are served strictly, where others are not.
     strict: usize,
@@ -105,7 +102,6 @@ pub(crate) struct SwitchSettings {
 impl SwitchSettings {
     /// A switch of a scenario, with so many ports and so many bytes.
     pub(crate) fn new(scenario: &Scenario, ports: usize, capacity: u64) -> SwitchSettings {
-        let marks_all = scenario.recovery == Recovery::Ns3;
         SwitchSettings {
             ports,
             queues_per_port: scenario.queues_per_port as usize,
@@ -114,10 +110,9 @@ impl SwitchSettings {
             scale: scenario.buffer_bytes,
             uncounted: scenario.uncounted_packets(),
             device_packets: scenario.device_fifo_packets,
-            marking: scenario.mark_threshold_bytes().map(|threshold| Marking {
-                threshold,
-                marks_all,
-            }),
+            marking: MarkingRule::of(scenario),
+            red: RedMarking::config(scenario),
+            seed: 0,
             scheduler: scenario.scheduler,
             strict: scenario.strict_queues as usize,
             quanta: scenario.quanta(),
@@ -135,6 +130,8 @@ impl SwitchSettings {
             uncounted: 0,
             device_packets: 0,
             marking: None,
+            red: None,
+            seed: 0,
             scheduler: Scheduler::Rr,
             strict: 0,
             quanta: Vec::new(),
@@ -153,7 +150,8 @@ pub struct Switch<P> {
     potential: Potential,
     rate: Rate,
     uncounted: usize,
-    marking: Option<Marking>,
+    marking: Option<MarkingRule>,
+    red_marking: Option<Box<RedMarking>>,
     queues_per_port: usize,
     ports: Vec<Port>,
     /// Packets that wait, without those being serialised, by queue.
@@ -195,6 +193,9 @@ impl<P: Policy> Switch<P> {
             rate: settings.rate,
             uncounted: settings.uncounted,
             marking: settings.marking,
+            red_marking: settings
+                .red
+                .map(|config| Box::new(RedMarking::new(config, settings.seed, id, ports, queues))),
             queues_per_port,
             ports: vec![port; ports],
             queues: vec![PacketQueue::default(); queues],
@@ -243,8 +244,8 @@ impl<P: Policy> Switch<P> {
         if !fits && !self.make_room(packets, packet, now, observer) {
             return self.lose(&packets[id], Loss::Full, now, observer);
         }
-        if let Some(marking) = self.marking {
-            self.mark(&mut packets[id], marking);
+        if let Some(rule) = self.marking {
+            self.mark(&mut packets[id], rule, now);
         }
         self.buffer.store(packet.queue, packet.bytes, now);
         self.ask(now, |policy, view| policy.on_enqueue(view, packet));
@@ -375,21 +376,6 @@ impl<P: Policy> Switch<P> {
             1 => queue,
             queues => queue / queues,
         }
-    }
-
-    /// Marks a packet that finds a long queue: by the instantaneous length, before the arrival (RFC
-    /// 8257 §3.1).
-    fn mark(&mut self, packet: &mut Packet, marking: Marking) {
-        if self.buffer.queue(usize::from(packet.queue)) < marking.threshold {
-            return;
-        }
-        match packet.kind {
-            PacketKind::Data if packet.flags.accepts_marks() => packet.flags.mark(),
-            PacketKind::Data => return,
-            _ if marking.marks_all => packet.flags.congest(),
-            _ => return,
-        }
-        self.counters.marks += 1;
     }
 
     #[inline(never)]

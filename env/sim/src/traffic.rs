@@ -66,6 +66,17 @@ impl Trace {
     /// Kind of the flows in files that do not give kinds.
     pub const DEFAULT_KIND: &'static str = "flow";
 
+    /// Kind of the flows of the second class, which may have a transport and a queue of their own.
+    pub const SECOND_KIND: &'static str = "second";
+    /// Its number in generated traces.
+    pub const SECOND: u16 = 2;
+
+    /// Number of the kind of the second class, if there are such flows.
+    pub fn second_kind(&self) -> Option<u16> {
+        let mut kinds = (0..).zip(&self.kinds);
+        kinds.find_map(|(kind, name)| (name == Trace::SECOND_KIND).then_some(kind))
+    }
+
     /// The name of a flow's kind.
     pub fn kind_name(&self, flow: &FlowSpec) -> &str {
         self.kinds

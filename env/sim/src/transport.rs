@@ -53,7 +53,7 @@ pub use timely::Timely;
 pub use crate::engine::telemetry::{HopRecord, MAX_HOPS, PathRecords, PortId};
 pub use crate::scenario::{TransportKind, TransportVariant};
 
-use crate::scenario::{MAX_WINDOW, Recovery, Scenario};
+use crate::scenario::{EcnCapable, MAX_WINDOW, Recovery, Scenario, Unscheduled};
 use crate::units::{Rate, Time};
 
 /// The congestion window of one flow, in bytes.
@@ -163,6 +163,8 @@ pub struct Settings {
     pub variant: TransportVariant,
     /// Congestion control of flows that start as a group.
     pub incast_transport: TransportKind,
+    /// Congestion control of flows of the second class.
+    pub second_transport: TransportKind,
     /// Rate of a host's line.
     pub line_rate: Rate,
     /// Round-trip time through the empty network, as hosts are told it.
@@ -186,6 +188,11 @@ pub struct Settings {
     pub quick_acks: u32,
     /// Longest delay of an acknowledgement.
     pub ack_delay: Time,
+    /// Switches may mark the data of DCTCP only.
+    pub marks_dctcp_only: bool,
+    /// Payload bytes after which what a sender sends is scheduled; `None` where that begins with the
+    /// first acknowledgement of data.
+    pub unscheduled_bytes: Option<u32>,
     /// Whether a congestion control sets a rate. A sender then asks its [`Pacer`], if it has one,
     /// whether the next segment may leave.
     pub paced: bool,
@@ -210,7 +217,7 @@ impl Settings {
         };
         let min_rto = Time::from_us(scenario.min_rto_us);
         let stack = scenario.stack();
-        let [transport, incast_transport] = scenario.transports();
+        let [transport, incast_transport, second_transport] = scenario.transports();
         Settings {
             mss: scenario.mss,
             initial_window: scenario.init_cwnd,
@@ -226,6 +233,7 @@ impl Settings {
             transport,
             variant: scenario.transport_variant,
             incast_transport,
+            second_transport,
             line_rate: scenario.rate(),
             base_rtt: scenario.base_rtt(),
             header_bytes: scenario.header_bytes + scenario.timestamp_bytes(),
@@ -238,7 +246,12 @@ impl Settings {
             quick_acks: stack.quick_acks,
             // With a delay as long as the timeout, every lone segment would time out.
             ack_delay: ACK_DELAY.min(Time(min_rto.0 / 2)),
-            paced: transport.sets_rate() || incast_transport.sets_rate(),
+            marks_dctcp_only: scenario.ecn_capable == EcnCapable::Dctcp,
+            unscheduled_bytes: match scenario.unscheduled {
+                Unscheduled::FirstRtt => None,
+                Unscheduled::FirstBdp => Some(scenario.bdp_bytes()),
+            },
+            paced: scenario.transports().iter().any(|kind| kind.sets_rate()),
             #[cfg(test)]
             constant_rate: false,
         }
@@ -248,6 +261,14 @@ impl Settings {
     pub(crate) fn of_incast(&self) -> Settings {
         Settings {
             transport: self.incast_transport,
+            ..*self
+        }
+    }
+
+    /// Those of flows of the second class.
+    pub(crate) fn of_second(&self) -> Settings {
+        Settings {
+            transport: self.second_transport,
             ..*self
         }
     }

@@ -24,6 +24,21 @@ const PRESET: &str = "abm-artefact";
 const DT: &str = "dt:alpha=0.5";
 const ABM: &str = "abm";
 
+/// Control factors of queues 0 to 7 in the artefact.
+const ARTEFACT_ALPHAS: [&str; 8] = [
+    "1", "0.5", "0.5", "0.5", "0.125", "0.0625", "0.03125", "0.015625",
+];
+
+/// The setting that gives so many queues their control factors of the artefact.
+fn artefact_alphas(queues: usize) -> String {
+    format!("queue_alpha={}", ARTEFACT_ALPHAS[..queues].join(","))
+}
+
+/// A policy of the paper without its own α, where queues have theirs.
+fn without_alpha(policy: &str) -> &str {
+    policy.split(':').next().unwrap_or(policy)
+}
+
 /// The paper.
 pub const PAPER: Paper = Paper {
     name: "abm",
@@ -53,7 +68,7 @@ fn planned(number: &str, config: &FabricConfig, alpha: &str) -> Option<FigurePla
     match number {
         "6" => Some(loads::over_loads(config, alpha)),
         "7" => Some(loads::over_requests(config, alpha)),
-        "8" => Some(mixed::plan(config)),
+        "8" => Some(mixed::plan(config, alpha)),
         "9" => Some(transports::plan(config)),
         "10" => Some(queues::plan(config)),
         "11" => Some(buffers::plan(config)),
@@ -80,6 +95,7 @@ fn notes(config: &FabricConfig) -> Vec<String> {
          answers are sent at once on open connections. Short flows are those of at most 100,000 B of \
          payload; the paper’s limit is on wire bytes."
             .to_owned(),
+        "Only DCTCP uses ECN, as in the published code; CUBIC is not marked.".to_owned(),
     ];
     if config.scale == Scale::Quick {
         notes.push(

@@ -273,6 +273,7 @@ impl Paper {
             points: vec![Point::new(0.0, "", &[])],
             x_label: "",
             seeds: 1,
+            changes: Vec::new(),
         };
         sweep.want(&mut plan);
         let grid = plan.run(parts, work)?;

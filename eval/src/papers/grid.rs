@@ -125,6 +125,12 @@ impl Plan {
         seeds.sum()
     }
 
+    /// Every cell with its key, or why it cannot be run.
+    #[cfg(test)]
+    pub fn resolved(&self) -> Vec<&Result<Key, String>> {
+        self.keys.values().collect()
+    }
+
     /// Makes them all, on all threads. The result does not depend on the number of threads. With
     /// `parts`, what is finished is kept there, and what was kept is not made again.
     ///

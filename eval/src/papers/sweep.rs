@@ -6,6 +6,8 @@ mod reduced;
 mod table;
 mod tabled;
 
+use bufgym_sim::switch::PolicySpec;
+
 use super::grid::{Cell, Grid, Measured, Plan};
 use super::incast::Regime;
 use crate::stats::Interval;
@@ -100,14 +102,18 @@ pub struct Sweep {
     pub x_label: &'static str,
     /// Simulations of every point.
     pub seeds: u64,
+    /// What is to differ from all that: see [`change`](Sweep::change).
+    pub changes: Vec<&'static str>,
 }
 
 impl Sweep {
-    /// What a point of a series needs: settings of the figure, then of the point, then of the series.
+    /// What a point of a series needs: settings of the figure, then of the point, then of the series,
+    /// with all changes.
     pub fn cell(&self, series: &Series, point: &Point) -> Cell {
         let (own, policy) = (series.make)(point);
-        let settings = self.settings.iter().chain(&point.settings).chain(&own);
-        Cell::new(self.preset, &policy, settings.cloned().collect())
+        let all = self.settings.iter().chain(&point.settings).chain(&own);
+        let cell = Cell::new(self.preset, &policy, all.cloned().collect());
+        self.changes.iter().fold(cell, |cell, of| changed(cell, of))
     }
 
     /// Plans all simulations.
@@ -124,10 +130,12 @@ impl Sweep {
         }
     }
 
-    /// The same figure with settings changed.
-    pub fn change(&mut self, settings: &[&str]) {
-        let more = settings.iter().map(|setting| (*setting).to_owned());
-        self.settings.extend(more);
+    /// The same figure with something changed, each time in one of these forms:
+    /// - `KEY=VALUE`, a setting of all scenarios;
+    /// - `KEY=VALUE=>OTHER`, another value of a setting where it is `VALUE`;
+    /// - `POLICY:KEY=VALUE`, a parameter of a policy where it is the series'.
+    pub fn change(&mut self, changes: &[&'static str]) {
+        self.changes.extend(changes);
     }
 
     /// With the results of its simulations.
@@ -249,6 +257,41 @@ impl<'a> Swept<'a> {
         let measured = cells.flat_map(|(series, point)| self.of(series, point));
         measured.map(|measured| measured.unfinished).sum()
     }
+}
+
+/// A point of a series with one [change](Sweep::change).
+fn changed(mut cell: Cell, change: &str) -> Cell {
+    let setting = |cell: &mut Cell, setting: &str| cell.settings.push(setting.to_owned());
+    match (change.split_once(':'), change.split_once("=>")) {
+        (Some((name, parameter)), _) => {
+            let changed = with_parameter(&cell.policy, name, parameter);
+            cell.policy = changed.unwrap_or(cell.policy);
+        }
+        (_, Some((before, value))) => {
+            let last = cell.settings.iter().rposition(|own| same_key(own, before));
+            if last.is_some_and(|last| cell.settings[last] == before) {
+                let key = before.split('=').next().unwrap_or_default();
+                setting(&mut cell, &format!("{key}={value}"));
+            }
+        }
+        _ => {
+            cell.settings.retain(|own| !same_key(own, change));
+            setting(&mut cell, change);
+        }
+    }
+    cell
+}
+
+fn same_key(one: &str, other: &str) -> bool {
+    one.split('=').next() == other.split('=').next()
+}
+
+/// A policy with another value of a parameter, if it is the one of that name.
+fn with_parameter(policy: &str, name: &str, parameter: &str) -> Option<String> {
+    let spec: PolicySpec = policy.parse().ok()?;
+    let (key, value) = parameter.split_once('=')?;
+    let changed = (spec.name() == name).then(|| spec.with(key, value).ok())?;
+    changed.map(|spec| spec.to_string())
 }
 
 fn mean(values: &[f64]) -> Option<f64> {

@@ -12,7 +12,8 @@ use crate::papers::verdict::Grade;
 pub struct Variant {
     /// In words.
     pub name: &'static str,
-    /// Assignments as on the command line.
+    /// Assignments as on the command line; in networks also other changes that a
+    /// [sweep](crate::papers::sweep::Sweep::change) knows.
     pub settings: &'static [&'static str],
 }
 

@@ -109,13 +109,25 @@ impl Flags {
         Flags(u8::from(marked) * Flags::MARKED)
     }
 
-    /// Data, sent before or after the first acknowledgement of data arrived.
+    /// Data, unscheduled or not.
     #[inline]
     pub(crate) fn tag(unscheduled: bool) -> Flags {
-        Flags(u8::from(unscheduled) * Flags::UNSCHEDULED)
+        Flags::default().with_tag(unscheduled)
     }
 
-    /// Sent before the flow's first acknowledgement of data arrived.
+    /// The same flags, and the tag of [unscheduled](Flags::unscheduled) packets.
+    #[inline]
+    pub(crate) fn with_tag(self, unscheduled: bool) -> Flags {
+        Flags(self.0 | (u8::from(unscheduled) * Flags::UNSCHEDULED))
+    }
+
+    /// Sets or clears the tag of [unscheduled](Flags::unscheduled) packets.
+    pub(crate) fn set_tag(&mut self, unscheduled: bool) {
+        *self = Flags(self.0 & !Flags::UNSCHEDULED).with_tag(unscheduled);
+    }
+
+    /// Sent before the network can have said anything to the flow, as the scenario's `unscheduled`
+    /// tells.
     #[inline]
     pub(crate) fn unscheduled(self) -> bool {
         self.0 & Flags::UNSCHEDULED != 0

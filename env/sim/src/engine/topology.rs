@@ -1,5 +1,7 @@
 //! Which switches there are, and which of their ports leads where.
 
+mod pooled;
+
 use std::borrow::Cow;
 use std::fmt::Debug;
 
@@ -13,6 +15,8 @@ use super::packet::PacketDirection;
 use crate::convert::index;
 use crate::scenario::{Ecmp, EcmpSalt, Scenario, Tier};
 use crate::units::Time;
+
+pub use pooled::PooledLeafSpine;
 
 /// Number of a switch, from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize)]
@@ -63,6 +67,8 @@ pub struct Route {
     pub direction: PacketDirection,
     /// Packets that the switch has [sprayed](Topology::sprays), this one included.
     pub turn: u32,
+    /// The switch and the port that it comes from; `None` from a host.
+    pub came: Option<(SwitchId, usize)>,
 }
 
 /// How hosts and switches are connected. All links have the same delay.
@@ -78,6 +84,9 @@ pub trait Topology: Clone + Debug {
 
     /// Whether packets can cross several switches. Where they cannot, the code for it disappears.
     const IS_FABRIC: bool;
+
+    /// Whether ports of spines draw on the buffers of leaves.
+    const POOLS_SPINES: bool = false;
 
     /// Number of hosts.
     fn hosts(&self) -> usize;
@@ -111,6 +120,18 @@ pub trait Topology: Clone + Debug {
 
     /// What is at the other end of a port's link.
     fn neighbour(&self, switch: SwitchId, port: usize) -> Neighbour;
+
+    /// Where a packet for host `dst` goes that leaves by a port.
+    #[inline(always)]
+    fn next_hop(&self, switch: SwitchId, port: usize, _dst: impl FnOnce() -> u16) -> Neighbour {
+        self.neighbour(switch, port)
+    }
+
+    /// Whether a port that leads to another switch counts in the throughput of links to spines.
+    #[inline(always)]
+    fn is_uplink(&self, _switch: SwitchId, _port: usize) -> bool {
+        true
+    }
 
     /// The scenario as a switch sees it, as [`Scenario::at_switch`].
     fn scenario_at<'a>(&self, scenario: &'a Scenario, switch: SwitchId) -> Cow<'a, Scenario>;
@@ -468,6 +489,7 @@ mod tests {
             flow,
             direction: PacketDirection::Forward,
             turn: flow,
+            came: None,
         }
     }
 

@@ -31,11 +31,12 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// A flow of a valid trace.
-    fn new(spec: &FlowSpec, settings: &Settings, preconnected: bool) -> Flow {
+    /// A flow of a valid trace; `second` is the kind of the second class.
+    fn new(spec: &FlowSpec, settings: &Settings, preconnected: bool, second: Option<u16>) -> Flow {
         let segments = spec.size.div_ceil(u64::from(settings.mss));
         let mut settings = match spec.query >= 0 {
             true => settings.of_incast(),
+            false if second == Some(spec.kind) => settings.of_second(),
             false => *settings,
         };
         if preconnected && spec.query >= 0 {
@@ -140,8 +141,9 @@ pub(super) fn flows_in_start_order(
     let mut places: Vec<u32> = (0..count).collect();
     places.sort_by_key(|&place| trace.flows[place as usize].start);
     let in_order = || places.iter().map(|&place| &trace.flows[place as usize]);
+    let second = trace.second_kind();
     let flows = in_order()
-        .map(|spec| Flow::new(spec, settings, preconnected))
+        .map(|spec| Flow::new(spec, settings, preconnected, second))
         .collect();
     let entries = in_order().map(Entry::new).collect();
     if places.is_sorted() {

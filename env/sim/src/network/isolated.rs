@@ -6,7 +6,7 @@ use super::base::BaseFlow;
 use super::outcome::FlowRecord;
 use super::simulator::{SimError, Simulator};
 use crate::engine::topology::{LeafSpine, OneSwitch, Topology};
-use crate::scenario::{Demand, RangeU32, Scenario, TopologyKind, TransportKind};
+use crate::scenario::{Demand, RangeU32, Scenario, SpinePool, TopologyKind, TransportKind};
 use crate::switch::PolicySpec;
 use crate::switch::policy::CompleteSharing;
 use crate::traffic::{FlowSpec, Trace, host_number};
@@ -109,6 +109,7 @@ impl IsolatedFlow {
             spines: 1,
             links_per_pair: 1,
             buffer_bytes_per_port_gbps: 0.0,
+            spine_pool: SpinePool::Own,
             demand: Demand::Ports,
             ports: 2,
             active_ports: RangeU32::new(1, 2),

@@ -118,7 +118,7 @@ pub struct SwitchRow {
     pub packets_forwarded: u64,
     /// Packets lost, including those pushed out.
     pub drops: u64,
-    /// Of these, packets sent before the first acknowledgement of their flow.
+    /// Of these, unscheduled ones.
     pub drops_unscheduled: u64,
     /// ECN marks.
     pub marks: u64,

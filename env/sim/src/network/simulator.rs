@@ -17,7 +17,9 @@ use crate::engine::event::{
 use crate::engine::fabric;
 use crate::engine::link::{Line, Links, wire_bytes};
 use crate::engine::packet::{PacketId, PacketStore};
-use crate::engine::topology::{LeafSpine, MAX_QUEUES, Neighbour, OneSwitch, SwitchId, Topology};
+use crate::engine::topology::{
+    LeafSpine, MAX_QUEUES, Neighbour, OneSwitch, PooledLeafSpine, SwitchId, Topology,
+};
 use crate::host::{FlowView, Hosts};
 use crate::scenario::{HostQueue, Scenario, ScenarioError};
 use crate::switch::aqm::AqmSpec;
@@ -92,6 +94,9 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
 /// A simulation of a leaf-spine network.
 pub type FabricSimulator = Simulator<AnyPolicy, Recorders, LeafSpine>;
 
+/// A simulation of a leaf-spine network in which ports of spines draw on the buffers of leaves.
+pub type PooledSimulator = Simulator<AnyPolicy, Recorders, PooledLeafSpine>;
+
 /// One switch.
 impl<P: Policy> Simulator<P> {
     /// A simulation of `trace` at time zero, in a buffer of `scenario.buffer_bytes`.
@@ -144,7 +149,24 @@ impl PolicySpec {
     /// When the scenario is inconsistent, the trace does not fit it, or the policy's parameters do
     /// not.
     pub fn fabric(&self, scenario: &Scenario, trace: &Trace) -> Result<FabricSimulator, SimError> {
-        let topology = LeafSpine::of(scenario, trace.seed);
+        self.in_fabric(scenario, trace, LeafSpine::of(scenario, trace.seed))
+    }
+
+    /// As [`fabric`](PolicySpec::fabric), with an instance of the policy for every leaf and all ports of
+    /// spines that lead to it: where `spine_pool` is `with_leaf`.
+    ///
+    /// # Errors
+    /// As [`fabric`](PolicySpec::fabric).
+    pub fn pooled(&self, scenario: &Scenario, trace: &Trace) -> Result<PooledSimulator, SimError> {
+        self.in_fabric(scenario, trace, PooledLeafSpine::of(scenario, trace.seed))
+    }
+
+    fn in_fabric<T: Topology>(
+        &self,
+        scenario: &Scenario,
+        trace: &Trace,
+        topology: T,
+    ) -> Result<Simulator<AnyPolicy, Recorders, T>, SimError> {
         let capacity = |at: &Scenario| self.capacity(at);
         let policy = |_, at: &Scenario| self.build(at);
         let simulator = Simulator::in_network(scenario, trace, topology, capacity, policy)?;
@@ -157,6 +179,7 @@ impl PolicySpec {
     /// As [`fabric`](PolicySpec::fabric).
     pub fn run(&self, scenario: &Scenario, trace: &Trace) -> Result<Outcome, SimError> {
         match scenario.is_fabric() {
+            true if scenario.pools_spines() => Ok(self.pooled(scenario, trace)?.run()),
             true => Ok(self.fabric(scenario, trace)?.run()),
             false => Ok(self.simulator(scenario, trace)?.run()),
         }
@@ -197,7 +220,8 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         let propagation = scenario.propagation();
         let mut switches = topology.per_switch(|id| {
             let at = topology.scenario_at(scenario, id);
-            let switch = SwitchSettings::new(&at, topology.ports(id), capacity(&at));
+            let mut switch = SwitchSettings::new(&at, topology.ports(id), capacity(&at));
+            switch.seed = trace.seed;
             let potential = T::potential(propagation);
             Switch::new(id, potential, &switch, policy(id, &at)?)
         })?;
@@ -313,6 +337,11 @@ fn check_network<T: Topology>(scenario: &Scenario, topology: &T) -> Result<(), S
     if hosts != ports {
         let problem = format!("the network has {hosts} hosts, the scenario has ports = {ports}");
         return Err(SimError::Network(problem));
+    }
+    if T::IS_FABRIC && scenario.pools_spines() != T::POOLS_SPINES {
+        let problem =
+            "spine_pool = with_leaf: this needs a buffer of every switch’s own; must be own";
+        return Err(SimError::Network(problem.to_owned()));
     }
     let queues_per_port = scenario.queues_per_port as usize;
     let queues =
@@ -520,7 +549,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             }
             Some(from) => match self.next_hop(from, id) {
                 Neighbour::Switch(to) => {
-                    let queue = self.hosts.queue_at(to, &self.engine.packets[id]);
+                    let came = (from, self.port_of(from, id));
+                    let queue = self.hosts.queue_at(to, came, &self.engine.packets[id]);
                     self.engine.packets[id].queue = queue;
                     self.admit(to, id);
                 }
@@ -553,8 +583,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     fn serve(&mut self, at: SwitchId, id: PacketId) {
         let subject = Subject::of_switch(at, id);
         if T::IS_FABRIC {
-            let line = self.hosts.topology().line(at, self.port_of(at, id));
-            if line == Line::Fabric {
+            let (topology, port) = (self.hosts.topology(), self.port_of(at, id));
+            let line = topology.line(at, port);
+            if line == Line::Fabric && topology.is_uplink(at, port) {
                 self.window.count(at, &self.engine.packets[id]);
             }
             self.engine.send(line, subject);
@@ -573,7 +604,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     #[inline(always)]
     fn next_hop(&self, at: SwitchId, id: PacketId) -> Neighbour {
         let port = self.port_of(at, id);
-        self.hosts.topology().neighbour(at, port)
+        let packet = &self.engine.packets[id];
+        let ends = || self.hosts.ends_of(packet.flow, packet.kind.direction());
+        self.hosts.topology().next_hop(at, port, || ends().1)
     }
 
     /// The last bit of the packet has left its port; in a network of several switches, or the

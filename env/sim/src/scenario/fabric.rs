@@ -1,6 +1,6 @@
 //! Leaf-spine networks: what follows from their settings.
 
-use super::{Demand, Scenario, ScenarioError, SpineBuffer, TopologyKind, Workload};
+use super::{Demand, Scenario, ScenarioError, SpineBuffer, SpinePool, TopologyKind};
 use crate::convert::floor_u64;
 use crate::units::{Rate, Time};
 
@@ -77,25 +77,6 @@ impl Scenario {
         }
     }
 
-    /// Flows per second that a host starts where `demand` is not `ports`:
-    /// `load · C / (oversubscription · 8 · E[S])`. With `uniform` so many more that the uplinks have
-    /// this load, although some flows stay in their leaf; of one switch, the load is that of its
-    /// ports.
-    pub fn host_flow_rate(&self, workload: Workload, load: f64) -> f64 {
-        let at_line_rate = 1.0 / self.flow_gap_seconds(workload, load);
-        if !self.is_fabric() {
-            return at_line_rate;
-        }
-        let leaving = match self.demand {
-            Demand::Uniform => {
-                let hosts = f64::from(self.ports);
-                (hosts - f64::from(self.hosts_per_leaf)) / (hosts - 1.0)
-            }
-            _ => 1.0,
-        };
-        at_line_rate / (self.oversubscription() * leaving)
-    }
-
     /// How long hosts start flows where `demand` is not `ports`, seconds.
     pub(crate) fn traffic_seconds(&self) -> f64 {
         (self.warmup_ms + self.measure_ms) as f64 * 1e-3
@@ -125,7 +106,7 @@ impl Scenario {
             (0, TopologyKind::Single) => self.ports.saturating_sub(1),
             (0, TopologyKind::LeafSpine) => match self.demand {
                 Demand::Uniform => self.hosts_per_leaf.min(self.ports.saturating_sub(1)),
-                _ => self.hosts_per_leaf,
+                _ => self.servers_of_leaf(),
             },
             (fanin, _) => fanin,
         }
@@ -135,9 +116,15 @@ impl Scenario {
     pub(super) fn servers(&self) -> u32 {
         match self.demand {
             Demand::Ports | Demand::Uniform => self.ports.saturating_sub(1),
-            Demand::Ring => self.hosts_per_leaf,
-            Demand::OtherLeaf => self.ports.saturating_sub(self.hosts_per_leaf),
+            Demand::Ring => self.servers_of_leaf(),
+            Demand::OtherLeaf => self.leaves.saturating_sub(1) * self.servers_of_leaf(),
         }
+    }
+
+    /// Hosts of a leaf that answer queries.
+    fn servers_of_leaf(&self) -> u32 {
+        let numbers = self.numbers_of(self.query_hosts);
+        numbers.end.saturating_sub(numbers.start)
     }
 
     /// What each host answers to a query, bytes: its part of the request.
@@ -148,10 +135,7 @@ impl Scenario {
 
     /// Flows and answers of a trace on average, where `demand` is not `ports`.
     pub(super) fn expected_flows(&self) -> u64 {
-        let flows = |workload| self.host_flow_rate(workload, self.load.mean());
-        let most = self.workload.iter().map(flows).fold(0.0, f64::max);
-        let answers = self.query_rate * f64::from(self.fanin());
-        floor_u64((most + answers) * f64::from(self.ports) * self.traffic_seconds())
+        floor_u64(self.mean_flows_of_hosts())
     }
 
     /// The scenario as a switch of the network sees it: `ports`, `rate_bps` and `buffer_bytes` are
@@ -198,6 +182,11 @@ impl Scenario {
         };
         // Products that are whole in decimals stay so.
         floor_u64(self.buffer_bytes_per_port_gbps * KIB * gbps + 1e-6)
+    }
+
+    /// Whether ports of spines draw on the buffers of leaves.
+    pub fn pools_spines(&self) -> bool {
+        self.is_fabric() && self.spine_pool == SpinePool::WithLeaf
     }
 
     /// Bytes of a leaf's buffer.

@@ -92,6 +92,16 @@ named! {
 }
 
 named! {
+    /// Which buffer the ports of a spine switch draw on.
+    SpinePool {
+        /// That of the spine.
+        Own = "own",
+        /// That of the leaf which a port leads to, as in the published code of ABM (SIGCOMM 2022).
+        WithLeaf = "with_leaf",
+    }
+}
+
+named! {
     /// What decides which of several equal paths a packet takes.
     Ecmp {
         /// A hash of hosts, flow and direction (RFC 2992).
@@ -194,6 +204,19 @@ named! {
 }
 
 named! {
+    /// Which packets are unscheduled: sent before the network can have said anything.
+    Unscheduled {
+        /// Data that is sent before the flow's first acknowledgement of data arrives (ABM, SIGCOMM
+        /// 2022, §3.3).
+        FirstRtt = "first_rtt",
+        /// Data of a sender that has sent fewer bytes than the line of a host carries in a base
+        /// round trip, retransmissions among them, and all packets without data; as in the ns-3 code
+        /// of ABM.
+        FirstBdp = "first_bdp",
+    }
+}
+
+named! {
     /// Loss recovery with SACK.
     Recovery {
         /// RFC 6675 with the proportional rate reduction of RFC 6937.
@@ -228,6 +251,27 @@ named! {
         Strict = "strict",
         /// The first `strict_queues` queues strictly, then the others by deficit round robin.
         StrictDrr = "strict+drr",
+    }
+}
+
+named! {
+    /// At which queue lengths a switch marks data.
+    Marking {
+        /// From a length on (DCTCP, SIGCOMM 2010, §3.1).
+        Step = "step",
+        /// With a probability that rises with the length, as random early detection has it.
+        Red = "red",
+    }
+}
+
+named! {
+    /// Whose data a switch may mark.
+    EcnCapable {
+        /// That of all transports that answer marks.
+        All = "all",
+        /// That of DCTCP. Hosts with other transports do not use ECN, as in the published runs of ABM
+        /// (SIGCOMM 2022).
+        Dctcp = "dctcp",
     }
 }
 

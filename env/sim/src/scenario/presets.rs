@@ -1,8 +1,9 @@
 //! The scenarios that have a name.
 
 use super::{
-    AckQueue, Arrivals, Demand, FlowPriority, HostQueue, RangeF64, RangeU32, Recovery, Scenario,
-    SlowdownBase, TopologyKind, Traffic, TransportKind, TransportVariant, Workload,
+    AckQueue, Arrivals, Demand, EcnCapable, FlowPriority, HostQueue, LeafHosts, RangeF64, RangeU32,
+    Recovery, Scenario, SlowdownBase, TopologyKind, Traffic, TransportKind, TransportVariant,
+    Workload,
 };
 
 /// A scenario with a name and a description of one line.
@@ -89,7 +90,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "abm-artefact-mixed",
-        summary: "the same with 160 hosts on 5 leaves, as in the published run of ABM's Fig. 8",
+        summary: "160 hosts on 5 leaves with three transports in three queues, as in the published run of ABM's Fig. 8",
         build: abm_artefact_mixed,
     },
     Preset {
@@ -226,13 +227,15 @@ fn with_two_queues(scenario: Scenario) -> Scenario {
     }
 }
 
-/// Trident 2's buffer; web-search flows start with 55 segments, and 65 are the marking threshold.
+/// Trident 2's buffer; web-search flows start with 55 segments, and 65 are the marking threshold. Only
+/// hosts with DCTCP use ECN.
 /// Queries ask for 30 % of the buffer.
 fn abm(scenario: Scenario) -> Scenario {
     let scenario = Scenario {
         init_cwnd: 55,
         query_share: 0.3,
         ecn_k_packets: 65,
+        ecn_capable: EcnCapable::Dctcp,
         ..with_two_queues(scenario)
     };
     with_buffer(scenario, 9.6)
@@ -265,13 +268,31 @@ fn abm_artefact() -> Scenario {
     as_published(scenario, DEVICE_QUEUE_OF_ABM)
 }
 
+/// The network of Fig. 8. Of the 32 hosts of a leaf 16 have CUBIC, eight DCTCP and eight θ-PowerTCP,
+/// each in a queue of its own. Those of the first two leaves send to each other, and ask queries, which
+/// the eight of all other leaves answer: 32 answers, as in the published file.
 fn abm_artefact_mixed() -> Scenario {
+    let numbers = |first, last| LeafHosts::Numbers(RangeU32::new(first, last));
     let scenario = abm(Scenario {
         links_per_pair: 4,
-        demand: Demand::Ring,
+        transport: TransportKind::Cubic,
+        second_transport: Some(TransportKind::Dctcp),
+        incast_transport: Some(TransportKind::ThetaPowerTcp),
+        demand_leaves: 2,
+        load_hosts: numbers(0, 15),
+        second_load: 0.1,
+        second_hosts: numbers(16, 23),
+        second_priority: 2,
+        query_hosts: numbers(24, 31),
+        query_fanin: 32,
+        incast_priority: 3,
         ..leaf_spine("abm-artefact-mixed", 5, 32, 2)
     });
-    as_published(scenario, DEVICE_QUEUE_OF_ABM)
+    let scenario = as_published(scenario, DEVICE_QUEUE_OF_ABM);
+    Scenario {
+        queues_per_port: 8,
+        ..scenario
+    }
 }
 
 /// An initial window of the bandwidth-delay product, 22 segments, and a marking threshold of a

@@ -5,9 +5,10 @@
 use crate::convert::whole_i64;
 
 use super::{
-    AckQueue, Arrivals, Demand, Ecmp, EcmpSalt, FlowPriority, HostQueue, PerQueue, RangeF64,
-    RangeU32, Recovery, Scheduler, SlowdownBase, SpineBuffer, TopologyKind, Traffic, TransportKind,
-    TransportVariant, Workload, Workloads,
+    AckQueue, Arrivals, Demand, Ecmp, EcmpSalt, EcnCapable, FlowPriority, HostQueue, LeafHosts,
+    Marking, PerQueue, RangeF64, RangeU32, Recovery, Scheduler, SlowdownBase, SpineBuffer,
+    SpinePool, TopologyKind, Traffic, TransportKind, TransportVariant, Unscheduled, Workload,
+    Workloads,
 };
 
 use crate::input::excerpt;
@@ -238,6 +239,7 @@ macro_rules! named_field {
 named_field!(
     TopologyKind,
     SpineBuffer,
+    SpinePool,
     Ecmp,
     EcmpSalt,
     Demand,
@@ -245,9 +247,12 @@ named_field!(
     SlowdownBase,
     TransportKind,
     TransportVariant,
+    Unscheduled,
     Recovery,
     HostQueue,
     Scheduler,
+    Marking,
+    EcnCapable,
     Traffic,
     Arrivals
 );
@@ -267,6 +272,25 @@ impl Field for AckQueue {
         match self {
             AckQueue::OfFlow => format!("\"{self}\""),
             AckQueue::Number(queue) => queue.to_string(),
+        }
+    }
+}
+
+impl Field for LeafHosts {
+    fn from_written(written: &Written) -> Result<LeafHosts, String> {
+        if written.integer().is_some() {
+            return RangeU32::from_written(written).map(LeafHosts::Numbers);
+        }
+        let expected = "numbers of hosts of a leaf, such as 0..15, or all";
+        let text = written.words().ok_or_else(|| written.is_not(expected))?;
+        text.parse()
+            .map_err(|error: super::NoHosts| error.to_string())
+    }
+
+    fn to_toml(&self) -> String {
+        match self {
+            LeafHosts::Numbers(numbers) => numbers.to_toml(),
+            LeafHosts::All => format!("\"{self}\""),
         }
     }
 }

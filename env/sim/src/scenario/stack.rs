@@ -46,11 +46,13 @@ impl Scheduler {
 }
 
 impl Scenario {
-    /// The transports of flows that are not in-cast and of those that are.
-    pub(crate) fn transports(&self) -> [TransportKind; 2] {
+    /// The transports of flows, of in-cast flows and of those of the second class.
+    pub(crate) fn transports(&self) -> [TransportKind; 3] {
+        let or_same = |kind: Option<TransportKind>| kind.unwrap_or(self.transport);
         [
             self.transport,
-            self.incast_transport.unwrap_or(self.transport),
+            or_same(self.incast_transport),
+            or_same(self.second_transport),
         ]
     }
 

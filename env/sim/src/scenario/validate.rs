@@ -7,8 +7,8 @@ use crate::input::excerpt;
 use crate::units::Time;
 
 use super::{
-    AckQueue, Demand, HostQueue, MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, RangeU32,
-    Recovery, Scenario, ScenarioError, Tier, TopologyKind, Traffic, TransportKind,
+    AckQueue, Demand, HostQueue, MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, Marking,
+    RangeU32, Recovery, Scenario, ScenarioError, Tier, TopologyKind, Traffic, TransportKind,
 };
 
 /// Largest value of a setting in microseconds: 100 s. Sums of a few such delays are far below the
@@ -29,10 +29,10 @@ const MAX_WIRE_BYTES: u64 = 65_535;
 const WEIGHTS: RangeInclusive<f64> = 0.01..=1_000.0;
 
 /// Checks of single values, with error messages that name the scenario.
-struct Checks<'a>(&'a Scenario);
+pub(super) struct Checks<'a>(&'a Scenario);
 
 impl Checks<'_> {
-    fn invalid<T>(
+    pub(super) fn invalid<T>(
         &self,
         field: &'static str,
         value: impl Display,
@@ -46,7 +46,7 @@ impl Checks<'_> {
         })
     }
 
-    fn within(
+    pub(super) fn within(
         &self,
         field: &'static str,
         value: u64,
@@ -184,6 +184,30 @@ impl Scenario {
         if packets > 0 && threshold > 0 {
             let problem = "must be 0 where ecn_threshold_bytes is above 0";
             return check.invalid("ecn_k_packets", packets, problem);
+        }
+        self.validate_red(check)
+    }
+
+    fn validate_red(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        let (low, high) = (self.ecn_red_kmin_bytes, self.ecn_red_kmax_bytes);
+        check.within("ecn_red_kmin_bytes", low, 0, 1_000_000_000_000)?;
+        check.within("ecn_red_kmax_bytes", high, 0, 1_000_000_000_000)?;
+        for (field, share) in [
+            ("ecn_red_pmax", self.ecn_red_pmax),
+            ("ecn_red_weight", self.ecn_red_weight),
+        ] {
+            // In this form the condition is false for NaN too.
+            if !(share > 0.0 && share <= 1.0) {
+                return check.invalid(field, share, "must be above 0 and at most 1");
+            }
+        }
+        if self.marking == Marking::Red && high == 0 {
+            let problem = "marking red needs it; must be above 0";
+            return check.invalid("ecn_red_kmax_bytes", high, problem);
+        }
+        if low > high {
+            let problem = format!("must be at most ecn_red_kmax_bytes, {high}");
+            return check.invalid("ecn_red_kmin_bytes", low, problem);
         }
         Ok(())
     }
@@ -383,17 +407,21 @@ impl Scenario {
             1,
             1_000_000,
         )?;
-        if let Some(kind) = self.incast_transport
-            && kind != self.transport
-            && (kind.is_combination() || self.transport.is_combination())
-        {
-            let problem = "linux and linux-dctcp stand for both ends of all flows; must be same";
-            return check.invalid("incast_transport", kind, problem);
-        }
-        let of_incast = self.incast_transport == Some(TransportKind::CubicNs3);
-        if of_incast && self.recovery != Recovery::Ns3 {
-            let problem = "cubic-ns3 belongs to recovery ns3; must be cubic otherwise";
-            return check.invalid("incast_transport", "cubic-ns3", problem);
+        for (field, kind) in [
+            ("incast_transport", self.incast_transport),
+            ("second_transport", self.second_transport),
+        ] {
+            let Some(kind) = kind else { continue };
+            let combined = kind.is_combination() || self.transport.is_combination();
+            if kind != self.transport && combined {
+                let problem =
+                    "linux and linux-dctcp stand for both ends of all flows; must be same";
+                return check.invalid(field, kind, problem);
+            }
+            if kind == TransportKind::CubicNs3 && self.recovery != Recovery::Ns3 {
+                let problem = "cubic-ns3 belongs to recovery ns3; must be cubic otherwise";
+                return check.invalid(field, kind, problem);
+            }
         }
         for kind in self.transports() {
             self.validate_rate(check, kind)?;
@@ -470,13 +498,14 @@ impl Scenario {
             return check.invalid("query_share", self.query_share, problem);
         }
         if self.demand == Demand::Ports {
-            return Ok(());
+            return self.validate_classes(check);
         }
         check.within("measure_ms", self.measure_ms, 1, MAX_US)?;
         if self.demand != Demand::Uniform && !self.is_fabric() {
             let problem = "needs several leaves; must be ports or uniform";
             return check.invalid("demand", self.demand, problem);
         }
+        self.validate_classes(check)?;
         let (fanin, servers) = (self.fanin(), self.servers());
         if fanin > servers {
             let problem = format!(

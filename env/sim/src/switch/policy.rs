@@ -7,7 +7,7 @@ mod search;
 #[cfg(test)]
 mod workbench;
 
-pub use abm::{ActiveBufferConfig, ActiveBufferManagement};
+pub use abm::{ActiveBufferConfig, ActiveBufferManagement, ArtefactBufferManagement};
 pub use credence::{
     Averages, Credence, FEATURES, Features, Forest, ForestError, ForestModel, MAX_DEPTH, MAX_TREES,
     MODEL_FILE, ModelError, Tree,
@@ -55,7 +55,7 @@ pub struct PacketView {
     pub bytes: u64,
     /// Number of the flow and direction: a flow's data and acknowledgements have different ones.
     pub flow: u32,
-    /// Sent in the flow's first round trip, before data was acknowledged.
+    /// Sent in the flow's first round trip, as the scenario's `unscheduled` tells it.
     pub unscheduled: bool,
 }
 
@@ -253,6 +253,8 @@ policies! {
     ;
     /// Dynamic Threshold with an α per queue, where `queue_alpha` gives them.
     dt::DynamicThresholds,
+    /// Active Buffer Management with the estimates of its published code.
+    abm::ArtefactBufferManagement,
 }
 
 impl Policy for AnyPolicy {

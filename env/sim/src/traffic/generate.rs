@@ -40,7 +40,9 @@ use crate::units::Time;
 /// asks queries, a Poisson process of `query_rate`. `query_fanin` distinct hosts answer each at the
 /// same time, with equal parts of `query_share` of the buffer of a leaf: hosts of the next leaf, of a
 /// random other leaf (of all other leaves if one has not as many), or of all. Hosts have random
-/// streams of their own.
+/// streams of their own. With `second_load` there is a second class of flows, of the kind
+/// [`Trace::SECOND_KIND`]. `load_hosts`, `second_hosts` and `query_hosts` say which hosts of a leaf have
+/// the flows of each, and `demand_leaves` which leaves start any.
 ///
 /// `incast_elephants` and `bursts_over_elephants` never cut a query short: the trace ends before the
 /// first query that would exceed the number of flows.

@@ -70,6 +70,14 @@ impl Congestion {
         matches!(**state, Stateful::PowerTcp(_) | Stateful::Hpcc(_))
     }
 
+    /// Whether it is DCTCP, ns-3's or another.
+    pub(super) fn is_dctcp(&self) -> bool {
+        let Congestion::Stateful(state) = self else {
+            return false;
+        };
+        matches!(**state, Stateful::Dctcp(_) | Stateful::DctcpNs3(_))
+    }
+
     /// Whether it is ns-3's DCTCP.
     pub(super) fn is_dctcp_ns3(&self) -> bool {
         matches!(self, Congestion::Stateful(state) if matches!(**state, Stateful::DctcpNs3(_)))

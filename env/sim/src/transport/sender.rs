@@ -304,6 +304,11 @@ impl Sender {
         self.congestion.sets_rate()
     }
 
+    /// Whether its congestion control is DCTCP.
+    pub(crate) fn is_dctcp(&self) -> bool {
+        self.congestion.is_dctcp()
+    }
+
     /// Whether its segments are to collect telemetry.
     pub(crate) fn reads_telemetry(&self) -> bool {
         self.congestion.reads_telemetry()

@@ -66,6 +66,7 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
             points: SIZES.iter().map(|size| point(*size)).collect(),
             x_label: "buffer, KB per port and Gbit/s",
             seeds: config.seeds(),
+            changes: Vec::new(),
         },
         panels: vec![
             PanelPlan {

@@ -1,16 +1,11 @@
 //! Fig. 10: the number of queues per port.
 
 use super::loads::rows;
-use super::{ABM, DT, PRESET, settings};
+use super::{ABM, DT, PRESET, artefact_alphas, settings, without_alpha};
 use crate::papers::claim::{Claim, Target};
 use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan};
 use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, reduced};
 use crate::papers::verdict::ascending;
-
-/// Control factors of queues 0 to 7 in the artefact.
-const ARTEFACT: [&str; 8] = [
-    "1", "0.5", "0.5", "0.5", "0.125", "0.0625", "0.03125", "0.015625",
-];
 
 const TABLE: Tabled = Tabled {
     panel: ("10", "a"),
@@ -35,6 +30,7 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
             points: (2..=8).map(point).collect(),
             x_label: "queues per port",
             seeds: config.seeds(),
+            changes: Vec::new(),
         },
         panels: vec![
             PanelPlan {
@@ -84,9 +80,9 @@ fn series() -> Vec<Series> {
         for (policy, spec) in [("DT", DT), ("ABM", ABM)] {
             let name = format!("{transport}, {policy}, α of the artefact");
             let made = move |point: &Point| {
-                let queues = bufgym_sim::convert::floor_usize(point.x).min(ARTEFACT.len());
-                let alphas = format!("queue_alpha={}", ARTEFACT[..queues].join(","));
-                (vec![setting.to_owned(), alphas], spec.to_owned())
+                let queues = bufgym_sim::convert::floor_usize(point.x).clamp(1, 8);
+                let settings = vec![setting.to_owned(), artefact_alphas(queues)];
+                (settings, without_alpha(spec).to_owned())
             };
             series.push(Series::made(&name, made).as_addition());
         }

@@ -60,6 +60,7 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
             points: request_points(),
             x_label: "request, % of the buffer",
             seeds: config.seeds(),
+            changes: Vec::new(),
         },
         panels: vec![PanelPlan {
             id: "9",

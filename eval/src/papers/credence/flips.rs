@@ -30,6 +30,7 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
                 .collect(),
             x_label: "flip probability: 0, 0.001, 0.005, 0.01, 0.05, 0.1",
             seeds,
+            changes: Vec::new(),
         },
         panels: [
             (

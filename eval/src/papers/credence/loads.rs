@@ -19,6 +19,7 @@ pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
             points: points(&[0.2, 0.4, 0.6, 0.8], label, "load", 100.0),
             x_label: "load, %",
             seeds,
+            changes: Vec::new(),
         },
         panels: panels(["6a", "6b", "6c", "6d"]),
         tail: Metric::IncastP95,
@@ -71,6 +72,7 @@ fn requests(
         points: points(&shares, label, "query_share", 100.0),
         x_label: "request, % of the buffer",
         seeds: config.seeds(),
+        changes: Vec::new(),
     }
 }
 

@@ -27,6 +27,7 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
             points: ROUND_TRIPS.iter().map(|rtt| point(*rtt)).collect(),
             x_label: "base round trip, µs",
             seeds,
+            changes: Vec::new(),
         },
         panels: [
             (

@@ -1,5 +1,5 @@
 //! Options of the artefacts and open choices of the papers, in the order in which they are tried where a
-//! claim differs. What this version does not have leaves its figures out, and so explains nothing.
+//! claim differs. An option that a figure cannot have leaves the figure out, and so explains nothing.
 
 use crate::papers::variants::Variant;
 
@@ -18,6 +18,18 @@ pub const OPTIONS: &[Variant] = &[
         settings: &["unscheduled=first_bdp"],
     },
     Variant {
+        name: "α 1024 for ABM’s unscheduled packets",
+        settings: &["abm:alpha_unscheduled=1024"],
+    },
+    Variant {
+        name: "both of these",
+        settings: &["unscheduled=first_bdp", "abm:alpha_unscheduled=1024"],
+    },
+    Variant {
+        name: "α 1 for acknowledgements as in the artefact",
+        settings: &["queue_alpha=1,0.5", "dt:alpha=1"],
+    },
+    Variant {
         name: "in-cast flows that open their connections",
         settings: &["preconnected=false"],
     },
@@ -34,11 +46,72 @@ pub const OPTIONS: &[Variant] = &[
         settings: &["spine_pool=with_leaf"],
     },
     Variant {
+        name: "ABM’s estimates as in its code",
+        settings: &["abm:estimate=artefact"],
+    },
+    Variant {
         name: "slowdowns relative to the network’s own pipeline",
         settings: &["slowdown_base=pipeline"],
+    },
+    Variant {
+        name: "marks from 65 packets on",
+        settings: &["ecn_k_packets=65"],
+    },
+    Variant {
+        name: "marks for all transports that answer them",
+        settings: &["ecn_capable=all"],
+    },
+    Variant {
+        name: "transports with a rate as in the ns-3 code, T_low of TIMELY among them",
+        settings: &["transport_variant=ns3"],
     },
     Variant {
         name: "the loss recovery of ns-3",
         settings: &["recovery=ns3"],
     },
+    Variant {
+        name: "the CUBIC of ns-3",
+        settings: &["recovery=ns3", "transport=cubic=>cubic-ns3"],
+    },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::papers::fabric::{FabricConfig, Paper};
+    use crate::papers::grid::{Common, Plan};
+    use crate::papers::{Scale, abm, credence};
+
+    /// How many simulations of the paper's own series an option leaves, of a figure with `settings`.
+    fn simulations(paper: &Paper, number: &str, option: Option<&Variant>) -> usize {
+        let config = FabricConfig::new(Scale::Quick, 1);
+        let mut figure = (paper.planned)(number, &config, "1").unwrap();
+        figure.sweep.series.retain(|series| !series.added);
+        figure.sweep.seeds = 1;
+        if let Some(option) = option {
+            figure.sweep.change(option.settings);
+        }
+        let mut plan = Plan::new(Common::default());
+        figure.sweep.want(&mut plan);
+        plan.simulations()
+    }
+
+    /// Each option can be had by a figure of each paper, and where it can it changes the scenarios of
+    /// some series.
+    #[test]
+    fn every_option_is_one_of_some_figure() {
+        let figures = [(&abm::PAPER, ["7", "9"]), (&credence::PAPER, ["6", "8"])];
+        for option in OPTIONS {
+            let of = |(paper, numbers): &(&Paper, [&str; 2])| {
+                let left = numbers.map(|number| simulations(paper, number, Some(option)));
+                left.iter().sum::<usize>()
+            };
+            assert!(figures.iter().map(of).sum::<usize>() > 0, "{}", option.name);
+        }
+        let all = simulations(&abm::PAPER, "7", None);
+        for option in OPTIONS {
+            let left = simulations(&abm::PAPER, "7", Some(option));
+            assert_eq!(left, all, "{}", option.name);
+        }
+    }
+}

@@ -158,3 +158,62 @@ fn points_of_open_claims_are_run_again_and_no_others() {
     );
     assert_eq!(open(&[claim("mean over the points", 9.0)]).len(), 4);
 }
+
+/// Fig. 8 in a small network: three classes, with hosts of their own. It is made, and every series has the
+/// short flows of both classes and in-cast flows.
+#[test]
+fn three_transports_share_a_network() {
+    let config = FabricConfig {
+        seeds: Some(1),
+        settings: ["measure_ms=10", "query_rate=40"]
+            .map(str::to_owned)
+            .to_vec(),
+        figures: vec!["8".to_owned()],
+        ..FabricConfig::new(Scale::Quick, 3)
+    };
+    let plan = (abm::PAPER.planned)("8", &config, "1").unwrap();
+    let mut simulations = Plan::new(abm::PAPER.common(&config, false));
+    let wanted = |point: &Point| point.label == "CUBIC load 60 %";
+    plan.sweep.want_at(&mut simulations, wanted);
+    assert_eq!(simulations.simulations(), 4);
+    let grid = simulations.run(None, &Work::new(0, &|_| {})).unwrap();
+    let swept = plan.sweep.measured(&grid);
+    let point = plan
+        .sweep
+        .points
+        .iter()
+        .find(|point| wanted(point))
+        .unwrap();
+    for series in &plan.sweep.series {
+        assert_eq!(swept.refusal(&series.name), None);
+        for panel in &plan.panels {
+            let value = swept.value(&series.name, point, panel.metric);
+            assert!(
+                value.is_some_and(|value| value.mean > 0.5),
+                "{}",
+                series.name
+            );
+        }
+    }
+    let claims = (plan.claims)(&swept);
+    assert_eq!(claims.len(), 36 + 4);
+    let measured = claims.iter().filter(|claim| claim.ours.is_some());
+    assert_eq!(measured.count(), 6 + 4);
+}
+
+/// The α of the artefact and of the paper, with every policy of Fig. 10 and 12, make scenarios that run.
+#[test]
+fn every_series_of_the_queues_can_be_run() {
+    for number in ["10", "12"] {
+        let config = tiny(&[number]);
+        let plan = (abm::PAPER.planned)(number, &config, "1").unwrap();
+        let mut simulations = Plan::new(abm::PAPER.common(&config, false));
+        plan.sweep.want(&mut simulations);
+        let cells = plan.sweep.series.len() * plan.sweep.points.len();
+        let grid = simulations.resolved();
+        assert!(
+            cells > 40 && grid.iter().all(|cell| cell.is_ok()),
+            "{number}: {grid:?}"
+        );
+    }
+}

@@ -3,6 +3,7 @@
 use bufgym_sim::convert::floor_usize;
 use bufgym_sim::network::{FlowClass, FlowRecord, Outcome, SwitchRow};
 use bufgym_sim::scenario::Scenario;
+use bufgym_sim::traffic::Trace;
 use serde::{Deserialize, Serialize};
 
 use crate::papers::incast::{beyond_with_unfinished, largest_query_ms};
@@ -89,8 +90,10 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 pub struct Measured {
     /// Answers to queries.
     pub incast: Slowdowns,
-    /// Other flows of at most 100,000 B.
+    /// Other flows of at most 100,000 B, without those of a second class.
     pub short: Slowdowns,
+    /// Those of a second class.
+    pub second_short: Slowdowns,
     /// Other flows of at least 1 MB.
     pub long: Slowdowns,
     /// Of these, those of at least 30 MB.
@@ -125,6 +128,7 @@ impl Measured {
             let of_class = move |record: &&&FlowRecord| FlowClass::of(&record.spec) == class;
             records.iter().filter(of_class).copied()
         };
+        let second = |record: &&FlowRecord| record.spec.kind == Trace::SECOND;
         let largest = |record: &&FlowRecord| record.spec.size >= LARGEST_BYTES;
         let of_kind = |kind: &str| -> Vec<&SwitchRow> {
             let rows = outcome.switches.iter();
@@ -138,7 +142,8 @@ impl Measured {
         let (late, answers) = beyond_with_unfinished(class(FlowClass::Incast), min_rto_ms);
         Measured {
             incast: Slowdowns::of(class(FlowClass::Incast)),
-            short: Slowdowns::of(class(FlowClass::Short)),
+            short: Slowdowns::of(class(FlowClass::Short).filter(|record| !second(record))),
+            second_short: Slowdowns::of(class(FlowClass::Short).filter(second)),
             long: Slowdowns::of(class(FlowClass::Long)),
             largest: Slowdowns::of(class(FlowClass::Long).filter(largest)),
             late: (answers > 0).then(|| 100.0 * late as f64 / answers as f64),
@@ -164,6 +169,28 @@ mod tests {
         assert_eq!(percentile(&sorted, 75.0), Some(3.0));
         assert_eq!(percentile(&sorted, 99.0), None);
         assert_eq!(percentile(&[], 50.0), None);
+    }
+
+    /// Both classes have short flows, and each is measured alone.
+    #[test]
+    fn a_second_class_is_measured_apart() {
+        let mut scenario = Scenario::preset("leafspine-4x4").unwrap();
+        scenario.set("measure_ms=20").unwrap();
+        let measured = |scenario: &Scenario| {
+            let trace = bufgym_sim::traffic::generate(scenario, 3);
+            let outcome = bufgym_sim::switch::PolicySpec::named("dt").run(scenario, &trace);
+            (Measured::of(scenario, &outcome.unwrap()), trace)
+        };
+        let (alone, _) = measured(&scenario);
+        assert_eq!(alone.second_short, Slowdowns::of([].into_iter()));
+        scenario.set("second_load=0.3").unwrap();
+        let (both, trace) = measured(&scenario);
+        let is_short =
+            |flow: &&bufgym_sim::traffic::FlowSpec| flow.query < 0 && flow.size <= 100_000;
+        let short = trace.flows.iter().filter(is_short).count() as u64;
+        assert_eq!(both.short.flows, alone.short.flows);
+        assert_eq!(both.short.flows + both.second_short.flows, short);
+        assert!(both.second_short.p99.is_some());
     }
 
     #[test]

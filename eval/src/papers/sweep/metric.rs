@@ -19,6 +19,8 @@ pub enum Metric {
     ShortP99,
     /// 99.9th percentile.
     ShortP999,
+    /// 99th percentile of the slowdown of short flows of the second class.
+    SecondShortP99,
     /// 95th percentile of the slowdown of flows of at least 1 MB.
     LongP95,
     /// Median of the slowdown of flows of at least 30 MB.
@@ -35,7 +37,7 @@ pub enum Metric {
 
 impl Metric {
     /// All, in the order of tables.
-    pub const ALL: [Metric; 13] = [
+    pub const ALL: [Metric; 14] = [
         Metric::IncastP95,
         Metric::IncastP99,
         Metric::IncastP999,
@@ -43,6 +45,7 @@ impl Metric {
         Metric::ShortP95,
         Metric::ShortP99,
         Metric::ShortP999,
+        Metric::SecondShortP99,
         Metric::LongP95,
         Metric::LargestP50,
         Metric::LargestMean,
@@ -61,6 +64,7 @@ impl Metric {
             Metric::ShortP95 => measured.short.p95,
             Metric::ShortP99 => measured.short.p99,
             Metric::ShortP999 => measured.short.p999,
+            Metric::SecondShortP99 => measured.second_short.p99,
             Metric::LongP95 => measured.long.p95,
             Metric::LargestP50 => measured.largest.p50,
             Metric::LargestMean => measured.largest.mean,
@@ -80,6 +84,7 @@ impl Metric {
             Metric::ShortP95 => "p95 slowdown of short flows",
             Metric::ShortP99 => "p99 slowdown of short flows",
             Metric::ShortP999 => "p99.9 slowdown of short flows",
+            Metric::SecondShortP99 => "p99 slowdown of short flows of the second class",
             Metric::LongP95 => "p95 slowdown of long flows",
             Metric::LargestP50 => "median slowdown of flows of at least 30 MB",
             Metric::LargestMean => "mean slowdown of flows of at least 30 MB",
@@ -104,6 +109,7 @@ impl Metric {
             Metric::ShortP95 => columns!("short_p95_slowdown"),
             Metric::ShortP99 => columns!("short_p99_slowdown"),
             Metric::ShortP999 => columns!("short_p999_slowdown"),
+            Metric::SecondShortP99 => columns!("second_short_p99_slowdown"),
             Metric::LongP95 => columns!("long_p95_slowdown"),
             Metric::LargestP50 => columns!("largest_p50_slowdown"),
             Metric::LargestMean => columns!("largest_mean_slowdown"),

@@ -47,6 +47,9 @@ pub fn reduction_of(metric: Metric) -> &'static str {
         Metric::ShortP95 => "reduction of the p95 slowdown of short flows, %",
         Metric::ShortP99 => "reduction of the p99 slowdown of short flows, %",
         Metric::ShortP999 => "reduction of the p99.9 slowdown of short flows, %",
+        Metric::SecondShortP99 => {
+            "reduction of the p99 slowdown of short flows of the second class, %"
+        }
         Metric::LongP95 => "reduction of the p95 slowdown of long flows, %",
         Metric::OccupancyP99 => "reduction of the p99 occupancy, %",
         Metric::OccupancyP9999 => "reduction of the p99.99 occupancy, %",

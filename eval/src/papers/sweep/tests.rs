@@ -36,6 +36,7 @@ fn sweep() -> Sweep {
         points: vec![point(0.2), point(0.4)],
         x_label: "load, %",
         seeds: 2,
+        changes: Vec::new(),
     }
 }
 
@@ -183,4 +184,32 @@ fn what_was_not_run_is_said_with_the_reason_and_has_no_rows() {
             .unwrap()
             .is_some()
     );
+}
+
+/// Settings, values and parameters of policies change where they are, and nothing else does.
+#[test]
+fn options_change_settings_values_and_parameters() {
+    let mut sweep = sweep();
+    sweep.series.push(Series::with(
+        "CUBIC",
+        "abm:update_us=80",
+        &["transport=cubic"],
+    ));
+    sweep.change(&["load=0.9", "abm:estimate=artefact"]);
+    sweep.change(&["transport=cubic=>cubic-ns3", "dt:alpha=1"]);
+    let cells = sweep.series.iter();
+    let cells: Vec<Cell> = cells.map(|s| sweep.cell(s, &sweep.points[0])).collect();
+    assert_eq!(cells[0].policy, "dt");
+    assert_eq!(cells[1].policy, "abm:estimate=artefact");
+    assert_eq!(cells[2].policy, "abm:update_us=80,estimate=artefact");
+    for cell in &cells[..2] {
+        assert_eq!(cell.settings, ["query_share=0.3", "load=0.9"]);
+    }
+    let expected = [
+        "query_share=0.3",
+        "transport=cubic",
+        "load=0.9",
+        "transport=cubic-ns3",
+    ];
+    assert_eq!(cells[2].settings, expected);
 }

@@ -127,7 +127,12 @@ fn networks_that_cannot_be_are_refused_with_the_remedy() {
         assert!(error.contains(problem), "{change}: {error}");
         assert!(!error.contains('\n'), "{error}");
     }
-    for wrong in ["topology=ring", "ecmp=random", "spine_buffer=both"] {
+    for wrong in [
+        "topology=ring",
+        "ecmp=random",
+        "spine_buffer=both",
+        "spine_pool=leaf",
+    ] {
         let error = set(wrong).unwrap_err();
         assert!(error.contains("one of"), "{error}");
     }
@@ -227,7 +232,7 @@ fn the_presets_have_the_published_traffic() {
     for (name, demand, load, answer) in [
         ("abm-leafspine", Demand::OtherLeaf, 0.4, 36_864),
         ("abm-artefact", Demand::Ring, 0.4, 36_864),
-        ("abm-artefact-mixed", Demand::Ring, 0.4, 36_864),
+        ("abm-artefact-mixed", Demand::OtherLeaf, 0.4, 36_864),
         ("credence-leafspine", Demand::OtherLeaf, 0.4, 32_768),
         ("credence-train", Demand::Ring, 0.8, 49_344),
     ] {
@@ -244,4 +249,74 @@ fn the_presets_have_the_published_traffic() {
     }
     assert_eq!(preset("ndt-16x1g").window(), None);
     assert_eq!(preset("ndt-16x1g").end(), None);
+}
+
+#[test]
+fn classes_that_cannot_be_are_refused_with_the_remedy() {
+    for (preset, changes, problem) in [
+        (
+            "leafspine-4x4",
+            &["second_load=2"][..],
+            "second_load = 2: must be from 0 to 1.5",
+        ),
+        (
+            "leafspine-4x4",
+            &["second_priority=8"],
+            "second_priority = 8: must be from 0 to 7",
+        ),
+        (
+            "leafspine-4x4",
+            &["demand=uniform", "demand_leaves=2"],
+            "demand_leaves = 2: needs demand ring or other_leaf; must be 0",
+        ),
+        (
+            "leafspine-4x4",
+            &["demand_leaves=5"],
+            "demand_leaves = 5: must be from 2 to leaves, 4, or 0",
+        ),
+        (
+            "leafspine-4x4",
+            &["load_hosts=2..4"],
+            "load_hosts = 2..4: a leaf has 4 hosts; must be a range within 0..3, or all",
+        ),
+        (
+            "leafspine-4x4",
+            &["second_hosts=3..2"],
+            "second_hosts = 3..2: a leaf has 4 hosts; must be a range within 0..3, or all",
+        ),
+        (
+            "leafspine-4x4",
+            &["demand=uniform", "query_hosts=0"],
+            "query_hosts = 0: needs demand ring or other_leaf; must be all",
+        ),
+        (
+            "leafspine-4x4",
+            &["demand=ring", "query_hosts=0..1", "query_fanin=3"],
+            "query_fanin = 3: only 2 hosts could answer",
+        ),
+        (
+            "leafspine-4x4",
+            &["transport=linux", "second_transport=dctcp"],
+            "second_transport = dctcp: linux and linux-dctcp stand for both ends",
+        ),
+    ] {
+        let error = preset_with(preset, changes)
+            .validate()
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(problem), "{changes:?}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+    for (wrong, problem) in [
+        ("load_hosts=first", "such as 0..15, or all"),
+        ("second_transport=tcp", "or same"),
+        ("second_load=much", "a number"),
+    ] {
+        let error = set(wrong).unwrap_err();
+        assert!(error.contains(problem), "{error}");
+    }
+    let list = parse("query_hosts = [1, 2]").unwrap_err();
+    assert!(list.contains("such as 0..15, or all"), "{list}");
+    let one = parse("load_hosts = 3\ntopology = \"leafspine\"\ndemand = \"ring\"").unwrap();
+    assert_eq!(one.load_hosts, LeafHosts::Numbers(RangeU32::new(3, 3)));
 }

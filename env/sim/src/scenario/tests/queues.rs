@@ -84,23 +84,75 @@ fn the_marking_threshold_that_is_set_last_counts() {
     );
 }
 
-/// Two queues, and thresholds of 65 packets or of ten.
+/// Two queues, eight in the run with three transports, and thresholds of 65 packets or of ten.
 #[test]
 fn the_presets_have_the_published_queues() {
-    for (name, threshold, slow_start) in [
-        ("abm-leafspine", 91_000, true),
-        ("abm-artefact", 91_000, true),
-        ("abm-artefact-mixed", 91_000, true),
-        ("credence-leafspine", 14_000, false),
-        ("credence-train", 14_000, false),
+    for (name, queues, threshold, slow_start) in [
+        ("abm-leafspine", 2, 91_000, true),
+        ("abm-artefact", 2, 91_000, true),
+        ("abm-artefact-mixed", 8, 91_000, true),
+        ("credence-leafspine", 2, 14_000, false),
+        ("credence-train", 2, 14_000, false),
     ] {
         let scenario = Scenario::preset(name).unwrap();
-        assert_eq!(scenario.queues_per_port, 2, "{name}");
+        assert_eq!(scenario.queues_per_port, queues, "{name}");
         assert_eq!(scenario.ack_queue, AckQueue::Number(0), "{name}");
         assert_eq!(scenario.scheduler, Scheduler::Rr, "{name}");
         assert_eq!(scenario.flow_priority, FlowPriority::Fixed, "{name}");
         assert!(scenario.queue_alpha.is_empty(), "{name}");
         assert_eq!(scenario.mark_threshold_bytes(), Some(threshold), "{name}");
         assert_eq!(scenario.slow_start, slow_start, "{name}");
+    }
+}
+
+#[test]
+fn marks_need_someone_who_answers_them() {
+    let bytes = |changes: &[&str]| changed("abm-artefact", changes).mark_threshold_bytes();
+    assert_eq!(bytes(&[]), Some(91_000));
+    assert_eq!(bytes(&["transport=cubic"]), None);
+    assert_eq!(bytes(&["transport=cubic", "ecn_capable=all"]), Some(91_000));
+    let mixed = ["transport=cubic", "second_transport=dctcp"];
+    assert_eq!(bytes(&mixed), Some(91_000));
+    assert_eq!(bytes(&["transport=timely", "ecn_capable=all"]), None);
+    let red = [
+        "marking=red",
+        "ecn_red_kmin_bytes=7000",
+        "ecn_red_kmax_bytes=9000",
+    ];
+    assert_eq!(bytes(&red), Some(7_000));
+}
+
+#[test]
+fn random_marks_that_cannot_be_are_refused_with_the_remedy() {
+    for (changes, problem) in [
+        (
+            &["marking=red"][..],
+            "ecn_red_kmax_bytes = 0: marking red needs it; must be above 0",
+        ),
+        (
+            &["ecn_red_kmin_bytes=2000", "ecn_red_kmax_bytes=1000"],
+            "ecn_red_kmin_bytes = 2000: must be at most ecn_red_kmax_bytes, 1000",
+        ),
+        (
+            &["ecn_red_pmax=0"],
+            "ecn_red_pmax = 0: must be above 0 and at most 1",
+        ),
+        (
+            &["ecn_red_pmax=1.5"],
+            "ecn_red_pmax = 1.5: must be above 0 and at most 1",
+        ),
+        (
+            &["ecn_red_weight=nan"],
+            "ecn_red_weight = NaN: must be above 0 and at most 1",
+        ),
+    ] {
+        let error = changed("ndt-16x1g", changes).validate().unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains(problem), "{changes:?}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+    for wrong in ["marking=wred", "ecn_capable=cubic", "unscheduled=never"] {
+        let error = set(wrong).unwrap_err();
+        assert!(error.contains("one of"), "{error}");
     }
 }

@@ -208,10 +208,21 @@ impl Red {
     }
 }
 
+impl Red {
+    /// Takes an arrival: whether it is one of those that are dropped or marked.
+    pub(in crate::switch) fn chooses(
+        &mut self,
+        packet: Arriving,
+        random: &mut Xoshiro256PlusPlus,
+    ) -> bool {
+        self.observe(packet);
+        self.is_chosen(packet, random)
+    }
+}
+
 impl Discipline for Red {
     fn on_arrival(&mut self, packet: Arriving, random: &mut Xoshiro256PlusPlus) -> Advice {
-        self.observe(packet);
-        if !self.is_chosen(packet, random) {
+        if !self.chooses(packet, random) {
             return Advice::Pass;
         }
         // Marks no longer help where every packet would get one (RFC 3168 §7).

@@ -1,5 +1,6 @@
 //! Active Buffer Management (Addanki, Apostolaki, Ghobadi, Schmid and Vanbever, SIGCOMM 2022).
 
+mod artefact;
 mod headroom;
 mod shares;
 
@@ -11,6 +12,7 @@ use crate::convert::floor_u64;
 use crate::scenario::Scenario;
 use crate::units::Time;
 
+pub use artefact::ArtefactBufferManagement;
 use headroom::Headroom;
 use shares::Shares;
 
@@ -65,10 +67,23 @@ pub(super) static DEFINITION: Definition = Definition {
                 search: Search::Fixed,
                 meaning: "today's switches: DT whose alpha per queue is rewritten every so many base RTT (§4.4); tells no packet apart",
             },
+            ParameterInfo {
+                name: "estimate",
+                default: "paper",
+                kind: Kind::Choice(&["paper", "artefact"]),
+                search: Search::Fixed,
+                meaning: "how n_p and mu are measured: as in the paper, or as in its published ns-3 code",
+            },
         ],
     },
     build: |arguments, scenario| {
         let config = ActiveBufferConfig::from_arguments(arguments, scenario)?;
+        if arguments.text("estimate") == Some("artefact") {
+            if config.headroom_bytes > 0 {
+                return Err("headroom_bytes has no meaning with estimate=artefact; leave one out".to_owned());
+            }
+            return Ok(ArtefactBufferManagement::new(config, scenario).into());
+        }
         Ok(ActiveBufferManagement::new(config, scenario).into())
     },
 };

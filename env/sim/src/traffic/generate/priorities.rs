@@ -6,13 +6,15 @@ use crate::rng::{below, stream};
 use crate::scenario::{FlowPriority, Scenario};
 use crate::traffic::Trace;
 
-/// Gives every flow its priority, as `flow_priority` and `incast_priority` say. Random ones have a
+/// Gives every flow its priority, as `flow_priority`, `incast_priority` and `second_priority` say. Random ones have a
 /// random stream of their own.
 pub(super) fn assign(scenario: &Scenario, trace: &mut Trace) {
     let queues = u8::try_from(scenario.queues_per_port);
     let queues = queues.expect("a valid scenario has at most 8 queues per port");
     let last = queues - 1;
     let in_cast = u8::try_from(scenario.incast_priority).map_or(last, |queue| queue.min(last));
+    let of_second = u8::try_from(scenario.second_priority).map_or(last, |queue| queue.min(last));
+    let second = trace.second_kind();
     let mut of_flows = stream(trace.seed, "priority", 0);
     let mut of_leaves = stream(trace.seed, "priority", 1);
     let racks = 0..scenario.racks();
@@ -22,6 +24,7 @@ pub(super) fn assign(scenario: &Scenario, trace: &mut Trace) {
         flow.priority = match scenario.flow_priority {
             FlowPriority::InTurn => in_turn,
             _ if flow.query >= 0 => in_cast,
+            _ if second == Some(flow.kind) => of_second,
             FlowPriority::Fixed => last.min(1),
             FlowPriority::RandomPerFlow => data_queue(last, &mut of_flows),
             FlowPriority::RandomPerLeaf => of_leaf[(flow.src / hosts_per_leaf) as usize],

@@ -248,3 +248,56 @@ proptest! {
         prop_assert_eq!(generate(&scenario, seed).flows, trace.flows);
     }
 }
+
+/// Fig. 8 of ABM: CUBIC between hosts 0 to 15 of leaves 0 and 1, DCTCP between hosts 16 to 23, and queries
+/// of hosts 24 to 31 there that the same hosts of the four other leaves answer.
+#[test]
+fn classes_have_their_hosts_loads_and_queues() {
+    let scenario = scenario("abm-artefact-mixed", &[]);
+    let trace = generate(&scenario, 11);
+    assert_eq!(trace.kinds, ["ws", "incast", "second"]);
+    assert_eq!(trace.second_kind(), Some(2));
+    let place = |host: u32| (host / 32, host % 32);
+    let mut loads = [0.0; 3];
+    for flow in &trace.flows {
+        let ((from, src), (to, dst)) = (place(flow.src), place(flow.dst));
+        let (numbers, queue) = match flow.kind {
+            0 => (0..16, 1),
+            1 => (24..32, 3),
+            _ => (16..24, 2),
+        };
+        assert!(numbers.contains(&src) && numbers.contains(&dst), "{flow:?}");
+        assert_eq!(u32::from(flow.priority), queue, "{flow:?}");
+        match flow.kind {
+            1 => assert!(to < 2 && from != to && flow.size == 36_864, "{flow:?}"),
+            _ => assert_eq!((from + to, flow.query), (1, -1), "{flow:?}"),
+        }
+        loads[usize::from(flow.kind)] += 8.0 * flow.size as f64 / (2.0 * 80e9 * 3.0);
+    }
+    // Some 14,000 and 3,500 flows, whose sizes have a standard deviation of 2.2 times the mean.
+    assert!((loads[0] - 0.4).abs() < 0.03, "{loads:?}");
+    assert!((loads[2] - 0.1).abs() < 0.016, "{loads:?}");
+    let queries = queries(&trace);
+    assert!(within_four_sigma(queries.len(), 16.0 * 2.0 * 3.0));
+    for answers in queries {
+        let sources: BTreeSet<u32> = answers.iter().map(|flow| flow.src).collect();
+        assert_eq!(sources.len(), 32);
+    }
+}
+
+/// The other classes do not change the flows of the first.
+#[test]
+fn classes_have_random_streams_of_their_own() {
+    let changes = ["measure_ms=200"];
+    let alone = scenario("leafspine-4x4", &changes);
+    let beside = scenario("leafspine-4x4", &["measure_ms=200", "second_load=0.3"]);
+    let first = |scenario: &Scenario| -> Vec<_> {
+        let trace = generate(scenario, 2);
+        let flows = trace.flows.iter().filter(|flow| flow.kind < 2);
+        let facts = |flow: &FlowSpec| (flow.src, flow.dst, flow.start, flow.size, flow.query);
+        flows.map(facts).collect()
+    };
+    assert_eq!(first(&alone), first(&beside));
+    let trace = generate(&beside, 2);
+    assert!(trace.flows.iter().any(|flow| flow.kind == 2));
+}

@@ -187,6 +187,58 @@ fn in_cast_flows_can_have_their_own_transport() {
     assert_eq!(seen, [true; 2]);
 }
 
+/// Flows of the second class have DCTCP and are the only ones that are marked; the others have CUBIC, and
+/// answers θ-PowerTCP, whose window is the bandwidth-delay product.
+#[test]
+fn every_class_has_its_transport_and_only_dctcp_is_marked() {
+    let changes = [
+        "transport=cubic",
+        "second_transport=dctcp",
+        "second_load=0.4",
+        "incast_transport=theta-powertcp",
+        "init_cwnd=10",
+        "measure_ms=20",
+        "ecn_k_packets=10",
+    ];
+    let marked = |more: &[&str]| {
+        let all: Vec<&str> = changes.iter().chain(more).copied().collect();
+        let mixed = scenario("leafspine-4x4", &all);
+        let trace = generate(&mixed, 7);
+        let outcome = run("dt", &mixed, &trace);
+        assert_eq!(outcome.summary.completed, outcome.summary.flows);
+        outcome.summary.marks
+    };
+    let (all, dctcp) = (marked(&[]), marked(&["ecn_capable=dctcp"]));
+    assert!(0 < dctcp && dctcp < all, "{dctcp} {all}");
+    let none = ["ecn_capable=dctcp", "second_transport=cubic"];
+    assert_eq!(marked(&none), 0);
+    let red = [
+        "ecn_capable=dctcp",
+        "marking=red",
+        "ecn_red_kmin_bytes=14000",
+        "ecn_red_kmax_bytes=100000",
+        "ecn_red_pmax=0.1",
+    ];
+    let random = marked(&red);
+    assert!(0 < random && random < dctcp, "{random} {dctcp}");
+
+    let mixed = scenario("leafspine-4x4", &changes);
+    let trace = generate(&mixed, 7);
+    let policy: PolicySpec = "dt".parse().unwrap();
+    let mut simulator = policy.fabric(&mixed, &trace).unwrap();
+    let mut windows = [0; 3];
+    while simulator.step() {
+        for flow in simulator.active_flows() {
+            let spec = &trace.flows[flow.index as usize];
+            let window = &mut windows[usize::from(spec.kind)];
+            if *window == 0 && flow.remaining_bytes == spec.size {
+                *window = flow.cwnd;
+            }
+        }
+    }
+    assert_eq!(windows, [14_000, 100_000, 14_000]);
+}
+
 #[test]
 fn what_a_transport_needs_is_said() {
     for (changes, problem) in [

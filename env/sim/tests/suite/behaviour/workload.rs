@@ -202,6 +202,7 @@ fn every_uplink_has_its_share_of_the_flows() {
             flow: number,
             direction: PacketDirection::Forward,
             turn: 0,
+            came: None,
         };
         let port = network.port_to(leaf, route);
         assert!(matches!(

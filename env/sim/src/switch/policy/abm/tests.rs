@@ -196,13 +196,37 @@ fn headroom_is_for_unscheduled_packets_that_the_pool_refuses() {
     assert!(switch.buffer.occupancy() > 990_000);
 }
 
+/// The unscheduled α is off where α is only rewritten now and then, with either estimate.
+#[test]
+fn periodic_updates_tell_no_packet_apart() {
+    for (parameters, estimated) in [("", false), (",estimate=artefact", true)] {
+        let built = policy(&format!("alpha=1,periodic_rtts=2{parameters}")).unwrap();
+        let is_estimated = matches!(built, AnyPolicy::ArtefactBufferManagement(_));
+        assert_eq!(is_estimated, estimated);
+        let mut policy = built;
+        let mut buffer = SharedBuffer::new(1_000_000, 1_000_000, 2, 2);
+        buffer.store(0, 600_000, Time::ZERO);
+        let view = View {
+            buffer: &buffer,
+            now: Time::ZERO,
+            rate: Rate(1_000_000_000),
+        };
+        let verdict = policy.on_arrival(view, Switch::packet(0, true));
+        assert_eq!(verdict, Verdict::Drop, "{parameters}");
+    }
+}
+
 #[test]
 fn contradictions_are_one_clear_line() {
     let message = |parameters: &str| policy(parameters).unwrap_err();
     assert!(message("alphas=1/2/3").contains("queues_per_port = 2"));
     assert!(message("alphas=1/2,alpha=2").contains("leave one out"));
     assert!(message("periodic_rtts=10,update_us=3").contains("update_us has no meaning"));
+    let headroom = message("estimate=artefact,headroom_bytes=5000");
+    assert!(headroom.contains("headroom_bytes has no meaning with estimate=artefact"));
     assert!(message("headroom_bytes=999999").contains("at most 998482"));
+    let unknown = "abm:estimate=ns3".parse::<PolicySpec>().unwrap_err();
+    assert!(unknown.to_string().contains("one of paper, artefact"));
     let unreadable = "abm:alphas=1/0".parse::<PolicySpec>().unwrap_err();
     assert!(unreadable.to_string().contains("numbers above 0, separated by /"));
     let spec: PolicySpec = "abm:alphas=8.0/0.50".parse().unwrap();

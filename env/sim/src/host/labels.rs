@@ -1,0 +1,94 @@
+//! What hosts say to switches about a packet besides its size: whether it is unscheduled, may be
+//! marked, and collects telemetry.
+//!
+//! With the default settings a packet says only whether its flow is in the first round trip, which
+//! its sender knows.
+
+use super::Hosts;
+use crate::engine::Engine;
+use crate::engine::packet::PacketId;
+use crate::engine::topology::Topology;
+use crate::transport::{Segment, Settings};
+
+/// Payload bytes that every flow has sent, retransmissions among them, where these decide which of its
+/// packets are unscheduled.
+#[derive(Clone, Debug)]
+pub(super) struct FirstBytes {
+    /// What a flow sends before it has sent so many is unscheduled.
+    limit: u32,
+    /// By number of the flow; larger sums stop counting.
+    sent: Vec<u32>,
+}
+
+impl FirstBytes {
+    /// For so many flows; `None` where something else decides.
+    pub(super) fn new(settings: &Settings, flows: usize) -> Option<Box<FirstBytes>> {
+        settings.unscheduled_bytes.map(|limit| {
+            Box::new(FirstBytes {
+                limit,
+                sent: vec![0; flows],
+            })
+        })
+    }
+
+    /// A flow sends `bytes` more: whether they are unscheduled.
+    fn take(&mut self, flow: u32, bytes: u32) -> bool {
+        let sent = &mut self.sent[flow as usize];
+        let unscheduled = *sent < self.limit;
+        *sent = sent.saturating_add(bytes);
+        unscheduled
+    }
+}
+
+/// Whether data says more than the first round trip.
+pub(super) fn are_needed(settings: &Settings) -> bool {
+    settings.paced || settings.marks_dctcp_only || settings.unscheduled_bytes.is_some()
+}
+
+impl<T: Topology> Hosts<T> {
+    /// Labels a new data packet.
+    #[cold]
+    pub(super) fn label(
+        &mut self,
+        flow: u32,
+        segment: Segment,
+        id: PacketId,
+        engine: &mut Engine<T>,
+    ) {
+        if let Some(first) = &mut self.first_bytes {
+            let unscheduled = first.take(flow, segment.payload);
+            engine.packets[id].flags.set_tag(unscheduled);
+        }
+        let sender = &self.flows[flow as usize].sender;
+        // A transport with a rate does not answer marks.
+        let refuses = self.settings.marks_dctcp_only && !sender.is_dctcp();
+        if refuses || sender.sets_rate() {
+            engine.packets[id].flags.refuse_marks();
+        }
+        if sender.reads_telemetry() {
+            let records = engine.packets.records.insert();
+            engine.packets.carry(id, records);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    /// 10 Gbit/s and 80 µs: 100,000 B. The segment that begins below that is unscheduled as a whole.
+    #[test]
+    fn the_first_bytes_of_a_flow_are_unscheduled() {
+        let mut scenario = Scenario::preset("abm-artefact").unwrap();
+        let settings = Settings::from_scenario(&scenario);
+        assert!(FirstBytes::new(&settings, 2).is_none());
+        scenario.set("unscheduled=first_bdp").unwrap();
+        let settings = Settings::from_scenario(&scenario);
+        let mut first = FirstBytes::new(&settings, 2).unwrap();
+        assert_eq!(first.limit, 100_000);
+        let unscheduled = (0..100).filter(|_| first.take(1, 1_400)).count();
+        assert_eq!(unscheduled, 72, "71 segments have 99,400 B");
+        assert!(first.take(0, u32::MAX) && !first.take(0, 1) && !first.take(0, u32::MAX));
+    }
+}
