@@ -9,7 +9,7 @@ use crate::engine::event::{Events as _, Timer};
 use crate::engine::link::wire_bytes;
 use crate::engine::packet::{Flags, Packet, PacketDirection, PacketId, PacketKind, SizeClass};
 use crate::engine::telemetry::{PathRecords, RecordsHandle};
-use crate::engine::topology::{Route, SwitchId, Topology};
+use crate::engine::topology::{Attachment, Route, SwitchId, Topology};
 use crate::scenario::{AckQueue, Scenario};
 use crate::traffic::{FlowSpec, Trace, TraceError};
 use crate::transport::{
@@ -152,10 +152,34 @@ impl HostCounters {
     }
 }
 
+/// The priority of packets without data. Whether a packet has data cannot be predicted, so that the
+/// choice is made with masks.
+#[derive(Clone, Copy, Debug)]
+struct AckPriority {
+    number: u16,
+    /// All ones, or zero where packets without data have the priority of their flow.
+    applies: u16,
+}
+
+impl AckPriority {
+    fn of(queue: AckQueue) -> AckPriority {
+        let number = match queue {
+            AckQueue::Number(number) => Some(number),
+            AckQueue::OfFlow => None,
+        };
+        AckPriority {
+            number: number.map_or(0, |number| u16::try_from(number).unwrap_or(u16::MAX)),
+            applies: u16::from(number.is_some()).wrapping_neg(),
+        }
+    }
+}
+
 /// All hosts: their flows, the two ends of each, and their network interfaces.
 #[derive(Clone, Debug)]
 pub(crate) struct Hosts<T> {
     topology: T,
+    /// Where each host is attached; empty where there is one switch.
+    attachments: Box<[Attachment]>,
     settings: Settings,
     wire_bytes: WireBytes,
     handshake: bool,
@@ -164,7 +188,7 @@ pub(crate) struct Hosts<T> {
     late_binding: bool,
     syn_timeout: Time,
     queues_per_port: u16,
-    ack_queue: AckQueue,
+    ack_priority: AckPriority,
     /// Packets that each switch has sprayed; empty where packets are not.
     turns: Vec<u32>,
     roster: Roster,
@@ -206,7 +230,7 @@ impl<T: Topology> Hosts<T> {
             syn_timeout: scenario.syn_timeout(),
             queues_per_port: u16::try_from(scenario.queues_per_port)
                 .expect("a valid scenario has at most 8 queues per port"),
-            ack_queue: scenario.ack_queue,
+            ack_priority: AckPriority::of(scenario.ack_queue),
             turns: match topology.sprays() {
                 true => vec![0; switches],
                 false => Vec::new(),
@@ -224,6 +248,10 @@ impl<T: Topology> Hosts<T> {
                 ..HostCounters::default()
             },
             flows,
+            attachments: match T::IS_FABRIC {
+                true => attachments(&topology),
+                false => Box::default(),
+            },
             topology,
         })
     }
@@ -247,7 +275,7 @@ impl<T: Topology> Hosts<T> {
             PacketDirection::Forward => state.src,
             PacketDirection::Reverse => state.dst,
         };
-        let port = self.port_at(self.topology.switch_of(from), flow, kind.direction());
+        let port = self.port_at(self.attachment(from).switch, flow, kind.direction());
         self.queue_of(port, flow, kind)
     }
 
@@ -279,7 +307,17 @@ impl<T: Topology> Hosts<T> {
             direction,
             turn,
         };
-        self.topology.port_to(switch, route)
+        let destination = self.attachment(dst);
+        self.topology.port_towards(switch, destination, route)
+    }
+
+    /// Where a host is attached.
+    #[inline(always)]
+    pub(crate) fn attachment(&self, host: u16) -> Attachment {
+        match T::IS_FABRIC {
+            true => self.attachments[usize::from(host)],
+            false => self.topology.attachment(host),
+        }
     }
 
     #[inline(always)]
@@ -291,10 +329,10 @@ impl<T: Topology> Hosts<T> {
         if self.queues_per_port == 1 {
             return port as u16;
         }
-        let priority = match self.ack_queue {
-            AckQueue::Number(queue) if kind != PacketKind::Data => queue as u16,
-            _ => u16::from(self.flows[flow as usize].priority),
-        };
+        let of_flow = u16::from(self.flows[flow as usize].priority);
+        let AckPriority { number, applies } = self.ack_priority;
+        let without_data = u16::from(kind != PacketKind::Data).wrapping_neg();
+        let priority = of_flow ^ ((of_flow ^ number) & applies & without_data);
         let last = self.queues_per_port - 1;
         port as u16 * (last + 1) + priority.min(last)
     }
@@ -964,6 +1002,12 @@ impl<T: Topology> Hosts<T> {
     pub(crate) fn sack_entries(&self) -> usize {
         self.sacks.live()
     }
+}
+
+/// Where each host is attached.
+fn attachments<T: Topology>(topology: &T) -> Box<[Attachment]> {
+    let hosts = (0..=u16::MAX).take(topology.hosts());
+    hosts.map(|host| topology.attachment(host)).collect()
 }
 
 /// An acknowledgement for the sender.

@@ -8,6 +8,7 @@ pub mod aqm;
 mod base;
 mod buffer;
 mod egress;
+mod numbering;
 mod observer;
 mod open_loop;
 pub mod policy;
@@ -34,6 +35,7 @@ pub use spec::{PolicyParseError, PolicySpec, SplitError};
 use aqm::{Advice, QueueManagement};
 use egress::DeviceQueues;
 pub(crate) use egress::Meters;
+use numbering::Numbering;
 use push_out::PushOut;
 use scheduling::Scheduling;
 
@@ -154,7 +156,7 @@ pub struct Switch<P> {
     rate: Rate,
     uncounted: usize,
     marking: Option<Marking>,
-    queues_per_port: usize,
+    numbering: Numbering,
     ports: Vec<Port>,
     /// Packets that wait, without those being serialised, by queue.
     queues: Vec<PacketQueue>,
@@ -195,7 +197,7 @@ impl<P: Policy> Switch<P> {
             rate: settings.rate,
             uncounted: settings.uncounted,
             marking: settings.marking,
-            queues_per_port,
+            numbering: Numbering::new(queues_per_port),
             ports: vec![port; ports],
             queues: vec![PacketQueue::default(); queues],
             scheduling,
@@ -371,10 +373,7 @@ impl<P: Policy> Switch<P> {
     /// The port of a queue.
     #[inline(always)]
     pub(crate) fn port_of(&self, queue: usize) -> usize {
-        match self.queues_per_port {
-            1 => queue,
-            queues => queue / queues,
-        }
+        self.numbering.port(queue)
     }
 
     /// Marks a packet that finds a long queue: by the instantaneous length, before the arrival (RFC
