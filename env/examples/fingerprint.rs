@@ -49,32 +49,73 @@ const SCENARIOS: [&[&str]; 17] = [
     ],
 ];
 
+/// Networks of several switches: preset and settings.
+const FABRICS: [&[&str]; 14] = [
+    &["leafspine-4x4"],
+    &["leafspine-4x4", "host_queue=fifo", "propagation_ns=0"],
+    &["leafspine-4x4", "ecmp=spray", "links_per_pair=2"],
+    &["leafspine-4x4", "links_per_pair=3", "ecmp_salt=switch"],
+    &["leafspine-4x4", "fabric_rate_bps=40000000000", "spines=1"],
+    &["leafspine-4x4", "transport=powertcp", "int_bytes_per_hop=8"],
+    &["leafspine-4x4", "transport=hpcc", "demand=uniform"],
+    &["leafspine-4x4", "transport=cubic", "demand=ring"],
+    &[
+        "leafspine-4x4",
+        "queues_per_port=3",
+        "scheduler=drr",
+        "flow_priority=random_per_flow",
+        "count_in_service=false",
+    ],
+    &["abm-leafspine", "warmup_ms=0", "measure_ms=4"],
+    &["abm-artefact", "warmup_ms=0", "measure_ms=20"],
+    &["abm-artefact-mixed", "warmup_ms=0", "measure_ms=5"],
+    &["credence-leafspine", "warmup_ms=0", "measure_ms=4"],
+    &["credence-train", "warmup_ms=0", "measure_ms=10"],
+];
+
+const FABRIC_POLICIES: [&str; 7] = ["cs", "dt", "abm", "lqd", "edt", "occamy", "dt+codel"];
+
 const SEEDS: u64 = 3;
 
 fn main() -> Result<(), Failure> {
     for settings in SCENARIOS {
-        let mut scenario = Scenario::preset(settings[0])?;
-        for setting in &settings[1..] {
-            scenario.set(setting)?;
-        }
+        let scenario = scenario(settings)?;
         let traces: Vec<Trace> = (0..SEEDS)
             .map(|index| generate(&scenario, trace_seed(Split::Train, 1, index)))
             .collect();
-        report(&settings.join(" "), &scenario, &traces)?;
+        report(&settings.join(" "), &POLICIES, &scenario, &traces)?;
+    }
+    for settings in FABRICS {
+        let scenario = scenario(settings)?;
+        let traces = [generate(&scenario, trace_seed(Split::Train, 1, 0))];
+        report(&settings.join(" "), &FABRIC_POLICIES, &scenario, &traces)?;
     }
     if let Some(path) = std::env::args().nth(1) {
         let traces = [Trace::read_csv(path)?];
         for preset in ["ns3-16x1g", "ndt-16x1g"] {
             let mut scenario = Scenario::preset(preset)?;
             scenario.set("min_rto_us=10000")?;
-            report(&format!("{preset}, list"), &scenario, &traces)?;
+            report(&format!("{preset}, list"), &POLICIES, &scenario, &traces)?;
         }
     }
     Ok(())
 }
 
-fn report(name: &str, scenario: &Scenario, traces: &[Trace]) -> Result<(), Failure> {
-    for policy in POLICIES {
+fn scenario(settings: &[&str]) -> Result<Scenario, Failure> {
+    let mut scenario = Scenario::preset(settings[0])?;
+    for setting in &settings[1..] {
+        scenario.set(setting)?;
+    }
+    Ok(scenario)
+}
+
+fn report(
+    name: &str,
+    policies: &[&str],
+    scenario: &Scenario,
+    traces: &[Trace],
+) -> Result<(), Failure> {
+    for policy in policies {
         let mut digest = Digest::default();
         for trace in traces {
             digest.add(&run(scenario, policy, trace)?);
@@ -95,7 +136,7 @@ fn run(scenario: &Scenario, policy: &str, trace: &Trace) -> Result<Outcome, Fail
         )?);
     }
     let spec: PolicySpec = policy.parse()?;
-    Ok(spec.simulator(scenario, trace)?.run())
+    Ok(spec.run(scenario, trace)?)
 }
 
 /// Decides by a linear congruential generator (Knuth's MMIX).
@@ -154,6 +195,29 @@ impl Digest {
         }
         for &interval in &outcome.trigger_intervals_ps {
             self.word(interval);
+        }
+        if let [_] = outcome.switches[..] {
+            return;
+        }
+        for &mean in &summary.mean_bytes_by_priority {
+            self.word(mean.to_bits());
+        }
+        for row in &outcome.switches {
+            for count in [
+                row.packets_forwarded,
+                row.drops,
+                row.drops_unscheduled,
+                row.pushed_out,
+                row.marks,
+                row.p50_occupancy.to_bits(),
+                row.p95_occupancy.to_bits(),
+                row.p99_occupancy.to_bits(),
+                row.p9999_occupancy.to_bits(),
+                row.max_occupancy.to_bits(),
+                row.uplink_throughput.to_bits(),
+            ] {
+                self.word(count);
+            }
         }
     }
 }

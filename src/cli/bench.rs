@@ -1,6 +1,7 @@
 //! `bufgym bench`: the speeds that matter, measured separately.
 
 mod export;
+mod fabric;
 mod learn;
 mod simulate;
 
@@ -24,6 +25,7 @@ use simulate::Load;
     after_help = "Figures depend on the machine and on what else runs on it.\n\nExamples:\n  \
     bufgym bench\n  \
     bufgym bench --policies --seconds 10\n  \
+    bufgym bench --fabric --json\n  \
     bufgym bench --export --checkpoint runs/mine/checkpoints/best\n  \
     bufgym bench --seconds 10 --json > bench.json"
 )]
@@ -40,11 +42,14 @@ pub struct BenchArgs {
     /// else
     #[arg(long, conflicts_with = "policies")]
     export: bool,
+    /// Measure networks of several switches beside a single one, and nothing else
+    #[arg(long, conflicts_with_all = ["policies", "export", "scenario", "set"])]
+    fabric: bool,
     /// Checkpoint whose export is measured [default: the shipped weights]
     #[arg(long, value_name = "DIR", requires = "export")]
     checkpoint: Option<PathBuf>,
     /// Where the learner computes, as in `bufgym train`; everything else is measured on the processor
-    #[arg(long, value_name = "DEVICE", default_value_t, conflicts_with_all = ["policies", "export"])]
+    #[arg(long, value_name = "DEVICE", default_value_t, conflicts_with_all = ["policies", "export", "fabric"])]
     device: DeviceChoice,
 }
 
@@ -71,6 +76,10 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
     if args.export {
         let budget = Duration::from_secs_f64(args.seconds);
         return export::run(args.checkpoint.as_deref(), budget, common);
+    }
+    if args.fabric {
+        let budget = Duration::from_secs_f64(args.seconds);
+        return fabric::run(common.seed(), budget, common);
     }
     let scenario = args.scenario.resolve()?;
     check_memory(&scenario, ENVIRONMENTS[1] as u64, 0)?;

@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod benches;
 mod captures;
 mod checkpoints;
 mod credence;

@@ -5,7 +5,9 @@ pub(crate) mod clock;
 pub(crate) mod event;
 pub(crate) mod fabric;
 mod fifo;
+mod lane;
 pub(crate) mod link;
+pub(crate) mod outlet;
 pub(crate) mod packet;
 pub(crate) mod telemetry;
 pub(crate) mod topology;
@@ -61,21 +63,6 @@ impl<T: Topology> Engine<T> {
             .arrive(self.now, Line::Host, transmission, class, subject);
     }
 
-    /// As [`arrive`](Engine::arrive), and its host will be free.
-    #[inline(always)]
-    pub(crate) fn arrive_and_free_host(&mut self, subject: Subject) {
-        let packet = &self.packets[subject.packet];
-        let (class, transmission) = (packet.class, self.links.transmission(Line::Host, packet));
-        let (now, events) = (self.now, &mut self.events);
-        if T::IS_FABRIC {
-            events.free_host(now, transmission, class, subject);
-            events.arrive(now, Line::Host, transmission, class, subject);
-        } else {
-            events.arrive(now, Line::Host, transmission, class, subject);
-            events.free_host(now, transmission, class, subject);
-        }
-    }
-
     /// A FIFO host's packet has reached the switch; the next one, which followed it without a gap,
     /// does so one transmission time later.
     #[inline(always)]
@@ -92,18 +79,16 @@ impl<T: Topology> Engine<T> {
         let packet = &self.packets[subject.packet];
         let (class, transmission) = (packet.class, self.links.transmission(Line::Host, packet));
         self.events
-            .free_port(self.now, Line::Host, transmission, class, subject);
+            .free_port(self.now, transmission, class, subject);
     }
 
-    /// A port of a fabric begins to send the packet now: it will be free, and then the packet
-    /// reaches the far end of the line.
+    /// A host, or a port of a fabric, begins to send the packet now: it will be free, and then the
+    /// packet reaches the far end of the line.
     #[inline(always)]
-    pub(crate) fn send(&mut self, line: Line, subject: Subject) {
+    pub(crate) fn cross(&mut self, line: Line, subject: Subject) {
         let packet = &self.packets[subject.packet];
         let (class, transmission) = (packet.class, self.links.transmission(line, packet));
         self.events
-            .free_port(self.now, line, transmission, class, subject);
-        self.events
-            .arrive(self.now, line, transmission, class, subject);
+            .cross(self.now, line, transmission, class, subject);
     }
 }

@@ -10,7 +10,7 @@ use crate::engine::event::{Events as _, Timer};
 use crate::engine::link::wire_bytes;
 use crate::engine::packet::{Flags, Packet, PacketDirection, PacketId, PacketKind, SizeClass};
 use crate::engine::telemetry::{PathRecords, RecordsHandle};
-use crate::engine::topology::{Route, SwitchId, Topology};
+use crate::engine::topology::{Attachment, Route, SwitchId, Topology};
 use crate::scenario::{AckQueue, Scenario};
 use crate::traffic::{FlowSpec, Trace, TraceError};
 use crate::transport::{
@@ -154,10 +154,34 @@ impl HostCounters {
     }
 }
 
+/// The priority of packets without data. Whether a packet has data cannot be predicted, so that the
+/// choice is made with masks.
+#[derive(Clone, Copy, Debug)]
+struct AckPriority {
+    number: u16,
+    /// All ones, or zero where packets without data have the priority of their flow.
+    applies: u16,
+}
+
+impl AckPriority {
+    fn of(queue: AckQueue) -> AckPriority {
+        let number = match queue {
+            AckQueue::Number(number) => Some(number),
+            AckQueue::OfFlow => None,
+        };
+        AckPriority {
+            number: number.map_or(0, |number| u16::try_from(number).unwrap_or(u16::MAX)),
+            applies: u16::from(number.is_some()).wrapping_neg(),
+        }
+    }
+}
+
 /// All hosts: their flows, the two ends of each, and their network interfaces.
 #[derive(Clone, Debug)]
 pub(crate) struct Hosts<T> {
     topology: T,
+    /// Where each host is attached; empty where there is one switch.
+    attachments: Box<[Attachment]>,
     settings: Settings,
     wire_bytes: WireBytes,
     handshake: bool,
@@ -171,7 +195,7 @@ pub(crate) struct Hosts<T> {
     spares_control: bool,
     syn_timeout: Time,
     queues_per_port: u16,
-    ack_queue: AckQueue,
+    ack_priority: AckPriority,
     /// Packets that each switch has sprayed; empty where packets are not.
     turns: Vec<u32>,
     roster: Roster,
@@ -216,7 +240,7 @@ impl<T: Topology> Hosts<T> {
             syn_timeout: scenario.syn_timeout(),
             queues_per_port: u16::try_from(scenario.queues_per_port)
                 .expect("a valid scenario has at most 8 queues per port"),
-            ack_queue: scenario.ack_queue,
+            ack_priority: AckPriority::of(scenario.ack_queue),
             turns: match topology.sprays() {
                 true => vec![0; switches],
                 false => Vec::new(),
@@ -234,6 +258,10 @@ impl<T: Topology> Hosts<T> {
                 ..HostCounters::default()
             },
             flows,
+            attachments: match T::IS_FABRIC {
+                true => attachments(&topology),
+                false => Box::default(),
+            },
             topology,
         })
     }
@@ -257,19 +285,20 @@ impl<T: Topology> Hosts<T> {
             PacketDirection::Forward => state.src,
             PacketDirection::Reverse => state.dst,
         };
-        let at = self.topology.switch_of(from);
+        let at = self.attachment(from).switch;
         let port = self.port_at(at, flow, kind.direction(), None);
         self.queue_of(port, flow, kind)
     }
 
-    /// The queue of a packet at a switch that it reaches later, by the switch and port it came from.
+    /// The queue of a packet at a switch that it reaches later. The switch and port it came from are told
+    /// where the topology [asks](Topology::POOLS_SPINES) for them.
     pub(crate) fn queue_at(
         &mut self,
         switch: SwitchId,
-        came: (SwitchId, usize),
+        came: Option<(SwitchId, usize)>,
         packet: &Packet,
     ) -> u16 {
-        let port = self.port_at(switch, packet.flow, packet.kind.direction(), Some(came));
+        let port = self.port_at(switch, packet.flow, packet.kind.direction(), came);
         self.queue_of(port, packet.flow, packet.kind)
     }
 
@@ -298,7 +327,17 @@ impl<T: Topology> Hosts<T> {
             turn,
             came,
         };
-        self.topology.port_to(switch, route)
+        let destination = self.attachment(dst);
+        self.topology.port_towards(switch, destination, route)
+    }
+
+    /// Where a host is attached.
+    #[inline(always)]
+    pub(crate) fn attachment(&self, host: u16) -> Attachment {
+        match T::IS_FABRIC {
+            true => self.attachments[usize::from(host)],
+            false => self.topology.attachment(host),
+        }
     }
 
     /// The hosts that the packets of a flow in a direction come from and go to.
@@ -320,10 +359,10 @@ impl<T: Topology> Hosts<T> {
         if self.queues_per_port == 1 {
             return port as u16;
         }
-        let priority = match self.ack_queue {
-            AckQueue::Number(queue) if kind != PacketKind::Data => queue as u16,
-            _ => u16::from(self.flows[flow as usize].priority),
-        };
+        let of_flow = u16::from(self.flows[flow as usize].priority);
+        let AckPriority { number, applies } = self.ack_priority;
+        let without_data = u16::from(kind != PacketKind::Data).wrapping_neg();
+        let priority = of_flow ^ ((of_flow ^ number) & applies & without_data);
         let last = self.queues_per_port - 1;
         port as u16 * (last + 1) + priority.min(last)
     }
@@ -981,6 +1020,12 @@ impl<T: Topology> Hosts<T> {
     pub(crate) fn sack_entries(&self) -> usize {
         self.sacks.live()
     }
+}
+
+/// Where each host is attached.
+fn attachments<T: Topology>(topology: &T) -> Box<[Attachment]> {
+    let hosts = (0..=u16::MAX).take(topology.hosts());
+    hosts.map(|host| topology.attachment(host)).collect()
 }
 
 /// An acknowledgement for the sender.

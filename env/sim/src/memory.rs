@@ -113,6 +113,19 @@ pub fn available() -> Option<u64> {
     of_groups.chain(of_machine).chain(of_limit).min()
 }
 
+/// The largest size that this process has had in memory since its start, or since the peak was
+/// [forgotten](forget_peak), bytes. `None` where the system does not tell.
+pub fn peak() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    kibibytes(&status, "VmHWM:")
+}
+
+/// From now on the [peak] is that of what follows, where the system allows it.
+pub fn forget_peak() {
+    // A system without it reports the peak since the start of the process.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
 /// The value of a line such as `MemAvailable:  123 kB`, in bytes.
 fn kibibytes(text: &str, field: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
@@ -169,6 +182,21 @@ fn counter(text: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 64 MB that are written are in memory.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_peak_rises_with_what_is_used() {
+        forget_peak();
+        let before = peak().unwrap();
+        let used = vec![1u8; 64_000_000];
+        assert_eq!(
+            used.iter().map(|&byte| u64::from(byte)).sum::<u64>(),
+            64_000_000
+        );
+        // Other tests may give memory back meanwhile.
+        assert!(peak().unwrap() >= before.max(64_000_000));
+    }
 
     #[test]
     fn what_does_not_fit_is_refused_with_its_largest_part() {

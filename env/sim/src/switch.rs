@@ -9,6 +9,7 @@ mod base;
 mod buffer;
 mod egress;
 mod marking;
+mod numbering;
 mod observer;
 mod open_loop;
 pub mod policy;
@@ -36,6 +37,7 @@ use aqm::{Advice, QueueManagement, RedConfig};
 use egress::DeviceQueues;
 pub(crate) use egress::Meters;
 use marking::{MarkingRule, RedMarking};
+use numbering::Numbering;
 use push_out::PushOut;
 use scheduling::Scheduling;
 
@@ -152,7 +154,7 @@ pub struct Switch<P> {
     uncounted: usize,
     marking: Option<MarkingRule>,
     red_marking: Option<Box<RedMarking>>,
-    queues_per_port: usize,
+    numbering: Numbering,
     ports: Vec<Port>,
     /// Packets that wait, without those being serialised, by queue.
     queues: Vec<PacketQueue>,
@@ -196,7 +198,7 @@ impl<P: Policy> Switch<P> {
             red_marking: settings
                 .red
                 .map(|config| Box::new(RedMarking::new(config, settings.seed, id, ports, queues))),
-            queues_per_port,
+            numbering: Numbering::new(queues_per_port),
             ports: vec![port; ports],
             queues: vec![PacketQueue::default(); queues],
             scheduling,
@@ -372,10 +374,7 @@ impl<P: Policy> Switch<P> {
     /// The port of a queue.
     #[inline(always)]
     pub(crate) fn port_of(&self, queue: usize) -> usize {
-        match self.queues_per_port {
-            1 => queue,
-            queues => queue / queues,
-        }
+        self.numbering.port(queue)
     }
 
     #[inline(never)]

@@ -132,7 +132,7 @@ pub fn policies(scenario: &Scenario, seed: u64, budget: Duration, common: &Commo
     )
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

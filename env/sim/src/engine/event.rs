@@ -30,10 +30,10 @@ use std::collections::BinaryHeap;
 use std::fmt::Debug;
 
 use super::clock::EventTime;
-use super::fifo::{FixedDelayQueue, Key};
+use super::fifo::FixedDelayQueue;
 use super::link::Line;
 use super::packet::{PacketId, SizeClass};
-use super::topology::SwitchId;
+use super::topology::{Neighbour, SwitchId};
 use crate::units::Time;
 
 /// What an event is about: a packet, and the host or switch that sends it.
@@ -43,13 +43,24 @@ pub struct Subject {
     /// A host, or a [switch](Subject::of_switch). Where there is one switch, hosts may have any
     /// number.
     pub(crate) sender: u16,
-    /// What made the host begin to send it.
-    pub(crate) rank: TieRank,
+    /// What made the host begin to send it, or in a network of several switches the other end of a
+    /// switch's line.
+    note: u16,
 }
 
 impl Subject {
     /// Marks switches among senders.
     const SWITCH: u16 = 1 << 15;
+
+    /// A packet that a host sends; `rank` is that of what made it begin.
+    #[inline(always)]
+    pub(crate) fn of_host(host: u16, packet: PacketId, rank: TieRank) -> Subject {
+        Subject {
+            packet,
+            sender: host,
+            note: rank.0,
+        }
+    }
 
     /// A packet that a switch sends.
     #[inline(always)]
@@ -57,14 +68,40 @@ impl Subject {
         Subject {
             packet,
             sender: switch.0 | Subject::SWITCH,
-            rank: TieRank::FIRST,
+            note: TieRank::FIRST.0,
         }
+    }
+
+    /// A packet that a switch of several sends to its neighbour.
+    #[inline(always)]
+    pub(crate) fn of_line(switch: SwitchId, packet: PacketId, to: Neighbour) -> Subject {
+        Subject {
+            packet,
+            sender: switch.0 | Subject::SWITCH,
+            note: match to {
+                Neighbour::Host(host) => host,
+                Neighbour::Switch(to) => to.0 | Subject::SWITCH,
+            },
+        }
+    }
+
+    /// What made the host begin to send the packet.
+    #[inline(always)]
+    fn rank(self) -> TieRank {
+        TieRank(self.note)
     }
 
     /// The sender, if it is a switch.
     #[inline(always)]
     pub(crate) fn sending_switch(self) -> Option<SwitchId> {
         let number = self.sender ^ Subject::SWITCH;
+        (number < Subject::SWITCH).then_some(SwitchId(number))
+    }
+
+    /// The switch that a switch of several sends the packet to; none if that is a host.
+    #[inline(always)]
+    pub(crate) fn receiving_switch(self) -> Option<SwitchId> {
+        let number = self.note ^ Subject::SWITCH;
         (number < Subject::SWITCH).then_some(SwitchId(number))
     }
 }
@@ -140,11 +177,10 @@ pub(super) const LAST_INSTANT: EventTime = EventTime((u64::MAX >> RANK_BITS) - 1
 /// a second.
 pub(crate) const HORIZON: EventTime = EventTime(LAST_INSTANT.0 - Time::from_ms(1_000_000).0);
 
-impl Key for Due {
-    const NEVER: Due = Due(u64::MAX);
-}
-
 impl Due {
+    /// After all events.
+    pub(super) const NEVER: Due = Due(u64::MAX);
+
     #[inline]
     pub(super) fn new(time: EventTime, rank: u8) -> Due {
         Due(time.0 << RANK_BITS | u64::from(rank))
@@ -352,11 +388,10 @@ pub trait Events: Clone + Debug {
         subject: Subject,
     );
 
-    /// A fair host begins to send a packet now, and will be free.
-    fn free_host(&mut self, now: EventTime, transmission: Time, class: SizeClass, subject: Subject);
-
-    /// A port begins to send a packet now, and will be free.
-    fn free_port(
+    /// A fair host, or a port of a switch of several, begins to send a packet now, which takes
+    /// `transmission`: it will be free, and one propagation delay after that the last bit reaches the
+    /// far end of the line.
+    fn cross(
         &mut self,
         now: EventTime,
         line: Line,
@@ -364,6 +399,9 @@ pub trait Events: Clone + Debug {
         class: SizeClass,
         subject: Subject,
     );
+
+    /// A port of a single switch begins to send a packet now, and will be free.
+    fn free_port(&mut self, now: EventTime, transmission: Time, class: SizeClass, subject: Subject);
 
     /// Takes the packet that reaches a switch next; `next` is where hosts that go on wait.
     /// Where packets reach it simultaneously, their hosts began to send them simultaneously, and
@@ -402,7 +440,7 @@ pub struct EventQueue {
     ahead: [u64; LENGTH],
     /// By rank.
     sources: [u8; 1 << RANK_BITS],
-    queues: [FixedDelayQueue<Due>; LENGTH],
+    queues: [FixedDelayQueue; LENGTH],
     timers: BinaryHeap<Reverse<Entry>>,
     /// Timers ever set.
     sequence: u64,
@@ -482,13 +520,15 @@ impl Events for EventQueue {
     }
 
     #[inline(always)]
-    fn free_host(
+    fn cross(
         &mut self,
         now: EventTime,
+        line: Line,
         transmission: Time,
         class: SizeClass,
         subject: Subject,
     ) {
+        self.arrive(now, line, transmission, class, subject);
         match class.common() {
             Some(class) => self.schedule(now, NEXT + class, subject),
             None => self.set_timer(now, transmission, Timer::Next(subject.sender)),
@@ -499,7 +539,6 @@ impl Events for EventQueue {
     fn free_port(
         &mut self,
         now: EventTime,
-        _line: Line,
         transmission: Time,
         class: SizeClass,
         subject: Subject,
@@ -592,7 +631,7 @@ impl EventQueue {
     #[inline(never)]
     fn idle_began_first(&self, next: u8, idle: u8) -> bool {
         let [of_busy, of_idle] = [next, idle].map(|queue| self.queues[usize::from(queue)].front());
-        of_idle.rank < of_busy.rank
+        of_idle.rank() < of_busy.rank()
     }
 
     /// `since_cause` is the delay that ranks it among simultaneous events.

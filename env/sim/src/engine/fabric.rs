@@ -7,24 +7,25 @@
 //! follows, however far back the ways met.
 //!
 //! As with a [single switch](super::event::EventQueue), nearly all events are scheduled one of a few
-//! constant times ahead and wait in FIFO queues: two events on two kinds of line, for two sizes of
-//! packets.
+//! constant times ahead and wait in FIFO queues. The second event of a packet follows the first one
+//! propagation delay later and has the next number. So both wait in one queue, a
+//! [`Lane`] for each of two sizes of packets on two kinds of line, which is read twice.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::clock::EventTime;
 use super::event::{Delays, Due, Events, Irregular, LAST_INSTANT, Subject, Timer};
-use super::fifo::{FixedDelayQueue, Key};
+use super::lane::{ARRIVING, LEAVING, Lane, Moment};
 use super::link::Line;
 use super::packet::SizeClass;
 use crate::units::Time;
 
-/// Where events wait: a FIFO queue has the number `kind + 2 * line + size`.
+/// Where events wait: in the lane `2 * line + size`, or in the heap.
 pub(crate) mod source {
-    /// A sender becomes free.
+    /// A sender becomes free; the number of its lane is added.
     pub(crate) const FREE: u8 = 0;
-    /// A packet reaches the far end of its line.
+    /// A packet reaches the far end of its line; the number of its lane is added.
     pub(crate) const REACH: u8 = 4;
     /// Waits in the heap.
     pub(crate) const IRREGULAR: u8 = 8;
@@ -32,35 +33,10 @@ pub(crate) mod source {
 
 use source::{FREE, IRREGULAR, REACH};
 
-/// FIFO queues.
-const LENGTH: usize = IRREGULAR as usize;
-
-/// When an event is due, and its place among simultaneous ones.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Moment {
-    time: u64,
-    /// Number of the event, behind a bit that is not set for what was scheduled long before, and
-    /// before four that tell where it waits.
-    order: u64,
-}
-
-impl Key for Moment {
-    const NEVER: Moment = Moment {
-        time: u64::MAX,
-        order: u64::MAX,
-    };
-}
-
-impl Moment {
-    /// Behind all that was scheduled long before.
-    const RECENT: u64 = 1 << 63;
-
-    /// For comparisons without a branch.
-    #[inline(always)]
-    fn key(self) -> u128 {
-        u128::from(self.time) << 64 | u128::from(self.order)
-    }
-}
+/// Lanes.
+const LANES: usize = REACH as usize;
+/// Candidates for the next event.
+const CANDIDATES: usize = IRREGULAR as usize + 1;
 
 /// An event of the heap.
 #[derive(Clone, Copy, Debug)]
@@ -93,46 +69,49 @@ impl Ord for Entry {
 #[derive(Clone, Debug)]
 pub struct FabricEvents {
     /// When each candidate is due.
-    heads: [Moment; LENGTH + 1],
-    /// For each FIFO queue, how far ahead its events are scheduled.
-    ahead: [u64; LENGTH],
-    queues: [FixedDelayQueue<Moment>; LENGTH],
+    heads: [Moment; CANDIDATES],
+    /// The earliest of them. It is found before the event that was taken last is run, not after it: so
+    /// the processor knows early what comes next, which it guesses wrongly most of the time.
+    first: Moment,
+    /// For each lane, how long a packet occupies its line.
+    transmissions: [u64; LANES],
+    lanes: [Lane; LANES],
     timers: BinaryHeap<Reverse<Entry>>,
     /// Events ever scheduled.
     scheduled: u64,
     start: Moment,
-    propagation: Time,
+    /// How much later than a packet's first event each of its events is, in time and number.
+    delays: [Moment; 2],
 }
 
 impl Events for FabricEvents {
     fn new(delays: Delays) -> FabricEvents {
-        let transmissions = [delays.transmission, delays.of_fabric];
-        let sent = transmissions.as_flattened();
-        let reached = sent.iter().map(|sent| *sent + delays.propagation);
-        let mut ahead = [0; LENGTH];
-        for (ahead, delay) in ahead.iter_mut().zip(sent.iter().copied().chain(reached)) {
-            *ahead = delay.0;
+        let of_lines = [delays.transmission, delays.of_fabric];
+        let mut transmissions = [0; LANES];
+        for (lane, transmission) in transmissions.iter_mut().zip(of_lines.as_flattened()) {
+            *lane = transmission.0;
         }
         FabricEvents {
-            heads: [Moment::NEVER; LENGTH + 1],
-            ahead,
-            queues: Default::default(),
+            heads: [Moment::NEVER; CANDIDATES],
+            first: Moment::NEVER,
+            transmissions,
+            lanes: Default::default(),
             timers: BinaryHeap::new(),
             scheduled: 0,
             start: Moment::NEVER,
-            propagation: delays.propagation,
+            delays: [
+                Moment { time: 0, order: 0 },
+                Moment {
+                    time: delays.propagation.0,
+                    order: Moment::NUMBER + u64::from(REACH - FREE),
+                },
+            ],
         }
     }
 
     #[inline(always)]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the parts of a key were 64 bits, and a place is below 16"
-    )]
     fn next(&self) -> Due {
-        let [a, b, c, d, e, f, g, h, i] = self.heads.map(Moment::key);
-        let first = (a.min(b).min(c.min(d))).min(e.min(f).min(g.min(h)).min(i));
-        let (time, order) = ((first >> 64) as u64, first as u64);
+        let Moment { time, order } = self.first;
         if time > LAST_INSTANT.0 {
             return Due::NEVER;
         }
@@ -146,8 +125,12 @@ impl Events for FabricEvents {
 
     #[inline(always)]
     fn take(&mut self, source: u8) -> Subject {
-        let (subject, next) = self.queues[usize::from(source)].pop();
-        self.heads[usize::from(source)] = next;
+        debug_assert!(source < IRREGULAR);
+        let source = usize::from(source);
+        let (lane, reader) = (source % LANES, source / LANES % 2);
+        let (subject, next) = self.lanes[lane].take(reader);
+        self.heads[lane + LANES * reader] = next.after(self.delays[reader]);
+        self.find_first();
         subject
     }
 
@@ -161,49 +144,54 @@ impl Events for FabricEvents {
         timer.map_or(Irregular::Start, |entry| Irregular::Timer(entry.0.timer))
     }
 
-    #[inline(always)]
+    /// Hosts that are not told when their line is free belong to a single switch.
     fn arrive(
         &mut self,
         now: EventTime,
+        _line: Line,
+        transmission: Time,
+        _class: SizeClass,
+        subject: Subject,
+    ) {
+        let delay = transmission + self.propagation();
+        self.set(now, delay, Timer::Arrival(subject));
+    }
+
+    #[inline(always)]
+    fn cross(
+        &mut self,
+        now: EventTime,
         line: Line,
         transmission: Time,
         class: SizeClass,
         subject: Subject,
     ) {
-        match class.common() {
-            Some(class) => self.schedule(now, REACH + 2 * line as u8 + class, subject),
-            None => self.set(
-                now,
-                transmission + self.propagation,
-                Timer::Arrival(subject),
-            ),
-        }
+        let Some(class) = class.common() else {
+            self.set(now, transmission, Timer::Free(subject));
+            return self.arrive(now, line, transmission, class, subject);
+        };
+        let lane = 2 * line as u8 + class;
+        let at = usize::from(lane);
+        let free = Moment {
+            time: now.0 + self.transmissions[at],
+            order: self.order(FREE + lane),
+        };
+        // The number of its arrival.
+        self.scheduled += 1;
+        self.lanes[at].push(free, subject);
+        self.offer(FREE + lane, free.after(self.delays[LEAVING]));
+        self.offer(REACH + lane, free.after(self.delays[ARRIVING]));
     }
 
-    #[inline(always)]
-    fn free_host(
-        &mut self,
-        now: EventTime,
-        transmission: Time,
-        class: SizeClass,
-        subject: Subject,
-    ) {
-        self.free_port(now, Line::Host, transmission, class, subject);
-    }
-
-    #[inline(always)]
+    /// Ports of a single switch alone do not tell when their packets arrive.
     fn free_port(
         &mut self,
         now: EventTime,
-        line: Line,
         transmission: Time,
-        class: SizeClass,
+        _class: SizeClass,
         subject: Subject,
     ) {
-        match class.common() {
-            Some(class) => self.schedule(now, FREE + 2 * line as u8 + class, subject),
-            None => self.set(now, transmission, Timer::Free(subject)),
-        }
+        self.set(now, transmission, Timer::Free(subject));
     }
 
     #[inline(always)]
@@ -239,8 +227,7 @@ impl Events for FabricEvents {
             Timer::Arrival(subject) => Some(subject),
             _ => None,
         });
-        let queues = self.queues[usize::from(REACH)..].iter();
-        queues.flat_map(FixedDelayQueue::subjects).chain(timers)
+        self.lanes.iter().flat_map(Lane::crossing).chain(timers)
     }
 
     fn in_service(&self) -> impl Iterator<Item = Subject> {
@@ -248,8 +235,7 @@ impl Events for FabricEvents {
             Timer::Free(subject) => Some(subject),
             _ => None,
         });
-        let queues = self.queues[..usize::from(REACH)].iter();
-        queues.flat_map(FixedDelayQueue::subjects).chain(timers)
+        self.lanes.iter().flat_map(Lane::being_sent).chain(timers)
     }
 }
 
@@ -257,24 +243,26 @@ impl FabricEvents {
     #[inline(always)]
     fn order(&mut self, source: u8) -> u64 {
         self.scheduled += 1;
-        Moment::RECENT | self.scheduled << 4 | u64::from(source)
+        Moment::RECENT | (self.scheduled * Moment::NUMBER) | u64::from(source)
+    }
+
+    fn propagation(&self) -> Time {
+        Time(self.delays[ARRIVING].time)
     }
 
     #[inline(always)]
     fn offer(&mut self, source: u8, moment: Moment) {
         let head = &mut self.heads[usize::from(source)];
-        *head = (*head).min(moment);
+        *head = head.earlier(moment);
+        self.first = self.first.earlier(moment);
     }
 
-    /// Schedules an event in a FIFO queue. Complexity: O(1), amortised.
     #[inline(always)]
-    fn schedule(&mut self, now: EventTime, source: u8, subject: Subject) {
-        let moment = Moment {
-            time: now.0 + self.ahead[usize::from(source)],
-            order: self.order(source),
-        };
-        self.queues[usize::from(source)].push(moment, subject);
-        self.offer(source, moment);
+    fn find_first(&mut self) {
+        let [a, b, c, d, e, f, g, h, i] = self.heads;
+        let of_free = a.earlier(b).earlier(c.earlier(d));
+        let of_reach = e.earlier(f).earlier(g.earlier(h));
+        self.first = of_free.earlier(of_reach).earlier(i);
     }
 
     #[cold]
@@ -294,5 +282,6 @@ impl FabricEvents {
         let timer = self.timers.peek();
         let timer = timer.map_or(Moment::NEVER, |entry| entry.0.moment);
         self.heads[usize::from(IRREGULAR)] = self.start.min(timer);
+        self.find_first();
     }
 }

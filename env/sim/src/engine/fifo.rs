@@ -1,38 +1,32 @@
 //! Events that fall due in the order in which they were scheduled.
 
-use super::event::Subject;
-
-/// When an event is due, and its place among simultaneous ones.
-pub(super) trait Key: Copy + Ord {
-    /// After all events.
-    const NEVER: Self;
-}
+use super::event::{Due, Subject};
 
 /// A queue of events in a buffer whose length is a power of two. Behind the last event lies one
 /// that is due never, so that nobody asks whether the line is empty.
 #[derive(Clone, Debug)]
-pub(super) struct FixedDelayQueue<K> {
-    slots: Vec<(K, Subject)>,
+pub(super) struct FixedDelayQueue {
+    slots: Vec<(Due, Subject)>,
     /// Events ever taken.
     head: usize,
     /// Events ever scheduled.
     tail: usize,
 }
 
-impl<K: Key> Default for FixedDelayQueue<K> {
+impl Default for FixedDelayQueue {
     fn default() -> Self {
         FixedDelayQueue {
-            slots: vec![(K::NEVER, Subject::default()); 8],
+            slots: vec![(Due::NEVER, Subject::default()); 8],
             head: 0,
             tail: 0,
         }
     }
 }
 
-impl<K: Key> FixedDelayQueue<K> {
+impl FixedDelayQueue {
     /// Complexity: O(1), amortised.
     #[inline(always)]
-    pub(super) fn push(&mut self, due: K, subject: Subject) {
+    pub(super) fn push(&mut self, due: Due, subject: Subject) {
         debug_assert!(self.iter().last().is_none_or(|last| last.0 <= due));
         // One slot more for the end.
         if self.tail + 1 - self.head == self.slots.len() {
@@ -42,13 +36,13 @@ impl<K: Key> FixedDelayQueue<K> {
         let mask = slots.len() - 1;
         slots[self.tail & mask] = (due, subject);
         self.tail += 1;
-        slots[self.tail & mask].0 = K::NEVER;
+        slots[self.tail & mask].0 = Due::NEVER;
     }
 
     /// Takes the first event, which must have fallen due; returns its subject and when the next
     /// one is due.
     #[inline(always)]
-    pub(super) fn pop(&mut self) -> (Subject, K) {
+    pub(super) fn pop(&mut self) -> (Subject, Due) {
         debug_assert!(self.head < self.tail);
         let slots = self.slots.as_slice();
         let mask = slots.len() - 1;
@@ -63,7 +57,7 @@ impl<K: Key> FixedDelayQueue<K> {
         self.slots[self.head & (self.slots.len() - 1)].1
     }
 
-    fn iter(&self) -> impl Iterator<Item = (K, Subject)> {
+    fn iter(&self) -> impl Iterator<Item = (Due, Subject)> {
         let mask = self.slots.len() - 1;
         (self.head..self.tail).map(move |index| self.slots[index & mask])
     }
@@ -77,7 +71,7 @@ impl<K: Key> FixedDelayQueue<K> {
     fn grow(&mut self) {
         let mut slots = Vec::with_capacity(2 * self.slots.len());
         slots.extend(self.iter());
-        slots.resize(2 * self.slots.len(), (K::NEVER, Subject::default()));
+        slots.resize(2 * self.slots.len(), (Due::NEVER, Subject::default()));
         self.slots = slots;
         (self.head, self.tail) = (0, self.tail - self.head);
     }
@@ -87,18 +81,15 @@ impl<K: Key> FixedDelayQueue<K> {
 mod tests {
     use super::*;
     use crate::engine::clock::EventTime;
-    use crate::engine::event::Due;
+    use crate::engine::event::TieRank;
 
     #[test]
     fn a_line_grows_and_keeps_its_order() {
-        let mut line = FixedDelayQueue::<Due>::default();
+        let mut line = FixedDelayQueue::default();
         let (mut pushed, mut popped) = (0, 0);
         for round in 1..20 {
             for _ in 0..round {
-                let subject = Subject {
-                    packet: pushed as u32,
-                    ..Subject::default()
-                };
+                let subject = Subject::of_host(0, pushed as u32, TieRank::FIRST);
                 line.push(Due::new(EventTime(pushed), 0), subject);
                 pushed += 1;
             }

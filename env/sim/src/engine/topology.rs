@@ -4,6 +4,7 @@ mod pooled;
 
 use std::borrow::Cow;
 use std::fmt::Debug;
+use std::hint::select_unpredictable;
 
 use serde::Serialize;
 
@@ -54,6 +55,15 @@ pub enum Neighbour {
     Switch(SwitchId),
 }
 
+/// Where a host is attached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Attachment {
+    /// Its switch.
+    pub switch: SwitchId,
+    /// The port of the switch that leads to it.
+    pub port: u16,
+}
+
 /// Where a packet comes from and goes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Route {
@@ -97,13 +107,23 @@ pub trait Topology: Clone + Debug {
     /// How far the event time is ahead of the clock of the switches, on links of this delay.
     fn potential(propagation: Time) -> Potential;
 
+    /// Where a host is attached.
+    fn attachment(&self, host: u16) -> Attachment;
+
     /// The switch that a host is attached to.
-    fn switch_of(&self, host: u16) -> SwitchId;
+    fn switch_of(&self, host: u16) -> SwitchId {
+        self.attachment(host).switch
+    }
 
     /// The port of `switch` that leads to the packet's destination. Among several that do, one is
     /// chosen in a way that is constant for a flow and direction, unless packets are
     /// [sprayed](Topology::sprays).
-    fn port_to(&self, switch: SwitchId, route: Route) -> usize;
+    fn port_to(&self, switch: SwitchId, route: Route) -> usize {
+        self.port_towards(switch, self.attachment(route.dst), route)
+    }
+
+    /// As [`port_to`](Topology::port_to), for whoever knows where the destination is attached.
+    fn port_towards(&self, switch: SwitchId, destination: Attachment, route: Route) -> usize;
 
     /// Whether packets of a flow take turns among equal paths.
     fn sprays(&self) -> bool {
@@ -203,8 +223,11 @@ impl Topology for OneSwitch {
     }
 
     #[inline(always)]
-    fn switch_of(&self, _host: u16) -> SwitchId {
-        SwitchId(0)
+    fn attachment(&self, host: u16) -> Attachment {
+        Attachment {
+            switch: SwitchId(0),
+            port: host,
+        }
     }
 
     /// There must be ports, at most 65,536.
@@ -219,8 +242,8 @@ impl Topology for OneSwitch {
     }
 
     #[inline(always)]
-    fn port_to(&self, _switch: SwitchId, route: Route) -> usize {
-        usize::from(route.dst)
+    fn port_towards(&self, _switch: SwitchId, destination: Attachment, _route: Route) -> usize {
+        usize::from(destination.port)
     }
 
     #[inline(always)]
@@ -386,8 +409,16 @@ impl Topology for LeafSpine {
         Potential::default()
     }
 
-    fn switch_of(&self, host: u16) -> SwitchId {
-        SwitchId::of(usize::from(host) / self.hosts_per_leaf)
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "`check` bounds the number of ports"
+    )]
+    fn attachment(&self, host: u16) -> Attachment {
+        let host = usize::from(host);
+        Attachment {
+            switch: SwitchId::of(host / self.hosts_per_leaf),
+            port: (host % self.hosts_per_leaf) as u16,
+        }
     }
 
     /// There must be hosts, at most 32,768, and links between leaves. There are at most 32,768
@@ -405,17 +436,21 @@ impl Topology for LeafSpine {
         Ok(())
     }
 
+    /// Where there is nothing to choose there is no branch either: whether a switch is a leaf or a
+    /// spine cannot be predicted.
     #[inline]
-    fn port_to(&self, switch: SwitchId, route: Route) -> usize {
-        let leaf = self.switch_of(route.dst);
-        if switch == leaf {
-            usize::from(route.dst) % self.hosts_per_leaf
-        } else if self.is_leaf(switch) {
-            let uplinks = self.spines * self.links_per_pair;
-            self.hosts_per_leaf + self.routing.choose(switch, route, uplinks)
-        } else {
-            let links = self.links_per_pair;
-            leaf.index() * links + self.routing.choose(switch, route, links)
+    fn port_towards(&self, switch: SwitchId, destination: Attachment, route: Route) -> usize {
+        let Attachment { switch: leaf, port } = destination;
+        let is_leaf = self.is_leaf(switch);
+        let uplinks = self.spines * self.links_per_pair;
+        let of_spine = leaf.index() * self.links_per_pair;
+        let count = select_unpredictable(is_leaf, uplinks, self.links_per_pair);
+        let first = select_unpredictable(is_leaf, self.hosts_per_leaf, of_spine);
+        let elsewhere = usize::from(switch != leaf);
+        let choices = elsewhere * count;
+        match choices {
+            0 | 1 => elsewhere * first + (1 - elsewhere) * usize::from(port),
+            _ => first + self.routing.choose(switch, route, choices),
         }
     }
 

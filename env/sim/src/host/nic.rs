@@ -186,11 +186,7 @@ impl FairNic {
     fn transmit<T: Topology>(&mut self, host: u16, packet: PacketId, engine: &mut Engine<T>) {
         self.sending = true;
         let rank = engine.rank;
-        engine.arrive_and_free_host(Subject {
-            packet,
-            sender: host,
-            rank,
-        });
+        engine.cross(Line::Host, Subject::of_host(host, packet, rank));
     }
 }
 
@@ -229,11 +225,7 @@ impl FifoNic {
         }
         self.free_at = now + transmission;
         let rank = engine.rank;
-        engine.arrive(Subject {
-            packet: id,
-            sender: host,
-            rank,
-        });
+        engine.arrive(Subject::of_host(host, id, rank));
     }
 
     /// The packet behind the one that reaches the switch now has followed it without a gap.
@@ -246,11 +238,7 @@ impl FifoNic {
         let rank = engine
             .ranks
             .sent(packet.class, engine.links.transmission(Line::Host, packet));
-        engine.arrive_next(Subject {
-            packet: packet.next,
-            sender: arrived.sender,
-            rank,
-        });
+        engine.arrive_next(Subject::of_host(arrived.sender, packet.next, rank));
     }
 }
 
@@ -284,10 +272,6 @@ impl QueueNic {
 
     #[inline(always)]
     fn transmit<T: Topology>(host: u16, packet: PacketId, engine: &mut Engine<T>) {
-        engine.arrive_and_free_host(Subject {
-            packet,
-            sender: host,
-            rank: TieRank::FIRST,
-        });
+        engine.cross(Line::Host, Subject::of_host(host, packet, TieRank::FIRST));
     }
 }

@@ -16,9 +16,10 @@ use crate::engine::event::{
 };
 use crate::engine::fabric;
 use crate::engine::link::{Line, Links, wire_bytes};
+use crate::engine::outlet::{Outlet, Outlets};
 use crate::engine::packet::{PacketId, PacketStore};
 use crate::engine::topology::{
-    LeafSpine, MAX_QUEUES, Neighbour, OneSwitch, PooledLeafSpine, SwitchId, Topology,
+    LeafSpine, MAX_QUEUES, OneSwitch, PooledLeafSpine, SwitchId, Topology,
 };
 use crate::host::{FlowView, Hosts};
 use crate::scenario::{HostQueue, Scenario, ScenarioError};
@@ -88,6 +89,7 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     rung: Option<u64>,
     /// In a network of several switches, the one that the last event was about.
     touched: SwitchId,
+    outlets: Outlets,
     wall: Duration,
 }
 
@@ -239,6 +241,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
                 switch.measure(meters(scenario, &topology, switch.id(), &engine.links));
             }
         }
+        let outlets = Outlets::of(&topology, switches.as_ref().len());
         let hosts = Hosts::new(scenario, settings, trace, topology)?;
         hosts.schedule_next_start(&mut engine);
         let window = Window::new(scenario, switches.as_ref().len());
@@ -261,6 +264,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             loses_enqueued: pushes_out,
             rung: None,
             touched: SwitchId::default(),
+            outlets,
             wall: Duration::ZERO,
         })
     }
@@ -302,6 +306,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             loses_enqueued: self.loses_enqueued,
             rung: self.rung,
             touched: self.touched,
+            outlets: self.outlets,
             wall: self.wall,
         }
     }
@@ -537,27 +542,23 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// The last bit of a packet reaches a switch; in a network of several, a switch or a host.
     #[inline(always)]
     fn on_arrival(&mut self, subject: Subject) {
+        let id = subject.packet;
         if !T::IS_FABRIC {
             self.hosts.nics().follow(subject, &mut self.engine);
-            return self.admit(SwitchId(0), subject.packet);
+            return self.admit(SwitchId(0), id);
         }
-        let id = subject.packet;
-        match subject.sending_switch() {
-            None => {
-                let switch = self.hosts.topology().switch_of(subject.sender);
-                self.admit(switch, id);
+        let Some(from) = subject.sending_switch() else {
+            let switch = self.hosts.attachment(subject.sender).switch;
+            return self.admit(switch, id);
+        };
+        match subject.receiving_switch() {
+            Some(to) => {
+                let came = T::POOLS_SPINES.then(|| (from, self.port_of(from, id)));
+                let queue = self.hosts.queue_at(to, came, &self.engine.packets[id]);
+                self.engine.packets[id].queue = queue;
+                self.admit(to, id);
             }
-            Some(from) => match self.next_hop(from, id) {
-                Neighbour::Switch(to) => {
-                    let came = (from, self.port_of(from, id));
-                    let queue = self.hosts.queue_at(to, came, &self.engine.packets[id]);
-                    self.engine.packets[id].queue = queue;
-                    self.admit(to, id);
-                }
-                Neighbour::Host(_) => {
-                    self.hosts.receive(id, &mut self.engine, &mut self.observer);
-                }
-            },
+            None => self.hosts.receive(id, &mut self.engine, &mut self.observer),
         }
     }
 
@@ -581,17 +582,21 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// A port of the switch begins to send the packet.
     #[inline(always)]
     fn serve(&mut self, at: SwitchId, id: PacketId) {
-        let subject = Subject::of_switch(at, id);
-        if T::IS_FABRIC {
-            let (topology, port) = (self.hosts.topology(), self.port_of(at, id));
-            let line = topology.line(at, port);
-            if line == Line::Fabric && topology.is_uplink(at, port) {
-                self.window.count(at, &self.engine.packets[id]);
-            }
-            self.engine.send(line, subject);
-        } else {
-            self.engine.free_port(subject);
+        if !T::IS_FABRIC {
+            return self.engine.free_port(Subject::of_switch(at, id));
         }
+        let packet = &self.engine.packets[id];
+        let port = self.port_of(at, id);
+        let Outlet { line, mut to } = self.outlets.at(at, port);
+        let topology = self.hosts.topology();
+        if T::POOLS_SPINES {
+            let ends = || self.hosts.ends_of(packet.flow, packet.kind.direction());
+            to = topology.next_hop(at, port, || ends().1);
+        }
+        if topology.is_uplink(at, port) {
+            self.window.count(at, line, packet);
+        }
+        self.engine.cross(line, Subject::of_line(at, id, to));
     }
 
     /// The port at which a packet leaves the switch that it is at.
@@ -599,14 +604,6 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     fn port_of(&self, at: SwitchId, id: PacketId) -> usize {
         let queue = usize::from(self.engine.packets[id].queue);
         self.switches.as_ref()[at.index()].port_of(queue)
-    }
-
-    #[inline(always)]
-    fn next_hop(&self, at: SwitchId, id: PacketId) -> Neighbour {
-        let port = self.port_of(at, id);
-        let packet = &self.engine.packets[id];
-        let ends = || self.hosts.ends_of(packet.flow, packet.kind.direction());
-        self.hosts.topology().next_hop(at, port, || ends().1)
     }
 
     /// The last bit of the packet has left its port; in a network of several switches, or the
@@ -748,6 +745,11 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Packets whose last bit has left a switch port.
     pub fn packets_forwarded(&self) -> u64 {
         self.count(|counters| counters.forwarded)
+    }
+
+    /// Packets that hosts have made: data, acknowledgements, and those of handshakes.
+    pub fn packets_created(&self) -> u64 {
+        self.engine.created
     }
 
     /// When the last flow so far was complete.

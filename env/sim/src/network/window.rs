@@ -2,7 +2,7 @@
 
 use super::outcome::SwitchRow;
 use crate::engine::event::Timer;
-use crate::engine::link::Links;
+use crate::engine::link::{Line, Links};
 use crate::engine::packet::Packet;
 use crate::engine::topology::{SwitchId, Topology};
 use crate::scenario::Scenario;
@@ -48,10 +48,11 @@ impl Window {
         self.from
     }
 
-    /// A switch begins to send a packet to another one.
+    /// A switch begins to send a packet over such a line.
     #[inline(always)]
-    pub(super) fn count(&mut self, at: SwitchId, packet: &Packet) {
-        self.sent[at.index()] += u64::from(packet.wire_bytes);
+    pub(super) fn count(&mut self, at: SwitchId, line: Line, packet: &Packet) {
+        let counts = u64::from(line == Line::Fabric);
+        self.sent[at.index()] += counts * u64::from(packet.wire_bytes);
     }
 
     /// What happened before does not count.

@@ -1,5 +1,6 @@
 //! Exact byte accounting of the shared buffer.
 
+use super::numbering::Numbering;
 use crate::convert::floor_u64;
 use crate::units::Time;
 
@@ -15,7 +16,7 @@ pub struct SharedBuffer {
     capacity: u64,
     occupancy: u64,
     queues: Box<[u64]>,
-    queues_per_port: usize,
+    numbering: Numbering,
     max_occupancy: u64,
     bin_scale: f64,
     changed_at: Time,
@@ -52,7 +53,7 @@ impl SharedBuffer {
             capacity,
             occupancy: 0,
             queues: vec![0; ports * queues_per_port].into_boxed_slice(),
-            queues_per_port,
+            numbering: Numbering::new(queues_per_port),
             max_occupancy: 0,
             bin_scale: OCCUPANCY_BINS as f64 / scale as f64,
             changed_at: Time::ZERO,
@@ -103,25 +104,24 @@ impl SharedBuffer {
     /// When the port does not exist.
     #[inline]
     pub fn port(&self, port: usize) -> u64 {
-        if self.queues_per_port == 1 {
+        let queues_per_port = self.queues_per_port();
+        if queues_per_port == 1 {
             return self.queues[port];
         }
-        let first = port * self.queues_per_port;
-        self.queues[first..first + self.queues_per_port]
-            .iter()
-            .sum()
+        let first = port * queues_per_port;
+        self.queues[first..first + queues_per_port].iter().sum()
     }
 
     /// Number of ports N.
     #[inline]
     pub fn ports(&self) -> usize {
-        self.queues.len() / self.queues_per_port
+        self.queues.len() / self.queues_per_port()
     }
 
     /// Number of queues per port.
     #[inline]
     pub fn queues_per_port(&self) -> usize {
-        self.queues_per_port
+        self.numbering.queues_per_port()
     }
 
     /// Largest occupancy so far, bytes.
@@ -156,7 +156,7 @@ impl SharedBuffer {
     pub(crate) fn store(&mut self, queue: usize, bytes: u64, now: Time) {
         debug_assert!(self.fits(bytes));
         self.account_time(now);
-        if self.queues_per_port > 1 {
+        if self.queues_per_port() > 1 {
             self.priority_of(queue, now).bytes += bytes;
         }
         self.queues[queue] += bytes;
@@ -167,7 +167,7 @@ impl SharedBuffer {
     #[inline]
     pub(crate) fn release(&mut self, queue: usize, bytes: u64, now: Time) {
         self.account_time(now);
-        if self.queues_per_port > 1 {
+        if self.queues_per_port() > 1 {
             self.priority_of(queue, now).bytes -= bytes;
         }
         self.queues[queue] -= bytes;
@@ -176,7 +176,7 @@ impl SharedBuffer {
 
     #[cold]
     fn priority_of(&mut self, queue: usize, now: Time) -> &mut PriorityUse {
-        let used = &mut self.by_priority[queue % self.queues_per_port];
+        let used = &mut self.by_priority[self.numbering.priority(queue)];
         used.settle(now);
         used
     }

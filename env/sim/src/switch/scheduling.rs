@@ -45,7 +45,7 @@ impl<P: Policy> Switch<P> {
     /// Takes the packet that a port sends next.
     #[inline(always)]
     pub(super) fn next_of_port(&mut self, packets: &PacketStore, port: usize) -> Option<PacketId> {
-        let packet = match self.queues_per_port {
+        let packet = match self.numbering.queues_per_port() {
             1 => self.queues[port].pop_front(packets),
             _ => self.next_of_several(packets, port),
         }?;
@@ -58,13 +58,14 @@ impl<P: Policy> Switch<P> {
         if self.ports[port].length == 0 {
             return None;
         }
+        let first = port * self.numbering.queues_per_port();
         let queue = match self.scheduling.scheduler {
-            Scheduler::Strict => self.first_waiting(port, 0),
+            Scheduler::Strict => first + self.first_waiting(port, 0),
             Scheduler::Rr => {
                 let turn = usize::from(self.ports[port].turn);
-                let queue = self.first_waiting(port, turn);
-                self.pass_turn(port, queue);
-                queue
+                let priority = self.first_waiting(port, turn);
+                self.pass_turn(port, priority);
+                first + priority
             }
             Scheduler::Drr => self.next_by_deficit(packets, port),
             Scheduler::StrictDrr => match self.first_strict(port) {
@@ -75,26 +76,36 @@ impl<P: Policy> Switch<P> {
         self.queues[queue].pop_front(packets)
     }
 
-    /// The first queue that is not empty, from the one of priority `from` on and round; there must
-    /// be one.
+    /// The priority of the first queue that is not empty, from that of priority `from` on and round;
+    /// there must be one. Which one that is cannot be predicted, so that there is no branch.
+    #[inline(always)]
     fn first_waiting(&self, port: usize, from: usize) -> usize {
-        let (first, queues) = (port * self.queues_per_port, self.queues_per_port);
-        let waiting = |queue: &usize| !self.queues[*queue].is_empty();
-        let mut round = (from..from + queues).map(|priority| first + priority % queues);
-        round.find(waiting).unwrap_or(first)
+        let queues_per_port = self.numbering.queues_per_port();
+        debug_assert!(queues_per_port <= 32 && from < queues_per_port);
+        let first = port * queues_per_port;
+        let queues = &self.queues[first..first + queues_per_port];
+        let waiting = queues
+            .iter()
+            .enumerate()
+            .fold(0u64, |waiting, (priority, queue)| {
+                waiting | u64::from(!queue.is_empty()) << priority
+            });
+        // In the upper half as if the queues before `from` came after all others.
+        let round = waiting >> from << from | waiting << 32;
+        (round.trailing_zeros() % 32) as usize
     }
 
     /// The first queue that is not empty of those that come before deficit round robin.
     fn first_strict(&self, port: usize) -> Option<usize> {
-        let first = port * self.queues_per_port;
+        let first = port * self.numbering.queues_per_port();
         let mut strict = first..first + self.scheduling.strict;
         strict.find(|queue| !self.queues[*queue].is_empty())
     }
 
-    /// The queue after this one is next, of those that are not served strictly.
-    fn pass_turn(&mut self, port: usize, queue: usize) {
-        let next = match (queue + 1) % self.queues_per_port {
-            0 => self.scheduling.strict,
+    /// The queue after that of this priority is next, of those that are not served strictly.
+    fn pass_turn(&mut self, port: usize, priority: usize) {
+        let next = match priority + 1 {
+            next if next == self.numbering.queues_per_port() => self.scheduling.strict,
             next => next,
         };
         self.ports[port].turn = u16::try_from(next).expect("a switch has at most 65,536 queues");
@@ -103,13 +114,13 @@ impl<P: Policy> Switch<P> {
     /// A queue whose turn begins gets its quantum, and keeps its turn while what it has suffices.
     /// The port must have a packet in a queue that is not served strictly.
     fn next_by_deficit(&mut self, packets: &PacketStore, port: usize) -> usize {
-        let first = port * self.queues_per_port;
+        let first = port * self.numbering.queues_per_port();
         loop {
             let turn = usize::from(self.ports[port].turn);
             let queue = first + turn;
             let Some(head) = self.queues[queue].head() else {
                 self.scheduling.deficits[queue] = 0;
-                self.begin_turn(port, queue);
+                self.begin_turn(port, turn);
                 continue;
             };
             let bytes = u64::from(packets[head].wire_bytes);
@@ -118,16 +129,16 @@ impl<P: Policy> Switch<P> {
                     self.scheduling.deficits[queue] = left;
                     return queue;
                 }
-                None => self.begin_turn(port, queue),
+                None => self.begin_turn(port, turn),
             }
         }
     }
 
-    /// Ends the turn of `queue` and begins that of the one behind it.
-    fn begin_turn(&mut self, port: usize, queue: usize) {
-        self.pass_turn(port, queue);
+    /// Ends the turn of the queue of this priority and begins that of the one behind it.
+    fn begin_turn(&mut self, port: usize, priority: usize) {
+        self.pass_turn(port, priority);
         let turn = usize::from(self.ports[port].turn);
-        let next = port * self.queues_per_port + turn;
+        let next = port * self.numbering.queues_per_port() + turn;
         if !self.queues[next].is_empty() {
             self.scheduling.deficits[next] += self.scheduling.quanta[turn];
         }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::{LeafSpine, Neighbour, Route, SwitchId, Topology};
+use super::{Attachment, LeafSpine, Neighbour, Route, SwitchId, Topology};
 use crate::engine::clock::Potential;
 use crate::engine::fabric::FabricEvents;
 use crate::engine::link::{Line, Links};
@@ -59,15 +59,15 @@ impl Topology for PooledLeafSpine {
         LeafSpine::potential(propagation)
     }
 
-    fn switch_of(&self, host: u16) -> SwitchId {
-        self.network.switch_of(host)
+    fn attachment(&self, host: u16) -> Attachment {
+        self.network.attachment(host)
     }
 
     fn check(&self) -> Result<(), String> {
         self.network.check()
     }
 
-    fn port_to(&self, switch: SwitchId, route: Route) -> usize {
+    fn port_towards(&self, switch: SwitchId, destination: Attachment, route: Route) -> usize {
         let LeafSpine {
             hosts_per_leaf,
             links_per_pair,
@@ -82,7 +82,7 @@ impl Topology for PooledLeafSpine {
                 hosts_per_leaf + self.uplinks() + spine * links_per_pair + link
             }
             // From a host of the leaf, or from a spine.
-            _ => self.network.port_to(switch, route),
+            _ => self.network.port_towards(switch, destination, route),
         }
     }
 

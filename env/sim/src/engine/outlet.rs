@@ -1,0 +1,76 @@
+//! What the ports of a network lead to, looked up instead of computed.
+
+use super::link::Line;
+use super::topology::{Neighbour, SwitchId, Topology};
+
+/// A port's line and what is at its other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Outlet {
+    pub(crate) line: Line,
+    pub(crate) to: Neighbour,
+}
+
+/// The ports of all switches; none where there is one switch, whose ports need no lookup.
+#[derive(Clone, Debug)]
+pub(crate) struct Outlets {
+    /// Of each switch, the place of its first port.
+    first: Box<[usize]>,
+    ports: Box<[Outlet]>,
+}
+
+impl Outlets {
+    /// Those of a network of so many switches.
+    pub(crate) fn of<T: Topology>(topology: &T, switches: usize) -> Outlets {
+        let (mut first, mut ports) = (Vec::new(), Vec::new());
+        let switches = (0..u16::MAX).take(if T::IS_FABRIC { switches } else { 0 });
+        for at in switches.map(SwitchId) {
+            first.push(ports.len());
+            ports.extend((0..topology.ports(at)).map(|port| Outlet {
+                line: topology.line(at, port),
+                to: topology.neighbour(at, port),
+            }));
+        }
+        Outlets {
+            first: first.into_boxed_slice(),
+            ports: ports.into_boxed_slice(),
+        }
+    }
+
+    /// What a port leads to.
+    #[inline(always)]
+    pub(crate) fn at(&self, switch: SwitchId, port: usize) -> Outlet {
+        self.ports[self.first[switch.index()] + port]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::topology::{LeafSpine, OneSwitch, Routing};
+
+    #[test]
+    fn every_port_is_found() {
+        let network = LeafSpine {
+            leaves: 3,
+            hosts_per_leaf: 4,
+            spines: 2,
+            links_per_pair: 2,
+            routing: Routing::default(),
+        };
+        let outlets = Outlets::of(&network, 5);
+        for at in (0..5).map(SwitchId) {
+            for port in 0..network.ports(at) {
+                let outlet = outlets.at(at, port);
+                assert_eq!(outlet.line, network.line(at, port));
+                assert_eq!(outlet.to, network.neighbour(at, port));
+            }
+        }
+        assert_eq!(outlets.ports.len(), 3 * 8 + 2 * 6);
+    }
+
+    #[test]
+    fn a_single_switch_has_no_table() {
+        let outlets = Outlets::of(&OneSwitch { ports: 16 }, 1);
+        assert!(outlets.first.is_empty() && outlets.ports.is_empty());
+    }
+}
