@@ -611,6 +611,15 @@ impl<T: Topology> Hosts<T> {
         let in_order = state.receiver.next_expected() == packet.sequence;
         let pool = &mut self.pools.receivers;
         let receiver = &mut state.receiver;
+        let is_last = packet.sequence + 1 == state.segments;
+        if !in_order && is_last && self.settings.is_ns3() && receiver.awaits_handshake() {
+            // ns-3 ignores a FIN that is not next in order before the connection is established, and
+            // the data with it (`TcpSocketBase::ProcessSynRcvd`). It has taken the mark by then.
+            if packet.flags.marked() {
+                receiver.takes_mark(packet.sequence, &self.settings, pool);
+            }
+            return;
+        }
         let reception = receiver.receive(packet.sequence, &self.settings, pool);
         let delivered = reception.delivered;
         self.counters.duplicates += u64::from(reception.duplicate);

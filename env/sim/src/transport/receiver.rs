@@ -201,6 +201,12 @@ impl Receiver {
         self.accepted || self.next > 0 || !self.is_in_order()
     }
 
+    /// Whether a SYN was answered and nothing else has come from the sender (SYN-RECEIVED, RFC 9293
+    /// §3.3.2).
+    pub(crate) fn awaits_handshake(&self) -> bool {
+        self.syn_acks > 0 && !self.has_accepted()
+    }
+
     /// Counts a SYN-ACK and returns how many were sent before.
     pub(crate) fn count_syn_ack(&mut self) -> u8 {
         let before = self.syn_acks;

@@ -100,6 +100,8 @@ cases! { equals_ns3:
     mixed_dt1_newreno_rto10
     mixed_dt8_newreno_rto10
     mixed_st_cubic_rto10
+    mixed_dt1_cubic_rto10
+    mixed_dt8_cubic_rto10
     mixed_st_dctcp_rto10
     mixed_st_newreno_rto200
     mixed_cs_newreno_rto200

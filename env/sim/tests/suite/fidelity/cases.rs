@@ -115,7 +115,7 @@ pub const ISOLATED: [Case; 3] = [
 ];
 
 /// Flows that compete.
-pub const COMPETING: [Case; 12] = [
+pub const COMPETING: [Case; 14] = [
     case(List::TwoToOne, "st", "newreno", 10),
     case(List::TwoToOne, "st", "dctcp", 10),
     case(List::Mixed, "st", "newreno", 10),
@@ -123,6 +123,8 @@ pub const COMPETING: [Case; 12] = [
     case(List::Mixed, "dt1", "newreno", 10),
     case(List::Mixed, "dt8", "newreno", 10),
     case(List::Mixed, "st", "cubic", 10),
+    case(List::Mixed, "dt1", "cubic", 10),
+    case(List::Mixed, "dt8", "cubic", 10),
     case(List::Mixed, "st", "dctcp", 10),
     case(List::Mixed, "st", "newreno", 200),
     case(List::Mixed, "cs", "newreno", 200),
