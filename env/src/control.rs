@@ -14,6 +14,7 @@ mod objective;
 mod observation;
 mod privileged;
 mod record;
+mod ways;
 
 pub use actions::{ActionSet, LEVELS, MAX_OUTPUTS, TakenByAqm, UnknownActionSet};
 pub use bufgym_sim::switch::policy::ndt::{
@@ -22,15 +23,16 @@ pub use bufgym_sim::switch::policy::ndt::{
 pub use bufgym_sim::switch::{BasePolicy, UnknownBasePolicy};
 pub use codes::{CodeHistory, CodeUnits, codes_header, encode, level_code, log_code, queue_code};
 pub use driver::{
-    ControlEnv, ControlOptions, Controller, FixedAlpha, IntervalReward, Pause, RewardBaseline,
-    RunOptions, run_controlled, run_recorded,
+    ControlEnv, ControlOptions, Controlled, Controller, FixedAlpha, IntervalReward, Pause, Reading,
+    RewardBaseline, RunOptions, run_controlled, run_recorded,
 };
 pub use objective::{Objective, ObjectiveError};
 pub use observation::{FEATURE_NAMES, FEATURES, HISTORY, LOG_RANGE, Observation};
 pub use privileged::{OCCUPANCY_FEATURE, PRIVILEGED, PRIVILEGED_NAMES, SENDER_FEATURES};
 pub use record::{EARLY_RECORD_FORMAT, RECORD_FORMAT, RecordError};
+pub use ways::ControlTopology;
 
 use bufgym_sim::switch::SwitchId;
 
-/// The controlled switch, the only one.
+/// The first switch; with a single one, the controlled switch.
 const SWITCH: SwitchId = SwitchId(0);

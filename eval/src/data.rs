@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::arrivals::{Arrivals, ByArrivals};
 use crate::metric::{
     AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios, PairedObjectives,
+    SlowdownRatios, SlowdownTails, Slowdowns,
 };
 pub use crate::scenario_facts::ScenarioFacts;
 pub use crate::seeds::{SeedGroup, Training};
@@ -73,6 +74,9 @@ pub struct TraceResult {
     /// Slowdowns by class of flows.
     #[serde(flatten)]
     pub class_slowdowns: ClassSlowdowns,
+    /// Slowdowns of in-cast flows, and tails by class of flows.
+    #[serde(flatten)]
+    pub slowdown_tails: SlowdownTails,
     /// Packets dropped, push-outs included.
     pub drops: u64,
     /// Data packets dropped.
@@ -118,6 +122,12 @@ pub struct PolicySummary {
     /// Means of the slowdowns by class of flows.
     #[serde(flatten)]
     pub class_slowdowns: ClassSlowdowns,
+    /// Means of the slowdowns of in-cast flows, and of the tails by class of flows.
+    #[serde(flatten)]
+    pub slowdown_tails: SlowdownTails,
+    /// Slowdowns relative to DT's (α = 1).
+    #[serde(flatten)]
+    pub slowdown_ratios: SlowdownRatios,
     /// Means of the completion times by class of flows, over the traces that have such flows.
     #[serde(flatten)]
     pub flow_classes: FlowClasses,
@@ -162,6 +172,28 @@ pub struct PolicySummary {
     /// The same relative to DT's (α = 1).
     #[serde(flatten)]
     pub objective_ratios: ObjectiveRatios,
+}
+
+impl TraceResult {
+    /// All slowdowns of the run.
+    pub fn slowdowns(&self) -> Slowdowns {
+        Slowdowns {
+            all: self.all_flows,
+            classes: self.class_slowdowns,
+            tails: self.slowdown_tails,
+        }
+    }
+}
+
+impl PolicySummary {
+    /// Means of all slowdowns.
+    pub fn slowdowns(&self) -> Slowdowns {
+        Slowdowns {
+            all: self.all_flows,
+            classes: self.class_slowdowns,
+            tails: self.slowdown_tails,
+        }
+    }
 }
 
 /// A learned policy compared with another one on the same traces.

@@ -14,7 +14,9 @@ use crate::data::{
     TriggerIntervals, VERSION,
 };
 use crate::entrant::Entrant;
-use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, IsolatedPorts, ObjectiveMetrics};
+use crate::metric::{
+    AllFlows, ClassSlowdowns, FlowClasses, IsolatedPorts, ObjectiveMetrics, SlowdownTails,
+};
 use crate::stats::RESAMPLES;
 use crate::{stats, summary, timeline};
 
@@ -270,7 +272,7 @@ fn run_all(
                 policy: entrant.name(),
                 trace: numbered.index,
             });
-            let ports = &ports[run / entrants.len()];
+            let ports = ports[run / entrants.len()].as_ref();
             let result = trace_result(entrant, numbered, &outcome, ports);
             Ok((result, outcome.trigger_intervals_ps))
         })
@@ -287,13 +289,18 @@ fn run_all(
     Ok((results, intervals))
 }
 
-/// The isolated ports of every trace, which port slowdowns are relative to.
+/// The isolated ports of every trace, which port slowdowns are relative to; a network of several
+/// switches has none.
 fn isolated_ports(
     scenario: &Scenario,
     traces: &[NumberedTrace],
-) -> Result<Vec<IsolatedPorts>, EvalError> {
+) -> Result<Vec<Option<IsolatedPorts>>, EvalError> {
+    if scenario.is_fabric() {
+        return Ok(vec![None; traces.len()]);
+    }
     let measure = |numbered: &NumberedTrace| {
         IsolatedPorts::measure(scenario, &numbered.trace)
+            .map(Some)
             .map_err(EvalError::simulation("cs", numbered))
     };
     traces.par_iter().map(measure).collect()
@@ -313,7 +320,7 @@ fn trace_result(
     entrant: &Entrant,
     numbered: &NumberedTrace,
     outcome: &Outcome,
-    ports: &IsolatedPorts,
+    ports: Option<&IsolatedPorts>,
 ) -> TraceResult {
     let s = &outcome.summary;
     let finished = s.completed == s.flows;
@@ -327,6 +334,7 @@ fn trace_result(
         all_flows: AllFlows::default(),
         flow_classes: FlowClasses::default(),
         class_slowdowns: ClassSlowdowns::default(),
+        slowdown_tails: SlowdownTails::default(),
         drops: s.drops,
         drops_data: s.drops_data,
         timeouts: s.timeouts,
@@ -342,11 +350,12 @@ fn trace_result(
     };
     // Means over the flows that did finish say nothing about a trace in which some did not.
     if finished {
-        result.all_flows = AllFlows::of(outcome, Some(ports));
-        result.flow_classes = FlowClasses::of(outcome, Some(ports));
-        result.class_slowdowns = ClassSlowdowns::of(outcome, Some(ports));
+        result.all_flows = AllFlows::of(outcome, ports);
+        result.flow_classes = FlowClasses::of(outcome, ports);
+        result.class_slowdowns = ClassSlowdowns::of(outcome, ports);
+        result.slowdown_tails = SlowdownTails::of(outcome, ports);
         result.p99_occupancy = Some(s.p99_occupancy).filter(|share| share.is_finite());
-        result.objectives = ObjectiveMetrics::of(outcome, Some(ports));
+        result.objectives = ObjectiveMetrics::of(outcome, ports);
     } else {
         let unfinished = s.flows - s.completed;
         result.failure = Some(format!("{unfinished} of {} flows did not finish", s.flows));

@@ -290,6 +290,7 @@ fn noun(metric: Metric) -> &'static str {
         Metric::Goodput => "goodput",
         Metric::QueueingDelay => "p99 queueing delay",
         Metric::PortSlowdownVariance => "variance of port slowdowns",
+        Metric::MeanSlowdown => "mean slowdown",
     }
 }
 

@@ -25,6 +25,7 @@ pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
         (tables::by_arrivals(evaluation))
         (tables::versus(evaluation))
         (tables::completion_times(evaluation))
+        (tables::slowdowns(evaluation))
         (tables::objectives(evaluation))
         (tables::buffer(evaluation))
         @if !timelines.is_empty() { (timeline_section(evaluation, &timelines)) }

@@ -3,6 +3,7 @@
 
 mod groups;
 mod ports;
+mod slowdowns;
 
 use bufgym_env::control::Objective;
 use bufgym_sim::network::{Outcome, SimError};
@@ -13,9 +14,10 @@ use crate::stats::{self, Interval, Tally};
 
 pub use groups::{
     AllFlows, ClassSlowdowns, Column, FlowClasses, ObjectiveMetrics, ObjectiveRatios,
-    PairedObjectives, RatioColumn,
+    PairedObjectives, RatioColumn, SlowdownTails,
 };
 pub use ports::IsolatedPorts;
+pub use slowdowns::{SlowdownColumn, SlowdownRatios, Slowdowns};
 
 /// A policy with less delay is no improvement if its mean FCT exceeds DT's by more than this factor.
 pub const DELAY_FCT_LIMIT: f64 = 1.05;
@@ -37,16 +39,19 @@ pub enum Metric {
     QueueingDelay,
     /// Variance over the active ports of the port slowdown.
     PortSlowdownVariance,
+    /// Mean over the flows of completion time over base time.
+    MeanSlowdown,
 }
 
 impl Metric {
     /// All metrics, in the order of the objectives.
-    pub const ALL: [Metric; 5] = [
+    pub const ALL: [Metric; 6] = [
         Metric::MeanFct,
         Metric::Loss,
         Metric::Goodput,
         Metric::QueueingDelay,
         Metric::PortSlowdownVariance,
+        Metric::MeanSlowdown,
     ];
 
     /// The metric of an objective: that of the first term that weighs at least as much as FCT, or
@@ -57,6 +62,7 @@ impl Metric {
             (objective.throughput, Metric::Goodput),
             (objective.delay, Metric::QueueingDelay),
             (objective.fairness, Metric::PortSlowdownVariance),
+            (objective.slowdown, Metric::MeanSlowdown),
         ];
         others
             .into_iter()
@@ -72,6 +78,7 @@ impl Metric {
             Metric::Goodput => "throughput",
             Metric::QueueingDelay => "delay",
             Metric::PortSlowdownVariance => "fairness",
+            Metric::MeanSlowdown => "slowdown",
         }
     }
 
@@ -92,6 +99,7 @@ impl Metric {
             Metric::PortSlowdownVariance => {
                 "variance of port slowdowns / DT (alpha = 1), geometric mean over traces"
             }
+            Metric::MeanSlowdown => "mean slowdown / DT (alpha = 1)",
         }
     }
 
@@ -121,6 +129,7 @@ impl Metric {
             Metric::Goodput => objectives.goodput_bps,
             Metric::QueueingDelay => objectives.p99_queueing_delay_us,
             Metric::PortSlowdownVariance => objectives.port_slowdown_variance,
+            Metric::MeanSlowdown => AllFlows::of(outcome, ports).mean_slowdown,
         }
     }
 }
@@ -156,7 +165,7 @@ pub struct Comparison {
     /// 1 for a policy that is not acceptable. Such a policy leaves a trace unfinished that DT finishes,
     /// or lowers the delay at more than [`DELAY_FCT_LIMIT`] times DT's mean FCT.
     pub value: f64,
-    /// For mean FCT, the mean over traces of the policy's value over DT's. For the variance of port slowdowns,
+    /// For mean FCT and mean slowdown, the mean over traces of the policy's value over DT's. For the variance of port slowdowns,
     /// which is a hundred times as large on some traces as on others, the
     /// [geometric mean](stats::bootstrap_geometric_ratio) over traces of that. For other metrics, the mean of
     /// the policy's values over the mean of DT's, or the inverse if higher is better.
@@ -193,6 +202,14 @@ pub fn compare(
     );
     let ratio = match metric {
         Metric::MeanFct => stats::bootstrap_mean(&fct_ratios, resamples, 0).unwrap_or(EVEN),
+        Metric::MeanSlowdown => {
+            let ratio = |(own, dt): (&Sample, &Sample)| match unfinished((own, dt)) {
+                true => FAILED,
+                false => own.value / dt.value,
+            };
+            let ratios: Vec<f64> = pairs().map(ratio).collect();
+            stats::bootstrap_mean(&ratios, resamples, 0).unwrap_or(EVEN)
+        }
         Metric::PortSlowdownVariance => {
             let values = |samples: &[Sample]| samples.iter().map(|s| s.value).collect::<Vec<f64>>();
             let (own, dt) = (values(policy), values(baseline));
@@ -200,7 +217,8 @@ pub fn compare(
         }
         _ => ratio_of_means(metric, policy, baseline, resamples),
     };
-    let excluded = pairs().any(unfinished) && metric != Metric::MeanFct;
+    let is_a_mean_of_ratios = matches!(metric, Metric::MeanFct | Metric::MeanSlowdown);
+    let excluded = pairs().any(unfinished) && !is_a_mean_of_ratios;
     let too_slow = metric == Metric::QueueingDelay && fct_ratio > DELAY_FCT_LIMIT;
     Comparison {
         value: match (excluded, too_slow) {

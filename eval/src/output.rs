@@ -146,7 +146,7 @@ fn json(evaluation: &Evaluation) -> Result<Vec<u8>, OutputError> {
 }
 
 /// The columns of `per_trace.csv`, in order: fields of a result in `report.json`.
-const PER_TRACE_COLUMNS: [&str; 25] = [
+const PER_TRACE_COLUMNS: [&str; 31] = [
     "policy",
     "trace",
     "seed",
@@ -172,6 +172,12 @@ const PER_TRACE_COLUMNS: [&str; 25] = [
     "port_slowdown_variance",
     "arrivals",
     "timeout_wait_ms",
+    "short_mean_slowdown",
+    "short_p99_slowdown",
+    "long_mean_slowdown",
+    "long_p99_slowdown",
+    "incast_mean_slowdown",
+    "incast_p99_slowdown",
 ];
 
 /// `per_trace.csv`: one row per policy and trace.

@@ -4,12 +4,16 @@ use bufgym_sim::scenario::{Scenario, Traffic};
 use serde::{Deserialize, Serialize};
 
 use crate::format;
+use crate::papers::fabric;
 
 /// The scenario of an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioFacts {
     /// Name of the preset or file.
     pub name: String,
+    /// Number of switches.
+    #[serde(default = "one")]
+    pub switches: u32,
     /// The most important settings, each a name and a value with its unit.
     pub facts: Vec<(String, String)>,
     /// All settings, resolved, as TOML.
@@ -19,9 +23,13 @@ pub struct ScenarioFacts {
 impl ScenarioFacts {
     /// The facts of a scenario.
     pub fn of(scenario: &Scenario) -> ScenarioFacts {
+        if scenario.is_fabric() {
+            return fabric::facts(scenario);
+        }
         let fact = |name: &str, value: String| (name.to_string(), value);
         ScenarioFacts {
             name: scenario.name.clone(),
+            switches: 1,
             facts: vec![
                 fact("Switch", switch(scenario)),
                 fact("Transport", transport(scenario)),
@@ -32,6 +40,10 @@ impl ScenarioFacts {
             toml: scenario.to_toml(),
         }
     }
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn switch(scenario: &Scenario) -> String {

@@ -6,6 +6,7 @@ use crate::arrivals::ByArrivals;
 use crate::data::{BASELINE, Entry, PolicySummary, Role, TraceResult, UNLIMITED, Versus};
 use crate::metric::{
     AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios, PairedObjectives,
+    SlowdownRatios, SlowdownTails, Slowdowns,
 };
 use crate::seeds::{self, SeedGroup};
 use crate::stats::{self, Interval, Tally};
@@ -61,11 +62,8 @@ pub fn summarise(
     seed: u64,
 ) -> Vec<PolicySummary> {
     let common = common_traces(results);
-    let baseline: Vec<ObjectiveMetrics> = results_of(results, BASELINE)
-        .iter()
-        .filter(|r| common.contains(&r.trace))
-        .map(|r| r.objectives)
-        .collect();
+    let mut baseline = results_of(results, BASELINE);
+    baseline.retain(|r| common.contains(&r.trace));
     let summarise_one = |entry: &Entry| {
         let own = results_of(results, &entry.policy);
         summarise_one(entry, &own, &common, &baseline, (resamples, seed))
@@ -85,12 +83,12 @@ pub fn summarise(
 }
 
 /// Summarises the results `own` of one policy on all traces; `baseline` are DT's on the common
-/// traces. Headroom is left open.
+/// traces, in the same order. Headroom is left open.
 fn summarise_one(
     entry: &Entry,
     own: &[&TraceResult],
     common: &BTreeSet<u64>,
-    baseline: &[ObjectiveMetrics],
+    baseline: &[&TraceResult],
     (resamples, seed): (usize, u64),
 ) -> PolicySummary {
     let own_common = own.iter().copied().filter(|r| common.contains(&r.trace));
@@ -100,6 +98,8 @@ fn summarise_one(
     let ratios: Vec<f64> = counted.iter().filter_map(|r| r.ratio_to_dt).collect();
     let tail_ratios: Vec<f64> = counted.iter().filter_map(|r| r.p99_ratio_to_dt).collect();
     let objectives = gather(&counted, |r| r.objectives);
+    let slowdowns: Vec<Slowdowns> = gather(&counted, TraceResult::slowdowns);
+    let of_dt = gather(baseline, TraceResult::slowdowns);
     let failed = own.iter().filter(|r| r.failure.is_some()).count() as u64;
     let mut tally = Tally::of(&ratios);
     tally.lost += failed;
@@ -108,6 +108,8 @@ fn summarise_one(
         failed,
         all_flows: AllFlows::mean(&gather(&counted, |r| r.all_flows)),
         class_slowdowns: ClassSlowdowns::mean(&gather(&counted, |r| r.class_slowdowns)),
+        slowdown_tails: SlowdownTails::mean(&gather(&counted, |r| r.slowdown_tails)),
+        slowdown_ratios: SlowdownRatios::of(&slowdowns, &of_dt, resamples, seed),
         flow_classes: FlowClasses::mean(&gather(&counted, |r| r.flow_classes)),
         ratio_to_dt: stats::bootstrap_mean(&ratios, resamples, seed),
         p99_ratio_to_dt: stats::bootstrap_mean(&tail_ratios, resamples, seed),
@@ -130,7 +132,12 @@ fn summarise_one(
             .unwrap_or(0),
         decisions: sum(|r| r.decisions),
         objectives: ObjectiveMetrics::mean(&objectives),
-        objective_ratios: ObjectiveRatios::of(&objectives, baseline, resamples, seed),
+        objective_ratios: ObjectiveRatios::of(
+            &objectives,
+            &gather(baseline, |r| r.objectives),
+            resamples,
+            seed,
+        ),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::data::{
     Arrivals, BASELINE, Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timeline, TimelineSeries,
     Timing, TraceResult, Training, TriggerIntervals, UNLIMITED, VERSION,
 };
-use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics};
+use crate::metric::{AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, SlowdownTails};
 use crate::summary;
 
 /// The same with its first two policies as seeds of one training.
@@ -63,6 +63,10 @@ fn result(policy: &str, trace: u64, mean: f64) -> TraceResult {
         class_slowdowns: ClassSlowdowns {
             short_mean_slowdown: some(mean / 4.0),
             long_mean_slowdown: None,
+        },
+        slowdown_tails: SlowdownTails {
+            short_p99_slowdown: some(mean),
+            ..SlowdownTails::default()
         },
         drops: (mean * 10.0) as u64,
         drops_data: (mean * 9.0) as u64,
@@ -162,6 +166,7 @@ fn facts() -> ScenarioFacts {
     let fact = |name: &str, value: &str| (name.to_string(), value.to_string());
     ScenarioFacts {
         name: "ndt-16x1g".to_string(),
+        switches: 1,
         facts: vec![
             fact("Switch", "16 ports at 1 Gbit/s, 1.00 MB shared buffer"),
             fact("Links", "10 µs one way"),

@@ -2,7 +2,7 @@
 
 use crate::data::{Evaluation, PolicySummary, SeedGroup};
 use crate::format;
-use crate::metric::ObjectiveRatios;
+use crate::metric::{ObjectiveRatios, SlowdownColumn, SlowdownRatios};
 
 const HEADER: [&str; 9] = [
     "policy",
@@ -38,6 +38,28 @@ fn render_objectives(policies: &[PolicySummary]) -> String {
             .collect()
     };
     aligned(&header, policies.iter().map(row))
+}
+
+/// Slowdowns by class of flows, each with its ratio to DT in pairs; nothing for a single switch.
+fn render_slowdowns(evaluation: &Evaluation) -> String {
+    if evaluation.scenario.switches < 2 {
+        return String::new();
+    }
+    let columns = SlowdownRatios::COLUMNS;
+    let header: Vec<&str> = std::iter::once("slowdown, ÷ DT's [95 %]")
+        .chain(columns.iter().map(|column| column.title))
+        .collect();
+    let row = |policy: &PolicySummary| {
+        let slowdowns = policy.slowdowns();
+        let cell = |column: &SlowdownColumn| {
+            let value = format::optional((column.field)(&slowdowns));
+            let ratio = format::interval((column.ratio)(&policy.slowdown_ratios).as_ref());
+            format!("{value}, {ratio}")
+        };
+        let name = std::iter::once(policy.entry.policy.clone());
+        name.chain(columns.iter().map(cell)).collect()
+    };
+    aligned(&header, evaluation.policies.iter().map(row)) + "\n"
 }
 
 /// The networks whose trainings differ in the seed only; nothing where there are none.
@@ -116,13 +138,14 @@ pub(crate) fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) 
 /// All tables of an evaluation, with a line that says what was compared and one per failed trace.
 pub fn render_evaluation(evaluation: &Evaluation) -> String {
     let mut text = format!(
-        "{} · {} {} traces, seed {} · ratios to DT (α = 1), lower is better\n\n{}\n{}{}\
+        "{} · {} {} traces, seed {} · ratios to DT (α = 1), lower is better\n\n{}\n{}{}{}\
          other objectives: means over traces ÷ DT's [95 %]\n\n{}",
         evaluation.scenario.name,
         evaluation.traces,
         evaluation.split,
         evaluation.seed,
         render(&evaluation.policies),
+        render_slowdowns(evaluation),
         render_seeds(&evaluation.seeds),
         render_arrivals(&evaluation.policies),
         render_objectives(&evaluation.policies),

@@ -20,7 +20,7 @@ const SAMPLES: u64 = 32;
 const MAX_ROWS: u64 = 2_000_000;
 
 /// The excerpt of the trace on which DT drops most, among the traces with several destinations.
-/// `None` if there is no such trace.
+/// `None` if there is no such trace, or there are several switches.
 ///
 /// # Errors
 /// When a policy does not fit the scenario.
@@ -33,6 +33,9 @@ pub fn of_busiest_trace(
     let Some((numbered, simulated_s)) = busiest_trace(traces, results) else {
         return Ok(None);
     };
+    if scenario.is_fabric() {
+        return Ok(None);
+    }
     excerpt(scenario, &shown(entrants), numbered, simulated_s)
 }
 

@@ -63,7 +63,7 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     if args.suite.is_some() {
         return suite::run(&args, common);
     }
-    let scenario = args.scenario.resolve()?;
+    let scenario = args.scenario.resolve_any()?;
     let (entrants, note) = entrants(&args.policy, &scenario)?;
     let policies = entrants.len() as u64 + 2;
     check_memory(&scenario, args.traces, policies * RESULT_BYTES)?;

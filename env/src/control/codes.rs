@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use super::{ControlEnv, FEATURES, HISTORY, INITIAL_LEVEL, LOG_RANGE};
+use super::{FEATURES, HISTORY, INITIAL_LEVEL, LOG_RANGE, Reading};
 use bufgym_sim::convert::{floor_u8, floor_u32, floor_u64};
 use bufgym_sim::scenario::Scenario;
 
@@ -129,23 +129,28 @@ impl CodeHistory {
     }
 
     /// Appends a step for every port from the switch's counters and forgets the oldest. Call it
-    /// once per decision, before [`ControlEnv::act`].
+    /// once per decision of the switch.
     ///
     /// # Panics
-    /// When the control has another number of ports.
-    pub fn observe(&mut self, env: &ControlEnv) {
+    /// When the switch has another number of ports.
+    pub fn observe(&mut self, at: &Reading<'_>) {
         let histories = self.codes.chunks_exact_mut(HISTORY * FEATURES);
-        assert_eq!(histories.len(), env.ports(), "one history per port");
-        let units = env.units();
-        let elapsed = log_code(env.elapsed_ns(), units.drain_ns);
+        assert_eq!(histories.len(), at.ports(), "one history per port");
+        let mut units = at.units(0);
+        let mut elapsed = log_code(at.elapsed_ns(), units.drain_ns);
         for (port, history) in histories.enumerate() {
-            let volumes = env.volumes(port);
+            let own = at.units(port);
+            if own != units {
+                units = own;
+                elapsed = log_code(at.elapsed_ns(), units.drain_ns);
+            }
+            let volumes = at.volumes(port);
             history.copy_within(FEATURES.., 0);
             history[(HISTORY - 1) * FEATURES..].copy_from_slice(&[
-                queue_code(env.queue_bytes(port), units.buffer_bytes),
+                queue_code(at.queue_bytes(port), units.buffer_bytes),
                 log_code(volumes.enqueued, units.beta),
                 log_code(volumes.dropped, units.beta),
-                level_code(env.levels()[port]),
+                level_code(at.levels()[port]),
                 elapsed,
             ]);
         }

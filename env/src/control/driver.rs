@@ -1,25 +1,26 @@
 //! The slow level of the control: runs a simulation from decision to decision.
 
+mod agent;
 mod measured;
 mod reward;
 mod run;
 
+pub use measured::Reading;
 pub use reward::IntervalReward;
 pub use run::{Controller, FixedAlpha, RunOptions, run_controlled, run_recorded};
 
-use reward::RewardScale;
+use agent::{Agent, port_rates};
 
 use super::ideal::{Arrivals, IdealRun, Lookahead};
-use super::meter::RewardMeter;
-use super::observation::log_scaled;
-use super::privileged::{self, Known, Scale};
+use super::meter::{ActiveTime, BaseRates, RewardMeter};
+use super::privileged::{self, Known};
 use super::record::ControlRecord;
-use super::{
-    ActionSet, BasePolicy, CodeUnits, Objective, Observation, SWITCH, TriggerMode, action_level,
-    cell_centre,
-};
+use super::ways::{ControlTopology, Ways, switch_id};
+use super::{ActionSet, BasePolicy, CodeUnits, Objective, SWITCH, TriggerMode};
 use bufgym_sim::convert::single;
-use bufgym_sim::network::{self, FlowView, OneSwitch, Outcome, Recorders, SimError, Simulator};
+use bufgym_sim::network::{
+    self, FlowView, OneSwitch, Outcome, Recorders, SimError, Simulator, SwitchId,
+};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::aqm::early::EARLY_OFF;
 use bufgym_sim::switch::policy::{NeuralDynamicThreshold, TriggerCause};
@@ -99,109 +100,129 @@ pub enum Pause {
 }
 
 /// Observers of a controlled simulation: the user's recorders, reward meter, control record.
-type Watch = (Recorders, (RewardMeter, ControlRecord));
+type Watch<T> = (Recorders, (RewardMeter<T>, ControlRecord));
 
-/// A simulation of one switch under control.
-pub type Controlled = Simulator<NeuralDynamicThreshold, Watch>;
+/// A simulation under control, by default of one switch.
+pub type Controlled<T = OneSwitch> = Simulator<NeuralDynamicThreshold, Watch<T>, T>;
 
 /// One trace under the NDT control.
 ///
+/// In a network every switch decides for itself: it has its own counts, trigger, observation, decision
+/// latency and longest interval, and the simulation pauses for one decision at a time. The current
+/// switch ([`at`](ControlEnv::at)) is the one whose decision is due; what is read without a switch is
+/// of that one, and [`act`](ControlEnv::act) decides for it. `max_decisions` of the scenario limits
+/// the decisions of all switches together.
+///
 /// Clone it to fork a run: with the same actions, clones continue identically, bit for bit.
 #[derive(Clone, Debug)]
-pub struct ControlEnv {
-    simulator: Controlled,
-    observation: Observation,
-    reward: IntervalReward,
-    reward_scale: RewardScale,
-    ideal: Option<IdealRun>,
+pub struct ControlEnv<T: ControlTopology = OneSwitch> {
+    simulator: Controlled<T>,
+    /// By switch.
+    agents: Vec<Agent>,
+    /// The switch of the last pause; always the first one where there is no other.
+    at: SwitchId,
+    ideal: Option<IdealRun<T>>,
     arrivals: Arrivals,
-    feature_scale: FeatureScale,
-    units: CodeUnits,
     tau_s: f64,
     lookahead: Option<(Lookahead, f64)>,
-    /// -Φ at the last decision by port, in units of the reward.
-    owed: Vec<f64>,
+    /// For the slowdowns ahead of the lookahead.
+    base_rates: Option<BaseRates>,
     reference_interval_s: f64,
     latency: Time,
     max_interval: Time,
     max_decisions: u64,
-    last_decision: Time,
     decisions: u64,
     intervals: Vec<u64>,
     actions: ActionSet,
-    /// α by port, decided and perhaps not yet in force.
-    pending: Vec<u8>,
-    /// The same for the levels of early drop; empty where decisions do not set them.
-    pending_early: Vec<u8>,
-    /// Number of the current alarms; others are out of date.
-    alarm: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct FeatureScale {
-    buffer: f64,
-    beta: f64,
-    /// Time to send β at line rate, 8β/C, seconds.
-    drain_s: f64,
-    privileged: Scale,
-}
-
-/// Bit of an alarm's tag: it puts a delayed decision in force. The other bits are its number.
+/// Bit of an alarm's tag: it puts a delayed decision in force. Then there are 15 bits for the switch,
+/// and the others are the number of its alarm.
 const APPLY: u64 = 1 << 63;
 
-impl ControlEnv {
+/// Bits of the number of an alarm.
+const ALARM_BITS: u32 = 48;
+
+impl ControlEnv<OneSwitch> {
     /// Prepares the trace at time zero with α = 1 on every port. If a port has several queues, its
     /// features are sums over them, and all have its α.
     ///
     /// # Errors
-    /// When the scenario is inconsistent, or the trace or the heuristic does not fit it.
+    /// When the scenario is inconsistent or has several switches, or the trace or the heuristic does
+    /// not fit it.
     pub fn new(
         scenario: &Scenario,
         trace: &Trace,
         options: &ControlOptions,
     ) -> Result<ControlEnv, SimError> {
-        scenario.validate()?;
-        let ports = scenario.port_count();
+        ControlEnv::in_network(scenario, trace, options)
+    }
+}
+
+/// A switch's policy and queue management, and what watches the network.
+fn controlled<T: ControlTopology>(
+    scenario: &Scenario,
+    trace: &Trace,
+    options: &ControlOptions,
+) -> Result<(Controlled<T>, Option<BaseRates>), SimError> {
+    let low_level = &options.low_level;
+    let topology = T::for_trace(scenario, trace.seed)?;
+    let make = |_, at: &Scenario| {
         // β = γ = B/N (paper, §IV-B).
-        let units = CodeUnits::new(scenario);
-        let beta = units.beta;
-        let policy = NeuralDynamicThreshold::new(ports, beta, beta, options.trigger)
-            .with_queues_per_port(scenario.queues_per_port as usize);
-        let low_level = &options.low_level;
-        let policy = match low_level.admits_by_dt() {
+        let beta = CodeUnits::new(at).beta;
+        let policy = NeuralDynamicThreshold::new(at.port_count(), beta, beta, options.trigger)
+            .with_queues_per_port(at.queues_per_port as usize);
+        Ok(match low_level.admits_by_dt() {
             true => policy,
-            false => policy.over(low_level.policy().build(scenario)?),
+            false => policy.over(low_level.policy().build(at)?),
+        })
+    };
+    let capacity = |at: &Scenario| at.buffer_bytes;
+    let simulator = Simulator::in_network(scenario, trace, topology.clone(), capacity, make)?;
+    let simulator = simulator.managed(low_level.policy().aqm(), scenario)?;
+    let wants_slowdowns = options.objective.slowdown > 0.0;
+    let rates = wants_slowdowns.then(|| BaseRates::new(scenario, trace, &topology));
+    let ways = Ways::new(topology, simulator.switches().len(), trace);
+    let time = ActiveTime::new(ways, options.tau_s, rates.clone());
+    let meter = RewardMeter::new(time, trace.flows.len());
+    let watch = (Recorders::default(), (meter, ControlRecord::default()));
+    Ok((simulator.observed(watch), rates))
+}
+
+impl<T: ControlTopology> ControlEnv<T> {
+    /// As [`new`](ControlEnv::new), of a network with a control loop at every switch.
+    ///
+    /// # Errors
+    /// When the scenario is inconsistent or has another network, or the trace or the heuristic does not
+    /// fit it.
+    pub fn in_network(
+        scenario: &Scenario,
+        trace: &Trace,
+        options: &ControlOptions,
+    ) -> Result<ControlEnv<T>, SimError> {
+        scenario.validate()?;
+        let (simulator, base_rates) = controlled::<T>(scenario, trace, options)?;
+        let ways = simulator.observer().1.0.ways().clone();
+        let agent = |switch: SwitchId| {
+            let topology = ways.topology();
+            let at = topology.scenario_at(scenario, switch);
+            let rates = port_rates(scenario, topology, switch);
+            Agent::new(scenario, &at, rates, trace, options)
         };
-        let topology = OneSwitch { ports };
-        let meter = RewardMeter::new(topology, trace.flows.len(), options.tau_s);
-        let watch = (Recorders::default(), (meter, ControlRecord::default()));
-        let simulator = Simulator::new(scenario, trace, policy)?;
-        let simulator = simulator.managed(low_level.policy().aqm(), scenario)?;
-        let simulator = simulator.observed(watch);
-        let relative =
-            options.baseline == RewardBaseline::UnlimitedBuffer && options.objective.fct > 0.0;
-        let ideal = relative.then(|| IdealRun::new(scenario, trace, options.tau_s));
+        let switches = (0..simulator.switches().len()).map(switch_id);
+        let agents = switches.map(agent).collect::<Result<Vec<_>, _>>()?;
+        let timed = options.objective.fct > 0.0 || options.objective.slowdown > 0.0;
+        let relative = options.baseline == RewardBaseline::UnlimitedBuffer && timed;
+        let ideal = relative.then(|| {
+            let time = ActiveTime::new(ways.clone(), options.tau_s, base_rates.clone());
+            IdealRun::new(scenario, trace, time)
+        });
         let mut env = ControlEnv {
             ideal: ideal.transpose()?,
-            arrivals: Arrivals::new(topology, trace),
-            reward: IntervalReward::new(ports),
-            reward_scale: RewardScale::new(scenario, trace, options)?,
-            feature_scale: FeatureScale {
-                buffer: scenario.buffer_bytes as f64,
-                beta: beta as f64,
-                drain_s: 8.0 * beta as f64 / scenario.rate_bps as f64,
-                privileged: Scale {
-                    buffer: scenario.buffer_bytes as f64,
-                    packet: scenario.full_packet_bytes() as f64,
-                    drain: Time::from_secs_f64(
-                        8.0 * scenario.buffer_bytes as f64 / scenario.rate_bps as f64,
-                    ),
-                    min_rto_s: scenario.min_rto_us as f64 * 1e-6,
-                },
-            },
-            units,
-            observation: Observation::new(ports),
+            arrivals: Arrivals::new(&ways, trace),
             simulator,
+            agents,
+            at: SWITCH,
             tau_s: options.tau_s,
             lookahead: options.horizon_s.map(|horizon_s| {
                 let lookahead = Lookahead {
@@ -210,23 +231,27 @@ impl ControlEnv {
                 };
                 (lookahead, horizon_s)
             }),
-            owed: vec![0.0; ports],
+            base_rates,
             reference_interval_s: options.reference_interval_s,
             latency: Time::from_us(scenario.decision_latency_us),
             max_interval: Time::from_us(scenario.max_interval_us),
             max_decisions: scenario.max_decisions,
-            last_decision: Time::ZERO,
             decisions: 0,
             intervals: Vec::new(),
-            actions: ActionSet::of(low_level),
-            pending: Vec::new(),
-            pending_early: Vec::new(),
-            alarm: 0,
+            actions: ActionSet::of(&options.low_level),
         };
-        env.set_interval_alarm();
-        if env.actions.drops_early() {
-            env.simulator.set_early_drop(&vec![EARLY_OFF; ports]);
+        for switch in (0..env.agents.len()).map(switch_id) {
+            env.at = switch;
+            env.set_interval_alarm();
+            if env.actions.drops_early() {
+                let off = vec![EARLY_OFF; env.ports()];
+                env.simulator
+                    .switch_and_observer(switch)
+                    .0
+                    .set_early_drop(&off);
+            }
         }
+        env.at = SWITCH;
         Ok(env)
     }
 
@@ -234,186 +259,256 @@ impl ControlEnv {
     pub fn advance(&mut self) -> Pause {
         loop {
             match self.simulator.advance() {
-                network::Pause::Decision(_) => return self.ask(),
+                network::Pause::Decision(switch) => {
+                    self.at = switch;
+                    return self.ask();
+                }
                 network::Pause::Alarm(tag) => {
                     if self.on_alarm(tag) {
                         return self.ask();
                     }
                 }
                 network::Pause::Finished => {
-                    self.close_interval();
+                    self.at_every_switch(Self::close_interval);
                     return Pause::Finished;
                 }
                 network::Pause::TimeLimit => {
-                    self.observe();
+                    self.at_every_switch(Self::observe);
                     return Pause::Truncated;
                 }
             }
         }
     }
 
-    fn ask(&mut self) -> Pause {
-        self.observe();
-        if self.max_decisions > 0 && self.decisions >= self.max_decisions {
-            Pause::Truncated
-        } else {
-            Pause::Decision
+    /// Does something at every switch, and stays at the last one that had a decision.
+    fn at_every_switch(&mut self, act: impl Fn(&mut Self)) {
+        let last = self.at;
+        for switch in (0..self.agents.len()).map(switch_id) {
+            self.at = switch;
+            act(self);
         }
+        self.at = last;
+    }
+
+    fn ask(&mut self) -> Pause {
+        if self.max_decisions > 0 && self.decisions >= self.max_decisions {
+            self.at_every_switch(Self::observe);
+            return Pause::Truncated;
+        }
+        self.observe();
+        Pause::Decision
     }
 
     /// Handles an alarm and returns whether a decision is due.
     fn on_alarm(&mut self, tag: u64) -> bool {
-        if tag & !APPLY != self.alarm {
+        let switch = (tag & !APPLY) >> ALARM_BITS;
+        let at = switch_id(bufgym_sim::convert::index(switch));
+        if tag & !APPLY != self.tag(at) {
             return false;
         }
+        self.at = at;
         if tag & APPLY == 0 {
-            self.simulator.policy_mut().fire(TriggerCause::Interval);
+            self.policy_mut().fire(TriggerCause::Interval);
             return true;
         }
         self.apply();
-        self.record(|lines, buffer, now| lines.applied(buffer, now));
+        if !T::IS_FABRIC {
+            self.record(|lines, buffer, now| lines.applied(buffer, now));
+        }
         false
+    }
+
+    /// The tag of a switch's current alarms.
+    fn tag(&self, at: SwitchId) -> u64 {
+        u64::from(at.0) << ALARM_BITS | self.agents[at.index()].alarm
     }
 
     /// Puts the pending decision in force.
     fn apply(&mut self) {
-        self.simulator.policy_mut().apply(&self.pending);
+        let at = self.at();
+        let agent = &self.agents[at.index()];
+        let (switch, _) = self.simulator.switch_and_observer(at);
+        switch.policy_mut().apply(&agent.pending);
         if self.actions.drops_early() {
-            self.simulator.set_early_drop(&self.pending_early);
+            switch.set_early_drop(&agent.pending_early);
         }
     }
 
-    /// Decides on all ports: `action` is `[ports, outputs]`, with values of [-1, 1] that
-    /// [`action_level`] turns into levels.
+    /// Decides on all ports of the current switch: `action` is `[ports, outputs]`, with values of
+    /// [-1, 1] that [`action_level`](super::action_level) turns into levels.
     ///
     /// # Panics
     /// When there is not one value per port and output.
     pub fn act(&mut self, action: &[f32]) {
-        let outputs = self.outputs();
-        let expected = self.ports() * outputs;
+        let expected = self.ports() * self.outputs();
         assert_eq!(action.len(), expected, "one action per port and output");
-        let level = |output: usize| {
-            let values = action.iter().skip(output).step_by(outputs);
-            values.map(|&value| action_level(value))
-        };
-        self.pending.clear();
-        self.pending.extend(level(0));
-        if self.actions.drops_early() {
-            self.pending_early.clear();
-            self.pending_early.extend(level(1));
+        let (at, now) = (self.at(), self.simulator.now());
+        let agent = &mut self.agents[at.index()];
+        agent.decide(action, self.actions);
+        if agent.decisions > 0 {
+            self.intervals.push((now - agent.last_decision).as_ps());
         }
-        let now = self.simulator.now();
-        if self.decisions > 0 {
-            self.intervals.push((now - self.last_decision).as_ps());
-        }
+        agent.decisions += 1;
+        agent.last_decision = now;
+        agent.alarm += 1;
         self.decisions += 1;
-        self.last_decision = now;
-        self.alarm += 1;
-        self.record_decision();
-        let policy = self.simulator.policy_mut();
+        if !T::IS_FABRIC {
+            self.record_decision();
+        }
+        let latency = self.latency;
+        let policy = self.policy_mut();
         policy.acknowledge();
-        if self.latency == Time::ZERO {
+        if latency == Time::ZERO {
             self.apply();
         } else {
             policy.suspend();
-            self.simulator.set_alarm(self.latency, self.alarm | APPLY);
+            self.simulator.set_alarm(latency, self.tag(at) | APPLY);
         }
         self.set_interval_alarm();
     }
 
     fn set_interval_alarm(&mut self) {
         if self.max_interval > Time::ZERO {
+            let tag = self.tag(self.at());
             self.simulator
-                .set_alarm(self.max_interval.max(self.latency), self.alarm);
+                .set_alarm(self.max_interval.max(self.latency), tag);
         }
     }
 
     fn observe(&mut self) {
-        let now = self.simulator.now();
-        let elapsed_s = (now - self.last_decision).as_secs_f64();
-        let scale = self.feature_scale;
-        let elapsed = log_scaled(elapsed_s / scale.drain_s);
-        let (buffer, policy) = (self.simulator.buffer(), self.simulator.policy());
-        self.observation.push(|port| {
-            let volumes = policy.volumes(port);
-            [
-                single(buffer.port(port) as f64 / scale.buffer),
-                log_scaled(volumes.enqueued as f64 / scale.beta),
-                log_scaled(volumes.dropped as f64 / scale.beta),
-                cell_centre(usize::from(policy.indices()[port])),
-                elapsed,
-            ]
-        });
+        let (at, now) = (self.at(), self.simulator.now());
+        let switch = self.simulator.switch(at);
+        self.agents[at.index()].observe(switch.buffer(), switch.policy(), now);
         self.close_interval();
     }
 
     fn close_interval(&mut self) {
-        let now = self.simulator.now();
-        let elapsed = now - self.last_decision;
+        let (at, now) = (self.at(), self.simulator.now());
+        let switch_now = self.simulator.switch_now(at);
+        let mut terms = self.meter_mut().close_interval(at, now, switch_now);
+        let agent = &mut self.agents[at.index()];
+        let elapsed = now - agent.last_decision;
         let elapsed_s = elapsed.as_secs_f64();
         let discount = libm::exp(-elapsed_s / self.tau_s);
-        self.reward.discount = single(discount);
-        self.reward.entropy_weight =
+        agent.reward.discount = single(discount);
+        agent.reward.entropy_weight =
             single(self.tau_s * (1.0 - discount) / self.reference_interval_s);
-        self.reward.elapsed = elapsed;
-        let switch_now = self.simulator.switch_now(SWITCH);
-        let mut terms = self.meter_mut().close_interval(now, switch_now);
+        agent.reward.elapsed = elapsed;
         if let Some(ideal) = &mut self.ideal {
             // At the end of the episode the baseline includes the rest of the ideal run.
             let rest = self.simulator.finished().then(|| ideal.end());
-            ideal.close_interval(rest.unwrap_or(now).max(now), |port, totals| {
+            ideal.close_interval(at, rest.unwrap_or(now).max(now), |port, totals| {
                 terms[port].0.discounted_flow_time -= totals.discounted_flow_time;
+                terms[port].0.discounted_slowdown -= totals.discounted_slowdown;
             });
         }
-        self.reward_scale.weigh(&terms, &mut self.reward);
+        agent.reward_scale.weigh(&terms, &mut agent.reward);
         self.shape(now);
     }
 
     /// Charges the delays that became certain in the interval.
     fn shape(&mut self, now: Time) {
-        let (Some((lookahead, horizon_s)), Some(ideal)) = (self.lookahead, &self.ideal) else {
+        let Some((lookahead, horizon_s)) = self.lookahead.filter(|_| self.ideal.is_some()) else {
             return;
         };
-        let mut owed = vec![0.0; self.owed.len()];
-        if !self.simulator.finished() {
-            lookahead.excess(now, ideal, &self.active_flows(), &mut owed);
-            self.reward_scale.value_flow_time(&mut owed);
-        }
-        let discount = f64::from(self.reward.discount);
-        for ((reward, before), after) in self
-            .reward
-            .port_rewards
-            .iter_mut()
-            .zip(&self.owed)
-            .zip(&owed)
-        {
+        let owed = match self.simulator.finished() {
+            true => vec![0.0; self.ports()],
+            false => self.owed(lookahead, now),
+        };
+        let agent = &mut self.agents[self.at.index()];
+        let reward = &mut agent.reward;
+        let discount = f64::from(reward.discount);
+        let owes = agent.owed.iter().zip(&owed);
+        for (reward, (before, after)) in reward.port_rewards.iter_mut().zip(owes) {
             *reward += single(before - discount * after);
         }
-        self.reward.total = self.reward.port_rewards.iter().map(|&r| f64::from(r)).sum();
-        self.reward.discount = single(libm::exp(-self.reward.elapsed.as_secs_f64() / horizon_s));
-        self.owed = owed;
+        reward.total = reward.port_rewards.iter().map(|&r| f64::from(r)).sum();
+        reward.discount = single(libm::exp(-reward.elapsed.as_secs_f64() / horizon_s));
+        agent.owed = owed;
     }
 
-    /// `[ports, HISTORY, FEATURES]`: the observation of the switch at the last pause.
+    /// What the flows at the current switch will cost more than in the ideal run, by port.
+    fn owed(&self, lookahead: Lookahead, now: Time) -> Vec<f64> {
+        let scale = &self.agent().reward_scale;
+        let mut times = vec![0.0; self.ports()];
+        let mut slowdowns = vec![0.0; self.ports()];
+        if let Some(ideal) = &self.ideal {
+            let flows = self.active_flows();
+            lookahead.excess(self.at(), now, ideal, &flows, |flow, port, part| {
+                times[port] += part;
+                if let Some(rates) = &self.base_rates {
+                    slowdowns[port] += part * rates.of(flow);
+                }
+            });
+        }
+        let (of_time, of_slowdown) = (scale.flow_time_price(), scale.slowdown_price());
+        times.iter_mut().for_each(|time| *time *= of_time);
+        if self.base_rates.is_some() {
+            for (time, slowdown) in times.iter_mut().zip(&slowdowns) {
+                *time += slowdown * of_slowdown;
+            }
+        }
+        times
+    }
+
+    /// The current switch: that of the last pause for a decision.
+    pub fn at(&self) -> SwitchId {
+        match T::IS_FABRIC {
+            true => self.at,
+            false => SWITCH,
+        }
+    }
+
+    fn agent(&self) -> &Agent {
+        &self.agents[self.at().index()]
+    }
+
+    fn policy_mut(&mut self) -> &mut NeuralDynamicThreshold {
+        let at = self.at();
+        self.simulator.switch_and_observer(at).0.policy_mut()
+    }
+
+    /// `[ports, HISTORY, FEATURES]`: the observation of the current switch at the last pause.
     pub fn observation(&self) -> &[f32] {
-        self.observation.as_slice()
+        self.agent().observation.as_slice()
     }
 
-    /// Writes `[ports, PRIVILEGED]`: the state of the senders and the future traffic, for critics
-    /// in training. The features that refer to an unlimited buffer are zero if the reward does not.
+    /// `[ports, HISTORY, FEATURES]`: the observation of a switch at its last decision, or at the end of
+    /// a truncated run.
+    ///
+    /// # Panics
+    /// When there is no such switch.
+    pub fn observation_of(&self, switch: SwitchId) -> &[f32] {
+        self.agents[switch.index()].observation.as_slice()
+    }
+
+    /// Writes `[ports, PRIVILEGED]` of the current switch: the state of the senders and the future
+    /// traffic, for critics in training. The features that refer to an unlimited buffer are zero if the
+    /// reward does not.
     ///
     /// # Panics
     /// When `out` is shorter than that.
     pub fn privileged(&self, out: &mut [f32]) {
+        self.privileged_of(self.at(), out);
+    }
+
+    /// As [`privileged`](ControlEnv::privileged), of any switch.
+    ///
+    /// # Panics
+    /// When there is no such switch, or `out` is shorter than that.
+    pub fn privileged_of(&self, switch: SwitchId, out: &mut [f32]) {
+        let (_, (meter, _)) = self.simulator.observer();
         let known = Known {
-            topology: *self.simulator.topology(),
-            buffer: self.simulator.buffer(),
+            switch,
+            ways: meter.ways(),
+            buffer: self.simulator.switch(switch).buffer(),
             now: self.simulator.now(),
             flows: &self.active_flows(),
             ideal: self.ideal.as_ref(),
             arrivals: &self.arrivals,
         };
-        privileged::write(known, self.feature_scale.privileged, out);
+        let scale = self.agents[switch.index()].scale.privileged;
+        privileged::write(&known, scale, out);
     }
 
     /// Active flows; a flow whose loss only the timer repairs counts as stalled.
@@ -429,7 +524,7 @@ impl ControlEnv {
         self.simulator.active_flows().map(stalled).collect()
     }
 
-    fn meter_mut(&mut self) -> &mut RewardMeter {
+    fn meter_mut(&mut self) -> &mut RewardMeter<T> {
         &mut self.simulator.observer_mut().1.0
     }
 
@@ -437,14 +532,35 @@ impl ControlEnv {
         &mut self.simulator.observer_mut().1.1
     }
 
-    /// The reward of the interval that ended with the last pause.
+    /// The reward of the current switch for the interval that ended with the last pause.
     pub fn reward(&self) -> &IntervalReward {
-        &self.reward
+        &self.agent().reward
     }
 
-    /// Number of ports.
+    /// The reward of a switch for its interval that ended with its last decision, or with the run.
+    ///
+    /// # Panics
+    /// When there is no such switch.
+    pub fn reward_of(&self, switch: SwitchId) -> &IntervalReward {
+        &self.agents[switch.index()].reward
+    }
+
+    /// Number of switches.
+    pub fn switches(&self) -> usize {
+        self.agents.len()
+    }
+
+    /// Number of ports of the current switch.
     pub fn ports(&self) -> usize {
-        self.simulator.buffer().ports()
+        self.agent().ports()
+    }
+
+    /// Number of ports of a switch.
+    ///
+    /// # Panics
+    /// When there is no such switch.
+    pub fn ports_of(&self, switch: SwitchId) -> usize {
+        self.agents[switch.index()].ports()
     }
 
     /// What decisions set.
@@ -457,13 +573,21 @@ impl ControlEnv {
         self.actions.outputs()
     }
 
-    /// Number of decisions so far.
+    /// Number of decisions so far, of all switches.
     pub fn decisions(&self) -> u64 {
         self.decisions
     }
 
+    /// Number of decisions of a switch so far.
+    ///
+    /// # Panics
+    /// When there is no such switch.
+    pub fn decisions_of(&self, switch: SwitchId) -> u64 {
+        self.agents[switch.index()].decisions
+    }
+
     /// The simulation under control.
-    pub fn simulator(&self) -> &Controlled {
+    pub fn simulator(&self) -> &Controlled<T> {
         &self.simulator
     }
 

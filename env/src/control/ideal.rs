@@ -1,7 +1,8 @@
 //! The ideal run: the same trace with an unlimited buffer, which no policy influences.
 
-use super::meter::{FlowMeter, PortTotals};
-use bufgym_sim::network::{FlowView, OneSwitch, SimError};
+use super::meter::{ActiveTime, PortTotals};
+use super::ways::{ControlTopology, Ways, numbered};
+use bufgym_sim::network::{FlowRecord, FlowView, OneSwitch, SimError, SwitchId};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{Trace, host_number};
@@ -10,22 +11,24 @@ use bufgym_sim::units::Time;
 /// Starts and completions of a trace's flows with an unlimited buffer, replayed in step with the
 /// controlled run.
 #[derive(Clone, Debug)]
-pub(super) struct IdealRun {
-    /// Completion time of every flow.
+pub(super) struct IdealRun<T = OneSwitch> {
+    /// Completion time of every flow, by its place in the trace.
     finish: Vec<Time>,
     /// Starts and completions in order of time, at equal times in order of flows.
     events: Vec<Event>,
     next: usize,
     active: Vec<Event>,
-    meter: FlowMeter,
-    topology: OneSwitch,
+    time: ActiveTime<T>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Event {
     at: Time,
+    /// Its place in the trace.
     flow: u32,
-    port: u32,
+    /// Its number in the order of starts.
+    number: u32,
+    dst: u16,
     starts: bool,
 }
 
@@ -40,33 +43,30 @@ pub(super) struct Lag {
     pub(super) early_s: f64,
 }
 
-impl IdealRun {
-    /// Simulates the trace once.
+impl<T: ControlTopology> IdealRun<T> {
+    /// Simulates the trace once. `time` is to measure it.
     pub(super) fn new(
         scenario: &Scenario,
         trace: &Trace,
-        tau_s: f64,
-    ) -> Result<IdealRun, SimError> {
-        let mut simulator = PolicySpec::unlimited()
-            .simulator(scenario, trace)?
-            .observed(());
-        let outcome = simulator.run();
-        let topology = *simulator.topology();
-        let end = outcome.records.iter().filter_map(|record| record.finish);
+        time: ActiveTime<T>,
+    ) -> Result<IdealRun<T>, SimError> {
+        let records = unlimited_run(scenario, trace)?;
+        let end = records.iter().filter_map(|record| record.finish);
         let end = end.max().unwrap_or(Time::ZERO);
-        let finish: Vec<Time> = outcome
-            .records
+        let finish: Vec<Time> = records
             .iter()
             .map(|record| record.finish.unwrap_or(end))
             .collect();
         let mut events = Vec::with_capacity(2 * finish.len());
-        for ((spec, &finish), flow) in trace.flows.iter().zip(&finish).zip(0..) {
-            let start = spec.start;
-            for (at, starts) in [(start, true), (finish.max(start), false)] {
+        for (number, flow) in (0..).zip(numbered(trace)) {
+            let spec = &trace.flows[flow as usize];
+            let finish = finish[flow as usize].max(spec.start);
+            for (at, starts) in [(spec.start, true), (finish, false)] {
                 events.push(Event {
                     at,
                     flow,
-                    port: u32::from(host_number(spec.dst)),
+                    number,
+                    dst: host_number(spec.dst),
                     starts,
                 });
             }
@@ -77,30 +77,32 @@ impl IdealRun {
             events,
             next: 0,
             active: Vec::new(),
-            meter: FlowMeter::new(topology.ports, tau_s),
-            topology,
+            time,
         })
     }
 
-    /// Ends the interval at `now` and reports the totals of every port.
-    pub(super) fn close_interval(&mut self, now: Time, report: impl FnMut(usize, PortTotals)) {
+    /// Ends the interval of a switch at `now` and reports the totals of its ports.
+    pub(super) fn close_interval(
+        &mut self,
+        switch: SwitchId,
+        now: Time,
+        report: impl FnMut(usize, PortTotals),
+    ) {
         while let Some(&event) = self.events.get(self.next).filter(|event| event.at <= now) {
             self.next += 1;
-            let port = event.port as usize;
             if event.starts {
-                self.meter.flow_started(port, event.at);
+                self.time.flow_started(event.number, event.dst, event.at);
                 self.active.push(event);
             } else {
-                self.meter.flow_finished(port, event.at);
+                self.time.flow_finished(event.number, event.dst, event.at);
                 self.active.retain(|active| active.flow != event.flow);
             }
         }
-        self.meter.close_interval(now, report);
+        self.time.close_interval(switch, now, report);
     }
 
-    /// The port that a host is attached to.
-    pub(super) fn port_of(&self, host: u16) -> usize {
-        self.topology.port_of(host)
+    fn ways(&self) -> &Ways<T> {
+        self.time.ways()
     }
 
     /// Time until a flow completes in the ideal run, seconds; zero if it has.
@@ -115,18 +117,31 @@ impl IdealRun {
     }
 
     /// Compares the controlled run's active `flows` with the ideal run at the end of the last
-    /// interval and adds the result to `lags`, one element per port.
-    pub(super) fn compare(&self, now: Time, flows: &[FlowView], lags: &mut [Lag]) {
+    /// interval of a switch and adds the result to `lags`, one element per port of the switch. A flow
+    /// counts at the port that it leaves the switch through.
+    pub(super) fn compare(
+        &self,
+        switch: SwitchId,
+        now: Time,
+        flows: &[FlowView],
+        lags: &mut [Lag],
+    ) {
+        let ways = self.ways();
         let left = |flow: u32| self.left(flow, now);
         for active in &self.active {
-            lags[active.port as usize].early_s += left(active.flow);
+            let left = left(active.flow);
+            ways.visit_at(switch, (active.number, active.dst), |port, _| {
+                lags[port].early_s += left;
+            });
         }
         for flow in flows {
-            let lag = &mut lags[self.port_of(flow.dst)];
             let left = left(flow.index);
-            lag.slack_s += left;
-            lag.early_s -= left;
-            lag.overdue += f64::from(u8::from(left == 0.0));
+            ways.visit_at(switch, (flow.number, flow.dst), |port, _| {
+                let lag = &mut lags[port];
+                lag.slack_s += left;
+                lag.early_s -= left;
+                lag.overdue += f64::from(u8::from(left == 0.0));
+            });
         }
     }
 }
@@ -146,21 +161,28 @@ impl Lookahead {
         -self.tau_s * libm::expm1(-seconds / self.tau_s)
     }
 
-    /// Adds to `excess`, one element per port, by how much the flows' remaining active time exceeds
-    /// that in the ideal run, discounted, in seconds.
+    /// Tells `add` by how much the flows' remaining active time exceeds that in the ideal run,
+    /// discounted, in seconds: with the number of a flow, its port at the switch, and its part, of which
+    /// there can be several. A flow counts at a switch by its share of the way.
     ///
     /// A flow that waits for its retransmission timer needs that wait plus its bytes at line rate.
-    /// The other flows share their port's line rate equally. No flow needs less time than in the
-    /// ideal run. Complexity: O(n log n) for n active flows.
-    pub(super) fn excess(
+    /// The other flows share the line rate of their receiver equally. No flow needs less time than in
+    /// the ideal run. Complexity: O(n log n) for n active flows.
+    pub(super) fn excess<T: ControlTopology>(
         self,
+        switch: SwitchId,
         now: Time,
-        ideal: &IdealRun,
+        ideal: &IdealRun<T>,
         flows: &[FlowView],
-        excess: &mut [f64],
+        mut add: impl FnMut(u32, usize, f64),
     ) {
+        let ways = ideal.ways();
         for active in &ideal.active {
-            excess[active.port as usize] -= self.weigh(ideal.left(active.flow, now));
+            let number = active.number;
+            let part = -self.weigh(ideal.left(active.flow, now));
+            ways.visit_at(switch, (number, active.dst), |port, share| {
+                add(number, port, part * share);
+            });
         }
         let mut flows: Vec<FlowView> = flows.to_vec();
         flows.sort_unstable_by_key(|flow| (flow.dst, flow.remaining_bytes, flow.index));
@@ -177,26 +199,40 @@ impl Lookahead {
                     smaller += flow.remaining_bytes;
                 }
                 let needed = wait + 8.0 * bytes as f64 / self.rate_bps;
-                let left = needed.max(ideal.left(flow.index, now));
-                excess[ideal.port_of(flow.dst)] += self.weigh(left);
+                let part = self.weigh(needed.max(ideal.left(flow.index, now)));
+                ways.visit_at(switch, (flow.number, flow.dst), |port, share| {
+                    add(flow.number, port, part * share);
+                });
             }
         }
     }
 }
 
-/// Future flows of a trace by port.
+/// Records of the trace's flows with an unlimited buffer.
+fn unlimited_run(scenario: &Scenario, trace: &Trace) -> Result<Vec<FlowRecord>, SimError> {
+    let unlimited = PolicySpec::unlimited();
+    let outcome = match scenario.is_fabric() {
+        true => unlimited.fabric(scenario, trace)?.observed(()).run(),
+        false => unlimited.simulator(scenario, trace)?.observed(()).run(),
+    };
+    Ok(outcome.records)
+}
+
+/// Future flows of a trace by the ports that they leave switches through.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
-    /// By port: every flow's start, and the bytes up to and including it, in order of starts.
+    /// By place: every flow's start, and the bytes up to and including it, in order of starts.
     ports: Vec<Vec<(Time, u64)>>,
 }
 
 impl Arrivals {
-    pub(super) fn new(topology: OneSwitch, trace: &Trace) -> Arrivals {
-        let mut by_port = vec![Vec::new(); topology.ports];
-        for flow in &trace.flows {
-            let port = topology.port_of(host_number(flow.dst));
-            by_port[port].push((flow.start, flow.size));
+    pub(super) fn new<T: ControlTopology>(ways: &Ways<T>, trace: &Trace) -> Arrivals {
+        let mut by_port = vec![Vec::new(); ways.places()];
+        for (number, flow) in (0..).zip(numbered(trace)) {
+            let flow = &trace.flows[flow as usize];
+            ways.visit(number, host_number(flow.dst), |place, _| {
+                by_port[place].push((flow.start, flow.size));
+            });
         }
         for flows in &mut by_port {
             flows.sort_unstable();
@@ -209,9 +245,9 @@ impl Arrivals {
         Arrivals { ports: by_port }
     }
 
-    /// Number and bytes of the flows to `port` that start within `span` after `now`.
-    pub(super) fn within(&self, port: usize, now: Time, span: Time) -> (u64, u64) {
-        let flows = &self.ports[port];
+    /// Number and bytes of the flows through `place` that start within `span` after `now`.
+    pub(super) fn within(&self, place: usize, now: Time, span: Time) -> (u64, u64) {
+        let flows = &self.ports[place];
         let end = now.saturating_add(span);
         let first = flows.partition_point(|&(start, _)| start <= now);
         let last = flows.partition_point(|&(start, _)| start <= end);
@@ -226,6 +262,10 @@ mod tests {
     use bufgym_sim::rng::{Split, trace_seed};
     use bufgym_sim::traffic::{FlowSpec, generate};
 
+    fn ways(trace: &Trace) -> Ways<OneSwitch> {
+        Ways::new(OneSwitch { ports: 16 }, 1, trace)
+    }
+
     #[test]
     fn the_areas_add_up_to_the_flow_times_without_drops() {
         let mut scenario = Scenario::default();
@@ -237,11 +277,14 @@ mod tests {
             .run()
             .records;
         let expected: f64 = records.iter().map(|r| r.fct.unwrap().as_secs_f64()).sum();
-        let mut ideal = IdealRun::new(&scenario, &trace, 1e12).unwrap();
+        let time = ActiveTime::new(ways(&trace), 1e12, None);
+        let mut ideal = IdealRun::new(&scenario, &trace, time).unwrap();
         let mut sum = 0.0;
         let end = ideal.end();
         for cut in [Time(end.as_ps() / 3), Time(end.as_ps() / 2), end] {
-            ideal.close_interval(cut, |_, totals| sum += totals.discounted_flow_time);
+            ideal.close_interval(SwitchId(0), cut, |_, totals| {
+                sum += totals.discounted_flow_time
+            });
         }
         assert!((sum / expected - 1.0).abs() < 1e-6, "{sum} {expected}");
         assert!(ideal.active.is_empty());
@@ -252,7 +295,7 @@ mod tests {
         let mut scenario = Scenario::default();
         scenario.set("flows=100").unwrap();
         let trace = generate(&scenario, trace_seed(Split::Train, 0, 4));
-        let arrivals = Arrivals::new(OneSwitch { ports: 16 }, &trace);
+        let arrivals = Arrivals::new(&ways(&trace), &trace);
         let flow = trace.flows[50];
         let now = flow.start;
         let expected = trace.flows.iter().filter(|other| {

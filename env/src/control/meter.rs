@@ -1,16 +1,25 @@
 //! Counts what the reward needs from an interval between two decisions.
 
+use std::sync::Arc;
+
+use bufgym_sim::convert::floor_u64;
 use bufgym_sim::network::{
-    FlowRef, HostObserver, LostSegment, Observer, OneSwitch, SwitchObserver,
+    BaseFlow, BaseTime, FlowRef, HostObserver, LostSegment, Observer, OneSwitch, SwitchObserver,
 };
+use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{Loss, PacketView, SwitchId, View};
+use bufgym_sim::traffic::{Trace, host_number};
 use bufgym_sim::units::Time;
+
+use super::ways::{ControlTopology, Ways, numbered};
 
 #[derive(Clone, Copy, Default, Debug)]
 struct PortMeter {
-    /// Number of active flows F_i.
-    active: u32,
+    /// Sum of the weights of the active flows; their number F_i where all have the weight 1.
+    active: u64,
     changed_at: Time,
+    /// Time t_k of the last decision.
+    epoch: Time,
     /// ∫ e^{-(t - t_k)/τ} F_i(t) dt since the last decision, seconds.
     discounted: f64,
     /// ∫ F_i(t) dt since the start, seconds.
@@ -19,13 +28,13 @@ struct PortMeter {
     delivered: u64,
 }
 
-/// Counts active flows, losses and deliveries by destination port.
+/// Counts active flows, losses and deliveries by place.
 #[derive(Clone, Debug)]
 pub(super) struct FlowMeter {
     /// Time constant τ of the discount, seconds.
     tau: f64,
-    /// Time t_k of the last decision.
-    epoch: Time,
+    /// The weight of one flow.
+    unit: f64,
     ports: Vec<PortMeter>,
 }
 
@@ -34,6 +43,8 @@ pub(super) struct FlowMeter {
 pub(super) struct PortTotals {
     /// ∫ e^{-(t - t_k)/τ} F_i(t) dt, seconds.
     pub(super) discounted_flow_time: f64,
+    /// The same, with every flow divided by its base time; zero where that is not measured.
+    pub(super) discounted_slowdown: f64,
     /// ∫ F_i(t) dt since the start of the episode, seconds.
     pub(super) flow_time: f64,
     /// Data packets lost.
@@ -43,35 +54,36 @@ pub(super) struct PortTotals {
 }
 
 impl FlowMeter {
-    pub(super) fn new(ports: usize, tau: f64) -> FlowMeter {
+    pub(super) fn new(ports: usize, tau: f64, unit: f64) -> FlowMeter {
         FlowMeter {
             tau,
-            epoch: Time::ZERO,
+            unit,
             ports: vec![PortMeter::default(); ports],
         }
     }
 
     fn settle(&mut self, port: usize, now: Time) {
-        let (tau, epoch) = (self.tau, self.epoch);
+        let tau = self.tau;
         let meter = &mut self.ports[port];
         if meter.active > 0 && now > meter.changed_at {
-            let flows = f64::from(meter.active);
+            let flows = meter.active as f64;
             let span = (now - meter.changed_at).as_secs_f64();
-            let weight = libm::exp(-meter.changed_at.saturating_since(epoch).as_secs_f64() / tau);
+            let since = meter.changed_at.saturating_since(meter.epoch);
+            let weight = libm::exp(-since.as_secs_f64() / tau);
             meter.discounted -= flows * tau * weight * libm::expm1(-span / tau);
             meter.flow_time += flows * span;
         }
         meter.changed_at = now;
     }
 
-    pub(super) fn flow_started(&mut self, port: usize, now: Time) {
+    pub(super) fn flow_started(&mut self, port: usize, weight: u64, now: Time) {
         self.settle(port, now);
-        self.ports[port].active += 1;
+        self.ports[port].active += weight;
     }
 
-    pub(super) fn flow_finished(&mut self, port: usize, now: Time) {
+    pub(super) fn flow_finished(&mut self, port: usize, weight: u64, now: Time) {
         self.settle(port, now);
-        self.ports[port].active -= 1;
+        self.ports[port].active -= weight;
     }
 
     #[inline]
@@ -84,22 +96,115 @@ impl FlowMeter {
         self.ports[port].delivered += bytes;
     }
 
-    /// Ends the interval at `now`, reports every port's totals and starts the next interval.
-    pub(super) fn close_interval(&mut self, now: Time, mut report: impl FnMut(usize, PortTotals)) {
-        for port in 0..self.ports.len() {
-            self.settle(port, now);
-            let meter = &mut self.ports[port];
-            report(
-                port,
-                PortTotals {
-                    discounted_flow_time: std::mem::take(&mut meter.discounted),
-                    flow_time: meter.flow_time,
-                    lost: std::mem::take(&mut meter.lost),
-                    delivered: std::mem::take(&mut meter.delivered),
-                },
-            );
+    /// Ends the interval of a port at `now`, and starts the next.
+    fn close(&mut self, port: usize, now: Time) -> PortTotals {
+        self.settle(port, now);
+        let unit = self.unit;
+        let meter = &mut self.ports[port];
+        meter.epoch = now;
+        PortTotals {
+            discounted_flow_time: std::mem::take(&mut meter.discounted) / unit,
+            discounted_slowdown: 0.0,
+            flow_time: meter.flow_time / unit,
+            lost: std::mem::take(&mut meter.lost),
+            delivered: std::mem::take(&mut meter.delivered),
         }
-        self.epoch = now;
+    }
+}
+
+/// Weights of slowdowns are whole: so many parts of one over a second. A base time of a second still
+/// has a weight of 1,024, and sums of them are exact.
+const SLOWDOWN_UNIT: f64 = 1_024.0;
+
+/// One over the base time of every flow, by number.
+#[derive(Clone, Debug)]
+pub(super) struct BaseRates(Arc<[u64]>);
+
+impl BaseRates {
+    pub(super) fn new<T: ControlTopology>(
+        scenario: &Scenario,
+        trace: &Trace,
+        topology: &T,
+    ) -> BaseRates {
+        let base = BaseTime::new(scenario);
+        let switch_of = |host: u32| topology.switch_of(host_number(host));
+        let rate = |place: u32| {
+            let flow = &trace.flows[place as usize];
+            let base = base.of(BaseFlow {
+                bytes: flow.size.max(1),
+                across: switch_of(flow.src) != switch_of(flow.dst),
+                connected: scenario.preconnected && flow.query >= 0,
+            });
+            floor_u64(SLOWDOWN_UNIT / base.max(Time(1)).as_secs_f64()).max(1)
+        };
+        BaseRates(numbered(trace).into_iter().map(rate).collect())
+    }
+
+    /// One over the base time of a flow, 1/s.
+    pub(super) fn of(&self, number: u32) -> f64 {
+        self.0[number as usize] as f64 / SLOWDOWN_UNIT
+    }
+}
+
+/// The time that flows are active, by place: each flow at every place of its way, in equal parts.
+#[derive(Clone, Debug)]
+pub(super) struct ActiveTime<T> {
+    ways: Ways<T>,
+    flows: FlowMeter,
+    /// Where slowdowns are measured.
+    slowdowns: Option<(FlowMeter, BaseRates)>,
+}
+
+impl<T: ControlTopology> ActiveTime<T> {
+    pub(super) fn new(ways: Ways<T>, tau: f64, rates: Option<BaseRates>) -> ActiveTime<T> {
+        let parts = f64::from(Ways::<T>::parts());
+        let meter = |unit| FlowMeter::new(ways.places(), tau, unit);
+        ActiveTime {
+            flows: meter(parts),
+            slowdowns: rates.map(|rates| (meter(parts * SLOWDOWN_UNIT), rates)),
+            ways,
+        }
+    }
+
+    pub(super) fn ways(&self) -> &Ways<T> {
+        &self.ways
+    }
+
+    pub(super) fn flow_started(&mut self, number: u32, dst: u16, now: Time) {
+        let (flows, slowdowns) = (&mut self.flows, &mut self.slowdowns);
+        self.ways.visit(number, dst, |place, share| {
+            flows.flow_started(place, u64::from(share), now);
+            if let Some((meter, rates)) = slowdowns {
+                meter.flow_started(place, u64::from(share) * rates.0[number as usize], now);
+            }
+        });
+    }
+
+    pub(super) fn flow_finished(&mut self, number: u32, dst: u16, now: Time) {
+        let (flows, slowdowns) = (&mut self.flows, &mut self.slowdowns);
+        self.ways.visit(number, dst, |place, share| {
+            flows.flow_finished(place, u64::from(share), now);
+            if let Some((meter, rates)) = slowdowns {
+                meter.flow_finished(place, u64::from(share) * rates.0[number as usize], now);
+            }
+        });
+    }
+
+    /// Ends the interval of a switch at `now`, reports the totals of its ports and starts the next
+    /// interval.
+    pub(super) fn close_interval(
+        &mut self,
+        switch: SwitchId,
+        now: Time,
+        mut report: impl FnMut(usize, PortTotals),
+    ) {
+        for (port, place) in self.ways.places_of(switch).enumerate() {
+            let mut totals = self.flows.close(place, now);
+            if let Some((meter, _)) = &mut self.slowdowns {
+                totals.discounted_slowdown = meter.close(place, now).discounted_flow_time;
+            }
+            report(port, totals);
+        }
     }
 }
 
@@ -120,13 +225,15 @@ impl QueueArea {
     }
 }
 
-/// Observes the controlled switch and its hosts for reward and critics: flow times, losses and
+/// Observes the controlled switches and the hosts for reward and critics: flow times, losses and
 /// deliveries by port, integrals of queue lengths, and losses that only a timeout repairs.
+///
+/// With a single switch a lost packet counts at the port of its receiver. In a network it counts where
+/// it was lost, a SYN too; deliveries count at the port of the receiver.
 #[derive(Clone, Debug)]
-pub struct RewardMeter {
-    topology: OneSwitch,
-    flows: FlowMeter,
-    /// Integrals of queue lengths by port.
+pub struct RewardMeter<T = OneSwitch> {
+    time: ActiveTime<T>,
+    /// Integrals of queue lengths by place.
     areas: Vec<QueueArea>,
     /// By number of the flow: a loss that only the retransmission timer can detect. Such are lost
     /// retransmissions (RFC 6675 §5.1) and losses among a flow's last segments, after which too few
@@ -134,23 +241,34 @@ pub struct RewardMeter {
     awaits_timeout: Vec<bool>,
 }
 
-impl RewardMeter {
-    /// A meter for `flows` flows; `tau` is the time constant of the discount, seconds.
-    pub(super) fn new(topology: OneSwitch, flows: usize, tau: f64) -> RewardMeter {
+/// Whether a packet is on the way from sender to receiver: the flow's code ends in a bit for the
+/// direction.
+fn is_forward(packet: PacketView) -> bool {
+    packet.flow & 1 == 0
+}
+
+impl<T: ControlTopology> RewardMeter<T> {
+    /// A meter for `flows` flows.
+    pub(super) fn new(time: ActiveTime<T>, flows: usize) -> RewardMeter<T> {
         RewardMeter {
-            topology,
-            flows: FlowMeter::new(topology.ports, tau),
-            areas: vec![QueueArea::default(); topology.ports],
+            areas: vec![QueueArea::default(); time.ways().places()],
+            time,
             awaits_timeout: vec![false; flows],
         }
     }
 
-    /// Ends the interval. Returns per port the totals and the integral of its queue length in byte
-    /// seconds. `now` is on the hosts' clock, `switch_now` on the switch's.
-    pub(super) fn close_interval(&mut self, now: Time, switch_now: Time) -> Vec<(PortTotals, f64)> {
-        let mut terms = Vec::with_capacity(self.areas.len());
-        let areas = &mut self.areas;
-        self.flows.close_interval(now, |port, totals| {
+    /// Ends the interval of a switch. Returns per port the totals and the integral of its queue length in
+    /// byte seconds. `now` is on the hosts' clock, `switch_now` on the switch's.
+    pub(super) fn close_interval(
+        &mut self,
+        switch: SwitchId,
+        now: Time,
+        switch_now: Time,
+    ) -> Vec<(PortTotals, f64)> {
+        let own = self.ways().places_of(switch);
+        let mut terms = Vec::with_capacity(own.len());
+        let areas = &mut self.areas[own];
+        self.time.close_interval(switch, now, |port, totals| {
             let area = &mut areas[port];
             area.change(area.bytes, switch_now);
             terms.push((totals, std::mem::take(&mut area.byte_ps) as f64 * 1e-12));
@@ -163,36 +281,45 @@ impl RewardMeter {
         self.awaits_timeout[flow as usize]
     }
 
-    #[inline]
-    fn port_of(&self, flow: FlowRef) -> usize {
-        self.topology.port_of(flow.dst)
+    pub(super) fn ways(&self) -> &Ways<T> {
+        self.time.ways()
     }
 
     #[inline]
-    fn queue_changes(&mut self, view: View<'_>, port: usize) {
-        self.areas[port].change(view.buffer.port(port), view.now);
+    fn receiver(&self, flow: FlowRef) -> usize {
+        self.ways().receiver(flow.number, flow.dst)
+    }
+
+    #[inline]
+    fn queue_changes(&mut self, at: SwitchId, view: View<'_>, port: usize) {
+        let place = self.ways().place(at, port);
+        self.areas[place].change(view.buffer.port(port), view.now);
     }
 }
 
-impl HostObserver for RewardMeter {
+impl<T: ControlTopology> HostObserver for RewardMeter<T> {
     #[inline]
     fn flow_started(&mut self, flow: FlowRef, now: Time) {
-        self.flows.flow_started(self.port_of(flow), now);
+        self.time.flow_started(flow.number, flow.dst, now);
     }
 
     #[inline]
     fn flow_finished(&mut self, flow: FlowRef, now: Time) {
-        self.flows.flow_finished(self.port_of(flow), now);
+        self.time.flow_finished(flow.number, flow.dst, now);
     }
 
     #[inline]
     fn delivered(&mut self, flow: FlowRef, bytes: u64) {
-        self.flows.delivered(self.port_of(flow), bytes);
+        let place = self.receiver(flow);
+        self.time.flows.delivered(place, bytes);
     }
 
     #[inline]
     fn segment_lost(&mut self, segment: LostSegment) {
-        self.flows.lost(self.port_of(segment.flow));
+        if !T::IS_FABRIC {
+            let place = self.receiver(segment.flow);
+            self.time.flows.lost(place);
+        }
         if segment.retransmission || segment.is_near_end && !segment.recovering {
             self.awaits_timeout[segment.flow.number as usize] = true;
         }
@@ -204,26 +331,30 @@ impl HostObserver for RewardMeter {
     }
 }
 
-impl SwitchObserver for RewardMeter {
+impl<T: ControlTopology> SwitchObserver for RewardMeter<T> {
     #[inline]
-    fn enqueued(&mut self, _at: SwitchId, view: View<'_>, packet: PacketView) {
-        self.queue_changes(view, packet.port);
+    fn enqueued(&mut self, at: SwitchId, view: View<'_>, packet: PacketView) {
+        self.queue_changes(at, view, packet.port);
     }
 
     #[inline]
-    fn departed(&mut self, _at: SwitchId, view: View<'_>, packet: PacketView) {
-        self.queue_changes(view, packet.port);
+    fn departed(&mut self, at: SwitchId, view: View<'_>, packet: PacketView) {
+        self.queue_changes(at, view, packet.port);
     }
 
     #[inline]
-    fn lost(&mut self, _at: SwitchId, view: View<'_>, packet: PacketView, loss: Loss) {
+    fn lost(&mut self, at: SwitchId, view: View<'_>, packet: PacketView, loss: Loss) {
         if matches!(loss, Loss::PushedOut | Loss::Head) {
-            self.queue_changes(view, packet.port);
+            self.queue_changes(at, view, packet.port);
+        }
+        if T::IS_FABRIC && is_forward(packet) {
+            let place = self.ways().place(at, packet.port);
+            self.time.flows.lost(place);
         }
     }
 }
 
-impl Observer for RewardMeter {}
+impl<T: ControlTopology> Observer for RewardMeter<T> {}
 
 #[cfg(test)]
 mod tests {
@@ -237,9 +368,9 @@ mod tests {
     use crate::control::SWITCH;
 
     fn flow_time(meter: &mut FlowMeter, now: Time) -> f64 {
-        let mut sum = 0.0;
-        meter.close_interval(now, |_, totals| sum += totals.discounted_flow_time);
-        sum
+        let ports = 0..meter.ports.len();
+        let closed = ports.map(|port| meter.close(port, now).discounted_flow_time);
+        closed.sum()
     }
 
     /// Splitting an interval does not change the sum, if the second part is discounted to the start
@@ -249,18 +380,18 @@ mod tests {
         let tau = 0.5;
         let events = |meter: &mut FlowMeter, cut: Option<Time>| {
             let mut total = 0.0;
-            meter.flow_started(0, Time::from_ms(1));
-            meter.flow_started(1, Time::from_ms(10));
+            meter.flow_started(0, 1, Time::from_ms(1));
+            meter.flow_started(1, 1, Time::from_ms(10));
             if let Some(cut) = cut {
                 total += flow_time(meter, cut);
             }
-            meter.flow_finished(0, Time::from_ms(300));
+            meter.flow_finished(0, 1, Time::from_ms(300));
             let rest = flow_time(meter, Time::from_ms(400));
             let discount = cut.map_or(1.0, |cut| libm::exp(-cut.as_secs_f64() / tau));
             total + discount * rest
         };
-        let whole = events(&mut FlowMeter::new(2, tau), None);
-        let halves = events(&mut FlowMeter::new(2, tau), Some(Time::from_ms(123)));
+        let whole = events(&mut FlowMeter::new(2, tau, 1.0), None);
+        let halves = events(&mut FlowMeter::new(2, tau, 1.0), Some(Time::from_ms(123)));
         assert!((whole - halves).abs() < 1e-12, "{whole} {halves}");
         // By hand: flow 0 is active in [1, 300] ms, flow 1 in [10, 400] ms.
         let by_hand = tau * ((-0.001f64 / tau).exp() - (-0.3f64 / tau).exp())
@@ -270,9 +401,9 @@ mod tests {
 
     #[test]
     fn a_flow_that_comes_and_goes_within_the_interval_counts() {
-        let mut meter = FlowMeter::new(1, 1e9);
-        meter.flow_started(0, Time::from_ms(5));
-        meter.flow_finished(0, Time::from_ms(8));
+        let mut meter = FlowMeter::new(1, 1e9, 1.0);
+        meter.flow_started(0, 1, Time::from_ms(5));
+        meter.flow_finished(0, 1, Time::from_ms(8));
         assert!((flow_time(&mut meter, Time::from_ms(10)) - 0.003).abs() < 1e-9);
     }
 
@@ -308,7 +439,8 @@ mod tests {
         let trace = generate(&scenario, trace_seed(Split::Train, 0, 1));
         for name in ["dt", "lqd", "occamy"] {
             let topology = OneSwitch { ports: 16 };
-            let meter = RewardMeter::new(topology, trace.flows.len(), 1.0);
+            let ways = Ways::new(topology, 1, &trace);
+            let meter = RewardMeter::new(ActiveTime::new(ways, 1.0, None), trace.flows.len());
             let sampled = Sampled {
                 last: Time::ZERO,
                 byte_ps: vec![0; 16],
@@ -321,7 +453,7 @@ mod tests {
             assert_eq!(summary.pushed_out > 0, name != "dt");
             let (now, switch_now) = (simulator.now(), simulator.switch_now(SWITCH));
             let (meter, sampled) = simulator.observer_mut();
-            let terms = meter.close_interval(now, switch_now);
+            let terms = meter.close_interval(SWITCH, now, switch_now);
             for ((_, area), byte_ps) in terms.into_iter().zip(&sampled.byte_ps) {
                 assert_eq!(area, *byte_ps as f64 * 1e-12, "{name}");
             }

@@ -16,7 +16,10 @@ use bufgym_sim::input::{excerpt, suggestion};
 /// | `loss` | minus its lost data packets | paper, §III |
 /// | `throughput` | payload bytes delivered to applications | |
 /// | `delay` | minus ∫ q_i dt | |
-/// | `fairness` | minus the growth of its share of the variance of port slowdowns | paper, §VI-D |
+/// | `fairness` | minus the growth of its share of the variance of port slowdowns; with one switch | paper, §VI-D |
+/// | `slowdown` | minus the discounted time its flows are active, each over its base time | |
+///
+/// In a network of several switches a flow counts at every port of its way, in equal parts.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Objective {
@@ -30,13 +33,15 @@ pub struct Objective {
     pub delay: f64,
     /// Variance of port slowdowns.
     pub fairness: f64,
+    /// Flow completion time over base time.
+    pub slowdown: f64,
 }
 
 /// Why a text is not an objective.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ObjectiveError {
     /// No such term.
-    #[error("objective '{}' is not known{}; use fct, loss, throughput, delay or fairness, or weights such as fct=1,loss=0.1", excerpt(.name), suggestion(.name, &TERMS))]
+    #[error("objective '{}' is not known{}; use fct, loss, throughput, delay, fairness or slowdown, or weights such as fct=1,loss=0.1", excerpt(.name), suggestion(.name, &TERMS))]
     Unknown {
         /// The name given.
         name: String,
@@ -57,7 +62,7 @@ pub enum ObjectiveError {
     },
 }
 
-const TERMS: [&str; 5] = ["fct", "loss", "throughput", "delay", "fairness"];
+const TERMS: [&str; 6] = ["fct", "loss", "throughput", "delay", "fairness", "slowdown"];
 
 /// Flow time's weight in the objective `delay`: an empty buffer is no use if flows do not finish.
 const DELAY_FLOW_WEIGHT: f64 = 0.2;
@@ -70,6 +75,7 @@ impl Objective {
         throughput: 0.0,
         delay: 0.0,
         fairness: 0.0,
+        slowdown: 0.0,
     };
 
     /// Mean flow completion time, the paper's main objective.
@@ -97,17 +103,22 @@ impl Objective {
                 fairness: 1.0,
                 ..none
             },
+            "slowdown" => Objective {
+                slowdown: 1.0,
+                ..none
+            },
             _ => return None,
         })
     }
 
-    fn weights(&self) -> [f64; 5] {
+    fn weights(&self) -> [f64; 6] {
         [
             self.fct,
             self.loss,
             self.throughput,
             self.delay,
             self.fairness,
+            self.slowdown,
         ]
     }
 
@@ -118,6 +129,7 @@ impl Objective {
             "throughput" => &mut self.throughput,
             "delay" => &mut self.delay,
             "fairness" => &mut self.fairness,
+            "slowdown" => &mut self.slowdown,
             _ => return false,
         };
         *slot = weight;
@@ -213,7 +225,9 @@ mod tests {
             "throughput",
             "delay",
             "fairness",
+            "slowdown",
             "fct=1,loss=0.1",
+            "fct=0.5,slowdown=1",
         ] {
             let objective: Objective = text.parse().unwrap();
             assert_eq!(objective.to_string(), text);

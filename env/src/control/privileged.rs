@@ -6,8 +6,9 @@
 
 use super::ideal::{Arrivals, IdealRun, Lag};
 use super::observation::log_scaled;
+use super::ways::{ControlTopology, Ways};
 use bufgym_sim::convert::single;
-use bufgym_sim::network::{FlowView, OneSwitch};
+use bufgym_sim::network::{FlowView, SwitchId};
 use bufgym_sim::switch::SharedBuffer;
 use bufgym_sim::units::Time;
 
@@ -85,35 +86,39 @@ const MAX_SOURCES: usize = 1024;
 const WINDOWS: [u64; 5] = [1, 4, 16, 64, 256];
 
 /// What the features are computed from.
-#[derive(Clone, Copy)]
-pub(super) struct Known<'a> {
-    pub(super) topology: OneSwitch,
+pub(super) struct Known<'a, T> {
+    pub(super) switch: SwitchId,
+    pub(super) ways: &'a Ways<T>,
     pub(super) buffer: &'a SharedBuffer,
     /// Time on the hosts' clock.
     pub(super) now: Time,
     /// Active flows.
     pub(super) flows: &'a [FlowView],
     /// The ideal run, if it is the reward's baseline.
-    pub(super) ideal: Option<&'a IdealRun>,
-    /// Future flows by port.
+    pub(super) ideal: Option<&'a IdealRun<T>>,
+    /// Future flows by place.
     pub(super) arrivals: &'a Arrivals,
 }
 
-/// Writes `[ports, PRIVILEGED]`.
-pub(super) fn write(known: Known<'_>, scale: Scale, out: &mut [f32]) {
-    let ports = known.topology.ports;
+/// Writes `[ports, PRIVILEGED]` of the switch. "To the port" means through it on the way to a receiver.
+pub(super) fn write<T: ControlTopology>(known: &Known<'_, T>, scale: Scale, out: &mut [f32]) {
+    let places = known.ways.places_of(known.switch);
+    let ports = places.len();
     let mut sums = vec![Sums::default(); ports];
     let mut senders = vec![[0u64; MAX_SOURCES / 64]; ports];
     for flow in known.flows {
-        let port = known.topology.port_of(flow.dst);
-        sums[port].add(flow, scale.min_rto_s);
         let source = usize::from(flow.src) % MAX_SOURCES;
-        senders[port][source / 64] |= 1 << (source % 64);
+        known
+            .ways
+            .visit_at(known.switch, (flow.number, flow.dst), |port, _| {
+                sums[port].add(flow, scale.min_rto_s);
+                senders[port][source / 64] |= 1 << (source % 64);
+            });
     }
     let now = known.now;
     let mut lags = vec![Lag::default(); ports];
     if let Some(ideal) = known.ideal {
-        ideal.compare(now, known.flows, &mut lags);
+        ideal.compare(known.switch, now, known.flows, &mut lags);
     }
     let occupancy = known.buffer.occupancy() as f64 / scale.buffer;
     let rows = out.chunks_exact_mut(PRIVILEGED);
@@ -121,7 +126,7 @@ pub(super) fn write(known: Known<'_>, scale: Scale, out: &mut [f32]) {
         let (sums, senders, lag) = (&sums[port], &senders[port], lags[port]);
         let upcoming = WINDOWS.map(|quarters| {
             let span = Time((scale.drain.as_ps() / 4).saturating_mul(quarters));
-            known.arrivals.within(port, now, span)
+            known.arrivals.within(places.start + port, now, span)
         });
         let flows_within = |window: usize| log_scaled(upcoming[window].0 as f64);
         let bytes_within = |window: usize| {

@@ -1,7 +1,7 @@
 //! A controller at work: what it saw, what it decided, what was lost meanwhile.
 
 use bufgym_env::control::{
-    ALPHAS, BasePolicy, ControlEnv, ControlOptions, Controller, RunOptions, action_index,
+    ALPHAS, BasePolicy, ControlOptions, Controller, Reading, RunOptions, action_index,
     run_controlled,
 };
 use bufgym_sim::convert::{index, single};
@@ -157,9 +157,9 @@ impl Controller for Observed<'_> {
         self.controller.act(observation, ports, action);
     }
 
-    fn decide(&mut self, env: &ControlEnv, action: &mut [f32]) {
-        self.controller.decide(env, action);
-        let observation = env.observation();
+    fn decide(&mut self, at: &Reading<'_>, action: &mut [f32]) {
+        self.controller.decide(at, action);
+        let observation = at.observation();
         self.watched.decisions += 1;
         self.watched.count(observation, action);
         self.watched.keep(observation, self.kept, self.chance);

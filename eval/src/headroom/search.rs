@@ -230,7 +230,8 @@ impl<'a> Search<'a> {
             let pause = fork.advance();
             followed.flow_time -= fork.reward().total;
             if step == 0 {
-                followed.dropped = (0..fork.ports()).any(|port| fork.volumes(port).dropped > 0);
+                followed.dropped =
+                    (0..fork.ports()).any(|port| fork.reading().volumes(port).dropped > 0);
             }
             if pause != Pause::Decision {
                 break;
@@ -292,7 +293,14 @@ impl Members {
     /// left out.
     fn busiest(&self) -> Vec<usize> {
         let mut lengths: Vec<(u64, usize)> = (0..self.ports())
-            .map(|port| (self.running().map(|env| env.queue_bytes(port)).sum(), port))
+            .map(|port| {
+                (
+                    self.running()
+                        .map(|env| env.reading().queue_bytes(port))
+                        .sum(),
+                    port,
+                )
+            })
             .filter(|(bytes, _)| *bytes > 0)
             .collect();
         lengths.sort_by_key(|&(bytes, port)| (std::cmp::Reverse(bytes), port));

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::data::{Evaluation, PolicySummary, Role};
 use crate::format;
 use crate::metric::{
-    self, AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios,
+    self, AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios, SlowdownRatios,
 };
 use crate::stats::{Interval, Tally};
 
@@ -234,6 +234,27 @@ pub fn completion_times(evaluation: &Evaluation) -> Markup {
         caption,
         &columns,
     )
+}
+
+/// Slowdowns by class of flows, each beside its ratio to DT's; nothing for a single switch.
+pub fn slowdowns(evaluation: &Evaluation) -> Markup {
+    if evaluation.scenario.switches < 2 {
+        return html! {};
+    }
+    let columns: Vec<Column> = SlowdownRatios::COLUMNS
+        .into_iter()
+        .flat_map(|column| {
+            let value = texts(column.title, "slowdown", move |policy| {
+                format::optional((column.field)(&policy.slowdowns()))
+            });
+            let ratio = cells(column.title, "ratio to DT", move |policy| {
+                policy_ratio(policy, (column.ratio)(&policy.slowdown_ratios))
+            });
+            [value, ratio]
+        })
+        .collect();
+    let caption = "Means over traces, and means of the ratios to DT’s (α = 1) on the same trace.";
+    by_policy(evaluation, "Slowdowns by class", caption, &columns)
 }
 
 /// What the policies do for objectives other than FCT: the metric of each, and its ratio to DT's.

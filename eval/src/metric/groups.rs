@@ -110,6 +110,20 @@ metrics! {
 }
 
 metrics! {
+    /// Slowdowns of in-cast flows, and the tails of all classes.
+    SlowdownTails {
+        /// Mean slowdown of the in-cast flows.
+        incast_mean_slowdown: "Slowdown", "in-cast", |run, _| run.summary.incast_mean_slowdown;
+        /// 99th percentile of the slowdowns of the in-cast flows.
+        incast_p99_slowdown: "Slowdown p99", "in-cast", |run, _| run.summary.incast_p99_slowdown;
+        /// 99th percentile of the slowdowns of the short flows.
+        short_p99_slowdown: "Slowdown p99", "short", |run, _| run.summary.short_p99_slowdown;
+        /// 99th percentile of the slowdowns of the long flows.
+        long_p99_slowdown: "Slowdown p99", "long", |run, _| run.summary.long_p99_slowdown;
+    }
+}
+
+metrics! {
     /// The metrics of the objectives other than FCT.
     ObjectiveMetrics {
         /// Lost data packets per delivered data packet.
@@ -160,10 +174,10 @@ impl PairedObjectives {
     }
 
     /// The ratio of an objective's metric, below 1 if the policy is better; `None` for mean FCT, which
-    /// comparisons have by itself.
+    /// comparisons have by itself, and for mean slowdown, whose ratios are [others](super::SlowdownRatios).
     pub fn of_metric(&self, metric: Metric) -> Option<Interval> {
         match metric {
-            Metric::MeanFct => None,
+            Metric::MeanFct | Metric::MeanSlowdown => None,
             Metric::Loss => self.loss_ratio,
             Metric::Goodput => self.goodput_ratio.as_ref().map(Interval::inverse),
             Metric::QueueingDelay => self.p99_queueing_delay_ratio,

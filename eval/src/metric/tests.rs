@@ -184,7 +184,8 @@ fn who_does_not_finish_loses() {
 #[test]
 fn every_objective_has_its_metric() {
     let of = |text: &str| Metric::of(&text.parse().unwrap());
-    let named = ["fct", "loss", "throughput", "delay", "fairness"].map(of);
+    let names = ["fct", "loss", "throughput", "delay", "fairness", "slowdown"];
+    let named = names.map(of);
     assert_eq!(named, Metric::ALL);
     assert_eq!(of("fct=1,loss=0.1"), Metric::MeanFct);
 }

@@ -3,6 +3,8 @@
 mod facts;
 mod options;
 
+pub(crate) use facts::facts;
+
 use std::time::Instant;
 
 use bufgym_sim::input::excerpt;

@@ -242,7 +242,7 @@ impl<P: Policy> Switch<P> {
     ///
     /// # Panics
     /// When the switch has no [`EarlyDrop`], and as [`EarlyDrop::set_levels`].
-    pub(crate) fn set_early_drop(&mut self, levels: &[u8]) {
+    pub fn set_early_drop(&mut self, levels: &[u8]) {
         let aqm = self.aqm.as_mut().and_then(|aqm| aqm.early_mut());
         aqm.expect("the switch has early drop").set_levels(levels);
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::control::ControlEnv;
 use crate::control::observation::log_scaled;
 use crate::control::{ControlOptions, Pause, cell_centre};
 use bufgym_sim::traffic::generate;
@@ -88,7 +89,7 @@ fn the_history_follows_the_observation() {
     assert_eq!(history.as_slice(), encode(env.observation()));
     let (mut compared, mut off_by_one, mut large) = (0, 0, 0);
     while env.advance() == Pause::Decision {
-        history.observe(&env);
+        history.observe(&env.reading());
         for (&code, expected) in history.as_slice().iter().zip(encode(env.observation())) {
             assert!(code.abs_diff(expected) <= 1, "{code} {expected}");
             compared += 1;

@@ -1,23 +1,55 @@
-//! The switch's counters in integers, and the control record.
+//! What a switch has measured at a decision, in integers too, and the control record.
 
 use std::io;
 use std::mem::take;
 
+use super::agent::Agent;
 use super::{ControlEnv, Pause};
 use crate::control::record::EventLines;
+use crate::control::ways::ControlTopology;
 use crate::control::{CodeUnits, SWITCH};
+use bufgym_sim::network::{OneSwitch, SwitchId};
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::SharedBuffer;
-use bufgym_sim::switch::policy::{PortVolumes, TriggerCause};
+use bufgym_sim::switch::policy::{NeuralDynamicThreshold, PortVolumes, TriggerCause};
+use bufgym_sim::switch::{SharedBuffer, Switch};
 use bufgym_sim::units::Time;
 
-impl ControlEnv {
+/// What a switch has measured when its decision is due.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'a> {
+    pub(super) switch: &'a Switch<NeuralDynamicThreshold>,
+    pub(super) agent: &'a Agent,
+    pub(super) outputs: usize,
+    pub(super) elapsed_ns: u64,
+}
+
+impl<'a> Reading<'a> {
+    /// The switch.
+    pub fn switch(&self) -> SwitchId {
+        self.switch.id()
+    }
+
+    /// Number of its ports.
+    pub fn ports(&self) -> usize {
+        self.agent.ports()
+    }
+
+    /// Values per port in an action.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// `[ports, HISTORY, FEATURES]`.
+    pub fn observation(&self) -> &'a [f32] {
+        self.agent.observation.as_slice()
+    }
+
     /// Byte counters of a port since the last decision.
     ///
     /// # Panics
     /// When there is no such port.
     pub fn volumes(&self, port: usize) -> PortVolumes {
-        self.simulator.policy().volumes(port)
+        self.switch.policy().volumes(port)
     }
 
     /// Bytes queued for a port, in all its queues.
@@ -25,24 +57,42 @@ impl ControlEnv {
     /// # Panics
     /// When there is no such port.
     pub fn queue_bytes(&self, port: usize) -> u64 {
-        self.simulator.buffer().port(port)
+        self.switch.buffer().port(port)
     }
 
     /// The levels in force, indices into [`ALPHAS`](crate::control::ALPHAS), one per port.
-    pub fn levels(&self) -> &[u8] {
-        self.simulator.policy().indices()
+    pub fn levels(&self) -> &'a [u8] {
+        self.switch.policy().indices()
     }
 
     /// Time since the last decision, or since time zero, by a clock of whole nanoseconds.
     pub fn elapsed_ns(&self) -> u64 {
-        self.simulator.now().as_ns() - self.last_decision.as_ns()
+        self.elapsed_ns
     }
 
-    /// The constants of the integer observation; its β is also the trigger's.
-    pub fn units(&self) -> CodeUnits {
-        self.units
+    /// The constants of the integer observation of a port; their β is also the trigger's.
+    ///
+    /// # Panics
+    /// When there is no such port and ports differ in their rate.
+    pub fn units(&self, port: usize) -> CodeUnits {
+        self.agent.scale.units_of(port)
     }
+}
 
+impl<T: ControlTopology> ControlEnv<T> {
+    /// What the [current](ControlEnv::at) switch has measured.
+    pub fn reading(&self) -> Reading<'_> {
+        let agent = self.agent();
+        Reading {
+            switch: self.simulator.switch(self.at()),
+            agent,
+            outputs: self.outputs(),
+            elapsed_ns: self.simulator.now().as_ns() - agent.last_decision.as_ns(),
+        }
+    }
+}
+
+impl ControlEnv<OneSwitch> {
     /// Records every event. Call it before the run, with the run's scenario. Lines are kept in
     /// memory until [`write_record`](ControlEnv::write_record).
     pub fn record_events(&mut self, scenario: &Scenario) {
@@ -66,17 +116,22 @@ impl ControlEnv {
         let finished = pause == Pause::Finished;
         self.record(|lines, buffer, now| lines.ended(buffer, now, finished));
     }
+}
 
+/// The control record is that of the first switch. Networks have none.
+impl<T: ControlTopology> ControlEnv<T> {
     /// Records the [pending](ControlEnv::act) decision.
     pub(super) fn record_decision(&mut self) {
-        let (levels, early) = (take(&mut self.pending), take(&mut self.pending_early));
+        let agent = &mut self.agents[0];
+        let (levels, early) = (take(&mut agent.pending), take(&mut agent.pending_early));
         // A decision that the caller makes without a trigger is recorded as one by interval.
-        let fired = self.simulator.policy().fired();
+        let fired = self.simulator.switch(SWITCH).policy().fired();
         let cause = fired.unwrap_or(TriggerCause::Interval);
         self.record(|lines, buffer, now| {
             lines.decided(buffer, now, cause, [&levels, &early]);
         });
-        (self.pending, self.pending_early) = (levels, early);
+        let agent = &mut self.agents[0];
+        (agent.pending, agent.pending_early) = (levels, early);
     }
 
     pub(super) fn record(&mut self, note: impl FnOnce(&mut EventLines, &SharedBuffer, Time)) {

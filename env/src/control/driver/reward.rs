@@ -4,7 +4,7 @@ use super::ControlOptions;
 use crate::control::Objective;
 use crate::control::meter::PortTotals;
 use bufgym_sim::convert::single;
-use bufgym_sim::network::{IsolatedFlow, SimError, isolated_port};
+use bufgym_sim::network::{BaseFlow, BaseTime, IsolatedFlow, SimError, isolated_port};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
@@ -40,8 +40,11 @@ impl IntervalReward {
 #[derive(Clone, Debug)]
 pub(super) struct RewardScale {
     objective: Objective,
-    /// Mean isolated FCT times mean number of active ports, seconds.
+    /// Mean isolated FCT times mean number of active ports, seconds. In a network the mean base time
+    /// times the number of the switch's ports.
     flow_time_s: f64,
+    /// Slowdowns: mean number of active ports, or the number of the switch's ports.
+    slowdowns: f64,
     /// Full packets in β.
     beta_packets: f64,
     /// β, bytes.
@@ -61,17 +64,20 @@ struct Fairness {
 }
 
 impl RewardScale {
+    /// Of a switch that sees the scenario as `at`.
     pub(super) fn new(
         scenario: &Scenario,
+        at: &Scenario,
         trace: &Trace,
         options: &ControlOptions,
     ) -> Result<RewardScale, SimError> {
-        let isolated = IsolatedFlow::new(scenario);
-        let mean_fct_s =
-            scenario.mean_over_sizes(|size| isolated.completion(size.max(1)).as_secs_f64());
-        let mean_ports = scenario.active_ports.mean();
-        let beta = scenario.buffer_bytes as f64 / f64::from(scenario.ports);
+        let (mean_fct_s, mean_ports) = match scenario.is_fabric() {
+            true => (mean_base_s(scenario), f64::from(at.ports)),
+            false => (mean_isolated_s(scenario), scenario.active_ports.mean()),
+        };
+        let beta = at.buffer_bytes as f64 / f64::from(at.ports);
         let fairness = if options.objective.fairness > 0.0 {
+            scenario.require_single()?;
             Some(Fairness {
                 isolated_s: isolated_flow_times(scenario, trace)?,
                 deviations: vec![0.0; scenario.port_count()],
@@ -82,23 +88,22 @@ impl RewardScale {
         Ok(RewardScale {
             objective: options.objective,
             flow_time_s: mean_fct_s * mean_ports,
+            slowdowns: mean_ports,
             beta_packets: beta / scenario.full_packet_bytes() as f64,
             beta,
-            queue_area: scenario.buffer_bytes as f64 * options.reference_interval_s,
+            queue_area: at.buffer_bytes as f64 * options.reference_interval_s,
             fairness,
         })
     }
 
-    /// Divisor of flow times, seconds.
-    #[cfg(test)]
-    pub(super) fn flow_time_seconds(&self) -> f64 {
-        self.flow_time_s
+    /// Cost of a second of a flow's time, in units of the reward.
+    pub(super) fn flow_time_price(&self) -> f64 {
+        self.objective.fct / self.flow_time_s
     }
 
-    /// Converts flow times in seconds to costs in units of the reward.
-    pub(super) fn value_flow_time(&self, seconds: &mut [f64]) {
-        let price = self.objective.fct / self.flow_time_s;
-        seconds.iter_mut().for_each(|value| *value *= price);
+    /// Cost of a slowdown of 1, in units of the reward.
+    pub(super) fn slowdown_price(&self) -> f64 {
+        self.objective.slowdown / self.slowdowns
     }
 
     /// Computes an interval's rewards. `terms` has per port the totals of the meter and the
@@ -110,13 +115,32 @@ impl RewardScale {
                 - objective.loss * totals.lost as f64 / self.beta_packets
                 + objective.throughput * totals.delivered as f64 / self.beta
                 - objective.delay * area / self.queue_area;
-            *paid = single(value);
+            let slowdown = self.slowdown_price() * totals.discounted_slowdown;
+            *paid = single(value - slowdown);
         }
         if let Some(fairness) = &mut self.fairness {
             fairness.charge(terms, objective.fairness, &mut reward.port_rewards);
         }
         reward.total = reward.port_rewards.iter().map(|&r| f64::from(r)).sum();
     }
+}
+
+/// Mean completion time of a flow that is alone, seconds.
+fn mean_isolated_s(scenario: &Scenario) -> f64 {
+    let isolated = IsolatedFlow::new(scenario);
+    scenario.mean_over_sizes(|size| isolated.completion(size.max(1)).as_secs_f64())
+}
+
+/// Mean base time of a flow between two leaves, seconds.
+fn mean_base_s(scenario: &Scenario) -> f64 {
+    let base = BaseTime::new(scenario);
+    scenario.mean_over_sizes(|size| {
+        let flow = BaseFlow {
+            across: true,
+            ..BaseFlow::within(size.max(1))
+        };
+        base.of(flow).as_secs_f64()
+    })
 }
 
 impl Fairness {

@@ -2,10 +2,11 @@
 
 use std::io;
 
-use super::{ControlEnv, ControlOptions, Pause};
+use super::{ControlEnv, ControlOptions, Pause, Reading};
 use crate::control::record::{self, RecordError};
+use crate::control::ways::ControlTopology;
 use crate::control::{ALPHAS, cell_centre};
-use bufgym_sim::network::{Outcome, SimError};
+use bufgym_sim::network::{LeafSpine, OneSwitch, Outcome, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
@@ -21,11 +22,12 @@ pub trait Controller {
         1
     }
 
-    /// Fills `action`, `[ports, outputs]`, each in [-1, 1], at a decision of `env`. Runs call this once per
-    /// decision. A controller that decides from more than the observation, such as from the integer
-    /// codes ([`CodeHistory`](crate::control::CodeHistory)), overrides it.
-    fn decide(&mut self, env: &ControlEnv, action: &mut [f32]) {
-        self.act(env.observation(), env.ports(), action);
+    /// Fills `action`, `[ports, outputs]`, each in [-1, 1], at the decision of a switch. Runs call this
+    /// once per decision. A controller that decides from more than the observation, such as from the
+    /// integer codes ([`CodeHistory`](crate::control::CodeHistory)), overrides it; in a network it is
+    /// asked for all switches in turn and keeps what it remembers of each apart.
+    fn decide(&mut self, at: &Reading<'_>, action: &mut [f32]) {
+        self.act(at.observation(), at.ports(), action);
     }
 }
 
@@ -70,7 +72,8 @@ pub struct RunOptions {
     pub drops: bool,
 }
 
-/// Runs `trace` to its end or a limit with the decisions of `controller`.
+/// Runs `trace` to its end or a limit with the decisions of `controller`, at every switch of the
+/// scenario, of which there may be several.
 ///
 /// # Errors
 /// When the scenario is inconsistent or the trace does not fit it.
@@ -80,10 +83,23 @@ pub fn run_controlled(
     controller: &mut dyn Controller,
     options: &RunOptions,
 ) -> Result<Outcome, SimError> {
-    let mut env = prepared(scenario, trace, options)?;
-    let mut action = vec![0.0; env.ports() * env.outputs()];
+    match scenario.is_fabric() {
+        true => run::<LeafSpine>(scenario, trace, controller, options),
+        false => run::<OneSwitch>(scenario, trace, controller, options),
+    }
+}
+
+fn run<T: ControlTopology>(
+    scenario: &Scenario,
+    trace: &Trace,
+    controller: &mut dyn Controller,
+    options: &RunOptions,
+) -> Result<Outcome, SimError> {
+    let mut env = prepared::<T>(scenario, trace, options)?;
+    let mut action = Vec::new();
     while env.advance() == Pause::Decision {
-        controller.decide(&env, &mut action);
+        action.resize(env.ports() * env.outputs(), 0.0);
+        controller.decide(&env.reading(), &mut action);
         env.act(&action);
     }
     Ok(env.outcome())
@@ -93,7 +109,8 @@ pub fn run_controlled(
 /// decision to `out`, after each decision. `policy` is the controller's name in the record.
 ///
 /// # Errors
-/// As [`run_controlled`], and when `out` fails; then the record is incomplete.
+/// As [`run_controlled`], when there are several switches, and when `out` fails; then the record is
+/// incomplete.
 pub fn run_recorded(
     scenario: &Scenario,
     trace: &Trace,
@@ -102,14 +119,14 @@ pub fn run_recorded(
     policy: &str,
     out: &mut dyn io::Write,
 ) -> Result<Outcome, RecordError> {
-    let mut env = prepared(scenario, trace, options)?;
+    let mut env = prepared::<OneSwitch>(scenario, trace, options)?;
     env.record_events(scenario);
     let header = record::header(scenario, &options.control, policy)?;
     out.write_all(header.as_bytes())?;
     let mut action = vec![0.0; env.ports() * env.outputs()];
     let mut pause = env.advance();
     while pause == Pause::Decision {
-        controller.decide(&env, &mut action);
+        controller.decide(&env.reading(), &mut action);
         env.act(&action);
         env.write_record(out)?;
         pause = env.advance();
@@ -119,12 +136,12 @@ pub fn run_recorded(
     Ok(env.outcome())
 }
 
-fn prepared(
+fn prepared<T: ControlTopology>(
     scenario: &Scenario,
     trace: &Trace,
     options: &RunOptions,
-) -> Result<ControlEnv, SimError> {
-    let mut env = ControlEnv::new(scenario, trace, &options.control)?;
+) -> Result<ControlEnv<T>, SimError> {
+    let mut env = ControlEnv::in_network(scenario, trace, &options.control)?;
     env.measure_waits();
     if let Some(interval) = options.timeline {
         env.record_timeline(interval);

@@ -1,9 +1,12 @@
 mod early;
+mod fabric;
 mod low_level;
 
+use super::reward::RewardScale;
 use super::*;
+use crate::control::observation::log_scaled;
 use crate::control::{
-    ALPHAS, FEATURES, FixedAlpha, HISTORY, PRIVILEGED, RunOptions, run_controlled,
+    ALPHAS, FEATURES, FixedAlpha, HISTORY, PRIVILEGED, RunOptions, cell_centre, run_controlled,
 };
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::generate;
@@ -116,8 +119,8 @@ fn undiscounted_rewards_add_up_to_the_active_time() {
         })
         .map(Time::as_secs_f64)
         .sum();
-    let scale = RewardScale::new(&scenario, &Trace::default(), &options).unwrap();
-    let expected = -active / scale.flow_time_seconds();
+    let scale = RewardScale::new(&scenario, &scenario, &Trace::default(), &options).unwrap();
+    let expected = -active * scale.flow_time_price();
     assert!(
         (total - expected).abs() < 1e-4 * expected.abs(),
         "{total} {expected}"

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use bufgym_env::control::{
-    CodeHistory, ControlEnv, ControlOptions, Controller, FEATURES, FixedAlpha, HISTORY, RunOptions,
+    CodeHistory, ControlOptions, Controller, FEATURES, FixedAlpha, HISTORY, Reading, RunOptions,
     cell_centre, run_recorded,
 };
 use bufgym_sim::rng::{self, Split, trace_seed};
@@ -33,14 +33,14 @@ impl Controller for Hashed {
         panic!("decides from the codes");
     }
 
-    fn decide(&mut self, env: &ControlEnv, action: &mut [f32]) {
+    fn decide(&mut self, at: &Reading<'_>, action: &mut [f32]) {
         const START: u32 = 2_166_136_261;
-        self.0.observe(env);
+        self.0.observe(at);
         let ports = self.0.as_slice().chunks(HISTORY * FEATURES);
         let hash = |codes: &[u8]| codes.iter().fold(START, |h, &c| mixed(h, u32::from(c)));
         let hashes: Vec<u32> = ports.map(hash).collect();
         let all = hashes.iter().fold(START, |h, &port| mixed(h, port));
-        let outputs = env.outputs();
+        let outputs = at.outputs();
         for (place, value) in action.iter_mut().enumerate() {
             let (hash, output) = (hashes[place / outputs], place % outputs);
             *value = cell_centre((mixed(all, hash) >> (13 + 4 * output) & 7) as usize);

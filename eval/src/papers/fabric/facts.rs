@@ -10,6 +10,7 @@ pub fn facts(scenario: &Scenario) -> ScenarioFacts {
     let fact = |name: &str, value: String| (name.to_owned(), value);
     ScenarioFacts {
         name: scenario.name.clone(),
+        switches: scenario.leaves + scenario.spines,
         facts: vec![
             fact("Network", network(scenario)),
             fact("Buffer", buffers(scenario)),

@@ -1,6 +1,8 @@
 //! The integer network as a policy.
 
-use bufgym_env::control::{CodeHistory, ControlEnv, Controller, cell_centre};
+use std::mem::take;
+
+use bufgym_env::control::{CodeHistory, Controller, Reading, cell_centre};
 
 use super::{IntegerDense, IntegerLayer, IntegerNetwork, mean, mean_share, reciprocal};
 
@@ -9,8 +11,8 @@ use super::{IntegerDense, IntegerLayer, IntegerNetwork, mean, mean_share, recipr
 pub struct IntegerActor {
     network: IntegerNetwork,
     arch: pulp::Arch,
-    /// What the switch has measured, where it is the one that decides.
-    history: Option<CodeHistory>,
+    /// What every switch has measured, where it is the one that decides.
+    histories: Vec<Option<CodeHistory>>,
     buffers: Buffers,
 }
 
@@ -33,7 +35,7 @@ impl IntegerActor {
         IntegerActor {
             network,
             arch: pulp::Arch::new(),
-            history: None,
+            histories: Vec::new(),
             buffers: Buffers::default(),
         }
     }
@@ -155,15 +157,18 @@ impl Controller for IntegerActor {
     }
 
     /// Reads the codes that a dataplane computes in integers, so that it decides the same.
-    fn decide(&mut self, env: &ControlEnv, action: &mut [f32]) {
-        let ports = env.ports();
-        let mut history = self.history.take();
-        let codes = history.get_or_insert_with(|| CodeHistory::new(ports));
-        codes.observe(env);
+    fn decide(&mut self, at: &Reading<'_>, action: &mut [f32]) {
+        let (ports, switch) = (at.ports(), at.switch().index());
+        if self.histories.len() <= switch {
+            self.histories.resize(switch + 1, None);
+        }
+        let history = take(&mut self.histories[switch]);
+        let mut codes = history.unwrap_or_else(|| CodeHistory::new(ports));
+        codes.observe(at);
         for (action, level) in action.iter_mut().zip(self.levels(codes.as_slice(), ports)) {
             *action = cell_centre(level);
         }
-        self.history = history;
+        self.histories[switch] = Some(codes);
     }
 
     /// Decides on the codes nearest to an observation. The action is the centre of the level's

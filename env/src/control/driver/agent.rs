@@ -1,0 +1,184 @@
+//! What the control keeps of one switch.
+
+use super::reward::{IntervalReward, RewardScale};
+use super::{ControlOptions, SimError};
+use crate::control::observation::{Observation, log_scaled};
+use crate::control::privileged::Scale;
+use crate::control::{ActionSet, CodeUnits, action_level, cell_centre};
+use bufgym_sim::convert::single;
+use bufgym_sim::network::{Neighbour, SwitchId, Topology};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::SharedBuffer;
+use bufgym_sim::switch::policy::NeuralDynamicThreshold;
+use bufgym_sim::traffic::Trace;
+use bufgym_sim::units::{Rate, Time};
+
+/// One switch under control.
+#[derive(Clone, Debug)]
+pub(super) struct Agent {
+    pub(super) observation: Observation,
+    pub(super) reward: IntervalReward,
+    pub(super) reward_scale: RewardScale,
+    pub(super) scale: FeatureScale,
+    /// -Φ at the last decision by port, in units of the reward.
+    pub(super) owed: Vec<f64>,
+    pub(super) last_decision: Time,
+    pub(super) decisions: u64,
+    /// α by port, decided and perhaps not yet in force.
+    pub(super) pending: Vec<u8>,
+    /// The same for the levels of early drop; empty where decisions do not set them.
+    pub(super) pending_early: Vec<u8>,
+    /// Number of the current alarms; others are out of date.
+    pub(super) alarm: u64,
+}
+
+impl Agent {
+    /// Of a switch that sees the scenario as `at`.
+    pub(super) fn new(
+        scenario: &Scenario,
+        at: &Scenario,
+        rates: Vec<Rate>,
+        trace: &Trace,
+        options: &ControlOptions,
+    ) -> Result<Agent, SimError> {
+        let ports = rates.len();
+        Ok(Agent {
+            observation: Observation::new(ports),
+            reward: IntervalReward::new(ports),
+            reward_scale: RewardScale::new(scenario, at, trace, options)?,
+            scale: FeatureScale::new(at, &rates),
+            owed: vec![0.0; ports],
+            last_decision: Time::ZERO,
+            decisions: 0,
+            pending: Vec::new(),
+            pending_early: Vec::new(),
+            alarm: 0,
+        })
+    }
+
+    pub(super) fn ports(&self) -> usize {
+        self.owed.len()
+    }
+
+    /// Appends a step to the observation.
+    pub(super) fn observe(
+        &mut self,
+        buffer: &SharedBuffer,
+        policy: &NeuralDynamicThreshold,
+        now: Time,
+    ) {
+        let elapsed_s = (now - self.last_decision).as_secs_f64();
+        let scale = &self.scale;
+        let elapsed = log_scaled(elapsed_s / scale.drain_s);
+        let slow_ports = scale.slow.as_ref();
+        let slow = slow_ports.map(|slow| (slow, log_scaled(elapsed_s / slow.drain_s)));
+        self.observation.push(|port| {
+            let volumes = policy.volumes(port);
+            [
+                single(buffer.port(port) as f64 / scale.buffer),
+                log_scaled(volumes.enqueued as f64 / scale.beta),
+                log_scaled(volumes.dropped as f64 / scale.beta),
+                cell_centre(usize::from(policy.indices()[port])),
+                match slow {
+                    Some((slow, elapsed)) if slow.ports[port] => elapsed,
+                    _ => elapsed,
+                },
+            ]
+        });
+    }
+
+    /// Takes the levels of an action, `[ports, outputs]`, as the pending decision.
+    pub(super) fn decide(&mut self, action: &[f32], actions: ActionSet) {
+        let outputs = actions.outputs();
+        let level = |output: usize| {
+            let values = action.iter().skip(output).step_by(outputs);
+            values.map(|&value| action_level(value))
+        };
+        self.pending.clear();
+        self.pending.extend(level(0));
+        if actions.drops_early() {
+            self.pending_early.clear();
+            self.pending_early.extend(level(1));
+        }
+    }
+}
+
+/// What the features of a switch are divided by.
+#[derive(Clone, Debug)]
+pub(super) struct FeatureScale {
+    buffer: f64,
+    beta: f64,
+    /// Time to send β at the rate of the fastest port, 8β/C, seconds.
+    drain_s: f64,
+    /// Ports that are slower, if there are any.
+    slow: Option<SlowPorts>,
+    pub(super) units: CodeUnits,
+    pub(super) privileged: Scale,
+}
+
+/// The slower ports of a switch that has two rates.
+#[derive(Clone, Debug)]
+struct SlowPorts {
+    /// By port.
+    ports: Vec<bool>,
+    /// As [`FeatureScale::drain_s`] of these.
+    drain_s: f64,
+    /// As [`CodeUnits::drain_ns`] of these.
+    drain_ns: u64,
+}
+
+impl FeatureScale {
+    /// Of a switch that sees the scenario as `at`, which has the rate of its fastest port.
+    fn new(at: &Scenario, rates: &[Rate]) -> FeatureScale {
+        let units = CodeUnits::new(at);
+        let slowest = rates.iter().map(|rate| rate.0).min();
+        let slow = slowest.filter(|&rate| rate < at.rate_bps).map(|rate| {
+            let slow = Scenario {
+                rate_bps: rate,
+                ..at.clone()
+            };
+            SlowPorts {
+                ports: rates.iter().map(|own| own.0 == rate).collect(),
+                drain_s: 8.0 * units.beta as f64 / rate as f64,
+                drain_ns: CodeUnits::new(&slow).drain_ns,
+            }
+        });
+        FeatureScale {
+            buffer: at.buffer_bytes as f64,
+            beta: units.beta as f64,
+            drain_s: 8.0 * units.beta as f64 / at.rate_bps as f64,
+            slow,
+            privileged: Scale {
+                buffer: at.buffer_bytes as f64,
+                packet: at.full_packet_bytes() as f64,
+                drain: Time::from_secs_f64(8.0 * at.buffer_bytes as f64 / at.rate_bps as f64),
+                min_rto_s: at.min_rto_us as f64 * 1e-6,
+            },
+            units,
+        }
+    }
+
+    /// The units of a port.
+    pub(super) fn units_of(&self, port: usize) -> CodeUnits {
+        match &self.slow {
+            Some(slow) if slow.ports[port] => CodeUnits {
+                drain_ns: slow.drain_ns,
+                ..self.units
+            },
+            _ => self.units,
+        }
+    }
+}
+
+/// The rate of every port of a switch.
+pub(super) fn port_rates<T: Topology>(
+    scenario: &Scenario,
+    topology: &T,
+    switch: SwitchId,
+) -> Vec<Rate> {
+    let rate = |port| match topology.neighbour(switch, port) {
+        Neighbour::Host(_) => scenario.rate(),
+        Neighbour::Switch(_) => scenario.fabric_rate(),
+    };
+    (0..topology.ports(switch)).map(rate).collect()
+}

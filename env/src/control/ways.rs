@@ -1,0 +1,202 @@
+//! The ways of flows: which ports of which switches their data leaves through.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bufgym_sim::convert::index;
+use bufgym_sim::network::{
+    LeafSpine, Neighbour, OneSwitch, PacketDirection, Route, SwitchId, Topology,
+};
+use bufgym_sim::scenario::{Scenario, ScenarioError};
+use bufgym_sim::switch::Switch;
+use bufgym_sim::switch::policy::NeuralDynamicThreshold;
+use bufgym_sim::traffic::{Trace, host_number};
+
+/// Most switches on a way.
+const MAX_HOPS: usize = 3;
+
+/// Parts that what a flow costs is divided into, so that the switches of its way share it equally:
+/// a multiple of every number of switches on a way.
+const PARTS: u32 = 3;
+
+/// A network whose switches can be controlled.
+pub trait ControlTopology:
+    Topology<
+        PerSwitch<Switch<NeuralDynamicThreshold>>: Clone + Debug + Send + Sync,
+        Events: Send + Sync,
+    > + Send
+    + Sync
+{
+    /// The network of a scenario, for a trace with this seed.
+    ///
+    /// # Errors
+    /// When the scenario has another network.
+    fn for_trace(scenario: &Scenario, seed: u64) -> Result<Self, ScenarioError>;
+}
+
+impl ControlTopology for OneSwitch {
+    fn for_trace(scenario: &Scenario, _seed: u64) -> Result<OneSwitch, ScenarioError> {
+        scenario.require_single()?;
+        Ok(OneSwitch {
+            ports: scenario.port_count(),
+        })
+    }
+}
+
+impl ControlTopology for LeafSpine {
+    fn for_trace(scenario: &Scenario, seed: u64) -> Result<LeafSpine, ScenarioError> {
+        Ok(LeafSpine::of(scenario, seed))
+    }
+}
+
+/// The ways of a trace's flows. Ports of all switches are numbered through, switch by switch; such a
+/// number is a place.
+///
+/// With a single switch the way of a flow is the port of its receiver, and there is no table.
+#[derive(Clone, Debug)]
+pub(super) struct Ways<T> {
+    topology: T,
+    /// First place of every switch, and the number of all places.
+    first: Arc<[usize]>,
+    /// By number of the flow, in the order of starts.
+    table: Arc<[Way]>,
+}
+
+/// Places of one flow, the last one at its receiver.
+#[derive(Clone, Copy, Default, Debug)]
+struct Way {
+    places: [u32; MAX_HOPS],
+    hops: u32,
+}
+
+impl<T: ControlTopology> Ways<T> {
+    /// The ways of `trace`'s flows between `switches` switches.
+    ///
+    /// Where packets of a flow take turns among equal links (`ecmp=spray`), the way is that of the
+    /// first one.
+    pub(super) fn new(topology: T, switches: usize, trace: &Trace) -> Ways<T> {
+        let mut first = vec![0];
+        for switch in (0..switches).map(switch_id) {
+            first.push(first[switch.index()] + topology.ports(switch));
+        }
+        let mut ways = Ways {
+            topology,
+            first: first.into(),
+            table: Arc::default(),
+        };
+        if T::IS_FABRIC {
+            let numbered = numbered(trace);
+            let way = |(number, place): (u32, &u32)| ways.follow(trace, number, *place);
+            ways.table = (0..).zip(&numbered).map(way).collect();
+        }
+        ways
+    }
+
+    fn follow(&self, trace: &Trace, number: u32, place: u32) -> Way {
+        let flow = &trace.flows[place as usize];
+        let route = Route {
+            src: host_number(flow.src),
+            dst: host_number(flow.dst),
+            flow: number,
+            direction: PacketDirection::Forward,
+            turn: 0,
+        };
+        let mut at = self.topology.switch_of(route.src);
+        let mut way = Way::default();
+        loop {
+            let port = self.topology.port_to(at, route);
+            let place = u32::try_from(self.place(at, port));
+            way.places[way.hops as usize] = place.expect("a network has fewer ports than 2^32");
+            way.hops += 1;
+            match self.topology.neighbour(at, port) {
+                Neighbour::Host(_) => return way,
+                Neighbour::Switch(next) => at = next,
+            }
+        }
+    }
+
+    pub(super) fn topology(&self) -> &T {
+        &self.topology
+    }
+
+    /// Number of all ports.
+    pub(super) fn places(&self) -> usize {
+        self.first.last().copied().unwrap_or(0)
+    }
+
+    /// Parts of a flow's cost.
+    pub(super) fn parts() -> u32 {
+        match T::IS_FABRIC {
+            true => PARTS,
+            false => 1,
+        }
+    }
+
+    #[inline]
+    pub(super) fn place(&self, switch: SwitchId, port: usize) -> usize {
+        match T::IS_FABRIC {
+            true => self.first[switch.index()] + port,
+            false => port,
+        }
+    }
+
+    /// The places of a switch.
+    pub(super) fn places_of(&self, switch: SwitchId) -> Range<usize> {
+        self.first[switch.index()]..self.first[switch.index() + 1]
+    }
+
+    /// Where the data of a flow leaves the network for the host `dst`.
+    #[inline]
+    pub(super) fn receiver(&self, number: u32, dst: u16) -> usize {
+        if !T::IS_FABRIC {
+            return usize::from(dst);
+        }
+        let way = &self.table[number as usize];
+        way.places[way.hops as usize - 1] as usize
+    }
+
+    /// Calls `visit` with every place of a flow and its share of the flow, in parts of
+    /// [`parts`](Ways::parts).
+    #[inline]
+    pub(super) fn visit(&self, number: u32, dst: u16, mut visit: impl FnMut(usize, u32)) {
+        if !T::IS_FABRIC {
+            return visit(usize::from(dst), 1);
+        }
+        let way = &self.table[number as usize];
+        let share = PARTS / way.hops;
+        for &place in &way.places[..way.hops as usize] {
+            visit(place as usize, share);
+        }
+    }
+
+    /// As [`visit`](Ways::visit) at one switch, with the number of the port there and the share as a
+    /// factor.
+    pub(super) fn visit_at(
+        &self,
+        switch: SwitchId,
+        (number, dst): (u32, u16),
+        mut visit: impl FnMut(usize, f64),
+    ) {
+        let own = self.places_of(switch);
+        self.visit(number, dst, |place, share| {
+            if own.contains(&place) {
+                let factor = f64::from(share) / f64::from(Self::parts());
+                visit(place - own.start, factor);
+            }
+        });
+    }
+}
+
+/// The switch with this index.
+pub(super) fn switch_id(index: usize) -> SwitchId {
+    let id = u16::try_from(index);
+    SwitchId(id.expect("a network has fewer switches than 2^16"))
+}
+
+/// Places of the trace's flows in the order of starts, in which flows are numbered.
+pub(super) fn numbered(trace: &Trace) -> Vec<u32> {
+    let mut places: Vec<u32> = (0..).take(trace.flows.len()).collect();
+    places.sort_by_key(|&place| trace.flows[index(u64::from(place))].start);
+    places
+}
