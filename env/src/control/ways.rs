@@ -45,7 +45,9 @@ impl ControlTopology for OneSwitch {
 }
 
 impl ControlTopology for LeafSpine {
+    /// Spines must have pools of their own: a decision is about the ports of one switch.
     fn for_trace(scenario: &Scenario, seed: u64) -> Result<LeafSpine, ScenarioError> {
+        scenario.require_own_pools()?;
         Ok(LeafSpine::of(scenario, seed))
     }
 }
@@ -101,6 +103,7 @@ impl<T: ControlTopology> Ways<T> {
             flow: number,
             direction: PacketDirection::Forward,
             turn: 0,
+            came: None,
         };
         let mut at = self.topology.switch_of(route.src);
         let mut way = Way::default();

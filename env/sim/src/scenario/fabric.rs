@@ -50,6 +50,23 @@ impl Scenario {
         })
     }
 
+    /// Refuses a network in which ports of spines draw on the buffers of leaves, on behalf of what decides
+    /// switch by switch.
+    ///
+    /// # Errors
+    /// Where they do, with the remedy.
+    pub fn require_own_pools(&self) -> Result<(), ScenarioError> {
+        if !self.pools_spines() {
+            return Ok(());
+        }
+        Err(ScenarioError::Invalid {
+            scenario: self.name.clone(),
+            field: "spine_pool",
+            value: self.spine_pool.to_string(),
+            problem: "decisions are about the ports of one switch; must be own".to_owned(),
+        })
+    }
+
     /// Rate of the links between switches.
     pub fn fabric_rate(&self) -> Rate {
         match self.fabric_rate_bps {
