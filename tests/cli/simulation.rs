@@ -236,16 +236,33 @@ fn networks_that_cannot_be_simulated_are_refused() {
         "sim --policy dt --set topology=leafspin",
         &["leafspin", "did you mean `leafspine`?"],
     );
-    for command in [
-        "eval",
-        "train --steps 1",
-        "tune --policy dt",
-        "headroom",
-        "sim --policy ndt",
-    ] {
+    for command in ["train --steps 1", "tune --policy dt", "headroom"] {
         sandbox.refused(
             &format!("{command} {network}"),
             &["topology = leafspine", "must be single"],
         );
     }
+}
+
+/// Learned policies decide at every switch of a network and stand beside rules.
+#[test]
+fn learned_policies_are_compared_in_a_network() {
+    let sandbox = Sandbox::new();
+    sandbox.random_checkpoint("own");
+    let network = "--scenario leafspine-4x4 --set measure_ms=5 --set query_rate=200";
+    let report = sandbox
+        .ok(&format!(
+            "eval {network} --traces 1 --policy ndt:own --policy abm --json"
+        ))
+        .json();
+    assert_eq!(report["scenario"]["switches"], 6);
+    let policies = report["policies"].as_array().unwrap();
+    let of = |name: &str| {
+        let mut named = policies.iter();
+        let found = named.find(|policy| policy["policy"] == name);
+        found.unwrap_or_else(|| panic!("{name} is missing"))
+    };
+    assert!(of("ndt:own")["decisions"].as_u64().unwrap() > 0);
+    assert_eq!(of("dt")["incast_p99_slowdown_ratio_to_dt"]["mean"], 1.0);
+    assert!(of("abm")["short_p99_slowdown"].as_f64().unwrap() >= 1.0);
 }

@@ -311,19 +311,16 @@ pub(crate) fn imitate(
                 lesson(config, &actor, rule, indices)?
             }
         };
+        let outputs = rule.outputs();
         for met in met {
-            let mut alike = examples.iter_mut();
-            match alike.find(|examples| examples.ports() == met.ports()) {
-                Some(examples) => examples.append(met),
-                None => examples.push(met),
-            }
+            of_ports(&mut examples, met.ports(), outputs).append(met);
         }
         difference = sac.imitate(&examples, start.lesson_steps, start.log_std);
     }
     Ok(difference)
 }
 
-/// What the teacher does in the states that `controller` meets, by trace.
+/// What the teacher does in the states that `controller` meets, by trace and number of ports.
 fn lesson<C: Controller + Clone + Sync>(
     config: &TrainConfig,
     controller: &C,
@@ -342,15 +339,19 @@ fn lesson<C: Controller + Clone + Sync>(
         let scenarios = config.scenarios();
         let scenario = &scenarios[index_of(index % scenarios.len() as u64)];
         let mut pupil = Pupil {
-            examples: Examples::new(scenario.port_count(), controller.outputs()),
+            examples: Vec::new(),
             controller: controller.clone(),
             teacher: teacher.clone(),
             taught: Vec::new(),
         };
         run_controlled(scenario, &generate(scenario, seed), &mut pupil, &options)?;
-        Ok(pupil.examples)
+        Ok::<_, SimError>(pupil.examples)
     };
-    indices.into_par_iter().map(play).collect()
+    let met: Vec<Vec<Examples>> = indices
+        .into_par_iter()
+        .map(play)
+        .collect::<Result<_, SimError>>()?;
+    Ok(met.into_iter().flatten().collect())
 }
 
 /// A controller with a teacher, which says at every decision what it would do.
@@ -358,7 +359,18 @@ struct Pupil<C> {
     controller: C,
     teacher: LinearRule,
     taught: Vec<f32>,
-    examples: Examples,
+    /// One for every number of ports of a switch, in the order in which they are met.
+    examples: Vec<Examples>,
+}
+
+/// The examples of switches with so many ports.
+fn of_ports(all: &mut Vec<Examples>, ports: usize, outputs: usize) -> &mut Examples {
+    let found = all.iter().position(|examples| examples.ports() == ports);
+    let place = found.unwrap_or_else(|| {
+        all.push(Examples::new(ports, outputs));
+        all.len() - 1
+    });
+    &mut all[place]
 }
 
 impl<C: Controller> Controller for Pupil<C> {
@@ -369,7 +381,8 @@ impl<C: Controller> Controller for Pupil<C> {
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
         self.taught.resize(action.len(), 0.0);
         self.teacher.act(observation, ports, &mut self.taught);
-        self.examples.push(observation, &self.taught);
+        let outputs = action.len() / ports;
+        of_ports(&mut self.examples, ports, outputs).push(observation, &self.taught);
         self.controller.act(observation, ports, action);
     }
 }

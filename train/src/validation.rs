@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bufgym_env::control::{BasePolicy, ControlOptions, Controller, RunOptions, run_controlled};
 use bufgym_env::convert::index as index_of;
+use bufgym_eval::Entrant;
 use bufgym_eval::metric::{Comparison, IsolatedPorts, Metric, Sample, compare};
 use bufgym_eval::stats::{Interval, bootstrap_mean};
 use bufgym_models::checkpoint;
@@ -185,9 +186,7 @@ impl ValidationSet {
     ) -> Result<Vec<Comparison>, SimError> {
         let (samples, _) = self.measure(rules, |rule, trace| {
             let scenario = &self.scenarios[trace.scenario];
-            let mut simulator = rule.simulator(scenario, &trace.trace)?;
-            simulator.measure_waits();
-            Ok(simulator.run())
+            Entrant::rule(rule.clone()).run(scenario, &trace.trace, None)
         })?;
         let found = samples
             .iter()
@@ -276,9 +275,7 @@ impl ValidationTrace {
         let scenario = &scenarios[turn];
         let trace = generate(scenario, seed);
         let ports = metric.isolated_ports(scenario, &trace)?;
-        let mut simulator = PolicySpec::baseline().simulator(scenario, &trace)?;
-        simulator.measure_waits();
-        let outcome = simulator.run();
+        let outcome = Entrant::baseline().run(scenario, &trace, None)?;
         let baseline = Sample::of(metric, &outcome, ports.as_ref());
         Ok(Self {
             scenario: turn,

@@ -65,7 +65,7 @@ pub fn run(args: &TuneArgs, policy: &str, common: &Common) -> CliResult {
 
 impl TuneArgs {
     fn linear_config(&self, common: &Common) -> CliResult<LinearConfig> {
-        let defaults = LinearConfig::new(self.scenario.resolve()?, common.seed());
+        let defaults = LinearConfig::new(self.scenario.resolve_any()?, common.seed());
         Ok(LinearConfig {
             objective: self.objective,
             low_level: self.low_level.clone().unwrap_or(defaults.low_level),
