@@ -205,7 +205,7 @@ pub fn compare(
         Metric::MeanSlowdown => {
             let ratio = |(own, dt): (&Sample, &Sample)| match unfinished((own, dt)) {
                 true => FAILED,
-                false => own.value / dt.value,
+                false => ratio_on_a_trace(metric, own, dt),
             };
             let ratios: Vec<f64> = pairs().map(ratio).collect();
             stats::bootstrap_mean(&ratios, resamples, 0).unwrap_or(EVEN)

@@ -281,13 +281,14 @@ mod tests {
                  short_mean_fct_ms,short_p99_fct_ms,long_mean_fct_ms,drops,timeouts,p99_occupancy,\
                  decisions,ratio_to_dt,incast_mean_fct_ms,incast_p99_fct_ms,\
                  loss_per_delivered,goodput_bps,p99_queueing_delay_us,port_slowdown_variance,\
-                 arrivals,timeout_wait_ms"
+                 arrivals,timeout_wait_ms,short_mean_slowdown,short_p99_slowdown,long_mean_slowdown,\
+                 long_p99_slowdown,incast_mean_slowdown,incast_p99_slowdown"
             )
         );
         assert_eq!(
             lines.next(),
             Some(
-                "cs,0,2654435769,300,5,1,20,45,1,1.5,15,,50,5,0.8,0,0.5,2,,0.0005,995000000,100,0.05,spread,1.25"
+                "cs,0,2654435769,300,5,1,20,45,1,1.5,15,,50,5,0.8,0,0.5,2,,0.0005,995000000,100,0.05,spread,1.25,1.25,5,,,,"
             )
         );
         assert_eq!(lines.count(), 1);

@@ -29,7 +29,8 @@ fn the_baseline_and_the_reference_always_take_part() {
          short_mean_fct_ms,short_p99_fct_ms,long_mean_fct_ms,drops,timeouts,p99_occupancy,decisions,ratio_to_dt,\
          incast_mean_fct_ms,incast_p99_fct_ms,\
          loss_per_delivered,goodput_bps,p99_queueing_delay_us,port_slowdown_variance,\
-         arrivals,timeout_wait_ms\n"
+         arrivals,timeout_wait_ms,short_mean_slowdown,short_p99_slowdown,long_mean_slowdown,long_p99_slowdown,\
+         incast_mean_slowdown,incast_p99_slowdown\n"
     ));
     assert_eq!(csv.lines().count(), 1 + 4 * 3);
     let html = sandbox.read("report/report.html");
