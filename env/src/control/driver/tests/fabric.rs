@@ -247,7 +247,7 @@ fn ports_of_two_rates_have_two_units_of_time() {
 fn late_decisions_of_several_switches_do_not_disturb_each_other() {
     let (scenario, trace) = network(&["decision_latency_us=50"]);
     let mut env = Fabric::in_network(&scenario, &trace, &ControlOptions::default()).unwrap();
-    let mut decided = vec![(Time::ZERO, 2u8); 6];
+    let mut decided = [(Time::ZERO, 2u8); 6];
     let (mut switched, mut before) = (0, SwitchId(0));
     while env.advance() == Pause::Decision {
         let (at, now) = (env.at(), env.simulator().now());
