@@ -360,7 +360,10 @@ mod tests {
 
     #[test]
     fn seeds_paths_and_lists_are_not_searched() {
-        assert_eq!(space("abm").fixed(), ["alphas", "periodic_rtts", "estimate"]);
+        assert_eq!(
+            space("abm").fixed(),
+            ["alphas", "periodic_rtts", "estimate"]
+        );
         assert_eq!(space("dt+random").fixed(), ["random seed"]);
         assert_eq!(space("credence").dimensions(), 0);
     }

@@ -73,6 +73,14 @@ pub const OPTIONS: &[Variant] = &[
         name: "the CUBIC of ns-3",
         settings: &["recovery=ns3", "transport=cubic=>cubic-ns3"],
     },
+    Variant {
+        name: "the CUBIC of ns-3, and spines that draw on the buffer of leaves",
+        settings: &[
+            "recovery=ns3",
+            "transport=cubic=>cubic-ns3",
+            "spine_pool=with_leaf",
+        ],
+    },
 ];
 
 #[cfg(test)]
