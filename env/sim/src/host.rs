@@ -4,6 +4,7 @@ mod flow;
 mod labels;
 mod late;
 mod nic;
+mod view;
 
 use crate::engine::Engine;
 use crate::engine::event::{Events as _, Timer};
@@ -12,7 +13,7 @@ use crate::engine::packet::{Flags, Packet, PacketDirection, PacketId, PacketKind
 use crate::engine::telemetry::{PathRecords, RecordsHandle};
 use crate::engine::topology::{Attachment, Route, SwitchId, Topology};
 use crate::scenario::{AckQueue, Scenario};
-use crate::traffic::{FlowSpec, Trace, TraceError};
+use crate::traffic::{Trace, TraceError};
 use crate::transport::{
     Ack, Answer, Expiry, LossRecovery, Pool, Reassembly, SackBlocks, SackStore, Segment, Settings,
     with_duplicate,
@@ -22,6 +23,7 @@ use crate::units::Time;
 use flow::{Flow, Roster, Stage, flows_in_start_order};
 use labels::FirstBytes;
 pub(crate) use nic::Nics;
+pub use view::FlowView;
 
 /// RFC 9293 leaves the bound on SYN back-off to the implementation; 2^10 exceeds any run.
 const MAX_SYN_BACKOFF: u8 = 10;
@@ -73,36 +75,6 @@ pub trait HostObserver {
 }
 
 impl HostObserver for () {}
-
-/// One active flow, as only the simulator can see it.
-#[derive(Clone, Copy, Debug)]
-pub struct FlowView {
-    /// Its place in the trace.
-    pub index: u32,
-    /// Its number in the order of starts, as in [`FlowRef`].
-    pub number: u32,
-    /// Sending host.
-    pub src: u16,
-    /// Receiving host.
-    pub dst: u16,
-    /// Payload bytes not yet acknowledged.
-    pub remaining_bytes: u64,
-    /// Congestion window, bytes.
-    pub cwnd: u32,
-    /// Packets on their way, data and acknowledgements.
-    pub in_network: u32,
-    /// Segments known to be lost that wait to be sent again.
-    pub lost_segments: u32,
-    /// Losses are being repaired.
-    pub recovering: bool,
-    /// The window still doubles.
-    pub slow_start: bool,
-    /// Until the next timer of the flow expires, if nothing is acknowledged before: that for
-    /// retransmissions, or with RACK-TLP an earlier one.
-    pub timeout_in: Time,
-    /// Only the timer helps, after this long: nothing of the flow is on its way.
-    pub stalled_for: Option<Time>,
-}
 
 /// Wire bytes of packets.
 #[derive(Clone, Copy, Debug)]
@@ -930,104 +902,6 @@ impl<T: Topology> Hosts<T> {
             return self.line_is_free_late(host, engine);
         }
         self.nics.line_is_free(host, &mut self.flows, engine);
-    }
-}
-
-/// What users and the simulator read.
-impl<T: Topology> Hosts<T> {
-    pub(crate) fn topology(&self) -> &T {
-        &self.topology
-    }
-
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    pub(crate) fn nics(&self) -> &Nics {
-        &self.nics
-    }
-
-    pub(crate) fn counters(&self) -> &HostCounters {
-        &self.counters
-    }
-
-    /// Timeouts of a flow, by number.
-    pub(crate) fn timeouts_of(&self, number: usize) -> u32 {
-        self.counters.timeouts_of(number)
-    }
-
-    pub(crate) fn flows(&self) -> usize {
-        self.flows.len()
-    }
-
-    pub(crate) fn last_finish(&self) -> Time {
-        self.last_finish
-    }
-
-    /// When the first flow starts.
-    pub(crate) fn first_start(&self) -> Time {
-        self.roster.start(0).unwrap_or_default()
-    }
-
-    /// Place of a flow in the trace, by number.
-    pub(crate) fn place(&self, number: usize) -> u32 {
-        self.roster.place(number)
-    }
-
-    /// A flow as it was in the trace, by number.
-    pub(crate) fn spec(&self, number: usize) -> FlowSpec {
-        self.roster
-            .spec(number, &self.flows[number], &self.settings)
-    }
-
-    pub(crate) fn established(&self, number: usize) -> Option<Time> {
-        self.roster.established(number)
-    }
-
-    pub(crate) fn finish(&self, number: usize) -> Option<Time> {
-        self.flows[number].stage.finish()
-    }
-
-    /// Segments that the receiver has in order.
-    pub(crate) fn delivered_segments(&self, number: usize) -> u32 {
-        self.flows[number].delivered_segments()
-    }
-
-    /// Flows that have started and are not complete, in no particular but a deterministic order.
-    pub(crate) fn active_flows(&self, now: Time) -> impl Iterator<Item = FlowView> + '_ {
-        self.active.iter().map(move |&number| {
-            let flow = &self.flows[number as usize];
-            let timeout_in = flow.sender.deadline().saturating_since(now);
-            let stalled = flow.established && flow.in_network == 0;
-            FlowView {
-                index: self.roster.place(number as usize),
-                number,
-                src: flow.src,
-                dst: flow.dst,
-                remaining_bytes: flow.sender.unacknowledged_bytes(&self.settings),
-                cwnd: flow.sender.cwnd(),
-                in_network: flow.in_network,
-                lost_segments: flow.sender.lost_unsent(),
-                recovering: flow.sender.is_recovering(),
-                slow_start: flow.sender.in_slow_start(),
-                timeout_in,
-                stalled_for: stalled.then_some(timeout_in),
-            }
-        })
-    }
-
-    /// Packets that wait at the hosts in queues of their own.
-    pub(crate) fn waiting_packets<'a>(
-        &'a self,
-        engine: &'a Engine<T>,
-    ) -> impl Iterator<Item = PacketId> + 'a {
-        let queues = self.nics.waiting(&self.flows);
-        queues.flat_map(|queue| queue.iter(&engine.packets))
-    }
-
-    /// Entries of SACK blocks in use.
-    pub(crate) fn sack_entries(&self) -> usize {
-        self.sacks.live()
     }
 }
 

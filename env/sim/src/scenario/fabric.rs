@@ -45,7 +45,7 @@ impl Scenario {
             field: "topology",
             value: self.topology.to_string(),
             problem: "this needs one switch; must be single (networks of several switches run in \
-                      `bufgym sim`)"
+                      `bufgym sim` and `bufgym eval`)"
                 .to_owned(),
         })
     }
