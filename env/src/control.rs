@@ -31,6 +31,7 @@ pub use observation::{FEATURE_NAMES, FEATURES, HISTORY, LOG_RANGE, Observation};
 pub use privileged::{OCCUPANCY_FEATURE, PRIVILEGED, PRIVILEGED_NAMES, SENDER_FEATURES};
 pub use record::{EARLY_RECORD_FORMAT, RECORD_FORMAT, RecordError};
 pub use ways::ControlTopology;
+pub(crate) use ways::switch_id;
 
 use bufgym_sim::switch::SwitchId;
 

@@ -1,4 +1,5 @@
-//! Reinforcement-learning environments in the sense of Gymnasium 1.x.
+//! Reinforcement-learning environments in the sense of Gymnasium 1.x, and with several agents in the
+//! sense of PettingZoo's agent environment cycle.
 //!
 //! | Gymnasium | here |
 //! |---|---|
@@ -9,8 +10,16 @@
 //! | `register`, `make`, `make_vec` | [`Registry`], [`make`], [`make_vec`] |
 //! | wrappers | [`wrappers`] |
 //!
-//! [`BufferEnv`] is the environment of this crate: a shared-memory switch whose ports' α are set
-//! by the agent. One trace of flows is one episode.
+//! | PettingZoo | here |
+//! |---|---|
+//! | `AECEnv` | [`MultiAgentEnv`], with the whole contract in its documentation |
+//! | `agent_selection` | [`Turn`] |
+//! | `last()` | [`observation`](MultiAgentEnv::observation), [`reward`](MultiAgentEnv::reward), [`info`](MultiAgentEnv::info) |
+//! | `test.api_test`, `test.seed_test` | [`checker::check_multi_agent_env`] |
+//! | (none) | [`MultiAgentVectorEnv`], many in parallel; [`make_network`], [`make_network_vec`] |
+//!
+//! [`BufferEnv`] is the environment of one agent: a shared-memory switch whose ports' α are set by the
+//! agent. [`NetworkEnv`] is a network of such switches, each an agent. One trace of flows is one episode.
 //!
 //! ```
 //! use bufgym_env::gym::{Env, MakeOptions, ResetOptions, make};
@@ -27,6 +36,10 @@
 mod autoreset;
 mod buffer_env;
 pub mod checker;
+mod episodes;
+mod multi_agent;
+mod multi_agent_vector;
+mod network_env;
 mod registry;
 mod space;
 mod traces;
@@ -38,12 +51,19 @@ mod testing;
 
 use serde::{Deserialize, Serialize};
 
+use crate::control::IntervalReward;
 use bufgym_sim::network::SimError;
 use bufgym_sim::units::Time;
 
 pub use autoreset::{Autoreset, AutoresetMode, AutoresetSnapshot, AutoresetStep};
 pub use buffer_env::{BufferEnv, BufferEnvOptions, EnvSnapshot, EpisodeSnapshot};
-pub use registry::{EnvSpec, MakeOptions, Registry, RegistryError, make, make_vec};
+pub use multi_agent::{MultiAgentEnv, Turn};
+pub use multi_agent_vector::{
+    MultiAgentBuffers, MultiAgentLayout, MultiAgentSnapshot, MultiAgentVectorEnv,
+};
+pub use network_env::NetworkEnv;
+pub use registry::{EnvSpec, MakeOptions, Registry, RegistryError};
+pub use registry::{make, make_network, make_network_vec, make_vec};
 pub use space::{BoxSpace, MultiDiscreteSpace, Space};
 pub use traces::TraceSequence;
 pub use vector::{Layout, StepBuffers, VectorEnv, VectorError, VectorSeed};
@@ -210,6 +230,14 @@ impl Info {
         self.no_decision = skipped > 0;
         self.skipped = skipped;
         self.episode = None;
+    }
+
+    /// Takes over what is known of an interval.
+    fn describe(&mut self, interval: &IntervalReward) {
+        self.port_rewards.copy_from_slice(&interval.port_rewards);
+        self.discount = interval.discount;
+        self.entropy_weight = interval.entropy_weight;
+        self.elapsed = interval.elapsed;
     }
 }
 

@@ -192,7 +192,7 @@ impl<T: ControlTopology> Ways<T> {
 }
 
 /// The switch with this index.
-pub(super) fn switch_id(index: usize) -> SwitchId {
+pub(crate) fn switch_id(index: usize) -> SwitchId {
     let id = u16::try_from(index);
     SwitchId(id.expect("a network has fewer switches than 2^16"))
 }

@@ -1,4 +1,5 @@
-//! Tests whether an environment keeps the contract of [`Env`], as Gymnasium's `check_env`.
+//! Tests whether an environment keeps the contract of [`Env`], as Gymnasium's `check_env`, or that of
+//! [`MultiAgentEnv`](super::MultiAgentEnv) ([`check_multi_agent_env`]).
 //!
 //! Each rule has its own function, so a failure names the broken rule.
 //!
@@ -21,6 +22,10 @@ use std::fmt;
 
 use super::{Env, EnvError, Info, Reset, ResetOptions, Space, Step};
 use bufgym_sim::rng::stream;
+
+pub mod multi_agent;
+
+pub use multi_agent::check_multi_agent_env;
 
 /// How thoroughly to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +83,7 @@ pub type CheckResult = Result<(), Violation>;
 /// All rules that are broken. When the spaces themselves make no sense, only they are reported.
 pub fn check_env<E: Env>(make: impl Fn() -> E, options: &CheckOptions) -> Result<(), Violations> {
     check_spaces(&make()).map_err(|violation| Violations(vec![violation]))?;
-    let results = [
+    broken([
         check_reset(&mut make(), options),
         check_step(&mut make(), options),
         check_step_before_reset(&mut make()),
@@ -88,7 +93,11 @@ pub fn check_env<E: Env>(make: impl Fn() -> E, options: &CheckOptions) -> Result
         check_sequence(&mut make(), &mut make(), options),
         check_seed_matters(&mut make(), options),
         check_independence(&mut make(), &mut make(), &mut make(), options),
-    ];
+    ])
+}
+
+/// The rules that are broken.
+fn broken<const N: usize>(results: [CheckResult; N]) -> Result<(), Violations> {
     let broken: Vec<Violation> = results.into_iter().filter_map(Result::err).collect();
     if broken.is_empty() {
         Ok(())
@@ -224,19 +233,8 @@ pub fn check_step<E: Env>(env: &mut E, options: &CheckOptions) -> CheckResult {
         if !reward.is_finite() {
             return fail(NAME, format!("{place}: the reward is {reward}"));
         }
-        let sum: f64 = info.port_rewards.iter().map(|part| f64::from(*part)).sum();
-        // Components are single precision.
-        let tolerance = 1e-4 * (1.0 + reward.abs());
-        if env.reward_components() > 0
-            && (sum - reward)
-                .abs()
-                .partial_cmp(&tolerance)
-                .is_none_or(|o| o.is_gt())
-        {
-            return fail(
-                NAME,
-                format!("{place}: port rewards add up to {sum}, reward {reward}"),
-            );
+        if env.reward_components() > 0 {
+            reward_is_sum(NAME, &place, reward, &info)?;
         }
         if !(info.discount > 0.0 && info.discount <= 1.0) {
             return fail(
@@ -257,6 +255,19 @@ pub fn check_step<E: Env>(env: &mut E, options: &CheckOptions) -> CheckResult {
     Ok(())
 }
 
+fn reward_is_sum(check: &'static str, place: &str, reward: f64, info: &Info) -> CheckResult {
+    let sum: f64 = info.port_rewards.iter().map(|part| f64::from(*part)).sum();
+    // Components are single precision.
+    let tolerance = 1e-4 * (1.0 + reward.abs());
+    match (sum - reward).abs().partial_cmp(&tolerance) {
+        Some(order) if order.is_le() => Ok(()),
+        _ => fail(
+            check,
+            format!("{place}: port rewards add up to {sum}, reward {reward}"),
+        ),
+    }
+}
+
 /// A new environment refuses to step.
 ///
 /// # Errors
@@ -268,13 +279,12 @@ pub fn check_step_before_reset<E: Env>(env: &mut E) -> CheckResult {
     refused(
         "check_step_before_reset",
         "step before the first reset",
-        env,
-        &action,
+        env.step(&action),
     )
 }
 
-fn refused<E: Env>(check: &'static str, call: &str, env: &mut E, action: &[f32]) -> CheckResult {
-    match env.step(action) {
+fn refused<T>(check: &'static str, call: &str, step: Result<T, EnvError>) -> CheckResult {
+    match step {
         Err(EnvError::ResetNeeded(_)) => Ok(()),
         Err(error) => fail(
             check,
@@ -329,7 +339,7 @@ pub fn check_end<E: Env>(env: &mut E, options: &CheckOptions) -> CheckResult {
                     );
                 }
                 (true, Some(_)) => {
-                    refused(NAME, "step after the end of an episode", env, &action)?;
+                    refused(NAME, "step after the end of an episode", env.step(&action))?;
                     break;
                 }
             }
@@ -521,15 +531,24 @@ pub fn check_seed_matters<E: Env>(env: &mut E, options: &CheckOptions) -> CheckR
     if !options.stochastic {
         return Ok(());
     }
-    let first = play(NAME, env, Some(options.seed), options)?;
+    seeds_matter(NAME, options, |seed| play(NAME, env, Some(seed), options))
+}
+
+/// Whether several seeds lead to different records.
+fn seeds_matter(
+    check: &'static str,
+    options: &CheckOptions,
+    mut play: impl FnMut(u64) -> Result<Vec<Record>, Violation>,
+) -> CheckResult {
+    let first = play(options.seed)?;
     for offset in 1..4 {
-        let other = play(NAME, env, Some(options.seed.wrapping_add(offset)), options)?;
+        let other = play(options.seed.wrapping_add(offset))?;
         if first_difference(&first, &other).is_some() {
             return Ok(());
         }
     }
     fail(
-        NAME,
+        check,
         "four seeds give the same episodes; does reset use its seed?".to_owned(),
     )
 }

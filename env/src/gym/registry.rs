@@ -1,7 +1,7 @@
 //! Environments by name: `namespace/Name-vVersion`, as in Gymnasium.
 
-use super::{AutoresetMode, BufferEnv, BufferEnvOptions, EnvError, TraceSequence};
-use super::{VectorEnv, VectorError};
+use super::{AutoresetMode, BufferEnv, BufferEnvOptions, EnvError, MultiAgentVectorEnv};
+use super::{NetworkEnv, TraceSequence, VectorEnv, VectorError};
 use crate::control::ControlOptions;
 use bufgym_sim::input::excerpt;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
@@ -18,7 +18,7 @@ pub struct EnvSpec {
     pub scenario: Scenario,
 }
 
-/// Options of [`make`] and [`make_vec`].
+/// Options of [`make`], [`make_vec`], [`make_network`] and [`make_network_vec`].
 #[derive(Clone, Debug, Default)]
 pub struct MakeOptions {
     /// Which traces it plays in which order.
@@ -64,6 +64,24 @@ pub enum RegistryError {
         /// The name.
         id: String,
     },
+    /// The name is that of a network, where one switch was asked for.
+    #[error(
+        "environment '{}' is a network of several switches, each of which is an agent: make it with \
+         make_network or make_network_vec", excerpt(.id)
+    )]
+    Network {
+        /// The name.
+        id: String,
+    },
+    /// The name is that of one switch, where a network was asked for.
+    #[error(
+        "environment '{}' is a single switch, which is one agent: make it with make or make_vec",
+        excerpt(.id)
+    )]
+    SingleSwitch {
+        /// The name.
+        id: String,
+    },
     /// A setting of the scenario is wrong.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
@@ -83,7 +101,7 @@ pub struct Registry {
 }
 
 /// Names of the environments of this crate and the presets they simulate.
-const STANDARD: [(&str, &str); 8] = [
+const STANDARD: [(&str, &str); 9] = [
     ("bufgym/NDT-16x1G-v0", "ndt-16x1g"),
     ("bufgym/NS3-16x1G-v0", "ns3-16x1g"),
     ("bufgym/NDT-96x10G-Incast-v0", "ndt-96x10g-incast"),
@@ -92,6 +110,7 @@ const STANDARD: [(&str, &str); 8] = [
     ("bufgym/Linux-16x1G-v0", "linux-16x1g"),
     ("bufgym/Linux-16x25G-v0", "linux-16x25g"),
     ("bufgym/DCTCP-16x10G-v0", "dctcp-16x10g"),
+    ("bufgym/LeafSpine-4x4-v0", "leafspine-4x4"),
 ];
 
 impl Registry {
@@ -180,21 +199,47 @@ impl Registry {
         }
     }
 
-    /// Builds the environment called `id`.
-    ///
-    /// # Errors
-    /// As [`Registry::spec`]; [`RegistryError::Scenario`] for wrong settings and
-    /// [`RegistryError::Env`] for other options that make no sense.
-    pub fn make(&self, id: &str, options: &MakeOptions) -> Result<BufferEnv, RegistryError> {
+    /// What the environment called `id` is built from.
+    fn options(&self, id: &str, options: &MakeOptions) -> Result<BufferEnvOptions, RegistryError> {
         let mut scenario = self.spec(id)?.scenario.clone();
         for setting in &options.settings {
             scenario.set(setting)?;
         }
-        Ok(BufferEnv::new(BufferEnvOptions {
+        Ok(BufferEnvOptions {
             scenario,
             traces: options.traces,
             control: options.control.clone(),
-        })?)
+        })
+    }
+
+    /// Builds the environment called `id`, which is a single switch.
+    ///
+    /// # Errors
+    /// As [`Registry::spec`]; [`RegistryError::Network`] for the name of a network,
+    /// [`RegistryError::Scenario`] for wrong settings and [`RegistryError::Env`] for other options
+    /// that make no sense.
+    pub fn make(&self, id: &str, options: &MakeOptions) -> Result<BufferEnv, RegistryError> {
+        let options = self.options(id, options)?;
+        if options.scenario.is_fabric() {
+            return Err(RegistryError::Network { id: id.to_owned() });
+        }
+        Ok(BufferEnv::new(options)?)
+    }
+
+    /// Builds the environment called `id`, which is a network of switches.
+    ///
+    /// # Errors
+    /// As [`Registry::make`], but [`RegistryError::SingleSwitch`] for the name of a single switch.
+    pub fn make_network(
+        &self,
+        id: &str,
+        options: &MakeOptions,
+    ) -> Result<NetworkEnv, RegistryError> {
+        let options = self.options(id, options)?;
+        if !options.scenario.is_fabric() {
+            return Err(RegistryError::SingleSwitch { id: id.to_owned() });
+        }
+        Ok(NetworkEnv::new(options)?)
     }
 
     /// Builds a vector of `envs` environments, which share the traces of `options.traces`:
@@ -209,18 +254,32 @@ impl Registry {
         mode: AutoresetMode,
         options: &MakeOptions,
     ) -> Result<VectorEnv<BufferEnv>, RegistryError> {
-        let share = |env: usize| {
-            let traces = options.traces.worker(env as u64, envs as u64);
-            self.make(
-                id,
-                &MakeOptions {
-                    traces,
-                    ..options.clone()
-                },
-            )
-        };
-        let envs = (0..envs).map(share).collect::<Result<Vec<_>, _>>()?;
-        Ok(VectorEnv::new(envs, mode)?)
+        let envs = (0..envs).map(|env| self.make(id, &share(options, env, envs)));
+        Ok(VectorEnv::new(envs.collect::<Result<Vec<_>, _>>()?, mode)?)
+    }
+
+    /// As [`Registry::make_vec`], of a network of switches.
+    ///
+    /// # Errors
+    /// As [`Registry::make_network`], and [`RegistryError::Vector`] for zero environments.
+    pub fn make_network_vec(
+        &self,
+        id: &str,
+        envs: usize,
+        mode: AutoresetMode,
+        options: &MakeOptions,
+    ) -> Result<MultiAgentVectorEnv<NetworkEnv>, RegistryError> {
+        let envs = (0..envs).map(|env| self.make_network(id, &share(options, env, envs)));
+        let envs = envs.collect::<Result<Vec<_>, _>>()?;
+        Ok(MultiAgentVectorEnv::new(envs, mode)?)
+    }
+}
+
+/// The options of one environment of several, with its share of the traces.
+fn share(options: &MakeOptions, env: usize, envs: usize) -> MakeOptions {
+    MakeOptions {
+        traces: options.traces.worker(env as u64, envs as u64),
+        ..options.clone()
     }
 }
 
@@ -245,6 +304,27 @@ pub fn make_vec(
     Registry::standard().make_vec(id, envs, mode, options)
 }
 
+/// [`Registry::make_network`] on the environments of this crate.
+///
+/// # Errors
+/// As [`Registry::make_network`].
+pub fn make_network(id: &str, options: &MakeOptions) -> Result<NetworkEnv, RegistryError> {
+    Registry::standard().make_network(id, options)
+}
+
+/// [`Registry::make_network_vec`] on the environments of this crate.
+///
+/// # Errors
+/// As [`Registry::make_network_vec`].
+pub fn make_network_vec(
+    id: &str,
+    envs: usize,
+    mode: AutoresetMode,
+    options: &MakeOptions,
+) -> Result<MultiAgentVectorEnv<NetworkEnv>, RegistryError> {
+    Registry::standard().make_network_vec(id, envs, mode, options)
+}
+
 /// `Name-v3` in its two parts.
 fn split_version(id: &str) -> Option<(&str, u32)> {
     let (name, version) = id.rsplit_once("-v")?;
@@ -261,28 +341,70 @@ fn list<'a>(specs: impl Iterator<Item = &'a EnvSpec>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gym::Env;
+    use crate::gym::{Env, MultiAgentEnv};
 
     fn error(id: &str) -> String {
         make(id, &MakeOptions::default()).unwrap_err().to_string()
     }
 
     #[test]
-    fn every_preset_of_one_switch_has_a_name_here() {
+    fn every_preset_of_one_switch_and_the_small_network_have_a_name_here() {
         let registry = Registry::standard();
-        let scenarios: Vec<_> = registry
-            .specs()
-            .iter()
-            .map(|spec| &spec.scenario.name)
+        let specs = registry.specs().iter();
+        let registered: Vec<&str> = specs.map(|spec| spec.scenario.name.as_str()).collect();
+        let presets = Scenario::presets().iter();
+        let expected: Vec<&str> = presets
+            .filter(|preset| !preset.scenario().is_fabric() || preset.name == "leafspine-4x4")
+            .map(|preset| preset.name)
             .collect();
-        assert_eq!(
-            scenarios,
-            Scenario::presets()
-                .iter()
-                .filter(|p| !p.scenario().is_fabric())
-                .map(|p| p.name)
-                .collect::<Vec<_>>()
-        );
+        assert_eq!(registered, expected);
+    }
+
+    #[test]
+    fn a_network_and_a_single_switch_are_made_by_their_own_functions() {
+        const NETWORK: &str = "bufgym/LeafSpine-4x4-v0";
+        const SWITCH: &str = "bufgym/NDT-16x1G-v0";
+        let options = MakeOptions::default();
+        let network = "environment 'bufgym/LeafSpine-4x4-v0' is a network of several switches, each \
+                       of which is an agent: make it with make_network or make_network_vec";
+        assert_eq!(error(NETWORK), network);
+        let vec = make_vec(NETWORK, 2, AutoresetMode::NextStep, &options);
+        assert_eq!(vec.unwrap_err().to_string(), network);
+
+        let switch = "environment 'bufgym/NDT-16x1G-v0' is a single switch, which is one agent: \
+                      make it with make or make_vec";
+        let made = make_network(SWITCH, &options);
+        assert_eq!(made.unwrap_err().to_string(), switch);
+        let vec = make_network_vec(SWITCH, 2, AutoresetMode::NextStep, &options);
+        assert_eq!(vec.unwrap_err().to_string(), switch);
+        let unknown = make_network("bufgym/LeafSpine-4x5-v0", &options).unwrap_err();
+        let hint = "did you mean 'bufgym/LeafSpine-4x4-v0'?";
+        assert!(unknown.to_string().contains(hint), "{unknown}");
+    }
+
+    #[test]
+    fn a_network_made_by_name_with_settings() {
+        let options = MakeOptions {
+            settings: vec!["leaves=8".to_owned()],
+            ..MakeOptions::default()
+        };
+        let env = make_network("bufgym/LeafSpine-4x4", &options).unwrap();
+        let ports = env.options().scenario.ports_by_switch();
+        assert_eq!(ports, [6, 6, 6, 6, 6, 6, 6, 6, 8, 8]);
+        assert_eq!(env.agents(), 10);
+    }
+
+    #[test]
+    fn networks_of_a_vector_share_the_traces() {
+        let options = MakeOptions {
+            settings: vec!["warmup_ms=0".to_owned(), "measure_ms=2".to_owned()],
+            ..MakeOptions::default()
+        };
+        let id = "bufgym/LeafSpine-4x4-v0";
+        let envs = make_network_vec(id, 3, AutoresetMode::NextStep, &options).unwrap();
+        let starts = envs.envs().map(|env| env.options().traces.start);
+        assert_eq!(starts.collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(envs.layout().ports, [6, 6, 6, 6, 4, 4]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod buffers;
 
 use buffers::Row;
 pub use buffers::{Layout, StepBuffers};
+pub(super) use buffers::{Rows, row};
 
 /// `N` environments of one kind, stepped in parallel on the current rayon pool, with the semantics
 /// of Gymnasium's `VectorEnv` in all three [`AutoresetMode`]s.
@@ -57,7 +58,7 @@ pub enum VectorSeed<'a> {
 }
 
 impl VectorSeed<'_> {
-    fn of(self, env: usize) -> Option<u64> {
+    pub(super) fn of(self, env: usize) -> Option<u64> {
         match self {
             VectorSeed::Keep => None,
             VectorSeed::From(seed) => Some(seed.wrapping_add(env as u64)),
@@ -87,6 +88,19 @@ pub enum VectorError {
         env: usize,
         /// In what it differs.
         what: &'static str,
+    },
+    /// The agents of an environment differ in more than their number of ports.
+    #[error(
+        "agent {agent}: the {what} of shape {shape:?} does not fit: it begins with the agent's ports, \
+         and the rest is the same for all agents"
+    )]
+    Agents {
+        /// Which agent.
+        agent: usize,
+        /// Which of its spaces.
+        what: &'static str,
+        /// The shape of that space.
+        shape: Vec<usize>,
     },
     /// An argument has the wrong length.
     #[error("{what}: {given} given where {expected} are needed")]
@@ -240,29 +254,12 @@ impl<E: Env> VectorEnv<E> {
         options: &ResetOptions,
         buffers: &mut StepBuffers,
     ) -> Result<(), VectorError> {
-        check_len("mask", mask.len(), self.len())?;
-        if let VectorSeed::Each(seeds) = seed {
-            check_len("seeds", seeds.len(), self.len())?;
-        }
+        check_selection(mask, seed, self.len())?;
         buffers.check(&self.layout)?;
-        let rows = buffers.rows();
-        let results: Vec<Result<(), EnvError>> = self
-            .envs
-            .par_iter_mut()
-            .zip(rows)
-            .enumerate()
-            .filter(|(env, _)| mask[*env])
-            .map(|(i, (env, mut row))| {
-                row.write_reset(&env.reset(seed.of(i), options)?);
-                Ok(())
-            })
-            .collect();
-        // The results have the positions of the selected environments only.
-        let indices = (0..self.envs.len()).filter(|env| mask[*env]);
-        for (env, result) in indices.zip(results) {
-            result.map_err(|source| VectorError::Env { env, source })?;
-        }
-        Ok(())
+        on_selected(mask, &mut self.envs, buffers.rows(), |i, env, mut row| {
+            row.write_reset(&env.reset(seed.of(i), options)?);
+            Ok(())
+        })
     }
 
     /// Moves every environment by one step (or one reset, by the rule of the mode).
@@ -358,7 +355,46 @@ impl Row<'_> {
     }
 }
 
-fn check_len(what: &'static str, given: usize, expected: usize) -> Result<(), VectorError> {
+/// Does `work` in parallel on the environments whose `mask` is set and on their rows.
+pub(super) fn on_selected<E: Send, R: Send>(
+    mask: &[bool],
+    envs: &mut [E],
+    rows: Vec<R>,
+    work: impl Fn(usize, &mut E, R) -> Result<(), EnvError> + Sync,
+) -> Result<(), VectorError> {
+    let results: Vec<Result<(), EnvError>> = envs
+        .par_iter_mut()
+        .zip(rows)
+        .enumerate()
+        .filter(|(env, _)| mask[*env])
+        .map(|(i, (env, row))| work(i, env, row))
+        .collect();
+    // The results have the positions of the selected environments only.
+    let indices = (0..mask.len()).filter(|env| mask[*env]);
+    for (env, result) in indices.zip(results) {
+        result.map_err(|source| VectorError::Env { env, source })?;
+    }
+    Ok(())
+}
+
+/// Whether there is a mask, and a seed if any, for each of `envs` environments.
+pub(super) fn check_selection(
+    mask: &[bool],
+    seed: VectorSeed<'_>,
+    envs: usize,
+) -> Result<(), VectorError> {
+    check_len("mask", mask.len(), envs)?;
+    match seed {
+        VectorSeed::Each(seeds) => check_len("seeds", seeds.len(), envs),
+        VectorSeed::Keep | VectorSeed::From(_) => Ok(()),
+    }
+}
+
+pub(super) fn check_len(
+    what: &'static str,
+    given: usize,
+    expected: usize,
+) -> Result<(), VectorError> {
     if given == expected {
         Ok(())
     } else {
@@ -370,7 +406,7 @@ fn check_len(what: &'static str, given: usize, expected: usize) -> Result<(), Ve
     }
 }
 
-fn first_error<T>(results: Vec<Result<T, EnvError>>) -> Result<Vec<T>, VectorError> {
+pub(super) fn first_error<T>(results: Vec<Result<T, EnvError>>) -> Result<Vec<T>, VectorError> {
     let named = results.into_iter().enumerate();
     named
         .map(|(env, result)| result.map_err(|source| VectorError::Env { env, source }))

@@ -45,7 +45,7 @@ impl Scenario {
             field: "topology",
             value: self.topology.to_string(),
             problem: "this needs one switch; must be single (networks of several switches run in \
-                      `bufgym sim` and `bufgym eval`)"
+                      `bufgym sim`, `eval`, `train` and `tune`)"
                 .to_owned(),
         })
     }
@@ -78,6 +78,19 @@ impl Scenario {
     /// Links of a leaf to spines.
     pub fn uplinks(&self) -> u64 {
         u64::from(self.spines) * u64::from(self.links_per_pair)
+    }
+
+    /// Ports of every switch, leaves first, then spines.
+    pub fn ports_by_switch(&self) -> Vec<usize> {
+        if !self.is_fabric() {
+            return vec![self.port_count()];
+        }
+        let tier = |tier, switches: u32| {
+            let ports = usize::try_from(self.switch_ports(tier)).unwrap_or(usize::MAX);
+            std::iter::repeat_n(ports, switches as usize)
+        };
+        let leaves = tier(Tier::Leaf, self.leaves);
+        leaves.chain(tier(Tier::Spine, self.spines)).collect()
     }
 
     /// What the hosts of a leaf can send over what its uplinks carry.

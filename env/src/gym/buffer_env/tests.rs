@@ -1,6 +1,6 @@
 use super::*;
 use crate::gym::checker::{CheckOptions, check_env};
-use crate::gym::{Autoreset, AutoresetMode, StepBuffers, VectorEnv, VectorSeed};
+use crate::gym::{Autoreset, AutoresetMode, EpisodeStats, StepBuffers, VectorEnv, VectorSeed};
 use bufgym_sim::rng::{Split, stream};
 
 const PLAIN: ResetOptions = ResetOptions { trace: None };
@@ -146,12 +146,12 @@ fn traces_without_a_decision_are_passed_over() {
         passed_over += reset.info.skipped;
     }
     assert!(passed_over > 0);
-    assert_eq!(env.next, 21 + passed_over + skipped_first(&env));
+    assert_eq!(env.episodes.next, 21 + passed_over + skipped_first(&env));
 }
 
 /// Traces that the very first reset passed over.
 fn skipped_first(env: &BufferEnv) -> u64 {
-    let mut fresh = BufferEnv::new(env.options.clone()).unwrap();
+    let mut fresh = BufferEnv::new(env.options().clone()).unwrap();
     fresh.reset(Some(0), &PLAIN).unwrap().info.skipped
 }
 
@@ -220,7 +220,7 @@ fn a_snapshot_continues_bit_for_bit() {
         let snapshot: EnvSnapshot = serde_json::from_str(&text).unwrap();
         let mut two = env(&changes);
         let state = two.restore(&snapshot).unwrap().unwrap();
-        assert_eq!(state.observation, observation(&one.episode));
+        assert_eq!(state.observation, one.observation());
         assert_eq!(state.info, &one.info);
         assert_eq!(two.snapshot(), snapshot);
         for _ in 0..30 {

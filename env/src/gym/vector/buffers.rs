@@ -263,16 +263,16 @@ pub(super) struct Row<'a> {
 }
 
 /// Like `chunks_exact_mut`, but rows may be empty.
-struct Rows<'a>(&'a mut [f32], usize);
+pub(in crate::gym) struct Rows<'a, T>(pub &'a mut [T], pub usize);
 
-impl<'a> Rows<'a> {
-    fn take_row(&mut self) -> &'a mut [f32] {
+impl<'a, T> Rows<'a, T> {
+    pub(in crate::gym) fn take_row(&mut self) -> &'a mut [T] {
         let (row, rest) = std::mem::take(&mut self.0).split_at_mut(self.1);
         self.0 = rest;
         row
     }
 }
 
-fn row(values: &[f32], row: usize, width: usize) -> &[f32] {
+pub(in crate::gym) fn row(values: &[f32], row: usize, width: usize) -> &[f32] {
     &values[row * width..(row + 1) * width]
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::gym::testing::Walk;
+use crate::gym::testing::{Walk, on_threads};
 use crate::gym::{Space, wrappers::discrete_alpha};
 
 const PLAIN: ResetOptions = ResetOptions { trace: None };
@@ -11,14 +11,6 @@ fn walks(mode: AutoresetMode) -> (VectorEnv<Walk>, StepBuffers) {
     envs.reset(VectorSeed::From(0), &PLAIN, &mut buffers)
         .unwrap();
     (envs, buffers)
-}
-
-fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .unwrap()
-        .install(work)
 }
 
 #[test]

@@ -1,0 +1,252 @@
+//! A network as an environment: every switch is an agent.
+
+use super::buffer_env::{blank_info, fill_levels, spaces};
+use super::episodes::Episodes;
+use super::{BufferEnvOptions, EnvError, EnvSnapshot, EpisodeStats, Info, MultiAgentEnv};
+use super::{ResetOptions, Space, Turn};
+use crate::control::{ControlEnv, ControlTopology, Pause, switch_id};
+use bufgym_sim::network::{LeafSpine, SimError};
+
+/// A network of shared-memory switches under NDT's two-level control, by default of leaves and spines. Agents
+/// are switches: leaves first, then spines. Each has the spaces of a [`BufferEnv`](super::BufferEnv) with
+/// its own number of ports, and its own trigger (Eq. 5), so that switches have turns at different times and
+/// differently often. A decision is about the ports of one switch; the traces and the seed are as there.
+///
+/// A switch is paid for its ports. What a flow costs is shared equally by the ports of the switches on its
+/// way, so the rewards of all switches add up to the cost of all flows, as far as they belong to the time
+/// between a switch's first decision and the end.
+///
+/// ```
+/// use bufgym_env::gym::{MultiAgentEnv, ResetOptions, Turn, make_network};
+///
+/// let mut env = make_network("bufgym/LeafSpine-4x4-v0", &Default::default())?;
+/// assert_eq!(env.agents(), 6); // four leaves of six ports and two spines of four
+/// let mut turn = env.reset(Some(7), &ResetOptions::default())?;
+/// for _ in 0..3 {
+///     let Turn::Agent(switch) = turn else { break };
+///     let action = vec![0.25; env.action_space(switch).len()];
+///     turn = env.step(&action)?;
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct NetworkEnv<T: ControlTopology = LeafSpine> {
+    episodes: Episodes<T>,
+    agents: Vec<Agent>,
+    /// Whose turn it is, while an episode is running.
+    turn: usize,
+    ended: Option<EpisodeStats>,
+}
+
+/// What the environment keeps of one switch.
+#[derive(Clone, Debug)]
+struct Agent {
+    observation_space: Space,
+    action_space: Space,
+    privileged_space: Space,
+    action: Vec<f32>,
+    /// Whether it has been told anything in this episode.
+    told: bool,
+    /// Whether it has decided in this episode.
+    decided: bool,
+    /// Discount from its first decision to its last turn.
+    discount: f64,
+    reward: f64,
+    info: Info,
+    blank: Vec<f32>,
+}
+
+impl Agent {
+    fn new(options: &BufferEnvOptions, ports: usize) -> Agent {
+        let [observation_space, action_space, privileged_space] = spaces(options, ports);
+        Agent {
+            blank: vec![0.0; observation_space.len()],
+            action: vec![0.0; action_space.len()],
+            observation_space,
+            action_space,
+            privileged_space,
+            told: false,
+            decided: false,
+            discount: 1.0,
+            reward: 0.0,
+            info: blank_info(ports),
+        }
+    }
+}
+
+impl<T: ControlTopology> NetworkEnv<T> {
+    /// An environment that has not been reset yet.
+    ///
+    /// # Errors
+    /// [`EnvError::Simulation`] when the scenario is not valid or has several switches and `T` one,
+    /// [`EnvError::Options`] when it has one and `T` several or the sequence of traces is not valid.
+    pub fn new(options: BufferEnvOptions) -> Result<NetworkEnv<T>, EnvError> {
+        let episodes = Episodes::new(options)?;
+        let options = &episodes.options;
+        if T::IS_FABRIC && !options.scenario.is_fabric() {
+            return Err(EnvError::Options(format!(
+                "scenario '{}' is a single switch: a network needs topology=leafspine and at least two \
+                 leaves; the environment of a single switch is BufferEnv",
+                options.scenario.name
+            )));
+        }
+        T::for_trace(&options.scenario, 0).map_err(SimError::from)?;
+        let ports = options.scenario.ports_by_switch().into_iter();
+        Ok(NetworkEnv {
+            agents: ports.map(|ports| Agent::new(options, ports)).collect(),
+            turn: 0,
+            ended: None,
+            episodes,
+        })
+    }
+
+    /// What is simulated.
+    pub fn options(&self) -> &BufferEnvOptions {
+        &self.episodes.options
+    }
+
+    /// The simulator under its control loops, for looking at flows and queues; `None` before the first
+    /// reset.
+    pub fn control(&self) -> Option<&ControlEnv<T>> {
+        let current = self.episodes.current.as_ref();
+        current.map(|episode| &episode.control)
+    }
+
+    /// Forgets what agents were told.
+    fn clear(&mut self) {
+        self.ended = None;
+        for agent in &mut self.agents {
+            agent.told = false;
+            agent.decided = false;
+            agent.discount = 1.0;
+            agent.reward = 0.0;
+            agent.info.begin(0);
+            agent.info.privileged.fill(0.0);
+        }
+    }
+
+    /// Applies the action of the agent whose turn it is.
+    fn apply(&mut self) -> Result<Turn, EnvError> {
+        let agent = &mut self.agents[self.turn];
+        agent.decided = true;
+        let pause = self.episodes.running()?.act(&agent.action);
+        self.settle(pause)
+    }
+
+    /// Describes the intervals that ended with a pause, and returns whose turn it is.
+    fn settle(&mut self, pause: Pause) -> Result<Turn, EnvError> {
+        if pause == Pause::Decision {
+            self.turn = self.episodes.running()?.control.at().index();
+            self.close(self.turn)?;
+            return Ok(Turn::Agent(self.turn));
+        }
+        (0..self.agents.len()).try_for_each(|agent| self.close(agent))?;
+        self.ended = Some(self.episodes.running()?.finish());
+        Ok(match pause {
+            Pause::Finished => Turn::Terminated,
+            _ => Turn::Truncated,
+        })
+    }
+
+    /// Describes an agent's interval that has just ended.
+    fn close(&mut self, number: usize) -> Result<(), EnvError> {
+        let episode = self.episodes.running()?;
+        let agent = &mut self.agents[number];
+        let switch = switch_id(number);
+        agent.told = true;
+        agent.info.begin(episode.skipped);
+        agent.reward = 0.0;
+        if agent.decided {
+            let interval = episode.control.reward_of(switch);
+            agent.info.begin(0);
+            agent.info.describe(interval);
+            agent.reward = interval.total;
+            episode.stats.return_ += interval.total;
+            episode.stats.discounted_return += agent.discount * interval.total;
+            agent.discount *= f64::from(interval.discount);
+        }
+        let privileged = &mut agent.info.privileged;
+        episode.control.privileged_of(switch, privileged);
+        Ok(())
+    }
+}
+
+impl<T: ControlTopology> MultiAgentEnv for NetworkEnv<T> {
+    fn agents(&self) -> usize {
+        self.agents.len()
+    }
+
+    fn observation_space(&self, agent: usize) -> &Space {
+        &self.agents[agent].observation_space
+    }
+
+    fn action_space(&self, agent: usize) -> &Space {
+        &self.agents[agent].action_space
+    }
+
+    fn privileged_space(&self, agent: usize) -> &Space {
+        &self.agents[agent].privileged_space
+    }
+
+    fn reset(&mut self, seed: Option<u64>, options: &ResetOptions) -> Result<Turn, EnvError> {
+        self.clear();
+        self.episodes.reset(seed, options)?;
+        self.settle(Pause::Decision)
+    }
+
+    fn step(&mut self, action: &[f32]) -> Result<Turn, EnvError> {
+        self.episodes.running()?;
+        let agent = &mut self.agents[self.turn];
+        agent.action_space.accept_action(action)?;
+        agent.action.copy_from_slice(action);
+        self.apply()
+    }
+
+    fn observation(&self, agent: usize) -> &[f32] {
+        // Before its first turn a switch has a history already, that of its α.
+        let told = &self.agents[agent];
+        let control = self.control().filter(|_| told.told);
+        control.map_or(&told.blank, |control| {
+            control.observation_of(switch_id(agent))
+        })
+    }
+
+    fn reward(&self, agent: usize) -> f64 {
+        self.agents[agent].reward
+    }
+
+    fn info(&self, agent: usize) -> &Info {
+        &self.agents[agent].info
+    }
+
+    fn episode(&self) -> Option<&EpisodeStats> {
+        self.ended.as_ref()
+    }
+
+    fn snapshot(&self) -> EnvSnapshot {
+        self.episodes.snapshot()
+    }
+
+    /// Plays the trace of the snapshot again with the same actions. That takes as long as the episode took
+    /// so far.
+    fn restore(&mut self, snapshot: &EnvSnapshot) -> Result<Option<Turn>, EnvError> {
+        let replayed = self.episodes.reopen(snapshot)?;
+        self.clear();
+        let Some(mut replayed) = replayed else {
+            return Ok(None);
+        };
+        let mut turn = self.settle(Pause::Decision)?;
+        loop {
+            let running = self.episodes.running().is_ok();
+            let agent = &mut self.agents[self.turn];
+            let Some(levels) = replayed.next(agent.action.len(), running)? else {
+                return Ok(Some(turn));
+            };
+            fill_levels(&mut agent.action, levels);
+            turn = self.apply()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
