@@ -16,6 +16,7 @@ use bufgym_models::probabilities::{Probabilities, UNIFORM};
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, fill_row};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
 
 pub use file::ReplayError;
 
@@ -30,7 +31,7 @@ const DECIDED: u8 = 1;
 const TERMINATED: u8 = 2;
 
 /// The newest step of an observation, with the privileged features of that moment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
     /// `[ports, FEATURES]`.
     features: Vec<f32>,
@@ -59,7 +60,7 @@ impl Transition {
 }
 
 /// One decision, its reward and the frame that it led to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Transition {
     /// Index of the chosen level, `[ports, outputs]`.
     pub actions: Vec<u8>,

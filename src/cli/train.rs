@@ -166,14 +166,6 @@ impl TrainArgs {
         if let Some(objective) = self.objective()? {
             config.objective = objective;
         }
-        config.low_level = self.low_level.clone().unwrap_or(config.low_level);
-        if let Some(actions) = self.actions {
-            let given = self.low_level.is_some() || self.config.is_some();
-            if !given && actions != ActionSet::of(&config.low_level) {
-                config.low_level = default_low_level(actions);
-            }
-            config.low_level = actions.over(&config.low_level).or_bad_input()?;
-        }
         match &self.scenario {
             Some(_) if is_mixed => config.mix(mixed().or_bad_input()?),
             Some(name) => {
@@ -189,6 +181,7 @@ impl TrainArgs {
         if let Some(first) = config.mixture.first() {
             config.scenario = first.clone();
         }
+        self.set_low_level(&mut config)?;
         config.force = self.force;
         config.out = self
             .out
@@ -196,6 +189,22 @@ impl TrainArgs {
             .unwrap_or_else(|| free_run(Path::new(RUNS), &run_name(&config)));
         config.validate().map_err(classify)?;
         Ok(config)
+    }
+
+    /// The heuristic and what decisions set. What is not given depends on the scenario.
+    fn set_low_level(&self, config: &mut TrainConfig) -> CliResult<()> {
+        let given = self.low_level.is_some() || self.config.is_some();
+        if let Some(low_level) = &self.low_level {
+            config.low_level = low_level.clone();
+        }
+        let usual = self.actions.unwrap_or(ActionSet::of(&config.low_level));
+        if !given && (config.mixture.is_empty() || usual != ActionSet::of(&config.low_level)) {
+            config.low_level = default_low_level(usual, &config.scenario);
+        }
+        if let Some(actions) = self.actions {
+            config.low_level = actions.over(&config.low_level).or_bad_input()?;
+        }
+        Ok(())
     }
 
     /// What may change at a resume, and what the options say the training is.
@@ -242,7 +251,9 @@ impl TrainArgs {
 /// What tells runs apart at a glance; characters that are awkward in file names are replaced.
 fn run_name(config: &TrainConfig) -> String {
     let over = match &config.low_level {
-        usual if *usual == TrainConfig::default().low_level => String::new(),
+        usual if *usual == default_low_level(ActionSet::AlphaEarly, &config.scenario) => {
+            String::new()
+        }
         other => format!("-{other}"),
     };
     file_name(&format!(

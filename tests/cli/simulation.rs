@@ -236,12 +236,14 @@ fn networks_that_cannot_be_simulated_are_refused() {
         "sim --policy dt --set topology=leafspin",
         &["leafspin", "did you mean `leafspine`?"],
     );
-    for command in ["train --steps 1", "tune --policy dt", "headroom"] {
-        sandbox.refused(
-            &format!("{command} {network}"),
-            &["topology = leafspine", "must be single"],
-        );
-    }
+    sandbox.refused(
+        &format!("headroom {network}"),
+        &["topology = leafspine", "must be single"],
+    );
+    sandbox.refused(
+        &format!("train --steps 1 {network} --set spine_pool=with_leaf"),
+        &["spine_pool = with_leaf", "must be own"],
+    );
 }
 
 /// Learned policies decide at every switch of a network and stand beside rules.

@@ -344,3 +344,26 @@ fn a_training_file_with_an_unknown_key_is_refused_by_line() {
     sandbox.refused("train --config bad.toml", &["bad.toml", "2", "wokers"]);
     sandbox.refused("train --config none.toml", &["none.toml"]);
 }
+
+/// Every switch decides, over the heuristic for networks, and what is learned runs wherever networks do.
+#[test]
+fn a_network_is_trained_and_its_policy_evaluated() {
+    let sandbox = sandbox();
+    let network = "--scenario leafspine-4x4 --set warmup_ms=0 --set measure_ms=4 --set load=0.9 --set query_rate=300";
+    let train = format!("train --steps 120 --workers 3 --objective slowdown {network}");
+    let run = sandbox.ok(&format!("{train} --seed 2 --json")).json();
+    assert_eq!(run["status"], "finished");
+    assert_eq!(run["out"], "runs/slowdown-leafspine-4x4-2");
+    let config = sandbox.read("runs/slowdown-leafspine-4x4-2/config.toml");
+    assert!(config.contains("short_bytes=100000"), "{config}");
+    let report = sandbox
+        .ok(&format!(
+            "eval {network} --traces 1 --policy ndt:runs/slowdown-leafspine-4x4-2/checkpoints/best --json"
+        ))
+        .json();
+    assert_eq!(report["scenario"]["switches"], 6);
+    sandbox.refused(
+        &format!("{train} --set spine_pool=with_leaf"),
+        &["spine_pool", "must be own"],
+    );
+}

@@ -49,7 +49,8 @@ pub struct TrainConfig {
     /// What the agent is paid for.
     pub objective: Objective,
     /// The heuristic whose α the agent sets, and its early drop where it ends in `+early`. The default is FAB, which
-    /// favours the first packets of flows, with early drop; `dt` is the paper's.
+    /// favours the first packets of flows, with early drop, more of them in a network of several switches; `dt` is the
+    /// paper's.
     pub low_level: BasePolicy,
     /// Seed of everything random: traces, weights, exploration, batches. Below 2^63.
     pub seed: u64,
@@ -77,7 +78,7 @@ impl Default for TrainConfig {
             scenario: Scenario::default(),
             mixture: Vec::new(),
             objective: Objective::default(),
-            low_level: low_level(),
+            low_level: low_level(&Scenario::default()),
             seed: 1,
             budget: Budget::default(),
             rollout: RolloutConfig::default(),
@@ -165,18 +166,32 @@ const ALPHA_LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10
 /// drop spares short flows, and one that waits in a queue is not short for that.
 const EARLY_LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early";
 
+/// As [`ALPHA_LOW_LEVEL`] in a network of several switches, whose flows are shorter and more: what answers a query
+/// has to get through as a whole.
+const ALPHA_IN_NETWORK: &str = "fab:alpha_short=2048,short_bytes=100000,idle_us=10000";
+
+/// As [`EARLY_LOW_LEVEL`] in a network of several switches. Hosts that use ECN are marked: they need no loss.
+const EARLY_IN_NETWORK: &str =
+    "fab:alpha_short=2048,short_bytes=100000,idle_us=10000+early:action=mark";
+
 /// The heuristic below a training where none is given.
-pub fn default_low_level(actions: ActionSet) -> BasePolicy {
-    match actions {
-        ActionSet::Alpha => ALPHA_LOW_LEVEL.parse().unwrap_or_default(),
-        ActionSet::AlphaEarly => EARLY_LOW_LEVEL.parse().unwrap_or_default(),
-    }
+pub fn default_low_level(actions: ActionSet, scenario: &Scenario) -> BasePolicy {
+    let text = match (actions, scenario.is_fabric()) {
+        (ActionSet::Alpha, false) => ALPHA_LOW_LEVEL,
+        (ActionSet::Alpha, true) => ALPHA_IN_NETWORK,
+        (ActionSet::AlphaEarly, false) => EARLY_LOW_LEVEL,
+        (ActionSet::AlphaEarly, true) => EARLY_IN_NETWORK,
+    };
+    text.parse().unwrap_or_default()
 }
 
 /// The heuristic below a training where neither it nor the actions are given.
-pub(crate) fn low_level() -> BasePolicy {
-    default_low_level(ActionSet::AlphaEarly)
+pub(crate) fn low_level(scenario: &Scenario) -> BasePolicy {
+    default_low_level(ActionSet::AlphaEarly, scenario)
 }
+
+/// Mean number of decisions of a trace of `leafspine-4x4`, those of all its switches together.
+const DECISIONS_IN_NETWORK: u64 = 100;
 
 /// Mean number of decisions of a trace of `ndt-16x1g`, with early drop fewer: less is retransmitted.
 const fn decisions_per_trace(actions: ActionSet) -> u64 {
@@ -449,6 +464,10 @@ impl TrainConfig {
         if let Some(first) = config.mixture.first() {
             config.scenario = first.clone();
         }
+        let table: toml::Table = toml::from_str(text).unwrap_or_default();
+        if !table.contains_key("low_level") {
+            config.low_level = low_level(&config.scenario);
+        }
         Ok(config)
     }
 
@@ -488,7 +507,14 @@ impl TrainConfig {
     pub fn simulations(&self) -> Option<u64> {
         let steps = self.budget.steps?;
         let start = start_simulations(self, self.start_generations());
-        Some(start + self.simulations_of(steps / decisions_per_trace(self.actions()), steps))
+        Some(start + self.simulations_of(steps / self.decisions_per_trace(), steps))
+    }
+
+    fn decisions_per_trace(&self) -> u64 {
+        match self.scenario.is_fabric() {
+            true => DECISIONS_IN_NETWORK,
+            false => decisions_per_trace(self.actions()),
+        }
     }
 
     /// Generations of the search that the training starts with: no more than fit into its share of the
@@ -498,7 +524,7 @@ impl TrainConfig {
         let Some(steps) = self.budget.steps else {
             return search.generations;
         };
-        let rest = self.simulations_of(steps / decisions_per_trace(self.actions()), steps);
+        let rest = self.simulations_of(steps / self.decisions_per_trace(), steps);
         let each = generation_simulations(self);
         // All of it, where the share is 1.
         let most = rest as f64 * search.share / (1.0 - search.share).max(f64::MIN_POSITIVE);
@@ -518,8 +544,8 @@ impl TrainConfig {
     /// [`simulations`](TrainConfig::simulations).
     #[must_use]
     pub fn simulations_of(&self, episodes: u64, decisions: u64) -> u64 {
-        let beside =
-            self.rollout.baseline == RewardBaseline::UnlimitedBuffer && self.objective.fct > 0.0;
+        let beside = self.rollout.baseline == RewardBaseline::UnlimitedBuffer
+            && (self.objective.fct > 0.0 || self.objective.slowdown > 0.0);
         let each = if beside { 2 } else { 1 };
         let validations = decisions / self.validation.every_decisions.max(1) + 1;
         episodes * each + (validations + 1) * self.validation.traces
@@ -620,6 +646,18 @@ mod tests {
     }
 
     #[test]
+    fn the_heuristic_of_a_file_that_names_none_depends_on_its_network() {
+        let of = |text| read(text).unwrap().low_level.to_string();
+        assert_eq!(of("scenario = 'ndt-16x1g'"), of(""));
+        let network = of("scenario = 'leafspine-4x4'");
+        assert!(network.contains("short_bytes=100000") && network.contains("action=mark"));
+        assert_eq!(
+            of("low_level = 'dt'\nscenario = 'leafspine-4x4'"),
+            BasePolicy::dt().to_string()
+        );
+    }
+
+    #[test]
     fn mistakes_are_one_line_with_their_place() {
         for (text, parts) in [
             ("seed = 1\nsede = 2\n", ["a.toml", "line 2", "sede"]),
@@ -645,10 +683,14 @@ mod tests {
         assert_eq!(TrainConfig::default().simulations(), Some(4_014));
         assert_eq!(
             TrainConfig::default().low_level,
-            default_low_level(ActionSet::AlphaEarly)
+            default_low_level(ActionSet::AlphaEarly, &Scenario::default())
         );
         for actions in ActionSet::ALL {
-            assert_eq!(ActionSet::of(&default_low_level(actions)), actions);
+            for preset in ["ndt-16x1g", "leafspine-4x4"] {
+                let scenario = Scenario::preset(preset).unwrap();
+                let usual = default_low_level(actions, &scenario);
+                assert_eq!(ActionSet::of(&usual), actions);
+            }
         }
     }
 

@@ -2,56 +2,139 @@
 
 use std::path::Path;
 
-use bufgym_agents::{Batch, Frame, Replay, ReplayError, ReplayShape, Transition};
+use bufgym_agents::{Batch, Replay, ReplayError, ReplayShape};
+use bufgym_env::convert::index;
 use bufgym_sim::rng::stream;
 use rand::Rng as _;
 
 use crate::TrainConfig;
+use crate::rollout::Experienced;
 
 /// Fewest transitions of a batch from switches with many ports.
 const LEAST_ROWS: usize = 4;
 
-/// The replays. In a training with one scenario there is one.
+/// The replays. In a training with one scenario of one switch there is one.
 #[derive(Clone, Debug)]
 pub(crate) struct Experience {
-    /// In the order of the first worker with that number of ports.
+    /// In the order of the first switch with that number of ports.
     replays: Vec<Replay>,
     /// Transitions of a batch from each: the more ports, the fewer.
     rows: Vec<usize>,
-    /// By worker: its replay, and its stream there.
-    places: Vec<(usize, usize)>,
+    places: Places,
+}
+
+/// Where the transitions of every switch of every worker go.
+#[derive(Clone, Debug)]
+struct Places {
+    /// Numbers of ports of the replays.
+    ports: Vec<usize>,
+    /// Streams of each replay.
+    streams: Vec<usize>,
+    /// By worker and switch: the replay, and the stream there.
+    of: Vec<Vec<(usize, usize)>>,
+}
+
+impl Places {
+    /// Streams are numbered through the workers for the first switch with as many ports, then for the second
+    /// and so on: with an even number of workers, the switches of a worker are in one half of the
+    /// experience, as they share its traffic.
+    fn new(config: &TrainConfig) -> Places {
+        let workers = 0..config.rollout.workers;
+        let ports_of = |worker| config.scenario_of(worker).ports_by_switch();
+        let switches: Vec<Vec<usize>> = workers.map(ports_of).collect();
+        let mut places = Places {
+            ports: Vec::new(),
+            streams: Vec::new(),
+            of: vec![Vec::new(); switches.len()],
+        };
+        let most = switches.iter().map(Vec::len).max().unwrap_or(0);
+        for switch in 0..most {
+            for (worker, ports) in switches.iter().enumerate() {
+                if let Some(&ports) = ports.get(switch) {
+                    let place = places.add(ports);
+                    places.of[worker].push(place);
+                }
+            }
+        }
+        places
+    }
+
+    /// A further stream of switches with so many ports.
+    fn add(&mut self, ports: usize) -> (usize, usize) {
+        let found = self.ports.iter().position(|&known| known == ports);
+        let replay = found.unwrap_or_else(|| {
+            self.ports.push(ports);
+            self.streams.push(0);
+            self.ports.len() - 1
+        });
+        self.streams[replay] += 1;
+        (replay, self.streams[replay] - 1)
+    }
+
+    fn all_streams(&self) -> usize {
+        self.streams.iter().sum()
+    }
+
+    /// The capacity is shared by the switches of all workers.
+    fn shapes(&self, config: &TrainConfig) -> Vec<ReplayShape> {
+        let all = self.all_streams() as u128;
+        let pairs = self.ports.iter().zip(&self.streams);
+        let shape = |(&ports, &streams): (&usize, &usize)| {
+            let capacity = config.learner.replay_capacity as u128 * streams as u128;
+            ReplayShape {
+                capacity: usize::try_from(capacity / all).unwrap_or(usize::MAX),
+                streams,
+                ports,
+                outputs: config.actions().outputs(),
+            }
+        };
+        pairs.map(shape).collect()
+    }
+
+    /// The batch size holds for the first number of ports; with others a batch has about as many ports in all.
+    fn rows(&self, config: &TrainConfig) -> Vec<usize> {
+        let batch = config.sac.batch_size;
+        let rows = |&own: &usize| match own == self.ports[0] {
+            true => batch,
+            false => (batch * self.ports[0] / own).max(LEAST_ROWS),
+        };
+        self.ports.iter().map(rows).collect()
+    }
 }
 
 impl Experience {
     pub(crate) fn new(config: &TrainConfig) -> Experience {
-        let replays = shapes(config).into_iter().zip(0..).map(|(shape, number)| {
+        let places = Places::new(config);
+        let shapes = places.shapes(config);
+        let replays = shapes.into_iter().zip(0..).map(|(shape, number)| {
             let seed = stream(config.seed, "replay", number).next_u64();
             Replay::new(shape, seed)
         });
         Experience {
             replays: replays.collect(),
-            rows: rows(config),
-            places: places(config),
+            rows: places.rows(config),
+            places,
         }
     }
 
     /// Bytes that [`Experience::new`] takes.
     pub(crate) fn memory(config: &TrainConfig) -> u64 {
-        shapes(config)
-            .into_iter()
-            .map(Replay::memory)
-            .fold(0, u64::saturating_add)
+        let shapes = Places::new(config).shapes(config).into_iter();
+        shapes.map(Replay::memory).fold(0, u64::saturating_add)
     }
 
-    /// Begins an episode of a worker with its first frame.
-    pub(crate) fn start(&mut self, worker: usize, first: &Frame) {
-        let (replay, stream) = self.places[worker];
-        self.replays[replay].start(stream, first);
-    }
-
-    pub(crate) fn push(&mut self, worker: usize, transition: &Transition) {
-        let (replay, stream) = self.places[worker];
-        self.replays[replay].push(stream, transition);
+    /// Takes what a switch of a worker experienced.
+    pub(crate) fn take(&mut self, worker: usize, experienced: &Experienced) {
+        match experienced {
+            Experienced::First { agent, frame } => {
+                let (replay, stream) = self.places.of[worker][*agent];
+                self.replays[replay].start(stream, frame);
+            }
+            Experienced::Decision { agent, transition } => {
+                let (replay, stream) = self.places.of[worker][*agent];
+                self.replays[replay].push(stream, transition);
+            }
+        }
     }
 
     /// Transitions held.
@@ -59,30 +142,46 @@ impl Experience {
         self.replays.iter().map(Replay::len).sum()
     }
 
-    /// Whether a batch can be drawn from every replay.
+    /// Whether a batch can be drawn from a replay. Switches of one kind may never have to decide: where there are
+    /// two leaves, no port of a spine gets more than it can send.
     pub(crate) fn is_ready(&self) -> bool {
-        let mut pairs = self.replays.iter().zip(&self.rows);
-        pairs.all(|(replay, &rows)| replay.is_ready(rows))
+        self.ready().next().is_some()
     }
 
-    /// Draws the batch of update `number`. The workers take turns: it comes from the switches that have as
-    /// many ports as that of the worker whose turn it is.
+    /// The replays from which a batch can be drawn.
+    fn ready(&self) -> impl Iterator<Item = usize> {
+        let pairs = self.replays.iter().zip(&self.rows).enumerate();
+        pairs.filter_map(|(number, (replay, &rows))| replay.is_ready(rows).then_some(number))
+    }
+
+    /// Draws the batch of update `number`. The workers take turns, and so do the switches of each: it comes
+    /// from the switches that have as many ports as that whose turn it is, or from the first ones that have
+    /// decided enough, if those have not.
     pub(crate) fn sample(&mut self, number: u64, n_step: usize, batch: &mut Batch) {
-        let turn = usize::try_from(number % self.places.len() as u64).unwrap_or(0);
-        let (replay, _) = self.places[turn];
+        let workers = self.places.of.len() as u64;
+        let worker = &self.places.of[index(number % workers)];
+        let (turn, _) = worker[index(number / workers % worker.len() as u64)];
+        let mut ready: Vec<usize> = self.ready().collect();
+        ready.sort_by_key(|&replay| replay != turn);
+        let replay = ready.first().copied().unwrap_or(turn);
         self.replays[replay].sample(self.rows[replay], n_step, batch);
     }
 
-    /// Standard deviation of a worker's returns over `n_step` decisions, as means over ports.
+    /// Standard deviation of a worker's returns over `n_step` decisions, as means over ports; the mean over its
+    /// switches.
     pub(crate) fn deviation(&self, worker: usize, n_step: usize) -> f64 {
-        let (replay, stream) = self.places[worker];
-        self.replays[replay].return_deviation(stream, n_step)
+        let own = &self.places.of[worker];
+        let deviation = |&(replay, stream): &(usize, usize)| {
+            self.replays[replay].return_deviation(stream, n_step)
+        };
+        own.iter().map(deviation).sum::<f64>() / own.len() as f64
     }
 
     /// Multiplies the rewards that are held of a worker.
     pub(crate) fn scale(&mut self, worker: usize, factor: f32) {
-        let (replay, stream) = self.places[worker];
-        self.replays[replay].scale_rewards(stream, factor);
+        for &(replay, stream) in &self.places.of[worker] {
+            self.replays[replay].scale_rewards(stream, factor);
+        }
     }
 
     /// Writes `replay.bin`, and `replay-1.bin` and so on where there are more.
@@ -92,19 +191,20 @@ impl Experience {
     }
 
     pub(crate) fn load(folder: &Path, config: &TrainConfig) -> Result<Experience, ReplayError> {
-        let shapes = shapes(config).into_iter().enumerate();
+        let places = Places::new(config);
+        let shapes = places.shapes(config).into_iter().enumerate();
         let replays = shapes.map(|(number, shape)| Replay::load(&folder.join(file(number)), shape));
         Ok(Experience {
             replays: replays.collect::<Result<_, _>>()?,
-            rows: rows(config),
-            places: places(config),
+            rows: places.rows(config),
+            places,
         })
     }
 
-    /// Whether it has as many streams as there are workers.
+    /// Whether there is a stream for every switch of so many workers.
     pub(crate) fn fits(&self, workers: usize) -> bool {
         let streams: usize = self.replays.iter().map(Replay::streams).sum();
-        streams == workers && self.places.len() == workers
+        streams == self.places.all_streams() && self.places.of.len() == workers
     }
 }
 
@@ -113,55 +213,4 @@ fn file(number: usize) -> String {
         0 => "replay.bin".to_owned(),
         more => format!("replay-{more}.bin"),
     }
-}
-
-/// The numbers of ports, in the order of the first worker with each.
-fn ports(config: &TrainConfig) -> Vec<usize> {
-    let mut ports = Vec::new();
-    for worker in 0..config.rollout.workers {
-        let found = config.scenario_of(worker).port_count();
-        if !ports.contains(&found) {
-            ports.push(found);
-        }
-    }
-    ports
-}
-
-fn places(config: &TrainConfig) -> Vec<(usize, usize)> {
-    let ports = ports(config);
-    let mut streams = vec![0; ports.len()];
-    let place = |worker: usize| {
-        let own = config.scenario_of(worker).port_count();
-        let replay = ports.iter().position(|&ports| ports == own).unwrap_or(0);
-        streams[replay] += 1;
-        (replay, streams[replay] - 1)
-    };
-    (0..config.rollout.workers).map(place).collect()
-}
-
-/// The capacity is shared by the workers.
-fn shapes(config: &TrainConfig) -> Vec<ReplayShape> {
-    let places = places(config);
-    let shape = |(replay, ports): (usize, usize)| {
-        let streams = places.iter().filter(|place| place.0 == replay).count();
-        let capacity = config.learner.replay_capacity as u128 * streams as u128;
-        ReplayShape {
-            capacity: usize::try_from(capacity / places.len() as u128).unwrap_or(usize::MAX),
-            streams,
-            ports,
-            outputs: config.actions().outputs(),
-        }
-    };
-    ports(config).into_iter().enumerate().map(shape).collect()
-}
-
-/// The batch size holds for the first number of ports; with others a batch has about as many ports in all.
-fn rows(config: &TrainConfig) -> Vec<usize> {
-    let ports = ports(config);
-    let batch = config.sac.batch_size;
-    let rows = |&own: &usize| match own == ports[0] {
-        true => batch,
-        false => (batch * ports[0] / own).max(LEAST_ROWS),
-    };
-    ports.iter().map(rows).collect()
 }

@@ -32,7 +32,7 @@ impl TrainConfig {
     pub fn validate(&self) -> Result<(), TrainError> {
         self.scenarios().iter().try_for_each(Scenario::validate)?;
         let mut scenarios = self.scenarios().iter();
-        scenarios.try_for_each(Scenario::require_single)?;
+        scenarios.try_for_each(Scenario::require_own_pools)?;
         self.sac.validate()?;
         self.check_counts()?;
         self.check_times()?;
@@ -193,7 +193,7 @@ impl TrainConfig {
         let scenarios = self.scenarios().iter();
         let ports = scenarios
             .clone()
-            .map(Scenario::port_count)
+            .flat_map(Scenario::ports_by_switch)
             .max()
             .unwrap_or(0);
         let product = |factors: &[u64]| {

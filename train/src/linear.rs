@@ -79,7 +79,7 @@ impl LinearConfig {
         LinearConfig {
             scenario,
             objective: Objective::FCT,
-            low_level: default_low_level(ActionSet::Alpha),
+            low_level: default_low_level(ActionSet::Alpha, &Scenario::default()),
             seed,
             traces: tune::TRACES,
             generations: GENERATIONS,

@@ -6,11 +6,12 @@ use bufgym_agents::{Frame, Transition};
 use bufgym_env::control::{ControlOptions, action_level};
 use bufgym_env::convert::single;
 use bufgym_env::gym::{
-    Autoreset, AutoresetMode, AutoresetSnapshot, BufferEnv, BufferEnvOptions, Env as _, EnvError,
-    EnvSnapshot, EpisodeStats, ResetOptions, TraceSequence,
+    BufferEnvOptions, EnvError, EnvSnapshot, EpisodeStats, Info, MultiAgentEnv, NetworkEnv,
+    ResetOptions, TraceSequence, Turn,
 };
 use bufgym_models::FastActor;
 use bufgym_models::probabilities::{Probabilities, UNIFORM};
+use bufgym_sim::network::OneSwitch;
 use bufgym_sim::rng::{Split, stream, uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
@@ -18,20 +19,66 @@ use serde::{Deserialize, Serialize};
 use crate::TrainConfig;
 use crate::exploration::Noise;
 
-/// One environment with its random stream and the rollout of the current round.
+/// One environment with its random stream and the rollout of the current round. Its agents are the switches
+/// of the scenario's network, often a single one.
 pub(crate) struct Worker {
-    env: Autoreset<BufferEnv>,
+    env: Box<dyn MultiAgentEnv>,
+    turn: Turn,
+    seats: Vec<Seat>,
     rng: Xoshiro256PlusPlus,
     /// Time constant of the exploration noise, seconds; 0 for none.
     noise_s: f64,
-    noise: Noise,
     action: Vec<f32>,
     /// Rewards are multiplied with this, so that those of several scenarios are of one size.
     scale: f32,
-    rollout: Vec<Transition>,
+    rollout: Vec<Experienced>,
     episodes: Vec<EpisodeStats>,
     spread: Spread,
     busy: Duration,
+}
+
+/// What a switch of a worker has experienced.
+#[derive(Clone, Debug)]
+pub(crate) enum Experienced {
+    /// Its first frame ever.
+    First { agent: usize, frame: Frame },
+    /// A decision, with what it led to.
+    Decision {
+        agent: usize,
+        transition: Transition,
+    },
+}
+
+impl Experienced {
+    /// Levels of the decision, `[ports, outputs]`.
+    pub(crate) fn levels(&self) -> &[u8] {
+        match self {
+            Experienced::First { .. } => &[],
+            Experienced::Decision { transition, .. } => &transition.actions,
+        }
+    }
+}
+
+/// A switch of a worker: what it has decided and what of that is not in the replay yet.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Seat {
+    noise: Noise,
+    pending: Pending,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Pending {
+    /// It has had no turn yet.
+    Unseen,
+    /// It has decided, and the interval goes on.
+    Interval {
+        levels: Vec<u8>,
+        probabilities: Vec<Probabilities>,
+    },
+    /// What it decided last is in the rollout, and it has to decide again.
+    Due,
+    /// The episode ended, and the first frame of its next one is not known yet.
+    Ended(Box<Transition>),
 }
 
 /// How much the actions of a round differ between the ports that had traffic: the sum over decisions of the standard
@@ -46,16 +93,16 @@ pub(crate) struct Spread {
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct WorkerState {
     rng: Xoshiro256PlusPlus,
-    /// None in states of earlier versions, whose noise was new at every decision.
-    #[serde(default)]
-    noise: Option<Noise>,
-    #[serde(default = "one")]
+    seats: Vec<Seat>,
     scale: f32,
-    env: AutoresetSnapshot<EnvSnapshot>,
+    env: EnvSnapshot,
 }
 
-fn one() -> f32 {
-    1.0
+fn environment(options: BufferEnvOptions) -> Result<Box<dyn MultiAgentEnv>, EnvError> {
+    Ok(match options.scenario.is_fabric() {
+        true => Box::new(<NetworkEnv>::new(options)?),
+        false => Box::new(NetworkEnv::<OneSwitch>::new(options)?),
+    })
 }
 
 impl Worker {
@@ -67,7 +114,7 @@ impl Worker {
             traces: (config.rollout.traces > 0).then_some(config.rollout.traces),
             ..TraceSequence::default()
         };
-        let env = BufferEnv::new(BufferEnvOptions {
+        let env = environment(BufferEnvOptions {
             scenario: config.scenario_of(index).clone(),
             traces: all.worker(index as u64, config.rollout.workers as u64),
             control: ControlOptions {
@@ -79,13 +126,18 @@ impl Worker {
                 ..ControlOptions::default()
             },
         })?;
+        let seat = |agent: usize| Seat {
+            noise: Noise::new(env.action_space(agent).len()),
+            pending: Pending::Unseen,
+        };
         Ok(Self {
             noise_s: config.rollout.noise_s,
-            noise: Noise::new(env.action_space().len()),
-            action: vec![0.0; env.action_space().len()],
-            env: Autoreset::new(env, AutoresetMode::SameStep),
+            seats: (0..env.agents()).map(seat).collect(),
+            turn: Turn::Terminated,
+            env,
             rng: stream(config.seed, "exploration", index as u64),
-            scale: one(),
+            action: Vec::new(),
+            scale: 1.0,
             rollout: Vec::new(),
             episodes: Vec::new(),
             spread: Spread::default(),
@@ -95,25 +147,31 @@ impl Worker {
 
     /// Begins the first episode.
     pub(crate) fn begin(&mut self) -> Result<(), EnvError> {
-        self.env.reset(None, &ResetOptions::default()).map(drop)
+        self.turn = self.env.reset(None, &ResetOptions::default())?;
+        self.receive();
+        Ok(())
     }
 
     pub(crate) fn state(&self) -> WorkerState {
         WorkerState {
             rng: self.rng.clone(),
-            noise: Some(self.noise.clone()),
+            seats: self.seats.clone(),
             scale: self.scale,
             env: self.env.snapshot(),
         }
     }
 
     pub(crate) fn restore(&mut self, state: &WorkerState) -> Result<(), EnvError> {
+        let misfit = |what: &str| EnvError::Snapshot(what.to_owned());
+        if self.seats.len() != state.seats.len() {
+            return Err(misfit("it has another number of switches"));
+        }
         self.rng = state.rng.clone();
         self.scale = state.scale;
-        if let Some(noise) = &state.noise {
-            self.noise = noise.clone();
-        }
-        self.env.restore(&state.env)
+        self.seats.clone_from(&state.seats);
+        let turn = self.env.restore(&state.env)?;
+        self.turn = turn.ok_or_else(|| misfit("it is of no episode"))?;
+        Ok(())
     }
 
     /// Makes `decisions` decisions with `actor`, or uniformly at random without one.
@@ -129,40 +187,116 @@ impl Worker {
         self.episodes.clear();
         self.spread = Spread::default();
         for _ in 0..decisions {
-            let probabilities = self.choose(actor.as_mut());
-            self.spread
-                .add(self.env.observation(), &self.action, self.env.env().ports());
-            let step = self.env.step(&self.action)?;
-            let info = step.step_info();
-            if step.done() {
-                self.episodes.extend(info.episode.clone());
-            }
-            let reset = || Frame::newest(step.observation, &step.info.privileged);
+            let Turn::Agent(agent) = self.turn else {
+                unreachable!("an episode that is over is followed by the next at once")
+            };
+            let probabilities = self.choose(agent, actor.as_mut());
+            let observation = self.env.observation(agent);
+            let ports = self.env.action_space(agent).shape()[0];
+            self.spread.add(observation, &self.action, ports);
             let levels = self.action.iter().map(|&action| action_level(action));
-            self.rollout.push(Transition {
-                actions: levels.collect(),
+            self.seats[agent].pending = Pending::Interval {
+                levels: levels.collect(),
                 probabilities,
-                port_rewards: info.port_rewards.iter().map(|r| r * self.scale).collect(),
-                discount: info.discount,
-                entropy_weight: info.entropy_weight,
-                terminated: step.terminated,
-                truncated: step.truncated,
-                next: Frame::newest(step.next_observation(), &info.privileged),
-                reset: step.done().then(reset),
-            });
+            };
+            self.turn = self.env.step(&self.action)?;
+            self.receive();
+            if let Turn::Agent(_) = self.turn {
+                continue;
+            }
+            self.episodes.extend(self.env.episode().cloned());
+            self.turn = self.env.reset(None, &ResetOptions::default())?;
+            self.receive();
         }
         self.busy = start.elapsed();
         Ok(())
     }
 
+    /// Takes what the environment tells at a turn into the rollout.
+    fn receive(&mut self) {
+        match self.turn {
+            Turn::Agent(agent) => self.receive_turn(agent),
+            _ => (0..self.seats.len()).for_each(|agent| self.receive_end(agent)),
+        }
+    }
+
+    fn receive_turn(&mut self, agent: usize) {
+        let frame = self.frame(agent);
+        let before = std::mem::replace(&mut self.seats[agent].pending, Pending::Due);
+        let experienced = match before {
+            Pending::Unseen => Experienced::First { agent, frame },
+            Pending::Interval {
+                levels,
+                probabilities,
+            } => Experienced::Decision {
+                agent,
+                transition: self.transition(agent, levels, probabilities),
+            },
+            Pending::Ended(ended) => Experienced::Decision {
+                agent,
+                transition: Transition {
+                    reset: Some(frame),
+                    ..*ended
+                },
+            },
+            Pending::Due => unreachable!("a switch decides at its turn"),
+        };
+        self.rollout.push(experienced);
+    }
+
+    fn receive_end(&mut self, agent: usize) {
+        if let Pending::Interval {
+            levels,
+            probabilities,
+        } = &mut self.seats[agent].pending
+        {
+            let (levels, probabilities) = (std::mem::take(levels), std::mem::take(probabilities));
+            let ended = Transition {
+                terminated: self.turn == Turn::Terminated,
+                truncated: self.turn == Turn::Truncated,
+                ..self.transition(agent, levels, probabilities)
+            };
+            self.seats[agent].pending = Pending::Ended(Box::new(ended));
+        }
+    }
+
+    /// What a decision led to until now, in an episode that goes on.
+    fn transition(
+        &self,
+        agent: usize,
+        actions: Vec<u8>,
+        probabilities: Vec<Probabilities>,
+    ) -> Transition {
+        let Info {
+            port_rewards,
+            discount,
+            entropy_weight,
+            ..
+        } = self.env.info(agent);
+        Transition {
+            actions,
+            probabilities,
+            port_rewards: port_rewards.iter().map(|r| r * self.scale).collect(),
+            discount: *discount,
+            entropy_weight: *entropy_weight,
+            terminated: false,
+            truncated: false,
+            next: self.frame(agent),
+            reset: None,
+        }
+    }
+
     /// Draws the next action and returns the probabilities that it was drawn with, `[ports, outputs]`.
-    fn choose(&mut self, actor: Option<&mut FastActor>) -> Vec<Probabilities> {
-        let ports = self.env.env().ports();
+    fn choose(&mut self, agent: usize, actor: Option<&mut FastActor>) -> Vec<Probabilities> {
+        let space = self.env.action_space(agent);
+        let (ports, values) = (space.shape()[0], space.len());
+        self.action.resize(values, 0.0);
         match actor {
             Some(actor) => {
-                let observation = self.env.observation();
-                let elapsed = Some(self.env.info().elapsed);
-                let noise = self.noise.draw(self.noise_s, elapsed, &mut self.rng);
+                let observation = self.env.observation(agent);
+                let elapsed = Some(self.env.info(agent).elapsed);
+                let noise = &mut self.seats[agent].noise;
+                let noise = noise.draw(self.noise_s, elapsed, &mut self.rng);
                 self.action.copy_from_slice(noise);
                 actor.perturb(observation, ports, &mut self.action);
                 actor.probabilities().collect()
@@ -170,7 +304,7 @@ impl Worker {
             None => {
                 self.action
                     .fill_with(|| single(2.0 * uniform(&mut self.rng) - 1.0));
-                vec![UNIFORM; self.action.len()]
+                vec![UNIFORM; values]
             }
         }
     }
@@ -180,13 +314,14 @@ impl Worker {
         self.scale *= factor;
     }
 
-    /// The frame on which the next decision is made.
-    pub(crate) fn frame(&self) -> Frame {
-        Frame::newest(self.env.observation(), &self.env.info().privileged)
+    /// The frame that an agent saw last.
+    fn frame(&self, agent: usize) -> Frame {
+        let privileged = &self.env.info(agent).privileged;
+        Frame::newest(self.env.observation(agent), privileged)
     }
 
-    /// The transitions of this round, in order.
-    pub(crate) fn rollout(&self) -> &[Transition] {
+    /// What its switches experienced in this round, in order.
+    pub(crate) fn rollout(&self) -> &[Experienced] {
         &self.rollout
     }
 

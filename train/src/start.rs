@@ -26,8 +26,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::TrainConfig;
 use crate::validation::ValidationSet;
-use crate::{StartConfig, TrainConfig};
 
 /// Share with which the mean of a generation enters its moving average. Costs are noise for a good part, and the mean
 /// follows it; the average does so less. (Polyak and Juditsky 1992)
@@ -74,7 +74,7 @@ struct Measured {
 impl StartSearch {
     /// Measures the rules that a search may begin from, and begins from the best.
     pub(crate) fn begin(config: &TrainConfig, chooser: &ValidationSet) -> Result<Self, SimError> {
-        let starts = starts(config.actions(), &config.start);
+        let starts = starts(config);
         let rules: Vec<LinearRule> = starts.iter().map(|w| LinearRule::from_slice(w)).collect();
         let values = chooser.values(&rules)?;
         let measured = starts.into_iter().zip(values);
@@ -203,8 +203,10 @@ impl Measured {
 /// The rules that a search may begin from, unless the settings name one, `[outputs * LINEAR]` each. For α alone:
 /// α = 4 and 32 always, α = 1 but up to 32 where a port has just lost packets, and one with which levels last. Where
 /// early drop is set too, three of its levels with a high α, and one that has no early drop in queues of up to 0.5 %
-/// of the buffer, a gap of 256 at 1.6 % and of 16 from 5 % on.
-fn starts(actions: ActionSet, start: &StartConfig) -> Vec<Vec<f64>> {
+/// of the buffer, a gap of 256 at 1.6 % and of 16 from 5 % on; in a network also one that keeps queues short,
+/// α = 1/2 and a gap of 16: senders there need no more, and leave room for answers to queries.
+fn starts(config: &TrainConfig) -> Vec<Vec<f64>> {
+    let start = &config.start;
     if !start.rule.is_empty() {
         return vec![start.rule.clone()];
     }
@@ -217,7 +219,7 @@ fn starts(actions: ActionSet, start: &StartConfig) -> Vec<Vec<f64>> {
         }
         weights
     };
-    match actions {
+    match config.actions() {
         ActionSet::Alpha => vec![
             rule(&[(centre(4), 0.0)]),
             rule(&[(centre(7), 0.0)]),
@@ -227,12 +229,17 @@ fn starts(actions: ActionSet, start: &StartConfig) -> Vec<Vec<f64>> {
         ActionSet::AlphaEarly => {
             let mut by_queue = rule(&[(centre(7), 0.0), (-1.95, 0.0)]);
             by_queue[LINEAR + QUEUE_LOG] = 1.29;
+            let in_network = config.scenario.is_fabric();
+            let short_queues = in_network.then(|| rule(&[(centre(1), 0.0), (centre(7), 0.0)]));
             vec![
                 rule(&[(centre(5), 0.0), (centre(4), 0.0)]),
                 rule(&[(centre(7), 0.0), (centre(5), 0.0)]),
                 rule(&[(centre(7), 0.0), (centre(7), 0.0)]),
                 by_queue,
             ]
+            .into_iter()
+            .chain(short_queues)
+            .collect()
         }
     }
 }
@@ -254,7 +261,7 @@ pub(crate) fn start_simulations(config: &TrainConfig, generations: u64) -> u64 {
     if generations == 0 && start.rule.is_empty() {
         return 0;
     }
-    let begun = starts(config.actions(), start).len() as u64 + 1;
+    let begun = starts(config).len() as u64 + 1;
     let measured = begun + 2 * generations.div_ceil(CHECK_EVERY);
     measured * whole(config, start.choosing_traces)
         + generations * generation_simulations(config)

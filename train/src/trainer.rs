@@ -29,7 +29,7 @@ use crate::console::Console;
 use crate::experience::Experience;
 use crate::folder::RunFolder;
 use crate::report::{Clock, Curves, Learning, Rollouts, RoundReport};
-use crate::rollout::Worker;
+use crate::rollout::{Experienced, Worker};
 use crate::start::{self, StartSearch};
 use crate::state::{Best, Counters, State, Stored};
 use crate::validation::{Validation, ValidationSet};
@@ -83,9 +83,7 @@ impl Trainer {
         pool.install(|| workers.par_iter_mut().try_for_each(Worker::begin))?;
         let seed = |label: &str| stream(config.seed, label, 0).next_u64();
         let mut replay = Experience::new(&config);
-        for (index, worker) in workers.iter().enumerate() {
-            replay.start(index, &worker.frame());
-        }
+        take_rollouts(&mut replay, &workers);
         Ok(Self {
             sac: Sac::new(
                 config.sac.clone(),
@@ -322,10 +320,10 @@ impl Trainer {
         let round_s = start.elapsed().as_secs_f64();
 
         let learning = Learning::of(&learned);
-        let transitions = self.workers.iter().flat_map(Worker::rollout);
+        let experienced = self.workers.iter().flat_map(Worker::rollout);
         let rollouts = Rollouts::of(
             self.workers.iter().flat_map(Worker::episodes),
-            transitions.flat_map(|transition| &transition.actions),
+            experienced.flat_map(Experienced::levels),
             self.config.actions().outputs(),
             self.workers.iter().map(Worker::spread),
         );
@@ -408,11 +406,7 @@ impl Trainer {
             .pool
             .install(|| rayon::join(learn, || rayon::join(collect, validate)));
         collected?;
-        for (index, worker) in self.workers.iter().enumerate() {
-            for transition in worker.rollout() {
-                self.replay.push(index, transition);
-            }
-        }
+        take_rollouts(&mut self.replay, &self.workers);
         if exploring
             && self.counters.decisions + self.config.decisions_per_round()
                 >= self.config.rollout.learning_starts
@@ -604,6 +598,15 @@ impl Trainer {
                 let seconds = 60.0 * self.config.budget.minutes.unwrap_or(0.0);
                 (floor_u64(seconds), floor_u64(elapsed_s.min(seconds)))
             }
+        }
+    }
+}
+
+/// Takes what all workers experienced, in their order.
+fn take_rollouts(replay: &mut Experience, workers: &[Worker]) {
+    for (index, worker) in workers.iter().enumerate() {
+        for experienced in worker.rollout() {
+            replay.take(index, experienced);
         }
     }
 }

@@ -343,7 +343,10 @@ fn fits(policy: &PolicySpec, scenario: &Scenario) -> Result<(), SimError> {
         kinds: vec!["flow".to_owned()],
         seed: 0,
     };
-    policy.simulator(scenario, &trace).map(drop)
+    match scenario.is_fabric() {
+        true => policy.fabric(scenario, &trace).map(drop),
+        false => policy.simulator(scenario, &trace).map(drop),
+    }
 }
 
 #[cfg(test)]

@@ -327,25 +327,97 @@ fn mixture(out: &Path, rounds: u64) -> TrainConfig {
     config
 }
 
-#[test]
-fn a_mixture_trains_one_policy_for_any_number_of_threads_and_after_a_resume() {
-    let root = tempfile::tempdir().unwrap();
-    let [whole, parts, threads] = ["whole", "parts", "threads"].map(|name| root.path().join(name));
-    run(mixture(&whole, 40));
-    let mut config = mixture(&threads, 40);
-    config.rollout.threads = 3;
-    run(config);
-    run(mixture(&parts, 7));
+/// Trains the same with another number of threads and after a resume. Returns the run folder, below `root`.
+fn train_alike(root: &Path, config: fn(&Path, u64) -> TrainConfig) -> PathBuf {
+    let [whole, parts, threads] = ["whole", "parts", "threads"].map(|name| root.join(name));
+    run(config(&whole, 40));
+    let mut threaded = config(&threads, 40);
+    threaded.rollout.threads = 3;
+    run(threaded);
+    run(config(&parts, 7));
     try_resume(&parts, &to_rounds(40)).unwrap();
     assert_same_run(&whole, &threads, 40);
     assert_same_run(&whole, &parts, 40);
-    let (weights, manifest) = load_actor(&whole.join("checkpoints/best")).unwrap();
+    whole
+}
+
+/// The best policy, of this scenario, learned from switches of two numbers of ports.
+fn assert_two_replays(run: &Path, scenario: &str) {
+    let (weights, manifest) = load_actor(&run.join("checkpoints/best")).unwrap();
     assert!(weights.is_finite());
-    assert_eq!(manifest.scenario, "mixture");
+    assert_eq!(manifest.scenario, scenario);
+    let state = run.join(format!("checkpoints/step-{}", 40 * ROUND));
     for replay in ["replay.bin", "replay-1.bin"] {
-        let state = whole.join(format!("checkpoints/step-{}", 40 * ROUND));
         assert!(state.join(replay).is_file(), "{replay}");
     }
+}
+
+#[test]
+fn a_mixture_trains_one_policy_for_any_number_of_threads_and_after_a_resume() {
+    let root = tempfile::tempdir().unwrap();
+    let run = train_alike(root.path(), mixture);
+    assert_two_replays(&run, "mixture");
+}
+
+/// Three leaves and a spine, which decide at different times and have different numbers of ports.
+fn network(out: &Path, rounds: u64) -> TrainConfig {
+    let mut config = small_with_start(out, rounds);
+    config.scenario = Scenario::preset("leafspine-4x4").unwrap();
+    for setting in [
+        "leaves=3",
+        "hosts_per_leaf=3",
+        "spines=1",
+        "active_ports=9",
+        "incast_degree=8",
+        "warmup_ms=0",
+        "measure_ms=4",
+        "load=0.9",
+        "query_rate=500",
+        "buffer_bytes_per_port_gbps=3",
+    ] {
+        config.scenario.set(setting).unwrap();
+    }
+    config.objective = "slowdown".parse().unwrap();
+    config.start.generations = Some(0);
+    config.start.rule = vec![0.1; 32];
+    config
+}
+
+#[test]
+fn a_network_trains_one_policy_for_any_number_of_threads_and_after_a_resume() {
+    let root = tempfile::tempdir().unwrap();
+    let run = train_alike(root.path(), network);
+    assert_two_replays(&run, "leafspine-4x4");
+    assert!(updates(&run) > 0);
+}
+
+fn updates(run: &Path) -> u64 {
+    let table = metrics(run);
+    let last = table.lines().last().unwrap().split(',').nth(2);
+    last.unwrap().parse().unwrap()
+}
+
+/// With two leaves no port of the spine ever gets more than it can send.
+#[test]
+fn switches_that_never_decide_do_not_keep_the_others_from_learning() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("run");
+    let mut config = network(&out, 12);
+    for setting in ["leaves=2", "active_ports=6", "incast_degree=5"] {
+        config.scenario.set(setting).unwrap();
+    }
+    run(config);
+    assert!(updates(&out) > 0);
+}
+
+#[test]
+fn a_network_whose_spines_use_the_buffers_of_leaves_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let mut config = network(&root.path().join("run"), 4);
+    config.scenario.set("spine_pool=with_leaf").unwrap();
+    let error = try_run(config).unwrap_err();
+    assert!(error.is_bad_input(), "{error}");
+    assert!(error.to_string().contains("spine_pool"), "{error}");
 }
 
 /// Decisions that set early drop have a second output, in the network, the replay and the critics.

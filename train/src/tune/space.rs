@@ -1,8 +1,10 @@
 //! What is searched: the parameters of a policy and of its queue management, as points of a unit cube
 //! and as policies.
 
+use std::borrow::Cow;
+
 use bufgym_sim::rng;
-use bufgym_sim::scenario::Scenario;
+use bufgym_sim::scenario::{Scenario, Tier};
 use bufgym_sim::switch::policy::{Kind, Scale, Search};
 use bufgym_sim::switch::{ParameterInfo, PolicySpec};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -170,9 +172,19 @@ fn with(spec: PolicySpec, part: Part, key: &str, value: &str) -> PolicySpec {
     }
 }
 
+/// The scenario as a leaf sees it, or the only switch.
+fn at_leaf(scenario: &Scenario) -> Cow<'_, Scenario> {
+    match scenario.is_fabric() {
+        true => Cow::Owned(scenario.at_switch(Tier::Leaf)),
+        false => Cow::Borrowed(scenario),
+    }
+}
+
 impl Space {
-    /// The parameters of a policy and its queue management that a search tries in a scenario.
+    /// The parameters of a policy and its queue management that a search tries in a scenario; in a network in the
+    /// ranges that a leaf has.
     pub(crate) fn new(base: &PolicySpec, scenario: &Scenario) -> Space {
+        let scenario = &*at_leaf(scenario);
         let mut space = Space {
             base: base.clone(),
             numbers: Vec::new(),
