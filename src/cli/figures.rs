@@ -49,7 +49,8 @@ pub struct FiguresArgs {
     /// ndt: test traces of every point, in place of the scale's
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     traces: Option<u64>,
-    /// ndt: checkpoint folder of its policy [default: shipped weights that set α alone, as the paper's]
+    /// ndt: checkpoint folder of its policy [default: shipped weights that set α alone, as the paper's];
+    /// credence, abm: that of a learned policy to add to the figures that compare policies
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
     /// credence, abm: change one setting of every network, for example `measure_ms=50`; may be repeated

@@ -94,7 +94,7 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
         return linear::run(&args, policy, common);
     }
     args.refuse_linear_options(policy)?;
-    let scenario = args.scenario.resolve()?;
+    let scenario = args.scenario.resolve_any()?;
     let policy: PolicySpec = policy.parse().or_bad_input()?;
     let config = settings(&args, common, scenario, policy)?;
     let kept = Kept {

@@ -205,6 +205,24 @@ fn forests_of_a_network_are_the_oracle_of_credence() {
 }
 
 #[test]
+fn a_learned_policy_is_a_series_of_the_figures_that_compare_policies() {
+    let sandbox = Sandbox::new();
+    sandbox.random_checkpoint("c");
+    let figure = format!("figures credence --fig 6 {TINY}");
+    sandbox.ok(&format!("{figure} --out without"));
+    sandbox.ok(&format!("{figure} --checkpoint c --out f"));
+    let (without, table) = (sandbox.read("without/fig6.csv"), sandbox.read("f/fig6.csv"));
+    let (own, others): (Vec<&str>, Vec<&str>) =
+        table.lines().partition(|line| line.starts_with("ndt,"));
+    assert_eq!(own.len(), 4, "{table}");
+    assert!(
+        own.iter()
+            .all(|line| line.split(',').any(|field| field == "yes"))
+    );
+    assert_eq!(others, without.lines().collect::<Vec<_>>());
+}
+
+#[test]
 fn what_networks_cannot_have_is_refused() {
     let sandbox = Sandbox::new();
     let abm = "4, 5, 6, 7, 8, 9, 10, 11, 12";
@@ -227,9 +245,6 @@ fn what_networks_cannot_have_is_refused() {
     sandbox.refused("figures abm --set nonsense=1 --out f", &["nonsense"]);
     sandbox.refused("figures abm --traces 3 --out f", &["--traces", "abm"]);
     sandbox.refused("figures abm --model f --out f", &["--model", "abm"]);
-    sandbox.refused(
-        "figures credence --checkpoint f --out f",
-        &["--checkpoint", "credence"],
-    );
+    sandbox.refused("figures credence --checkpoint none --out f", &["none"]);
     sandbox.refused("figures ndt --set load=0.5 --out f", &["--set", "ndt"]);
 }

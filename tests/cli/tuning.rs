@@ -353,3 +353,17 @@ fn tuned_stands_for_all_parameters() {
         &["dt:tuned", "all parameters"],
     );
 }
+
+#[test]
+fn a_rule_is_tuned_for_a_network() {
+    let sandbox = Sandbox::new();
+    let network = "--scenario leafspine-4x4 --set warmup_ms=0 --set measure_ms=2 --set load=0.9 --set query_rate=300";
+    let tune = format!("tune --policy dt+early --objective slowdown --simulations 100 {network}");
+    let found = sandbox.ok(&format!("{tune} --json")).json();
+    assert!(
+        found["tuning"]["simulations"].as_u64().unwrap() <= 100,
+        "{found}"
+    );
+    let best = found["tuning"]["best"]["policy"].as_str().unwrap();
+    sandbox.ok(&format!("eval {network} --traces 1 --policy {best}"));
+}

@@ -12,7 +12,7 @@ use bufgym_sim::scenario::Scenario;
 
 use super::Scale;
 use super::claim::Claim;
-use super::grid::{Common, Forests, Grid, Plan};
+use super::grid::{Common, Forests, Grid, LEARNED, Learned, Plan};
 use super::report::{Panel, Report};
 use super::runs::{PapersError, Work};
 use super::sweep::{Metric, Point, Series, Sweep, Swept};
@@ -39,6 +39,8 @@ pub struct FabricConfig {
     pub figures: Vec<String>,
     /// Forests of Credence; without them it has the one that comes with the program.
     pub forests: Option<Forests>,
+    /// A learned policy, which the figures that compare policies then have as a series of its own.
+    pub learned: Option<Learned>,
     /// Revision of the program.
     pub revision: String,
 }
@@ -53,6 +55,7 @@ impl FabricConfig {
             settings: Vec::new(),
             figures: Vec::new(),
             forests: None,
+            learned: None,
             revision: String::new(),
         }
     }
@@ -237,6 +240,7 @@ impl Paper {
             seed: config.seed,
             training,
             forests: config.forests.clone(),
+            learned: config.learned.clone(),
             revision: config.revision.clone(),
         }
     }
@@ -374,17 +378,22 @@ fn panels(plan: &FigurePlan, grid: &Grid) -> Result<Vec<Panel>, PapersError> {
     panels.map(panel).collect()
 }
 
-/// Series that every figure has besides the paper's: the unlimited buffer, and Dynamic Threshold with
-/// the best static α.
-pub fn additions(alpha: &str) -> [Series; 2] {
-    let best = Series::new(
-        &format!("DT, best α = {alpha}"),
-        &format!("dt:alpha={alpha}"),
-    );
-    [
-        Series::new("unlimited", "unlimited").as_addition(),
-        best.as_addition(),
-    ]
+/// Series that every figure has besides the paper's: the unlimited buffer, Dynamic Threshold with the
+/// best static α, and the learned policy where there is one.
+pub fn additions(config: &FabricConfig, alpha: &str) -> Vec<Series> {
+    let best = format!("DT, best α = {alpha}");
+    let mut added = vec![
+        Series::new("unlimited", "unlimited"),
+        Series::new(&best, &format!("dt:alpha={alpha}")),
+    ];
+    added.extend(learned(config));
+    added.into_iter().map(Series::as_addition).collect()
+}
+
+/// The series of the learned policy, if there is one.
+pub fn learned(config: &FabricConfig) -> Option<Series> {
+    let learned = config.learned.as_ref()?;
+    Some(Series::new(learned.entrant.name(), LEARNED))
 }
 
 /// Points of a setting: value, label and `KEY=VALUE`.

@@ -8,14 +8,19 @@ mod measured;
 
 use std::collections::BTreeMap;
 
+use bufgym_models::ActorWeights;
+use bufgym_models::checkpoint::Manifest;
+use bufgym_models::files::sha256;
 use bufgym_sim::convert::index;
+use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::{Scenario, Tier};
 use bufgym_sim::switch::PolicySpec;
-use bufgym_sim::traffic;
+use bufgym_sim::traffic::{self, Trace};
 use rayon::prelude::*;
 
 use super::runs::{PapersError, Work};
+use crate::Entrant;
 use crate::parts::Parts;
 
 pub use forests::Forests;
@@ -43,6 +48,29 @@ impl Cell {
     }
 }
 
+/// The policy of a cell that stands for [`Learned`].
+pub const LEARNED: &str = "learned";
+
+/// A learned policy that decides at every switch.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    /// The policy.
+    pub entrant: Entrant,
+    /// Its weights and the heuristic below them, as one number.
+    pub fingerprint: String,
+}
+
+impl Learned {
+    /// The policy of a checkpoint.
+    pub fn new(name: &str, weights: &ActorWeights, manifest: &Manifest) -> Learned {
+        let text = format!("{} {:?}", manifest.low_level, weights.tensors());
+        Learned {
+            entrant: Entrant::from_checkpoint(name, weights, manifest),
+            fingerprint: sha256(text.as_bytes()),
+        }
+    }
+}
+
 /// What all simulations have in common.
 #[derive(Clone, Debug, Default)]
 pub struct Common {
@@ -54,6 +82,8 @@ pub struct Common {
     pub training: bool,
     /// Forests of Credence; without them it has the one that comes with the program.
     pub forests: Option<Forests>,
+    /// The policy of cells that have [`LEARNED`].
+    pub learned: Option<Learned>,
     /// Revision of the program, which kept results must have.
     pub revision: String,
 }
@@ -61,8 +91,42 @@ pub struct Common {
 /// A scenario under a policy, ready to run.
 struct Planned {
     scenario: Scenario,
-    policy: PolicySpec,
+    policy: Contender,
     seeds: u64,
+}
+
+/// Who decides in a cell.
+enum Contender {
+    Rule(PolicySpec),
+    Learned(Learned),
+}
+
+impl Contender {
+    fn name(&self) -> String {
+        match self {
+            Contender::Rule(policy) => policy.to_string(),
+            Contender::Learned(learned) => learned.entrant.name().to_owned(),
+        }
+    }
+
+    fn key(&self) -> String {
+        match self {
+            Contender::Rule(policy) => format!("{policy:?}"),
+            Contender::Learned(learned) => format!("{LEARNED} {}", learned.fingerprint),
+        }
+    }
+
+    fn simulate(
+        &self,
+        scenario: &Scenario,
+        trace: &Trace,
+        forests: Option<&Forests>,
+    ) -> Result<Outcome, SimError> {
+        match self {
+            Contender::Rule(policy) => forests::simulate(scenario, trace, policy, forests),
+            Contender::Learned(learned) => learned.entrant.run(scenario, trace, None),
+        }
+    }
 }
 
 /// The key of what cells share.
@@ -90,7 +154,7 @@ impl Plan {
     pub fn want(&mut self, cell: &Cell, seeds: u64) {
         let resolved = self.resolve(cell);
         let key = resolved.map(|(scenario, policy)| {
-            let key = format!("{policy:?}\n{}", scenario.to_toml());
+            let key = format!("{}\n{}", policy.key(), scenario.to_toml());
             let work = Planned {
                 scenario,
                 policy,
@@ -104,19 +168,28 @@ impl Plan {
     }
 
     /// The scenario and the policy of a cell, or why they cannot be.
-    fn resolve(&self, cell: &Cell) -> Result<(Scenario, PolicySpec), String> {
+    fn resolve(&self, cell: &Cell) -> Result<(Scenario, Contender), String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let mut scenario = Scenario::preset(cell.preset).map_err(|error| text(&error))?;
         for setting in self.common.settings.iter().chain(&cell.settings) {
             scenario.set(setting).map_err(|error| text(&error))?;
         }
         scenario.validate().map_err(|error| text(&error))?;
+        if let Some(learned) = self
+            .common
+            .learned
+            .as_ref()
+            .filter(|_| cell.policy == LEARNED)
+        {
+            scenario.require_own_pools().map_err(|error| text(&error))?;
+            return Ok((scenario, Contender::Learned(learned.clone())));
+        }
         let policy: PolicySpec = cell.policy.parse().map_err(|error| text(&error))?;
         for tier in [Tier::Leaf, Tier::Spine] {
             let built = policy.build(&scenario.at_switch(tier));
             built.map_err(|error| text(&error))?;
         }
-        Ok((scenario, policy))
+        Ok((scenario, Contender::Rule(policy)))
     }
 
     /// Number of simulations.
@@ -146,7 +219,7 @@ impl Plan {
         ticks.plan(simulations.len());
         let measure = |&(key, work, number): &(&Key, &Planned, u64)| {
             let measured = kept_or_made(common, key, work, number, parts)?;
-            ticks.tick(&work.policy.to_string(), number);
+            ticks.tick(&work.policy.name(), number);
             Ok(measured)
         };
         let measured: Vec<Measured> = simulations
@@ -189,12 +262,11 @@ fn kept_or_made(
         scenario, policy, ..
     } = work;
     let trace = traffic::generate(scenario, seed);
-    let outcome = forests::simulate(scenario, &trace, policy, forests).map_err(|source| {
-        PapersError::Run {
-            policy: policy.to_string(),
-            scenario: scenario.name.clone(),
-            source: Box::new(source),
-        }
+    let outcome = policy.simulate(scenario, &trace, forests);
+    let outcome = outcome.map_err(|source| PapersError::Run {
+        policy: policy.name(),
+        scenario: scenario.name.clone(),
+        source: Box::new(source),
     })?;
     let measured = Measured::of(scenario, &outcome);
     if let Some(parts) = parts {

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use bufgym::eval::papers::Scale;
 use bufgym::eval::papers::fabric::{FabricConfig, Paper};
-use bufgym::eval::papers::grid::Forests;
+use bufgym::eval::papers::grid::{Forests, Learned};
 use bufgym::eval::suite::Parts;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::ForestModel;
@@ -16,6 +16,7 @@ use crate::cli::error::{CliResult, ResultExt as _};
 use crate::cli::eval;
 use crate::cli::eval::suite::beside;
 use crate::cli::output::Output;
+use crate::cli::policy;
 
 /// Runs the command for a paper.
 pub fn run(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult {
@@ -24,7 +25,6 @@ pub fn run(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult {
         args,
         &[
             ("--traces", args.traces.is_some()),
-            ("--checkpoint", args.checkpoint.is_some()),
             ("--model", args.model.is_some() && !has_forests),
         ],
     )?;
@@ -56,7 +56,9 @@ fn config(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult<Fabri
     let mut scenario = Scenario::preset(paper.preset).or_failure()?;
     crate::cli::scenario::change(&mut scenario, &args.set)?;
     let forests = args.model.as_deref().map(forests).transpose()?;
+    let learned = args.checkpoint.as_deref().map(learned).transpose()?;
     Ok(FabricConfig {
+        learned,
         seeds: args.seeds,
         settings: args.set.clone(),
         figures,
@@ -64,6 +66,12 @@ fn config(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult<Fabri
         revision: env!("BUFGYM_REVISION").to_owned(),
         ..FabricConfig::new(scale, common.seed())
     })
+}
+
+/// The policy of a checkpoint folder.
+fn learned(folder: &Path) -> CliResult<Learned> {
+    let (weights, manifest) = policy::load_checkpoint(folder)?;
+    Ok(Learned::new(policy::SHIPPED, &weights, &manifest))
 }
 
 /// The forests in a folder that `bufgym credence train` wrote for a network.

@@ -64,7 +64,7 @@ impl TuneArgs {
 /// Runs the command.
 pub fn run(args: &TuneArgs, common: &Common) -> CliResult {
     args.refuse_linear_options("--all")?;
-    let scenario = args.scenario.resolve()?;
+    let scenario = args.scenario.resolve_any()?;
     let stages = args.stages();
     let (mut rows, wanted) = divide(args, common, &scenario, policies().or_failure()?)?;
     let bar = progress_bar(common);

@@ -105,7 +105,10 @@ pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
             figure: "6",
             preset: PRESET,
             settings: settings(&["transport=cubic", "query_share=0.3"]),
-            series: policies().into_iter().chain(additions(alpha)).collect(),
+            series: policies()
+                .into_iter()
+                .chain(additions(config, alpha))
+                .collect(),
             points: points(&[0.2, 0.4, 0.6, 0.8], label, "load", 100.0),
             x_label: "load, %",
             seeds: config.seeds(),
@@ -129,7 +132,10 @@ pub fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
             figure: "7",
             preset: PRESET,
             settings: settings(&["transport=cubic", "load=0.4"]),
-            series: policies().into_iter().chain(additions(alpha)).collect(),
+            series: policies()
+                .into_iter()
+                .chain(additions(config, alpha))
+                .collect(),
             points: request_points(),
             x_label: "request, % of the buffer",
             seeds: config.seeds(),

@@ -48,7 +48,7 @@ pub fn plan(config: &FabricConfig, alpha: &str) -> FigurePlan {
             figure: "8",
             preset: PRESET,
             settings: settings(&["second_load=0.1", "query_share=0.3"]),
-            series: own.into_iter().chain(additions(alpha)).collect(),
+            series: own.into_iter().chain(additions(config, alpha)).collect(),
             points: points(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], label, "load", 100.0),
             x_label: "load of CUBIC, %",
             seeds: config.seeds(),

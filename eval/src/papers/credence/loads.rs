@@ -2,7 +2,7 @@
 
 use super::{PRESET, policies, settings};
 use crate::papers::claim::{Claim, Target};
-use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, points};
+use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, learned, points};
 use crate::papers::incast::Regime;
 use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, reduced, reduction_of};
 
@@ -15,7 +15,10 @@ pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
             figure: "6",
             preset: PRESET,
             settings: settings(&["transport=dctcp", "query_share=0.5"]),
-            series: policies().into_iter().chain(additions(alpha)).collect(),
+            series: policies()
+                .into_iter()
+                .chain(additions(config, alpha))
+                .collect(),
             points: points(&[0.2, 0.4, 0.6, 0.8], label, "load", 100.0),
             x_label: "load, %",
             seeds,
@@ -30,7 +33,10 @@ pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
 
 /// Fig. 7.
 pub fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
-    let series = policies().into_iter().chain(additions(alpha)).collect();
+    let series = policies()
+        .into_iter()
+        .chain(additions(config, alpha))
+        .collect();
     let sweep = requests("7", "transport=dctcp", series, config);
     FigurePlan {
         panels: panels(["7a", "7b", "7c", "7d"]),
@@ -45,7 +51,8 @@ pub fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
 pub fn with_powertcp(config: &FabricConfig) -> FigurePlan {
     let series = policies().into_iter().filter(|series| series.name != "LQD");
     let unlimited = Series::new("unlimited", "unlimited").as_addition();
-    let series = series.chain([unlimited]).collect();
+    let learned = learned(config).map(Series::as_addition);
+    let series = series.chain([unlimited]).chain(learned).collect();
     let sweep = requests("8", "transport=powertcp", series, config);
     FigurePlan {
         panels: panels(["8a", "8b", "8c", "8d"]),

@@ -10,6 +10,7 @@ fn common() -> Common {
         seed: 5,
         training: false,
         forests: None,
+        learned: None,
         revision: "a revision".to_owned(),
     }
 }
@@ -45,6 +46,30 @@ fn cells_that_are_the_same_simulation_share_it() {
     assert_eq!(grid.of(&cells[0]), grid.of(&cells[1]));
     assert_ne!(grid.of(&cells[0])[0], grid.of(&cells[0])[1]);
     assert_eq!(grid.unfinished(), 0);
+}
+
+#[test]
+fn a_learned_policy_decides_at_every_switch() {
+    let settings = ["load=0.9", "query_share=1", "query_rate=300"];
+    let cells = [LEARNED, "dt"].map(|policy| cell(policy, &settings));
+    let weights = ActorWeights::random(&mut bufgym_sim::rng::stream(1, "test", 0));
+    let manifest = Manifest::new(PRESET, "", "fct", 1);
+    let learned = Learned::new("mine", &weights, &manifest);
+    let run = |learned| {
+        let mut plan = Plan::new(Common {
+            learned,
+            ..common()
+        });
+        cells.iter().for_each(|cell| plan.want(cell, 1));
+        plan.run(None, &Work::new(0, &|_| {})).unwrap()
+    };
+    let grid = run(Some(learned));
+    assert_ne!(grid.of(&cells[0]), grid.of(&cells[1]));
+    assert_eq!(grid.of(&cells[0]).len(), 1);
+    let without = run(None);
+    assert!(without.of(&cells[0]).is_empty());
+    assert!(without.refusal(&cells[0]).unwrap().contains(LEARNED));
+    assert_eq!(without.of(&cells[1]), grid.of(&cells[1]));
 }
 
 #[test]
