@@ -170,9 +170,10 @@ const EARLY_LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10
 /// has to get through as a whole.
 const ALPHA_IN_NETWORK: &str = "fab:alpha_short=2048,short_bytes=100000,idle_us=10000";
 
-/// As [`EARLY_LOW_LEVEL`] in a network of several switches. Hosts that use ECN are marked: they need no loss.
-const EARLY_IN_NETWORK: &str =
-    "fab:alpha_short=2048,short_bytes=100000,idle_us=10000+early:action=mark";
+/// As [`EARLY_LOW_LEVEL`] in a network of several switches. Hosts that use ECN are marked, since they need no loss,
+/// from some packets of queue on and again after a few round trips.
+const EARLY_IN_NETWORK: &str = "fab:alpha_short=2048,short_bytes=100000,idle_us=10000\
+    +early:min_bytes=5000,grace_us=400,action=mark";
 
 /// The heuristic below a training where none is given.
 pub fn default_low_level(actions: ActionSet, scenario: &Scenario) -> BasePolicy {
