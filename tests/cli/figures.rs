@@ -215,6 +215,8 @@ fn a_learned_policy_is_a_series_of_the_figures_that_compare_policies() {
     let (own, others): (Vec<&str>, Vec<&str>) =
         table.lines().partition(|line| line.starts_with("ndt,"));
     assert_eq!(own.len(), 4, "{table}");
+    let page = sandbox.read("f/index.html");
+    assert!(page.contains("ndt decides at every switch"));
     assert!(
         own.iter()
             .all(|line| line.split(',').any(|field| field == "yes"))

@@ -207,6 +207,14 @@ impl Paper {
         }
         scenario.validate()?;
         let seeds = config.seeds();
+        let mut notes = (self.notes)(config);
+        notes.extend(config.learned.as_ref().map(|learned| {
+            let entry = learned.entrant.entry();
+            format!(
+                "{} decides at every switch: {}.",
+                entry.policy, entry.origin
+            )
+        }));
         Ok(Report {
             paper: self.name,
             title: self.title,
@@ -218,7 +226,7 @@ impl Paper {
                 "Values are medians over the seeds, of which there are {seeds} unless a figure says \
                  otherwise; intervals are from the least to the largest."
             ),
-            notes: (self.notes)(config),
+            notes,
             panels: Vec::new(),
             claims: Vec::new(),
             scenarios: vec![facts::facts(&scenario)],
