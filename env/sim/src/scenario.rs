@@ -17,7 +17,9 @@ mod error;
 mod fabric;
 mod file;
 mod kinds;
+mod lossless;
 mod presets;
+mod priorities;
 mod queues;
 mod range;
 mod settings;
@@ -38,11 +40,13 @@ pub use classes::{LeafHosts, NoHosts};
 pub use error::{ScenarioError, SettingProblem};
 pub use fabric::Tier;
 pub use kinds::{
-    Arrivals, Demand, Ecmp, EcmpSalt, EcnCapable, FlowPriority, HostQueue, Marking, Recovery,
-    Scheduler, SlowdownBase, SpineBuffer, SpinePool, TopologyKind, Traffic, TransportKind,
-    TransportVariant, UnknownName, Unscheduled, Workload,
+    Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowPriority, HostQueue,
+    LosslessRules, Marking, PfcMode, Recovery, Scheduler, SlowdownBase, SpineBuffer, SpinePool,
+    TopologyKind, Traffic, TransportKind, TransportVariant, UnknownName, Unscheduled, Watchdog,
+    Workload,
 };
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
+pub use priorities::{NoPriorities, Priorities};
 pub use queues::{AckQueue, NoQueue, NotPerQueue, PerQueue};
 pub use range::{RangeF64, RangeParseError, RangeU32};
 pub use settings::Setting;
@@ -156,7 +160,7 @@ settings! {
         /// Policies without an α do not read them.
         queue_alpha: PerQueue = PerQueue::default(), "control factor of each queue; none: that of the policy";
         /// Whichever it is, the settings of the other one do not count.
-        marking: Marking = Marking::Step, "queue lengths at which data is marked: step | red";
+        marking: Marking = Marking::Step, "queue lengths at which data is marked: step | red | red_at_dequeue";
         /// With `dctcp` and 0 the threshold is that of
         /// [`mark_threshold_bytes`](Scenario::mark_threshold_bytes).
         ecn_threshold_bytes: u64 = 0, "queue length at which data is marked; 0: off, dctcp's own";
@@ -180,6 +184,33 @@ settings! {
         /// queues nor in the buffer, and no policy, mark or telemetry sees it. This is ns-3's device
         /// queue. Needs `count_in_service` to be false.
         device_fifo_packets: u32 = 0, "packets of a port behind its scheduler, in a queue of the device";
+        /// Only `sonic`, `sonic-abm` and `reverie` manage a buffer with such priorities, which their
+        /// switches protect with pause frames (IEEE 802.1Qbb). Separated by commas.
+        lossless_priorities: Priorities = Priorities::NONE, "priorities whose packets pause their senders in place of being lost";
+        /// In the form `ns3` thresholds are tested and pauses end as in the published code of Reverie.
+        rules: LosslessRules = LosslessRules::Paper, "lossless: what the paper or its ns-3 code says: paper | ns3";
+        /// Without it Reverie's filter lets bursts overrun the pool.
+        pool_guard: bool = true, "lossless: a packet that the pool has no room for goes to the headroom";
+        /// 0 is the larger of what can arrive after a pause and of what the published code of Reverie
+        /// computes.
+        headroom_bytes: u64 = 0, "headroom of a port and lossless priority, bytes; 0: from rate and delay";
+        headroom_priorities: u32 = 0, "priorities of a port that headroom is set aside for; 0: the lossless ones";
+        /// The pool is the buffer without the headroom.
+        lossy_pool_share: f64 = 0.8, "sonic, sonic-abm: egress pool of lossy packets, share of the pool";
+        lossless_pool_share: f64 = 1.0, "sonic, sonic-abm: egress pool of lossless packets, share of the buffer";
+        congested: Congested = Congested::Sum, "reverie: which queues count in n_p: sum | abm";
+        xon_bytes: u64 = 1_248, "lossless: a queue shorter than this resumes whatever its threshold, bytes";
+        xoff_offset_bytes: u64 = 2_496, "lossless, rules ns3: how far below its threshold a queue resumes, bytes";
+        pfc: PfcMode = PfcMode::XonXoff, "pauses last until they are taken back, or for a time: xonxoff | quanta";
+        /// In units of 512 bit times. A pause is repeated after half of that.
+        pfc_quanta: u32 = 65_535, "pfc quanta: how long a pause frame pauses, 512 bit times";
+        pfc_bytes: u32 = 64, "bytes of a pause frame on the wire";
+        pfc_response_ns: u64 = 0, "from the arrival of a pause frame to its effect, ns";
+        pfc_watchdog_us: u64 = 0, "longest time that a queue may be paused, us; 0: any";
+        watchdog: Watchdog = Watchdog::Stop, "what becomes of a queue that is paused for longer: stop | drop";
+        strict_lossless: bool = false, "a lossless packet that is lost makes the run fail";
+        /// Without it they have the queue that `ack_queue` says.
+        control_class: bool = false, "lossless: packets of TCP with at most 70 bytes of payload go with pause frames and count nowhere";
         /// Where it is not `ports`, every host sends flows of `workload` and asks queries for
         /// `warmup_ms` and `measure_ms`, and the settings of active ports do not count. The load is
         /// that of the uplinks.
@@ -376,14 +407,14 @@ impl Scenario {
     ///
     /// DCTCP without a setting has K of 20 full packets up to 1 Gbit/s, of 65 at 10 Gbit/s
     /// (DCTCP, SIGCOMM 2010, §3.4), in between and beyond in proportion.
-    /// With `red` it is the length from which there are marks at all. Transports with a rate do not
+    /// With `red` it is the length from which there are marks at all; with `red_at_dequeue`, `None`. Transports with a rate do not
     /// answer marks: where no flow does, nothing is marked.
     pub fn mark_threshold_bytes(&self) -> Option<u64> {
         let answers = |kind: &TransportKind| match self.ecn_capable {
             EcnCapable::All => !kind.sets_rate(),
             EcnCapable::Dctcp => kind.is_dctcp(),
         };
-        if !self.transports().iter().any(answers) {
+        if !self.transports().iter().any(answers) || self.marking == Marking::RedAtDequeue {
             return None;
         }
         if self.marking == Marking::Red {
@@ -408,7 +439,7 @@ impl Scenario {
     /// Whether queue management may mark data in place of dropping it: both ends have agreed on ECN
     /// (RFC 3168 §6.1.1).
     pub fn uses_ecn(&self) -> bool {
-        self.ecn || self.mark_threshold_bytes().is_some()
+        self.ecn || self.marking == Marking::RedAtDequeue || self.mark_threshold_bytes().is_some()
     }
 
     /// Bytes that each queue of a port may send in its turn, deficit round robin: a full packet, or

@@ -261,6 +261,49 @@ named! {
         Step = "step",
         /// With a probability that rises with the length, as random early detection has it.
         Red = "red",
+        /// As `red`, by the length that a packet leaves behind when its port begins to send it, with
+        /// lengths in proportion to the rate of the port over that of hosts (HPCC, SIGCOMM 2019).
+        RedAtDequeue = "red_at_dequeue",
+    }
+}
+
+named! {
+    /// The form of the rules for a buffer with lossless packets.
+    LosslessRules {
+        /// Reverie (NSDI 2024).
+        Paper = "paper",
+        /// The ns-3 code that Reverie was evaluated with.
+        Ns3 = "ns3",
+    }
+}
+
+named! {
+    /// Which queues count as congested in Reverie's n_p.
+    Congested {
+        /// Each in part, by its filtered length in units of 20,480 B, as in the ns-3 code.
+        Sum = "sum",
+        /// Those whose filtered length is at least 0.9 of the last threshold (ABM, SIGCOMM 2022).
+        Abm = "abm",
+    }
+}
+
+named! {
+    /// How long a pause frame pauses (IEEE 802.1Qbb).
+    PfcMode {
+        /// Until it is taken back.
+        XonXoff = "xonxoff",
+        /// For a time, and it is repeated before that ends.
+        Quanta = "quanta",
+    }
+}
+
+named! {
+    /// What becomes of a queue that has been paused for too long.
+    Watchdog {
+        /// The run stops and says which queues wait for which.
+        Stop = "stop",
+        /// Its packets are lost.
+        Drop = "drop",
     }
 }
 

@@ -5,10 +5,10 @@
 use crate::convert::whole_i64;
 
 use super::{
-    AckQueue, Arrivals, Demand, Ecmp, EcmpSalt, EcnCapable, FlowPriority, HostQueue, LeafHosts,
-    Marking, PerQueue, RangeF64, RangeU32, Recovery, Scheduler, SlowdownBase, SpineBuffer,
-    SpinePool, TopologyKind, Traffic, TransportKind, TransportVariant, Unscheduled, Workload,
-    Workloads,
+    AckQueue, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowPriority, HostQueue,
+    LeafHosts, LosslessRules, Marking, PerQueue, PfcMode, Priorities, RangeF64, RangeU32, Recovery,
+    Scheduler, SlowdownBase, SpineBuffer, SpinePool, TopologyKind, Traffic, TransportKind,
+    TransportVariant, Unscheduled, Watchdog, Workload, Workloads,
 };
 
 use crate::input::excerpt;
@@ -253,6 +253,10 @@ named_field!(
     Scheduler,
     Marking,
     EcnCapable,
+    LosslessRules,
+    Congested,
+    PfcMode,
+    Watchdog,
     Traffic,
     Arrivals
 );
@@ -308,6 +312,25 @@ impl Field for PerQueue {
         };
         text.parse()
             .map_err(|error: super::NotPerQueue| error.to_string())
+    }
+
+    fn to_toml(&self) -> String {
+        format!("\"{self}\"")
+    }
+}
+
+impl Field for Priorities {
+    fn from_written(written: &Written) -> Result<Priorities, String> {
+        let expected = "priorities separated by commas, such as \"3\", or none";
+        let text = match written {
+            Written::Integer(value) => value.to_string(),
+            _ => written
+                .words()
+                .ok_or_else(|| written.is_not(expected))?
+                .to_owned(),
+        };
+        text.parse()
+            .map_err(|error: super::NoPriorities| error.to_string())
     }
 
     fn to_toml(&self) -> String {

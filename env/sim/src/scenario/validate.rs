@@ -185,7 +185,8 @@ impl Scenario {
             let problem = "must be 0 where ecn_threshold_bytes is above 0";
             return check.invalid("ecn_k_packets", packets, problem);
         }
-        self.validate_red(check)
+        self.validate_red(check)?;
+        self.validate_lossless(check)
     }
 
     fn validate_red(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
@@ -201,7 +202,7 @@ impl Scenario {
                 return check.invalid(field, share, "must be above 0 and at most 1");
             }
         }
-        if self.marking == Marking::Red && high == 0 {
+        if self.marking != Marking::Step && high == 0 {
             let problem = "marking red needs it; must be above 0";
             return check.invalid("ecn_red_kmax_bytes", high, problem);
         }
