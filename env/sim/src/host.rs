@@ -4,6 +4,7 @@ mod flow;
 mod labels;
 mod late;
 mod nic;
+mod rdma;
 mod view;
 
 use crate::engine::Engine;
@@ -12,7 +13,7 @@ use crate::engine::link::wire_bytes;
 use crate::engine::packet::{Flags, Packet, PacketDirection, PacketId, PacketKind, SizeClass};
 use crate::engine::telemetry::{PathRecords, RecordsHandle};
 use crate::engine::topology::{Attachment, Route, SwitchId, Topology};
-use crate::scenario::{AckQueue, Scenario};
+use crate::scenario::{AckQueue, Scenario, Unscheduled};
 use crate::traffic::{Trace, TraceError};
 use crate::transport::{
     Ack, Answer, Expiry, LossRecovery, Pool, Reassembly, SackBlocks, SackStore, Segment, Settings,
@@ -22,6 +23,7 @@ use crate::units::Time;
 
 use flow::{Flow, Roster, Stage, flows_in_start_order};
 use labels::FirstBytes;
+use rdma::Rdma;
 pub(crate) use nic::Nics;
 pub use view::FlowView;
 
@@ -160,11 +162,16 @@ pub(crate) struct Hosts<T> {
     /// Flows of queries need no handshake.
     preconnected: bool,
     late_binding: bool,
+    /// Interfaces ask flows for packets: with late binding, and those of RDMA.
+    pulls: bool,
+    rdma: Rdma,
+    /// Small packets of TCP belong to the control class.
+    control_class: bool,
     /// Data packets need [labels].
     labels: bool,
     first_bytes: Option<Box<FirstBytes>>,
-    /// Packets without data are unscheduled.
-    spares_control: bool,
+    /// Of packets without data, but for those of RDMA.
+    control_flags: Flags,
     syn_timeout: Time,
     queues_per_port: u16,
     ack_priority: AckPriority,
@@ -195,9 +202,13 @@ impl<T: Topology> Hosts<T> {
         let timestamp = scenario.timestamp_bytes();
         let switches = topology.per_switch(Ok::<_, TraceError>)?.as_ref().len();
         Ok(Hosts {
-            labels: labels::are_needed(&settings),
+            labels: labels::are_needed(&settings) || scenario.control_class,
             first_bytes: FirstBytes::new(&settings, flows.len()),
-            spares_control: settings.unscheduled_bytes.is_some(),
+            control_flags: Flags::tag(scenario.unscheduled == Unscheduled::FirstBdp)
+                .with_control(scenario.control_class),
+            control_class: scenario.control_class,
+            pulls: scenario.late_binding || settings.rdma,
+            rdma: Rdma::new(scenario, topology.hosts()),
             settings,
             wire_bytes: WireBytes {
                 header: scenario.header_bytes + timestamp,
@@ -333,6 +344,9 @@ impl<T: Topology> Hosts<T> {
         }
         let of_flow = u16::from(self.flows[flow as usize].priority);
         let AckPriority { number, applies } = self.ack_priority;
+        if self.settings.rdma && self.flows[flow as usize].is_rdma() {
+            return port as u16 * self.queues_per_port + of_flow.min(self.queues_per_port - 1);
+        }
         let without_data = u16::from(kind != PacketKind::Data).wrapping_neg();
         let priority = of_flow ^ ((of_flow ^ number) & applies & without_data);
         let last = self.queues_per_port - 1;
@@ -366,7 +380,7 @@ impl<T: Topology> Hosts<T> {
         self.active.push(flow);
         observer.flow_started(self.flow_ref(flow), engine.host_now());
         let connected = self.preconnected && self.roster.query(flow as usize) >= 0;
-        if self.handshake && !connected {
+        if self.handshake && !connected && !self.flows[flow as usize].is_rdma() {
             self.send_syn(flow, 0, engine);
         } else {
             self.establish(flow, engine);
@@ -430,6 +444,9 @@ impl<T: Topology> Hosts<T> {
     fn establish(&mut self, flow: u32, engine: &mut Engine<T>) {
         self.flows[flow as usize].established = true;
         self.roster.establish(flow as usize, engine.host_now());
+        if self.flows[flow as usize].is_rdma() {
+            return self.pump(flow, engine);
+        }
         if self.settings.is_rack() {
             let pool = &mut self.pools.senders;
             self.flows[flow as usize].sender.begin_by_time(pool);
@@ -532,6 +549,9 @@ impl<T: Topology> Hosts<T> {
         engine.packets.remove(id);
         self.counters.delivered += 1;
         self.flows[packet.flow as usize].in_network -= 1;
+        if self.settings.rdma && self.flows[packet.flow as usize].is_rdma() {
+            return self.receive_rdma(packet, id, engine, observer);
+        }
         match packet.kind {
             PacketKind::Data => self.receive_data(packet, id, engine, observer),
             PacketKind::Ack => self.receive_ack(packet, id, engine),
@@ -695,7 +715,7 @@ impl<T: Topology> Hosts<T> {
         let mut packet = Packet::new(PacketKind::Ack, flow, queue, size, answer.stamp);
         packet.sequence = sequence;
         packet.retransmission = answer.retransmission;
-        packet.flags = Flags::echo(answer.marked).with_tag(self.spares_control);
+        packet.flags = Flags::echo(answer.marked).and(self.control_flags);
         if let Some(blocks) = blocks {
             packet.sack = self.sacks.insert(blocks);
         }
@@ -810,10 +830,10 @@ impl<T: Topology> Hosts<T> {
         }
         if sent {
             self.arm_timer(flow, engine);
-            self.nics.wake(src, &mut self.flows, engine);
-            if self.late_binding {
-                self.refill(flow, engine);
+            if self.pulls {
+                return self.wake_late(src, flow, engine);
             }
+            self.nics.wake(src, &mut self.flows, engine);
         }
     }
 
@@ -821,7 +841,11 @@ impl<T: Topology> Hosts<T> {
     #[cold]
     fn arm_pacer(&mut self, flow: u32, engine: &mut Engine<T>) {
         let now = engine.host_now();
-        if let Some(delay) = self.flows[flow as usize].sender.take_pacing_timer(now) {
+        if self.waits_for_line(flow) {
+            return;
+        }
+        let sender = &mut self.flows[flow as usize].sender;
+        if let Some(delay) = sender.take_pacing_timer(now, &self.settings) {
             engine.set_timer(delay, Timer::Pace(flow));
         }
     }
@@ -850,7 +874,7 @@ impl<T: Topology> Hosts<T> {
     )]
     fn data_packet(&mut self, flow: u32, segment: Segment, engine: &mut Engine<T>) -> PacketId {
         debug_assert!(segment.payload <= self.settings.mss);
-        let wire_bytes = (segment.payload + self.wire_bytes.header) as u16;
+        let wire_bytes = (segment.payload + self.header_of(flow)) as u16;
         let size = (wire_bytes, engine.links.size_class(wire_bytes));
         let queue = self.first_queue(flow, PacketKind::Data);
         let state = &mut self.flows[flow as usize];
@@ -890,7 +914,7 @@ impl<T: Topology> Hosts<T> {
         let size: (u16, SizeClass) = (wire_bytes, engine.links.size_class(wire_bytes));
         let mut packet = Packet::new(kind, flow, queue, size, stamp);
         packet.retransmission = retransmission;
-        packet.flags = Flags::tag(self.spares_control);
+        packet.flags = self.control_flags;
         let id = engine.create(packet);
         self.nics.take_control(from, id, engine);
     }
@@ -898,7 +922,7 @@ impl<T: Topology> Hosts<T> {
     /// The line of a host has become free.
     #[inline(always)]
     pub(crate) fn line_is_free(&mut self, host: u16, engine: &mut Engine<T>) {
-        if self.late_binding {
+        if self.pulls {
             return self.line_is_free_late(host, engine);
         }
         self.nics.line_is_free(host, &mut self.flows, engine);

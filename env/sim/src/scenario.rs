@@ -22,6 +22,7 @@ mod presets;
 mod priorities;
 mod queues;
 mod range;
+mod rdma;
 mod settings;
 mod sizes;
 mod stack;
@@ -40,7 +41,7 @@ pub use classes::{LeafHosts, NoHosts};
 pub use error::{ScenarioError, SettingProblem};
 pub use fabric::Tier;
 pub use kinds::{
-    Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowPriority, HostQueue,
+    AckClass, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowEnd, FlowPriority, HostQueue,
     LosslessRules, Marking, PfcMode, Recovery, Scheduler, SlowdownBase, SpineBuffer, SpinePool,
     TopologyKind, Traffic, TransportKind, TransportVariant, UnknownName, Unscheduled, Watchdog,
     Workload,
@@ -95,6 +96,8 @@ settings! {
         ecmp: Ecmp = Ecmp::Hash, "leafspine: choice of path: hash | dst_mod | flow_mod | spray";
         ecmp_salt: EcmpSalt = EcmpSalt::None, "leafspine: what makes hashes differ: none | switch";
         propagation_ns: u64 = 10_000, "one-way propagation delay of a link, ns";
+        /// Transports with a rate and some policies read it.
+        base_rtt_ns: u64 = 0, "round-trip time through the empty network, ns; 0: from the topology";
         mss: u32 = 1_460, "largest payload of a packet, bytes";
         header_bytes: u32 = 58, "bytes on the wire on top of the payload";
         /// Includes SACK blocks, but for `sack_block_bytes`.
@@ -102,13 +105,26 @@ settings! {
         syn_bytes: u32 = 64, "bytes of a SYN or SYN-ACK on the wire";
         /// These bytes take time on the line but no space in the buffer.
         overhead_bytes: u32 = 0, "preamble and gap per packet, on the line only, bytes";
-        transport: TransportKind = TransportKind::NewReno, "newreno | cubic | dctcp | cubic-ns3 | linux | linux-dctcp | powertcp | theta-powertcp | timely | hpcc";
+        transport: TransportKind = TransportKind::NewReno, "newreno | cubic | dctcp | cubic-ns3 | linux | linux-dctcp | powertcp | theta-powertcp | timely | hpcc | dcqcn | dcqcn:preset=reverie | powertcp-rdma";
         /// They are those that start as a group. `None`, written `"same"`, means `transport`.
         incast_transport: Option<TransportKind> = None, "transport of in-cast flows, or same";
         /// In a CSV file they are those of the kind `second`. `None`, written `"same"`, means `transport`.
         second_transport: Option<TransportKind> = None, "transport of flows of the second class, or same";
         transport_variant: TransportVariant = TransportVariant::Paper, "powertcp, theta-powertcp, timely, hpcc: paper | ns3";
         flows_per_host: u32 = 10, "powertcp, theta-powertcp, hpcc: flows that share the line of a host, as they assume";
+        /// On top of the payload.
+        rdma_header_bytes: u32 = 48, "RDMA: bytes on the wire on top of the payload";
+        /// A negative one is as large.
+        rdma_ack_bytes: u32 = 60, "RDMA: bytes of an acknowledgement on the wire";
+        /// Whatever the number of hops.
+        rdma_int_bytes: u32 = 42, "powertcp-rdma: bytes that telemetry adds to a data packet";
+        rdma_ack_int_bytes: u32 = 28, "powertcp-rdma: bytes that telemetry adds to an acknowledgement";
+        /// Everything from the first unacknowledged packet on is then sent again.
+        rdma_rto_us: u64 = 500, "RDMA: longest wait for an acknowledgement that brings news, us";
+        /// With `control` they need neither room in a queue nor a priority.
+        ack_priority: AckClass = AckClass::Data, "RDMA: acknowledgements go with the data of their flow, or with pause frames: data | control";
+        /// Other flows end with their last byte at the receiver.
+        fct: FlowEnd = FlowEnd::LastAck, "RDMA: what ends a flow: last_ack | receiver";
         /// Transports that read telemetry need it.
         int: bool = true, "switches write telemetry into packets of transports that read it";
         int_bytes_per_hop: u32 = 0, "bytes that telemetry adds to a packet at every switch";
@@ -131,7 +147,7 @@ settings! {
         /// No window exceeds 2 GiB.
         max_cwnd_bytes: u64 = 0, "largest congestion window, bytes; 0: not capped";
         /// Some policies spare such packets.
-        unscheduled: Unscheduled = Unscheduled::FirstRtt, "packets that count as unscheduled: first_rtt | first_bdp";
+        unscheduled: Unscheduled = Unscheduled::FirstRtt, "packets that count as unscheduled: first_rtt | first_bdp | reverie";
         min_rto_us: u64 = 200_000, "smallest retransmission timeout, us";
         initial_rtt_us: u64 = 200, "round-trip time assumed before the first sample, us";
         handshake: bool = false, "flows start with SYN and SYN-ACK";
@@ -146,6 +162,8 @@ settings! {
         /// such queue.
         queues_per_port: u32 = 1, "queues of a port, by priority of the flows";
         flow_priority: FlowPriority = FlowPriority::InTurn, "queues of generated flows: in_turn | fixed | random_per_flow | random_per_leaf";
+        /// It is the queue of what is neither an in-cast flow nor of the second class.
+        background_priority: u32 = 1, "queue of other flows where flow_priority is fixed";
         /// They are those that start as a group.
         incast_priority: u32 = 1, "queue of in-cast flows, unless flow_priority is in_turn";
         second_priority: u32 = 2, "queue of flows of the second class, unless flow_priority is in_turn";
@@ -235,7 +253,7 @@ settings! {
         measure_ms: u64 = 3_000, "demand: time in which counted flows start, ms";
         /// A flow that has not finished then makes the run fail.
         drain_ms: u64 = 11_000, "demand: longest time until all flows have finished, ms";
-        slowdown_base: SlowdownBase = SlowdownBase::Alone, "what slowdowns are relative to: paper | pipeline | alone";
+        slowdown_base: SlowdownBase = SlowdownBase::Alone, "what slowdowns are relative to: paper | pipeline | alone | reverie";
         /// Which flows a trace is made of.
         traffic: Traffic = Traffic::Poisson, "poisson | incast_elephants | bursts_over_elephants";
         /// Where there are elephants, it is the load that they alone offer to each port that
@@ -334,7 +352,12 @@ impl Scenario {
     /// Round trip of a full packet and its acknowledgement through an empty switch: four times the
     /// propagation delay and two transmissions of each. In a network of several switches, eight
     /// times the propagation delay: the longest way (ABM, SIGCOMM 2022, §4.1).
+    ///
+    /// With `base_rtt_ns` it is that.
     pub fn base_rtt(&self) -> Time {
+        if self.base_rtt_ns > 0 {
+            return Time::from_ns(self.base_rtt_ns);
+        }
         if self.is_fabric() {
             return Time(8 * self.propagation().0);
         }
@@ -407,10 +430,11 @@ impl Scenario {
     ///
     /// DCTCP without a setting has K of 20 full packets up to 1 Gbit/s, of 65 at 10 Gbit/s
     /// (DCTCP, SIGCOMM 2010, §3.4), in between and beyond in proportion.
-    /// With `red` it is the length from which there are marks at all; with `red_at_dequeue`, `None`. Transports with a rate do not
-    /// answer marks: where no flow does, nothing is marked.
+    /// With `red` it is the length from which there are marks at all; with `red_at_dequeue`, `None`.
+    /// DCQCN answers marks, other transports with a rate do not: where no flow does, nothing is marked.
     pub fn mark_threshold_bytes(&self) -> Option<u64> {
         let answers = |kind: &TransportKind| match self.ecn_capable {
+            _ if kind.is_rdma() => kind.is_dcqcn(),
             EcnCapable::All => !kind.sets_rate(),
             EcnCapable::Dctcp => kind.is_dctcp(),
         };

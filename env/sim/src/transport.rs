@@ -8,6 +8,7 @@
 mod congestion;
 mod cubic;
 mod cubic_ns3;
+mod dcqcn;
 mod dctcp;
 mod dctcp_ns3;
 mod flight;
@@ -17,6 +18,7 @@ mod newreno;
 mod pacer;
 mod pool;
 mod powertcp;
+mod powertcp_rdma;
 mod prr;
 mod rack;
 mod ranges;
@@ -37,6 +39,7 @@ mod validation;
 pub(crate) use congestion::Congestion;
 pub use cubic::Cubic;
 pub use cubic_ns3::CubicNs3;
+pub use dcqcn::{Dcqcn, DcqcnReverie};
 pub use dctcp::Dctcp;
 pub use dctcp_ns3::DctcpNs3;
 pub use hpcc::Hpcc;
@@ -44,7 +47,8 @@ pub use newreno::NewReno;
 pub use pacer::Pacer;
 pub(crate) use pool::Pool;
 pub use powertcp::PowerTcp;
-pub(crate) use receiver::{Answer, Reassembly, Receiver};
+pub use powertcp_rdma::PowerTcpRdma;
+pub(crate) use receiver::{Answer, Reassembly, Receiver, Reply};
 pub(crate) use sack::{SackBlocks, SackStore, with_duplicate};
 pub(crate) use sender::{Ack, Expiry, LossRecovery, Segment, Sender};
 pub use theta_powertcp::ThetaPowerTcp;
@@ -53,7 +57,7 @@ pub use timely::Timely;
 pub use crate::engine::telemetry::{HopRecord, MAX_HOPS, PathRecords, PortId};
 pub use crate::scenario::{TransportKind, TransportVariant};
 
-use crate::scenario::{EcnCapable, MAX_WINDOW, Recovery, Scenario, Unscheduled};
+use crate::scenario::{EcnCapable, LosslessRules, MAX_WINDOW, Recovery, Scenario, Unscheduled};
 use crate::units::{Rate, Time};
 
 /// The congestion window of one flow, in bytes.
@@ -134,6 +138,15 @@ pub trait CongestionControl {
         None
     }
 
+    /// Brings a rate that changes by itself up to `_now`. Returns when it next does so, if nothing is
+    /// heard before; [`Time::MAX`] if it does not.
+    fn advance(&mut self, _now: Time, _settings: &Settings) -> Time {
+        Time::MAX
+    }
+
+    /// A packet of the flow of so many bytes on the wire begins to leave its host; RDMA only.
+    fn on_departure(&mut self, _bytes: u32, _now: Time, _settings: &Settings) {}
+
     /// The retransmission timer expired; [`ssthresh`](CongestionControl::ssthresh) was asked first.
     /// `_next` is the first segment not yet sent.
     fn on_timeout(&mut self, _now: Time, _next: u32) {}
@@ -193,9 +206,17 @@ pub struct Settings {
     /// Payload bytes after which what a sender sends is scheduled; `None` where that begins with the
     /// first acknowledgement of data.
     pub unscheduled_bytes: Option<u32>,
+    /// The same of RDMA: bytes of the flow in front of a packet that is unscheduled, at most.
+    pub unscheduled_offset: Option<u32>,
     /// Whether a congestion control sets a rate. A sender then asks its [`Pacer`], if it has one,
     /// whether the next segment may leave.
     pub paced: bool,
+    /// Whether some flows are RDMA.
+    pub rdma: bool,
+    /// Longest wait of an RDMA sender for news.
+    pub rdma_rto: Time,
+    /// Whether an RDMA receiver answers packets that it has already.
+    pub answers_duplicates: bool,
     /// Senders have a congestion control for tests.
     #[cfg(test)]
     pub(crate) constant_rate: bool,
@@ -204,6 +225,12 @@ pub struct Settings {
 /// Longest delay of an acknowledgement: Linux's minimum (`TCP_DELACK_MIN`), well below the half
 /// second that RFC 5681 §4.2 allows.
 const ACK_DELAY: Time = Time::from_ms(40);
+
+/// What TCP sends before it has sent so many bytes is unscheduled in the ns-3 code of Reverie.
+const UNSCHEDULED_BYTES: u32 = 100_000;
+
+/// An RDMA packet is unscheduled there up to this byte of its flow.
+const UNSCHEDULED_OFFSET: u32 = 54_000;
 
 /// Two ticks of a clock of 1 kHz, which Linux adds to its timers (`TCP_TIMEOUT_MIN`).
 const TIMER_SLACK: Time = Time::from_ms(2);
@@ -250,8 +277,19 @@ impl Settings {
             unscheduled_bytes: match scenario.unscheduled {
                 Unscheduled::FirstRtt => None,
                 Unscheduled::FirstBdp => Some(scenario.bdp_bytes()),
+                Unscheduled::Reverie => Some(UNSCHEDULED_BYTES),
             },
-            paced: scenario.transports().iter().any(|kind| kind.sets_rate()),
+            unscheduled_offset: match scenario.unscheduled {
+                Unscheduled::Reverie => Some(UNSCHEDULED_OFFSET),
+                _ => None,
+            },
+            paced: scenario
+                .transports()
+                .iter()
+                .any(|kind| kind.sets_rate() || kind.is_rdma()),
+            rdma: scenario.has_rdma(),
+            rdma_rto: Time::from_us(scenario.rdma_rto_us),
+            answers_duplicates: scenario.rules == LosslessRules::Paper,
             #[cfg(test)]
             constant_rate: false,
         }

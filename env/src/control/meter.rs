@@ -128,12 +128,14 @@ impl BaseRates {
     ) -> BaseRates {
         let base = BaseTime::new(scenario);
         let switch_of = |host: u32| topology.switch_of(host_number(host));
+        let second = trace.second_kind();
         let rate = |place: u32| {
             let flow = &trace.flows[place as usize];
             let base = base.of(BaseFlow {
                 bytes: flow.size.max(1),
                 across: switch_of(flow.src) != switch_of(flow.dst),
                 connected: scenario.preconnected && flow.query >= 0,
+                rdma: scenario.rdma_of(flow.query >= 0, second == Some(flow.kind)),
             });
             floor_u64(SLOWDOWN_UNIT / base.max(Time(1)).as_secs_f64()).max(1)
         };

@@ -33,7 +33,8 @@ pub struct Links {
     pub(crate) propagation: Time,
     /// Preamble and inter-frame gap of every packet, bytes.
     overhead_bytes: u64,
-    /// The sizes that nearly all packets have: a full data packet and an acknowledgement.
+    /// The sizes that nearly all packets have: a full data packet and an acknowledgement, of the
+    /// transport of flows of no special class.
     common_bytes: [u16; 2],
     /// By [`Line`].
     speeds: [Speed; 2],
@@ -42,8 +43,9 @@ pub struct Links {
 impl Links {
     pub(crate) fn new(scenario: &Scenario) -> Links {
         let overhead_bytes = u64::from(scenario.overhead_bytes);
-        let ack_bytes = scenario.ack_bytes + scenario.timestamp_bytes();
-        let common_bytes = [scenario.full_packet_bytes(), u64::from(ack_bytes)].map(wire_bytes);
+        let data_bytes = scenario.full_packet_bytes_of(scenario.transport);
+        let ack_bytes = scenario.ack_bytes_of(scenario.transport);
+        let common_bytes = [data_bytes, u64::from(ack_bytes)].map(wire_bytes);
         let speed = |rate: Rate| Speed {
             rate,
             common: common_bytes

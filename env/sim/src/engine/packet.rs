@@ -91,8 +91,8 @@ pub(crate) struct Packet {
     pub(crate) flags: Flags,
 }
 
-/// Explicit congestion notification, two marks, the sender's tag of its first window, and whether
-/// telemetry comes along, in a byte.
+/// Explicit congestion notification, two marks, the sender's tag of its first window, whether
+/// telemetry comes along, the control class, and negative acknowledgements, in a byte.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Flags(u8);
 
@@ -102,6 +102,8 @@ impl Flags {
     const UNSCHEDULED: u8 = 4;
     const RECORDS: u8 = 8;
     const NOT_ECT: u8 = 16;
+    const CONTROL: u8 = 32;
+    const NACK: u8 = 64;
 
     /// An acknowledgement that echoes a mark, or not.
     #[inline]
@@ -137,6 +139,37 @@ impl Flags {
     #[inline]
     pub(crate) fn carries_records(self) -> bool {
         self.0 & Flags::RECORDS != 0
+    }
+
+    /// The same flags, and that of the control class.
+    #[inline]
+    pub(crate) fn with_control(self, control: bool) -> Flags {
+        Flags(self.0 | (u8::from(control) * Flags::CONTROL))
+    }
+
+    /// Whether the packet belongs to the control class, which goes with pause frames.
+    #[allow(dead_code, reason = "read where switches have such a class")]
+    #[inline]
+    pub(crate) fn is_control(self) -> bool {
+        self.0 & Flags::CONTROL != 0
+    }
+
+    /// The same flags, and that of a negative acknowledgement.
+    #[inline]
+    pub(crate) fn with_nack(self, nack: bool) -> Flags {
+        Flags(self.0 | (u8::from(nack) * Flags::NACK))
+    }
+
+    /// An acknowledgement of go-back-N that says where to begin again.
+    #[inline]
+    pub(crate) fn is_nack(self) -> bool {
+        self.0 & Flags::NACK != 0
+    }
+
+    /// These flags and others.
+    #[inline]
+    pub(crate) fn and(self, others: Flags) -> Flags {
+        Flags(self.0 | others.0)
     }
 
     /// The sender does not answer marks, so that switches set none (Not-ECT, RFC 3168 §5).

@@ -32,6 +32,8 @@ pub struct HopRecord {
     pub port: PortId,
     /// Bytes in the queue of the packet, without it.
     pub queue_bytes: u64,
+    /// Bytes in all queues of the port, without it.
+    pub port_bytes: u64,
     /// Bytes that the port has sent before it, of all queues.
     pub sent_bytes: u64,
     /// When.
@@ -53,6 +55,7 @@ impl Default for HopRecord {
         HopRecord {
             port: PortId::default(),
             queue_bytes: 0,
+            port_bytes: 0,
             sent_bytes: 0,
             at: Time::ZERO,
             rate: Rate(0),

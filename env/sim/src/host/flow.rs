@@ -53,12 +53,18 @@ impl Flow {
             kind: spec.kind,
             priority: spec.priority,
             established: false,
-            receiver: Receiver::default(),
+            receiver: Receiver::of(settings.transport),
             stage: Stage::active(0),
             timer_at: Time::MAX,
             waiting: PacketQueue::default(),
             sender: Sender::new(spec.size, &settings),
         }
+    }
+
+    /// Whether it is RDMA's.
+    #[inline(always)]
+    pub(super) fn is_rdma(&self) -> bool {
+        self.receiver.is_rdma()
     }
 
     /// Segments that the receiver has in order.

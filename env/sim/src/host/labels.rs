@@ -10,6 +10,10 @@ use crate::engine::packet::PacketId;
 use crate::engine::topology::Topology;
 use crate::transport::{Segment, Settings};
 
+/// Data of TCP with at most so many bytes of payload can belong to the control class, as in the ns-3
+/// code of Reverie.
+const CONTROL_PAYLOAD: u32 = 70;
+
 /// Payload bytes that every flow has sent, retransmissions among them, where these decide which of its
 /// packets are unscheduled.
 #[derive(Clone, Debug)]
@@ -55,6 +59,13 @@ impl<T: Topology> Hosts<T> {
         id: PacketId,
         engine: &mut Engine<T>,
     ) {
+        if self.settings.rdma && self.flows[flow as usize].is_rdma() {
+            return self.label_rdma(flow, segment, id, engine);
+        }
+        if self.control_class && segment.payload <= CONTROL_PAYLOAD {
+            let flags = &mut engine.packets[id].flags;
+            *flags = flags.with_control(true);
+        }
         if let Some(first) = &mut self.first_bytes {
             let unscheduled = first.take(flow, segment.payload);
             engine.packets[id].flags.set_tag(unscheduled);
@@ -66,6 +77,23 @@ impl<T: Topology> Hosts<T> {
             engine.packets[id].flags.refuse_marks();
         }
         if sender.reads_telemetry() {
+            let records = engine.packets.records.insert();
+            engine.packets.carry(id, records);
+        }
+    }
+
+    /// Labels a new data packet of RDMA, which may always be marked.
+    fn label_rdma(&mut self, flow: u32, segment: Segment, id: PacketId, engine: &mut Engine<T>) {
+        let offset = u64::from(segment.index) * u64::from(self.settings.mss);
+        let unscheduled = match (self.settings.unscheduled_offset, &mut self.first_bytes) {
+            (Some(most), _) => Some(offset <= u64::from(most)),
+            (None, Some(first)) => Some(first.take(flow, segment.payload)),
+            (None, None) => None,
+        };
+        if let Some(unscheduled) = unscheduled {
+            engine.packets[id].flags.set_tag(unscheduled);
+        }
+        if self.flows[flow as usize].sender.reads_telemetry() {
             let records = engine.packets.records.insert();
             engine.packets.carry(id, records);
         }

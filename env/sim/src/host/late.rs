@@ -8,18 +8,41 @@ use crate::engine::topology::Topology;
 
 impl<T: Topology> Hosts<T> {
     /// Whether the queue of the host has room for one more packet of the flow: always, or with late
-    /// binding if fewer than two wait.
+    /// binding if fewer than two wait; of RDMA one may wait.
     #[inline(always)]
     pub(super) fn has_room(&self, flow: u32) -> bool {
-        !self.late_binding || self.flows[flow as usize].waiting.has_at_most_one()
+        !self.pulls || self.has_room_late(flow)
+    }
+
+    fn has_room_late(&self, flow: u32) -> bool {
+        let flow = &self.flows[flow as usize];
+        match flow.is_rdma() {
+            true => flow.waiting.is_empty(),
+            false => !self.late_binding || flow.waiting.has_at_most_one(),
+        }
     }
 
     /// The line of a host has become free; the flow whose packet it takes may make another one.
     #[cold]
     pub(super) fn line_is_free_late(&mut self, host: u16, engine: &mut Engine<T>) {
+        self.refill_sent(host, engine);
         let next = self.nics.next_flow(host);
+        let leaving = next.and_then(|flow| self.next_departure(flow, engine));
         self.nics.line_is_free(host, &mut self.flows, engine);
-        if let Some(flow) = next {
+        match (next, leaving) {
+            (Some(flow), Some(bytes)) => self.depart(flow, bytes, engine),
+            (Some(flow), None) if self.late_binding => self.refill(flow, engine),
+            _ => {}
+        }
+    }
+
+    /// A flow has put packets into the queue of its host.
+    #[cold]
+    pub(super) fn wake_late(&mut self, host: u16, flow: u32, engine: &mut Engine<T>) {
+        if self.nics.is_idle(host) {
+            self.line_is_free_late(host, engine);
+        }
+        if self.late_binding {
             self.refill(flow, engine);
         }
     }

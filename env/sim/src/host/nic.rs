@@ -99,6 +99,14 @@ impl Nics {
         }
     }
 
+    /// Whether a fair interface is not sending.
+    pub(super) fn is_idle(&self, host: u16) -> bool {
+        match self {
+            Nics::Fair(nics) => !nics[usize::from(host)].sending,
+            Nics::Fifo(_) | Nics::Queue(_) => false,
+        }
+    }
+
     /// The flow whose packet a fair interface sends next.
     pub(super) fn next_flow(&self, host: u16) -> Option<u32> {
         match self {

@@ -1,7 +1,7 @@
 //! What a flow's completion time is compared with.
 
 use super::isolated::IsolatedFlow;
-use crate::scenario::{Scenario, SlowdownBase};
+use crate::scenario::{Scenario, SlowdownBase, TransportKind};
 use crate::units::{Rate, Time};
 
 /// Completion times that slowdowns are relative to, by size and way.
@@ -12,6 +12,7 @@ pub struct BaseTime {
     pipeline: Pipeline,
     /// Of the longest way, propagation only.
     round_trip: Time,
+    reverie: Reverie,
     rate: Rate,
 }
 
@@ -24,6 +25,8 @@ pub struct BaseFlow {
     pub across: bool,
     /// Whether its connection is there before it starts.
     pub connected: bool,
+    /// Its transport, if that is RDMA.
+    pub rdma: Option<TransportKind>,
 }
 
 impl BaseFlow {
@@ -33,7 +36,47 @@ impl BaseFlow {
             bytes,
             across: false,
             connected: false,
+            rdma: None,
         }
+    }
+}
+
+/// What Reverie (NSDI 2024) divides by: the longest round trip of a full packet without headers, and
+/// the time of the flow on the line of a host, that of RDMA with headers.
+#[derive(Clone, Copy, Debug)]
+struct Reverie {
+    round_trip: Time,
+    mss: u64,
+    rdma_header: u64,
+    rate: Rate,
+}
+
+impl Reverie {
+    fn new(scenario: &Scenario) -> Reverie {
+        let payload = scenario.rate().transmission_time(u64::from(scenario.mss));
+        let links = match scenario.is_fabric() {
+            true => 4,
+            false => 2,
+        };
+        let from_topology = links * (2 * scenario.propagation().0 + payload.0);
+        Reverie {
+            round_trip: match scenario.base_rtt_ns {
+                0 => Time(from_topology),
+                ns => Time::from_ns(ns),
+            },
+            mss: u64::from(scenario.mss),
+            rdma_header: u64::from(scenario.rdma_header_bytes),
+            rate: scenario.rate(),
+        }
+    }
+
+    fn completion(&self, flow: BaseFlow) -> Time {
+        let headers = match flow.rdma {
+            Some(_) => self.rdma_header * flow.bytes.div_ceil(self.mss),
+            None => 0,
+        };
+        let on_line = serialisation(flow.bytes.saturating_add(headers), self.rate);
+        self.round_trip.saturating_add(on_line)
     }
 }
 
@@ -48,12 +91,12 @@ impl BaseTime {
                 true => scenario.base_rtt(),
                 false => Time(4 * scenario.propagation().0),
             },
+            reverie: Reverie::new(scenario),
             rate: scenario.rate(),
         }
     }
 
-    /// The time from the start of the flow to the delivery of its last byte that counts as a
-    /// slowdown of 1. Complexity: O(1); with `alone` as [`IsolatedFlow::completion_of`].
+    /// The time from the start of the flow to its end that counts as a slowdown of 1. Complexity: O(1); with `alone` as [`IsolatedFlow::completion_of`].
     ///
     /// # Panics
     /// When the flow has no bytes.
@@ -62,6 +105,7 @@ impl BaseTime {
             SlowdownBase::Paper => self.round_trip + serialisation(flow.bytes, self.rate),
             SlowdownBase::Pipeline => self.pipeline.completion(flow),
             SlowdownBase::Alone => self.alone.completion_of(flow),
+            SlowdownBase::Reverie => self.reverie.completion(flow),
         }
     }
 }
@@ -77,8 +121,10 @@ fn serialisation(bytes: u64, rate: Rate) -> Time {
 #[derive(Clone, Debug)]
 struct Pipeline {
     mss: u64,
-    /// Wire bytes on top of the payload, preamble and gap included.
+    /// Wire bytes on top of the payload, preamble and gap included; of RDMA, without telemetry and with
+    /// it.
     header: u64,
+    rdma_headers: [u64; 2],
     ack: u64,
     syn: u64,
     handshake: bool,
@@ -93,6 +139,9 @@ impl Pipeline {
         Pipeline {
             mss: u64::from(scenario.mss),
             header: u64::from(scenario.header_bytes) + extra,
+            rdma_headers: [TransportKind::Dcqcn, TransportKind::PowerTcpRdma]
+                .map(|kind| scenario.rdma_headers(kind) + scenario.overhead_bytes)
+                .map(u64::from),
             ack: u64::from(scenario.ack_bytes) + extra,
             syn: u64::from(scenario.syn_bytes) + extra,
             handshake: scenario.handshake,
@@ -100,6 +149,11 @@ impl Pipeline {
             host: scenario.rate(),
             fabric: scenario.fabric_rate(),
         }
+    }
+
+    fn header_of(&self, flow: BaseFlow) -> u64 {
+        let of_rdma = |kind: TransportKind| self.rdma_headers[usize::from(kind.reads_telemetry())];
+        flow.rdma.map_or(self.header, of_rdma)
     }
 
     /// With a handshake, a SYN and its answer cross the network first, and the acknowledgement of
@@ -116,7 +170,7 @@ impl Pipeline {
         // When each link has sent the packet before.
         let mut sent = [Time::ZERO; LINKS];
         let mut start = Time::ZERO;
-        if self.handshake && !flow.connected {
+        if self.handshake && !flow.connected && flow.rdma.is_none() {
             let one_way: u64 = times(self.syn)
                 .iter()
                 .map(|time| time.0 + self.propagation.0)
@@ -125,10 +179,11 @@ impl Pipeline {
             self.send(1, times(self.ack), &mut sent);
         }
         let last = (flow.bytes - 1) / self.mss;
-        let full = times(self.mss + self.header);
+        let header = self.header_of(flow);
+        let full = times(self.mss + header);
         self.send(last, full, &mut sent);
         let rest = flow.bytes - last * self.mss;
-        self.send(1, times(rest + self.header), &mut sent);
+        self.send(1, times(rest + header), &mut sent);
         let reached = sent[LINKS - 1].saturating_add(self.propagation);
         start.saturating_add(reached)
     }
@@ -178,6 +233,7 @@ mod tests {
             bytes,
             across,
             connected,
+            rdma: None,
         })
     }
 

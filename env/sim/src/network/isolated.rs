@@ -6,7 +6,7 @@ use super::base::BaseFlow;
 use super::outcome::FlowRecord;
 use super::simulator::{SimError, Simulator};
 use crate::engine::topology::{LeafSpine, OneSwitch, Topology};
-use crate::scenario::{Demand, RangeU32, Scenario, SpinePool, TopologyKind, TransportKind};
+use crate::scenario::{Demand, Marking, Priorities, RangeU32, Scenario, SpinePool, TopologyKind, TransportKind};
 use crate::switch::PolicySpec;
 use crate::switch::policy::CompleteSharing;
 use crate::traffic::{FlowSpec, Trace, host_number};
@@ -96,6 +96,9 @@ impl IsolatedFlow {
     /// # Panics
     /// When the flow has no bytes.
     pub fn completion_of(&self, flow: BaseFlow) -> Time {
+        if flow.rdma.is_some() != self.scenario.transport.is_rdma() {
+            return IsolatedFlow::new(&self.with_transport_of(flow)).completion_of(flow);
+        }
         if !flow.across && !flow.connected {
             return self.completion(flow.bytes);
         }
@@ -117,6 +120,24 @@ impl IsolatedFlow {
             ..Scenario::clone(&self.scenario)
         };
         simulate_in(LeafSpine::of(&scenario, 0), &scenario, flow)
+    }
+}
+
+impl IsolatedFlow {
+    /// The scenario with only the transport of the flow, one that is RDMA where that of most flows is
+    /// not, or the other way round.
+    fn with_transport_of(&self, flow: BaseFlow) -> Scenario {
+        let mut others = self.scenario.transports().into_iter();
+        let other = || others.find(|kind| !kind.is_rdma());
+        let transport = flow.rdma.or_else(other).unwrap_or(TransportKind::NewReno);
+        Scenario {
+            transport,
+            incast_transport: None,
+            second_transport: None,
+            lossless_priorities: Priorities::NONE,
+            marking: Marking::Step,
+            ..Scenario::clone(&self.scenario)
+        }
     }
 }
 

@@ -54,7 +54,7 @@ pub struct FlowRecord {
     pub spec: FlowSpec,
     /// When the SYN-ACK arrived at the sender; the start time without a handshake.
     pub established: Option<Time>,
-    /// When the last byte was delivered to the receiving application.
+    /// When the last byte was delivered to the receiving application; of RDMA, as `fct` says.
     pub finish: Option<Time>,
     /// Flow completion time: from the start to the finish.
     pub fct: Option<Time>,

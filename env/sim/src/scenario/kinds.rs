@@ -130,7 +130,7 @@ named! {
     FlowPriority {
         /// All queues in turn.
         InTurn = "in_turn",
-        /// Queue 1.
+        /// Queue `background_priority`.
         Fixed = "fixed",
         /// Each a random one of those from 1 on.
         RandomPerFlow = "random_per_flow",
@@ -163,6 +163,9 @@ named! {
         Pipeline = "pipeline",
         /// The completion time of the flow alone in the network, with its transport.
         Alone = "alone",
+        /// The longest round trip of a packet without headers and the time of the flow on the line of
+        /// a host, that of RDMA with headers (Reverie, NSDI 2024).
+        Reverie = "reverie",
     }
 }
 
@@ -189,6 +192,12 @@ named! {
         Timely = "timely",
         /// HPCC (SIGCOMM 2019), from telemetry.
         Hpcc = "hpcc",
+        /// RDMA with DCQCN (SIGCOMM 2015), from marks.
+        Dcqcn = "dcqcn",
+        /// RDMA with DCQCN as Reverie (NSDI 2024) was evaluated with.
+        DcqcnReverie = "dcqcn:preset=reverie",
+        /// RDMA with PowerTCP (NSDI 2022), from telemetry, as Reverie was evaluated with.
+        PowerTcpRdma = "powertcp-rdma",
     }
 }
 
@@ -213,6 +222,30 @@ named! {
         /// round trip, retransmissions among them, and all packets without data; as in the ns-3 code
         /// of ABM.
         FirstBdp = "first_bdp",
+        /// Of RDMA, the packets whose first byte is among the 54,000 behind the first; of other data,
+        /// what a sender sends before it has sent 100,000 bytes; no packet without data. As in the
+        /// ns-3 code of Reverie (NSDI 2024).
+        Reverie = "reverie",
+    }
+}
+
+named! {
+    /// When an RDMA flow ends.
+    FlowEnd {
+        /// When its last acknowledgement reaches the sender, as in the ns-3 code of HPCC.
+        LastAck = "last_ack",
+        /// When its last byte reaches the receiver, as with TCP.
+        Receiver = "receiver",
+    }
+}
+
+named! {
+    /// How switches treat acknowledgements of RDMA.
+    AckClass {
+        /// As the data of their flow.
+        Data = "data",
+        /// As pause frames.
+        Control = "control",
     }
 }
 

@@ -20,7 +20,9 @@ impl Scenario {
 
     /// Bytes of the largest packet on the wire, of any class.
     pub(crate) fn largest_packet_bytes(&self) -> u64 {
-        self.full_packet_bytes()
+        let kinds = self.transports().into_iter();
+        let largest = kinds.map(|kind| self.full_packet_bytes_of(kind)).max();
+        largest.unwrap_or(self.full_packet_bytes())
     }
 
     /// Bytes that can arrive at a port after the packet that makes it pause its neighbour: what crosses
@@ -126,6 +128,7 @@ impl Scenario {
             let problem = "a paused host sends what is not paused; needs host_queue fair";
             return check.invalid("lossless_priorities", lossless, problem);
         }
+        self.validate_classes_of_loss(check)?;
         if self.headroom_priorities() < lossless.count() {
             let problem = format!(
                 "{} priorities are lossless; must be 0 or as many",

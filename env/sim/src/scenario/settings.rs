@@ -5,7 +5,7 @@
 use crate::convert::whole_i64;
 
 use super::{
-    AckQueue, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowPriority, HostQueue,
+    AckClass, AckQueue, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowEnd, FlowPriority, HostQueue,
     LeafHosts, LosslessRules, Marking, PerQueue, PfcMode, Priorities, RangeF64, RangeU32, Recovery,
     Scheduler, SlowdownBase, SpineBuffer, SpinePool, TopologyKind, Traffic, TransportKind,
     TransportVariant, Unscheduled, Watchdog, Workload, Workloads,
@@ -248,6 +248,8 @@ named_field!(
     TransportKind,
     TransportVariant,
     Unscheduled,
+    FlowEnd,
+    AckClass,
     Recovery,
     HostQueue,
     Scheduler,

@@ -25,8 +25,18 @@ impl TransportKind {
         matches!(self, TransportKind::Dctcp | TransportKind::LinuxDctcp)
     }
 
-    /// Whether the congestion control sets a rate, at which packets leave. It answers neither losses
-    /// nor marks.
+    /// Whether the transport is RDMA: packets leave at a rate, losses are repaired with go-back-N.
+    pub fn is_rdma(self) -> bool {
+        self.is_dcqcn() || self == TransportKind::PowerTcpRdma
+    }
+
+    /// Whether the congestion control is DCQCN, which needs a switch that marks.
+    pub fn is_dcqcn(self) -> bool {
+        matches!(self, TransportKind::Dcqcn | TransportKind::DcqcnReverie)
+    }
+
+    /// Whether the congestion control of a transport that is not RDMA sets a rate, at which packets
+    /// leave. It answers neither losses nor marks.
     pub fn sets_rate(self) -> bool {
         use TransportKind::{Hpcc, PowerTcp, ThetaPowerTcp, Timely};
         matches!(self, PowerTcp | ThetaPowerTcp | Timely | Hpcc)
@@ -34,7 +44,8 @@ impl TransportKind {
 
     /// Whether the congestion control reads telemetry of the switches.
     pub fn reads_telemetry(self) -> bool {
-        matches!(self, TransportKind::PowerTcp | TransportKind::Hpcc)
+        use TransportKind::{Hpcc, PowerTcp, PowerTcpRdma};
+        matches!(self, PowerTcp | Hpcc | PowerTcpRdma)
     }
 }
 

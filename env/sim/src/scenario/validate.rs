@@ -13,7 +13,7 @@ use super::{
 
 /// Largest value of a setting in microseconds: 100 s. Sums of a few such delays are far below the
 /// 213 days that a `Time` can hold.
-const MAX_US: u64 = 100_000_000;
+pub(super) const MAX_US: u64 = 100_000_000;
 
 /// Longest mean duration of a generated trace, days. Well below the latest start of a flow that a
 /// trace may have, eleven days.
@@ -23,7 +23,7 @@ const MAX_DAYS: f64 = 5.0;
 const MAX_FLOWS: u64 = 10_000_000;
 
 /// Bytes of the largest packet on the wire: packets count them in 16 bits.
-const MAX_WIRE_BYTES: u64 = 65_535;
+pub(super) const MAX_WIRE_BYTES: u64 = 65_535;
 
 /// Weights of queues. With less a queue would wait for many rounds before it may send a packet.
 const WEIGHTS: RangeInclusive<f64> = 0.01..=1_000.0;
@@ -101,6 +101,7 @@ impl Scenario {
         }
         self.validate_network(&check)?;
         self.validate_transport(&check)?;
+        self.validate_rdma(&check)?;
         self.validate_traffic(&check)?;
         check.within("decision_latency_us", self.decision_latency_us, 0, MAX_US)?;
         check.within("max_interval_us", self.max_interval_us, 0, MAX_US)?;

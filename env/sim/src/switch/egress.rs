@@ -114,6 +114,7 @@ impl<P: Policy> Switch<P> {
         let record = HopRecord {
             port: PortId::of(self.id, seen.port),
             queue_bytes: self.buffer.queue(seen.queue) - own,
+            port_bytes: self.buffer.port(seen.port) - own,
             sent_bytes: meter.sent,
             at: now,
             rate: meter.rate,

@@ -1,8 +1,8 @@
 //! The congestion controls as one enum, without dynamic dispatch on the packet path.
 
 use super::{
-    Acked, CongestionControl, Cubic, CubicNs3, Dctcp, DctcpNs3, Hpcc, NewReno, Pacer, PowerTcp,
-    Settings, ThetaPowerTcp, Timely, TransportKind, Window,
+    Acked, CongestionControl, Cubic, CubicNs3, Dcqcn, DcqcnReverie, Dctcp, DctcpNs3, Hpcc, NewReno,
+    Pacer, PowerTcp, PowerTcpRdma, Settings, ThetaPowerTcp, Timely, TransportKind, Window,
 };
 use crate::units::Time;
 
@@ -25,6 +25,9 @@ pub(crate) enum Stateful {
     ThetaPowerTcp(ThetaPowerTcp),
     Timely(Timely),
     Hpcc(Box<Hpcc>),
+    Dcqcn(Dcqcn),
+    DcqcnReverie(DcqcnReverie),
+    PowerTcpRdma(Box<PowerTcpRdma>),
     #[cfg(test)]
     ConstantRate(super::testing::ConstantRate),
 }
@@ -45,10 +48,15 @@ impl Congestion {
             TransportKind::ThetaPowerTcp => Stateful::ThetaPowerTcp(ThetaPowerTcp::new(settings)),
             TransportKind::Timely => Stateful::Timely(Timely::new(settings)),
             TransportKind::Hpcc => Stateful::Hpcc(Box::new(Hpcc::new(settings))),
+            TransportKind::Dcqcn => Stateful::Dcqcn(Dcqcn::new(settings)),
+            TransportKind::DcqcnReverie => Stateful::DcqcnReverie(DcqcnReverie::new(settings)),
+            TransportKind::PowerTcpRdma => {
+                Stateful::PowerTcpRdma(Box::new(PowerTcpRdma::new(settings)))
+            }
         }))
     }
 
-    /// Whether it sets a rate; losses then leave its window alone.
+    /// Whether it sets a rate and is not RDMA's; losses then leave its window alone.
     pub(super) fn sets_rate(&self) -> bool {
         let Congestion::Stateful(state) = self else {
             return false;
@@ -67,7 +75,23 @@ impl Congestion {
         let Congestion::Stateful(state) = self else {
             return false;
         };
-        matches!(**state, Stateful::PowerTcp(_) | Stateful::Hpcc(_))
+        matches!(
+            **state,
+            Stateful::PowerTcp(_) | Stateful::Hpcc(_) | Stateful::PowerTcpRdma(_)
+        )
+    }
+
+    /// The transport, if that is RDMA.
+    pub(super) fn rdma(&self) -> Option<TransportKind> {
+        let Congestion::Stateful(state) = self else {
+            return None;
+        };
+        match **state {
+            Stateful::Dcqcn(_) => Some(TransportKind::Dcqcn),
+            Stateful::DcqcnReverie(_) => Some(TransportKind::DcqcnReverie),
+            Stateful::PowerTcpRdma(_) => Some(TransportKind::PowerTcpRdma),
+            _ => None,
+        }
     }
 
     /// Whether it is DCTCP, ns-3's or another.
@@ -97,6 +121,9 @@ macro_rules! each {
                 Stateful::ThetaPowerTcp($congestion) => $body,
                 Stateful::Timely($congestion) => $body,
                 Stateful::Hpcc($congestion) => $body,
+                Stateful::Dcqcn($congestion) => $body,
+                Stateful::DcqcnReverie($congestion) => $body,
+                Stateful::PowerTcpRdma($congestion) => $body,
                 #[cfg(test)]
                 Stateful::ConstantRate($congestion) => $body,
             },
@@ -125,6 +152,14 @@ impl CongestionControl for Congestion {
 
     fn pacer(&mut self) -> Option<&mut Pacer> {
         each!(self, congestion => congestion.pacer())
+    }
+
+    fn advance(&mut self, now: Time, settings: &Settings) -> Time {
+        each!(self, congestion => congestion.advance(now, settings))
+    }
+
+    fn on_departure(&mut self, bytes: u32, now: Time, settings: &Settings) {
+        each!(self, congestion => congestion.on_departure(bytes, now, settings));
     }
 
     fn on_timeout(&mut self, now: Time, next: u32) {

@@ -45,7 +45,13 @@ impl Pacer {
     /// Delay of the timer to set now; `None` if the sender may send, or a timer is pending that
     /// expires no later than it may.
     pub(super) fn take_timer(&mut self, now: Time) -> Option<Time> {
-        let due = self.not_before();
+        self.take_timer_until(now, Time::MAX)
+    }
+
+    /// As [`take_timer`](Pacer::take_timer), for a timer that expires at `change` at the latest, when
+    /// the rate changes by itself.
+    pub(super) fn take_timer_until(&mut self, now: Time, change: Time) -> Option<Time> {
+        let due = self.not_before().min(change);
         let is_set = self.timer_at > now && self.timer_at <= due;
         if due <= now || is_set {
             return None;

@@ -8,8 +8,9 @@
 //! All numbers are real and take part in additions, products and quotients only, which are the same
 //! on every machine.
 
-use super::{Acked, Pacer, PathRecords, Settings, Window};
+use super::{Acked, Pacer, PathRecords, Settings, TransportKind, Window};
 use crate::convert::{floor_u32, floor_u64};
+use crate::scenario::MAX_WINDOW;
 use crate::units::{Rate, Time};
 
 /// No flow is slower.
@@ -52,6 +53,19 @@ pub(super) fn window(bytes: f64, settings: &Settings) -> Window {
 pub(super) fn initial_window(settings: &Settings) -> Window {
     let bytes = bandwidth_delay_product(settings).max(f64::from(settings.mss));
     window(bytes, settings)
+}
+
+/// The window of an RDMA flow at its start: that of PowerTCP is what its rate sends in a round trip,
+/// DCQCN has none.
+pub(super) fn rdma_window(settings: &Settings) -> Window {
+    let bytes = match settings.transport {
+        TransportKind::PowerTcpRdma => bandwidth_delay_product(settings).ceil(),
+        _ => f64::INFINITY,
+    };
+    Window {
+        cwnd: floor_u32(bytes).clamp(1, MAX_WINDOW),
+        ssthresh: 0,
+    }
 }
 
 /// A window, and the rate that follows from it.
@@ -214,6 +228,7 @@ pub(super) mod tests {
         HopRecord {
             port: PortId::of(Default::default(), port),
             queue_bytes,
+            port_bytes: queue_bytes,
             sent_bytes,
             at: Time::from_us(at_us),
             rate: Rate(10_000_000_000),

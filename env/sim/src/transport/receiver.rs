@@ -1,5 +1,6 @@
 //! The receiving end: reassembly, SACK blocks and delayed acknowledgements.
 
+mod go_back_n;
 mod ns3;
 
 use super::Settings;
@@ -9,6 +10,7 @@ use super::sack::{MAX_SACK_BLOCKS, SackBlocks};
 use crate::engine::telemetry::RecordsHandle;
 use crate::units::Time;
 
+pub(crate) use go_back_n::Reply;
 use ns3::Reports;
 
 /// What an acknowledgement echoes of the segment that it answers.
@@ -47,7 +49,10 @@ pub(crate) struct Receiver {
     syn_acks: u8,
     /// Segments acknowledged at once since the start, or since one came out of order.
     quick: u8,
-    /// Time stamp to echo: of the SYN, of the first segment pending, or by ns-3's rule.
+    /// Whether the flow is RDMA's.
+    rdma: bool,
+    /// Time stamp to echo: of the SYN, of the first segment pending, or by ns-3's rule. RDMA: when the
+    /// last negative acknowledgement left; zero where none has asked for the next segment.
     stamp: Time,
     reassembly: Option<Box<Reassembly>>,
 }

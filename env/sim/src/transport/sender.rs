@@ -4,6 +4,7 @@
 //! [`LossRecovery`]: a sender takes one from a [`Pool`] when it needs one, and gives it back as
 //! soon as a new one would behave the same.
 
+mod go_back_n;
 mod loss_recovery;
 mod ns3;
 mod plain;
@@ -12,7 +13,9 @@ mod rack;
 use super::pool::Pool;
 use super::rtt::RttEstimator;
 use super::scoreboard::Outstanding;
-use super::{Acked, Congestion, CongestionControl, PathRecords, Settings, Window, rate};
+use super::{
+    Acked, Congestion, CongestionControl, PathRecords, Settings, TransportKind, Window, rate,
+};
 use crate::transport::sack::SackBlocks;
 use crate::units::Time;
 
@@ -80,6 +83,9 @@ pub(crate) struct Sender {
 }
 
 fn initial_window(settings: &Settings) -> Window {
+    if settings.transport.is_rdma() {
+        return rate::rdma_window(settings);
+    }
     if settings.transport.sets_rate() {
         return rate::initial_window(settings);
     }
@@ -115,6 +121,9 @@ impl Sender {
 
     /// The present retransmission timeout, back-off included (RFC 6298 §2).
     pub(crate) fn retransmission_timeout(&self, settings: &Settings) -> Time {
+        if self.is_rdma() {
+            return settings.rdma_rto;
+        }
         self.rtt.timeout(settings)
     }
 
@@ -138,6 +147,9 @@ impl Sender {
 
     #[cold]
     fn emit_paced(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+        if self.is_rdma() {
+            return self.emit_in_sequence(now, settings);
+        }
         let pacer = self.congestion.pacer();
         if pacer.is_some_and(|pacer| !pacer.may_send(now)) {
             return None;
@@ -150,7 +162,10 @@ impl Sender {
     }
 
     /// Delay of the pacing timer to set now; `None` if the sender needs none.
-    pub(crate) fn take_pacing_timer(&mut self, now: Time) -> Option<Time> {
+    pub(crate) fn take_pacing_timer(&mut self, now: Time, settings: &Settings) -> Option<Time> {
+        if self.is_rdma() {
+            return self.take_rate_timer(now, settings);
+        }
         self.congestion.pacer()?.take_timer(now)
     }
 
@@ -299,6 +314,16 @@ impl Sender {
         self.sent.una == 0
     }
 
+    /// Whether it repairs losses with go-back-N.
+    pub(crate) fn is_rdma(&self) -> bool {
+        self.rdma().is_some()
+    }
+
+    /// Its transport, if that is RDMA.
+    pub(crate) fn rdma(&self) -> Option<TransportKind> {
+        self.congestion.rdma()
+    }
+
     /// Whether it answers neither marks nor losses, but sets a rate.
     pub(crate) fn sets_rate(&self) -> bool {
         self.congestion.sets_rate()
@@ -354,7 +379,6 @@ impl Sender {
     }
 
     /// Whether all data has been acknowledged.
-    #[cfg(test)]
     pub(crate) fn is_done(&self) -> bool {
         self.sent.una == self.segments
     }

@@ -12,6 +12,7 @@ mod priorities;
 mod probe;
 mod queues;
 mod rates;
+mod rdma;
 mod senders;
 mod setup;
 mod transports;

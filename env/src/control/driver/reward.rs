@@ -137,6 +137,7 @@ fn mean_base_s(scenario: &Scenario) -> f64 {
     scenario.mean_over_sizes(|size| {
         let flow = BaseFlow {
             across: true,
+            rdma: scenario.rdma_of(false, false),
             ..BaseFlow::within(size.max(1))
         };
         base.of(flow).as_secs_f64()

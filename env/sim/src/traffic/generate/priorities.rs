@@ -14,6 +14,7 @@ pub(super) fn assign(scenario: &Scenario, trace: &mut Trace) {
     let last = queues - 1;
     let in_cast = u8::try_from(scenario.incast_priority).map_or(last, |queue| queue.min(last));
     let of_second = u8::try_from(scenario.second_priority).map_or(last, |queue| queue.min(last));
+    let of_others = u8::try_from(scenario.background_priority).map_or(last, |queue| queue.min(last));
     let second = trace.second_kind();
     let mut of_flows = stream(trace.seed, "priority", 0);
     let mut of_leaves = stream(trace.seed, "priority", 1);
@@ -25,7 +26,7 @@ pub(super) fn assign(scenario: &Scenario, trace: &mut Trace) {
             FlowPriority::InTurn => in_turn,
             _ if flow.query >= 0 => in_cast,
             _ if second == Some(flow.kind) => of_second,
-            FlowPriority::Fixed => last.min(1),
+            FlowPriority::Fixed => of_others,
             FlowPriority::RandomPerFlow => data_queue(last, &mut of_flows),
             FlowPriority::RandomPerLeaf => of_leaf[(flow.src / hosts_per_leaf) as usize],
         };

@@ -248,6 +248,10 @@ impl Sender {
         settings: &Settings,
         pool: &mut Pool<LossRecovery>,
     ) -> Expiry {
+        if self.is_rdma() {
+            self.begin_again(now, settings, pool);
+            return Expiry::Timeout;
+        }
         if settings.is_rack() {
             return self.expire_by_time(now, settings);
         }

@@ -1,0 +1,151 @@
+//! RDMA in a scenario: packet sizes, and what its flows need of queues and hosts.
+
+use super::validate::{Checks, MAX_US, MAX_WIRE_BYTES};
+use super::{
+    Demand, FlowPriority, HostQueue, Scenario, ScenarioError, Traffic, TransportKind,
+};
+
+impl Scenario {
+    /// Whether the flows of some class are RDMA.
+    pub fn has_rdma(&self) -> bool {
+        self.transports().into_iter().any(TransportKind::is_rdma)
+    }
+
+    /// The transport of a flow, which may start as part of a group or belong to the second class, if it
+    /// is RDMA.
+    pub fn rdma_of(&self, in_group: bool, in_second: bool) -> Option<TransportKind> {
+        let [others, in_cast, second] = self.transports();
+        let kind = match (in_group, in_second) {
+            (true, _) => in_cast,
+            (false, true) => second,
+            (false, false) => others,
+        };
+        kind.is_rdma().then_some(kind)
+    }
+
+    /// Bytes that a full data packet of a transport has on the wire when it leaves its host.
+    pub fn full_packet_bytes_of(&self, kind: TransportKind) -> u64 {
+        match kind.is_rdma() {
+            true => u64::from(self.mss) + u64::from(self.rdma_headers(kind)),
+            false => self.full_packet_bytes(),
+        }
+    }
+
+    /// Bytes of an RDMA data packet on top of its payload.
+    pub(crate) fn rdma_headers(&self, kind: TransportKind) -> u32 {
+        let telemetry = match kind.reads_telemetry() {
+            true => self.rdma_int_bytes,
+            false => 0,
+        };
+        self.rdma_header_bytes + telemetry
+    }
+
+    /// Bytes of an acknowledgement of a transport without SACK blocks.
+    pub(crate) fn ack_bytes_of(&self, kind: TransportKind) -> u32 {
+        match (kind.is_rdma(), kind.reads_telemetry()) {
+            (false, _) => self.ack_bytes + self.timestamp_bytes(),
+            (true, false) => self.rdma_ack_bytes,
+            (true, true) => self.rdma_ack_bytes + self.rdma_ack_int_bytes,
+        }
+    }
+
+    pub(super) fn validate_rdma(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        for (field, bytes, least) in [
+            ("rdma_header_bytes", self.rdma_header_bytes, 0),
+            ("rdma_ack_bytes", self.rdma_ack_bytes, 1),
+            ("rdma_int_bytes", self.rdma_int_bytes, 0),
+            ("rdma_ack_int_bytes", self.rdma_ack_int_bytes, 0),
+        ] {
+            check.within(field, u64::from(bytes), least, 1_000)?;
+        }
+        check.within("rdma_rto_us", self.rdma_rto_us, 1, MAX_US)?;
+        check.within("base_rtt_ns", self.base_rtt_ns, 0, MAX_US * 1_000)?;
+        let priority = u64::from(self.background_priority);
+        check.within("background_priority", priority, 0, 7)?;
+        if !self.has_rdma() {
+            return Ok(());
+        }
+        let largest = self.largest_packet_bytes();
+        if largest > MAX_WIRE_BYTES {
+            let problem = format!(
+                "with rdma_header_bytes and rdma_int_bytes a full packet has {largest} bytes on the \
+                 wire; must be at most {MAX_WIRE_BYTES}"
+            );
+            return check.invalid("mss", self.mss, problem);
+        }
+        let buffer = self.buffer_bytes;
+        if buffer < largest {
+            let problem = format!("smaller than one packet; must be at least {largest}");
+            return check.invalid("buffer_bytes", buffer, problem);
+        }
+        if self.host_queue != HostQueue::Fair {
+            let problem = "RDMA flows take turns at their host; must be fair";
+            return check.invalid("host_queue", self.host_queue, problem);
+        }
+        let telemetry = self.transports().contains(&TransportKind::PowerTcpRdma);
+        if telemetry && self.int_bytes_per_hop > 0 {
+            let problem = "telemetry of powertcp-rdma has rdma_int_bytes whatever the hops; must be 0";
+            return check.invalid("int_bytes_per_hop", self.int_bytes_per_hop, problem);
+        }
+        Ok(())
+    }
+
+    /// Where some priorities are lossless, they are those of RDMA: generated flows of other transports
+    /// must have others, as far as the settings decide it.
+    pub(super) fn validate_classes_of_loss(
+        &self,
+        check: &Checks<'_>,
+    ) -> Result<(), ScenarioError> {
+        if self.flow_priority != FlowPriority::Fixed {
+            return self.validate_any_priority(check);
+        }
+        let [background, in_cast, second] = self.transports();
+        let last = self.queues_per_port - 1;
+        let of_demand = self.demand != Demand::Ports;
+        let classes = [
+            ("background_priority", self.background_priority, background, true),
+            ("incast_priority", self.incast_priority, in_cast, self.has_queries()),
+            (
+                "second_priority",
+                self.second_priority,
+                second,
+                of_demand && self.second_load > 0.0,
+            ),
+        ];
+        for (field, priority, kind, is_used) in classes {
+            let lossless = self.lossless_priorities.contains(priority.min(last) as usize);
+            if !is_used || lossless == kind.is_rdma() {
+                continue;
+            }
+            let lossless = self.lossless_priorities;
+            let problem = match kind.is_rdma() {
+                true => format!("these flows are RDMA ({kind}); must be one of lossless_priorities, {lossless}"),
+                false => format!(
+                    "these flows are not RDMA ({kind}); must be none of lossless_priorities, {lossless}"
+                ),
+            };
+            return check.invalid(field, priority, problem);
+        }
+        Ok(())
+    }
+
+    /// Flows may have any priority, so that these cannot tell RDMA from other flows.
+    fn validate_any_priority(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        let kinds = self.transports();
+        let mixed = kinds.iter().any(|kind| kind.is_rdma() != kinds[0].is_rdma());
+        let all = self.lossless_priorities.count() == self.queues_per_port;
+        if mixed || (self.has_rdma() && !all) {
+            let problem = "RDMA flows need a lossless priority of their own; must be fixed";
+            return check.invalid("flow_priority", self.flow_priority, problem);
+        }
+        Ok(())
+    }
+
+    /// Whether generated traces have flows that start as a group.
+    fn has_queries(&self) -> bool {
+        match self.demand {
+            Demand::Ports => self.traffic != Traffic::Poisson,
+            _ => self.query_rate > 0.0,
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! DCQCN as network cards have it, with the values that HPCC (SIGCOMM 2019) and Reverie (NSDI 2024)
+//! were evaluated with: α and the rate follow clocks of their own, not single notifications.
+
+use super::{GAIN, Rates};
+use crate::transport::{Acked, CongestionControl, Pacer, Settings, Window};
+use crate::units::Time;
+
+/// α moves this often.
+const ALPHA_INTERVAL: Time = Time::from_us(1);
+
+/// The rate is cut this often, if there were notifications since the last time.
+const DECREASE_INTERVAL: Time = Time::from_us(4);
+
+/// The clock of cuts begins so much later than that of α.
+const DECREASE_OFFSET: Time = Time::from_ns(1);
+
+/// Without a cut the rate rises this often.
+const INCREASE_INTERVAL: Time = Time::from_us(900);
+
+/// What the target gains in the second increase after a cut, and in later ones, bit/s.
+const ADDITIVE: f64 = 50e6;
+const HYPER: f64 = 100e6;
+
+/// Below this α cuts nothing, and products would become slow.
+const LEAST_ALPHA: f64 = 1e-300;
+
+/// The first notification starts the clocks and leaves the rate. There is no least time between
+/// notifications, and bytes do not count.
+#[derive(Clone, Debug)]
+pub struct DcqcnReverie {
+    rates: Rates,
+    alpha: f64,
+    /// When α moves next; [`Time::MAX`] before the first notification.
+    alpha_at: Time,
+    /// When the rate may be cut next.
+    decrease_at: Time,
+    /// When the rate rises next.
+    increase_at: Time,
+    /// Notifications came since α moved, and since the last cut.
+    heard: bool,
+    to_cut: bool,
+    /// Increases since the last cut.
+    stage: u32,
+}
+
+impl DcqcnReverie {
+    pub(in crate::transport) fn new(settings: &Settings) -> DcqcnReverie {
+        DcqcnReverie {
+            rates: Rates::new(settings),
+            alpha: 1.0,
+            alpha_at: Time::MAX,
+            decrease_at: Time::MAX,
+            increase_at: Time::MAX,
+            heard: false,
+            to_cut: false,
+            stage: 0,
+        }
+    }
+
+    fn notify(&mut self, now: Time) {
+        if self.alpha_at == Time::MAX {
+            self.alpha_at = now + ALPHA_INTERVAL;
+            self.decrease_at = now + DECREASE_OFFSET + DECREASE_INTERVAL;
+        } else {
+            self.heard = true;
+        }
+        self.to_cut = true;
+    }
+
+    /// Moves α as often as its clock has ticked before `end`.
+    fn move_alpha(&mut self, end: Time) {
+        while self.alpha_at < end {
+            self.alpha *= 1.0 - GAIN;
+            if std::mem::take(&mut self.heard) {
+                self.alpha += GAIN;
+            } else if self.alpha < LEAST_ALPHA {
+                self.alpha = 0.0;
+            }
+            self.alpha_at += ALPHA_INTERVAL;
+        }
+    }
+
+    fn cut(&mut self, settings: &Settings) {
+        self.move_alpha(self.decrease_at);
+        if self.stage > 0 {
+            self.rates.target = self.rates.current;
+        }
+        self.rates.cut(self.alpha, settings);
+        self.to_cut = false;
+        self.stage = 0;
+        self.increase_at = self.decrease_at + INCREASE_INTERVAL;
+    }
+
+    fn increase(&mut self, settings: &Settings) {
+        let gain = match self.stage {
+            0 => 0.0,
+            1 => ADDITIVE,
+            _ => HYPER,
+        };
+        self.rates.recover(gain, settings);
+        self.stage = self.stage.saturating_add(1);
+        self.increase_at += INCREASE_INTERVAL;
+    }
+
+    /// The first tick of the clock of cuts that is not before `now`.
+    fn next_cut(&self, now: Time) -> Time {
+        let past = now.saturating_since(self.decrease_at).0;
+        let ticks = past.div_ceil(DECREASE_INTERVAL.0);
+        Time(self.decrease_at.0 + ticks * DECREASE_INTERVAL.0)
+    }
+
+    /// Has the clocks tick before `end`. Where both do at once, the increase was set earlier.
+    fn run(&mut self, end: Time, settings: &Settings) {
+        loop {
+            let cut_at = match self.to_cut {
+                true => self.decrease_at,
+                false => Time::MAX,
+            };
+            if self.increase_at.min(cut_at) >= end {
+                return;
+            }
+            if self.increase_at <= cut_at {
+                self.increase(settings);
+            } else {
+                self.cut(settings);
+                self.decrease_at += DECREASE_INTERVAL;
+            }
+        }
+    }
+}
+
+impl CongestionControl for DcqcnReverie {
+    /// A notification at the instant of a tick comes before it: its packet left long before.
+    fn observe(&mut self, _window: &mut Window, acked: &Acked<'_>, settings: &Settings) {
+        if acked.marked {
+            self.run(acked.now, settings);
+            self.move_alpha(acked.now);
+            if self.alpha_at != Time::MAX && !self.to_cut {
+                self.decrease_at = self.next_cut(acked.now);
+            }
+            self.notify(acked.now);
+        }
+    }
+
+    fn advance(&mut self, now: Time, settings: &Settings) -> Time {
+        self.run(Time(now.0.saturating_add(1)), settings);
+        self.increase_at
+    }
+
+    fn on_ack(&mut self, _window: &mut Window, _acked: &Acked<'_>, _settings: &Settings) {}
+
+    fn ssthresh(&mut self, _window: &Window, _flight: u32, _settings: &Settings) -> u32 {
+        0
+    }
+
+    fn pacer(&mut self) -> Option<&mut Pacer> {
+        Some(&mut self.rates.pacer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::dcqcn::tests::{GBPS, close, notify, settings};
+
+    fn flow() -> (DcqcnReverie, Settings) {
+        let settings = settings("dcqcn:preset=reverie");
+        (DcqcnReverie::new(&settings), settings)
+    }
+
+    /// R after the clocks have run until `ns`, Gbit/s.
+    fn rate_at(flow: &mut DcqcnReverie, ns: u64, settings: &Settings) -> f64 {
+        flow.advance(Time::from_ns(ns), settings);
+        assert_eq!(flow.rates.pacer.rate.0, flow.rates.current as u64);
+        flow.rates.current / GBPS
+    }
+
+    #[test]
+    fn one_cnp_cuts_once_and_the_rate_returns() {
+        let (mut flow, settings) = flow();
+        notify(&mut flow, 0, &settings);
+        assert_eq!(rate_at(&mut flow, 4_000, &settings), 25.0);
+        close(rate_at(&mut flow, 4_001, &settings), 12.694_171, 1e-6);
+        close(flow.alpha, 0.984_466, 1e-6);
+        close(rate_at(&mut flow, 904_000, &settings), 12.694_171, 1e-6);
+        for (ns, expected) in [
+            (904_001, 18.847_086),
+            (1_804_001, 21.923_543),
+            (2_704_001, 23.461_772),
+        ] {
+            close(rate_at(&mut flow, ns, &settings), expected, 1e-6);
+            assert_eq!(flow.rates.target, 25.0 * GBPS);
+        }
+    }
+
+    /// The same when nobody asks in between.
+    #[test]
+    fn clocks_run_without_being_asked() {
+        let (mut flow, settings) = flow();
+        notify(&mut flow, 0, &settings);
+        close(rate_at(&mut flow, 2_704_001, &settings), 23.461_772, 1e-6);
+        assert_eq!(
+            flow.advance(Time::from_ns(2_704_001), &settings),
+            Time::from_ns(3_604_001)
+        );
+    }
+
+    #[test]
+    fn a_cnp_in_every_microsecond_halves_the_rate_each_4_us() {
+        let (mut flow, settings) = flow();
+        let mut cuts = Vec::new();
+        for us in 0..=32 {
+            notify(&mut flow, us * 1_000, &settings);
+            let rate = rate_at(&mut flow, us * 1_000 + 1, &settings);
+            if us > 0 && us % 4 == 0 {
+                cuts.push(rate);
+            }
+        }
+        let halves = (1..8).map(|cut| 25.0 / f64::from(1 << cut)).chain([0.1]);
+        assert_eq!(cuts, halves.collect::<Vec<_>>());
+        assert_eq!((flow.alpha, flow.rates.target), (1.0, 25.0 * GBPS));
+    }
+
+    /// After a rise the cut takes the present rate as the next target; without one it leaves the target.
+    #[test]
+    fn the_target_falls_only_after_a_rise() {
+        let (mut flow, settings) = flow();
+        notify(&mut flow, 0, &settings);
+        let risen = rate_at(&mut flow, 904_001, &settings);
+        notify(&mut flow, 905_000, &settings);
+        rate_at(&mut flow, 908_001, &settings);
+        close(flow.rates.target / GBPS, risen, 1e-12);
+        notify(&mut flow, 910_000, &settings);
+        rate_at(&mut flow, 912_001, &settings);
+        close(flow.rates.target / GBPS, risen, 1e-12);
+        // The second and third rises raise the target, by 50 and 100 Mbit/s.
+        let rate = flow.rates.current / GBPS;
+        let first = (rate + risen) / 2.0;
+        let second = (first + risen + 0.05) / 2.0;
+        let third = (second + risen + 0.15) / 2.0;
+        for (ns, expected) in [(1_812_001, first), (2_712_001, second), (3_612_001, third)] {
+            close(rate_at(&mut flow, ns, &settings), expected, 1e-12);
+        }
+    }
+
+    /// A notification between two ticks of the clock of cuts waits for the next one.
+    #[test]
+    fn cuts_keep_to_their_clock() {
+        let (mut flow, settings) = flow();
+        notify(&mut flow, 500, &settings);
+        rate_at(&mut flow, 4_501, &settings);
+        let rate = flow.rates.current;
+        notify(&mut flow, 21_000, &settings);
+        assert_eq!(rate_at(&mut flow, 24_500, &settings) * GBPS, rate);
+        assert!(rate_at(&mut flow, 24_501, &settings) * GBPS < rate);
+    }
+}

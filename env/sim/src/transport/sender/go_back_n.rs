@@ -1,0 +1,138 @@
+//! Go-back-N: the loss recovery of RDMA. The receiver keeps nothing that comes out of order. It asks
+//! for the segment that it misses, and the sender begins again there.
+//!
+//! ns-3 hosts (HPCC, SIGCOMM 2019) have no timer, so that a flow whose last packets are lost hangs.
+//! Here everything is sent again after [`Settings::rdma_rto`] without news.
+
+use super::loss_recovery::{LossRecovery, Phase};
+use super::{Ack, Segment, Sender};
+use crate::transport::pool::Pool;
+use crate::transport::{Acked, CongestionControl, Settings};
+use crate::units::Time;
+
+impl Sender {
+    /// The segment to send now: the next one, if pace and window allow it.
+    pub(super) fn emit_in_sequence(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+        if !self.has_next(settings) {
+            return None;
+        }
+        self.congestion.advance(now, settings);
+        if !self.congestion.pacer()?.may_send(now) {
+            return None;
+        }
+        let index = self.sent.next;
+        self.sent.next += 1;
+        if self.deadline == Time::MAX {
+            self.deadline = now + settings.rdma_rto;
+        }
+        Some(Segment {
+            index,
+            payload: self.payload(index, settings),
+            retransmission: index < self.sent_before(),
+        })
+    }
+
+    /// Whether there is a segment to send, and its window is open. What is outstanding may be below
+    /// the window, and above it by less than one segment.
+    fn has_next(&self, settings: &Settings) -> bool {
+        let outstanding = u64::from(self.sent.count()) * u64::from(settings.mss);
+        self.sent.next < self.segments && outstanding < u64::from(self.window.cwnd)
+    }
+
+    /// All segments below this one have been sent.
+    fn sent_before(&self) -> u32 {
+        match self.recovery.as_deref().map(|recovery| recovery.phase) {
+            Some(Phase::Loss { until }) => until.max(self.sent.next),
+            _ => self.sent.next,
+        }
+    }
+
+    /// Delay of the timer to set for the next segment; `None` if nothing waits for its pace. The timer
+    /// also expires when the rate changes by itself, as that may let the segment go.
+    pub(super) fn take_rate_timer(&mut self, now: Time, settings: &Settings) -> Option<Time> {
+        if !self.has_next(settings) {
+            return None;
+        }
+        let change = self.congestion.advance(now, settings);
+        self.congestion.pacer()?.take_timer_until(now, change)
+    }
+
+    /// A packet begins to leave the host: the next one follows it at its pace.
+    pub(crate) fn depart(&mut self, bytes: u32, now: Time, settings: &Settings) {
+        self.congestion.on_departure(bytes, now, settings);
+        if let Some(pacer) = self.congestion.pacer() {
+            pacer.on_send(now, bytes);
+        }
+    }
+
+    /// Takes an acknowledgement of all segments below the one that the receiver expects. A negative one
+    /// (`nack`) has the sender begin again there.
+    pub(crate) fn take_cumulative_ack(
+        &mut self,
+        ack: &Ack<'_>,
+        nack: bool,
+        settings: &Settings,
+        pool: &mut Pool<LossRecovery>,
+    ) {
+        let before = self.sent.una;
+        self.sent.una = before.max(ack.next_expected);
+        self.sent.next = self.sent.next.max(self.sent.una);
+        let segments = self.sent.una - before;
+        if nack {
+            self.go_back(pool);
+        }
+        if segments > 0 || nack {
+            self.deadline = match self.sent.count() {
+                0 => Time::MAX,
+                _ => ack.now + settings.rdma_rto,
+            };
+        }
+        self.end_repair(pool);
+        let acked = Acked {
+            segments,
+            una: self.sent.una,
+            next: self.sent.next,
+            now: ack.now,
+            rtt: None,
+            elapsed: ack.now.saturating_since(ack.stamp),
+            smoothed_rtt: Time::ZERO,
+            marked: ack.marked,
+            path: ack.path,
+        };
+        self.congestion.observe(&mut self.window, &acked, settings);
+    }
+
+    /// Nothing was heard for too long.
+    pub(super) fn begin_again(
+        &mut self,
+        now: Time,
+        settings: &Settings,
+        pool: &mut Pool<LossRecovery>,
+    ) {
+        self.go_back(pool);
+        self.deadline = match self.sent.una == self.segments {
+            true => Time::MAX,
+            false => now + settings.rdma_rto,
+        };
+    }
+
+    /// The first unacknowledged segment is the next to send.
+    fn go_back(&mut self, pool: &mut Pool<LossRecovery>) {
+        let until = self.sent_before();
+        self.sent.next = self.sent.una;
+        if until > self.sent.next {
+            let recovery = self.recovery.get_or_insert_with(|| pool.take());
+            recovery.phase = Phase::Loss { until };
+        }
+    }
+
+    /// Gives the state for losses back once all that was sent twice is acknowledged.
+    fn end_repair(&mut self, pool: &mut Pool<LossRecovery>) {
+        if self.recovery.is_some()
+            && self.sent.una >= self.sent_before()
+            && let Some(recovery) = self.recovery.take()
+        {
+            pool.give_back(recovery);
+        }
+    }
+}
