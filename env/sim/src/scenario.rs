@@ -358,6 +358,10 @@ impl Scenario {
         if self.base_rtt_ns > 0 {
             return Time::from_ns(self.base_rtt_ns);
         }
+        self.rtt_of_topology()
+    }
+
+    pub(crate) fn rtt_of_topology(&self) -> Time {
         if self.is_fabric() {
             return Time(8 * self.propagation().0);
         }

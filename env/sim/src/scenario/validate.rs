@@ -463,7 +463,7 @@ impl Scenario {
     /// A flow alone has at most a round trip of packets on the way, or its largest window.
     fn validate_round_trip(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         let full = self.full_packet_bytes() + u64::from(self.overhead_bytes);
-        let on_line = self.base_rtt().0 / self.rate().transmission_time(full).0;
+        let on_line = self.rtt_of_topology().0 / self.rate().transmission_time(full).0;
         let window = match self.max_cwnd_bytes {
             0 => u64::from(MAX_WINDOW),
             bytes => bytes,

@@ -1,10 +1,13 @@
 //! RDMA in whole simulations: times by hand, losses, and mixtures with TCP.
 
-use bufgym_sim::network::{FabricSimulator, FlowRecord, Outcome};
+use bufgym_sim::network::{FabricSimulator, FlowRecord, Outcome, Simulator};
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::switch::{PacketView, Policy, PolicySpec, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
 use bufgym_sim::units::Time;
+use proptest::prelude::*;
+
+use crate::behaviour::setup::cases;
 
 const KINDS: [&str; 3] = ["dcqcn", "dcqcn:preset=reverie", "powertcp-rdma"];
 
@@ -35,7 +38,7 @@ fn scenario(changes: &[&str]) -> Scenario {
 
 fn flow(src: u32, dst: u32, size: u64, query: i64) -> FlowSpec {
     FlowSpec {
-        id: u64::from(src),
+        id: 0,
         src,
         dst,
         start: Time::ZERO,
@@ -46,7 +49,10 @@ fn flow(src: u32, dst: u32, size: u64, query: i64) -> FlowSpec {
     }
 }
 
-fn trace(flows: Vec<FlowSpec>) -> Trace {
+fn trace(mut flows: Vec<FlowSpec>) -> Trace {
+    for (id, flow) in (0..).zip(&mut flows) {
+        flow.id = id;
+    }
     Trace {
         flows,
         ..Trace::default()
@@ -286,4 +292,191 @@ fn connected_answers_of_tcp_do_not_wait_for_a_window() {
     // 1,058 B, 338.56 ns.
     let expected = Time(103 * 338_560 + 8_000_000);
     assert_eq!(outcome.records[0].fct, Some(expected));
+}
+
+/// A policy that loses data packets by the order of their arrival, and acknowledgements by theirs.
+#[derive(Clone)]
+struct Losing {
+    arrived: [u64; 2],
+    lost: [Vec<u64>; 2],
+}
+
+impl Policy for Losing {
+    fn on_arrival(&mut self, _view: View<'_>, packet: PacketView) -> Verdict {
+        let kind = usize::from(packet.bytes == 60);
+        self.arrived[kind] += 1;
+        match self.lost[kind].contains(&(self.arrived[kind] - 1)) {
+            true => Verdict::Drop,
+            false => Verdict::Accept,
+        }
+    }
+
+    fn threshold(&self, _view: View<'_>, _port: usize) -> Option<u64> {
+        None
+    }
+}
+
+/// A flow of ten packets through one switch: 25 Gbit/s, 2 µs. Packet i reaches the switch
+/// `(i + 1) · 335.36 + 2,000` ns after the start.
+fn ten_packets(changes: &[&str], data: &[u64], acks: &[u64]) -> (Outcome, Time) {
+    let mut scenario = Scenario::default();
+    let base = [
+        "rate_bps=25e9",
+        "propagation_ns=2000",
+        "mss=1000",
+        "transport=dcqcn:preset=reverie",
+    ];
+    for change in base.iter().chain(changes) {
+        scenario.set(change).unwrap();
+    }
+    let policy = Losing {
+        arrived: [0; 2],
+        lost: [data.to_vec(), acks.to_vec()],
+    };
+    let trace = trace(vec![flow(0, 1, 10_000, -1)]);
+    let outcome = Simulator::new(&scenario, &trace, policy).unwrap().run();
+    assert_eq!(outcome.summary.drops, (data.len() + acks.len()) as u64);
+    let fct = outcome.records[0].fct.unwrap();
+    (outcome, fct)
+}
+
+const FULL: u64 = 335_360;
+const ACK: u64 = 19_200;
+const LINK: u64 = 2_000_000;
+/// From the start of a packet to its arrival at the receiver, and the same of an acknowledgement.
+const THERE: u64 = 2 * (FULL + LINK);
+const BACK: u64 = 2 * (ACK + LINK);
+
+#[test]
+fn ten_packets_and_the_last_acknowledgement() {
+    let (outcome, fct) = ten_packets(&[], &[], &[]);
+    assert_eq!(fct, Time(9 * FULL + THERE + BACK));
+    assert_eq!(outcome.summary.spurious_retransmissions, 0);
+}
+
+/// Packet 3 is lost. Packet 4 makes the receiver ask for it; the host has sent all ten by then, and
+/// sends seven again, six of which are no news but out of order the first time: none is a duplicate.
+#[test]
+fn a_lost_packet_is_asked_for_at_once() {
+    let (outcome, fct) = ten_packets(&[], &[3], &[]);
+    let asked = 4 * FULL + THERE + BACK;
+    assert_eq!(fct, Time(asked + 6 * FULL + THERE + BACK));
+    assert_eq!(outcome.summary.timeouts, 0);
+    assert_eq!(outcome.summary.spurious_retransmissions, 0);
+}
+
+/// The request is lost too (the fourth packet of that size). The next ones out of order come within
+/// 500 µs, so that the timer of the sender helps, 500 µs after the last news: the third
+/// acknowledgement.
+#[test]
+fn a_lost_request_leaves_it_to_the_timer() {
+    let (outcome, fct) = ten_packets(&[], &[3], &[3]);
+    let news = 2 * FULL + THERE + BACK;
+    let again = news + 500_000_000;
+    assert_eq!(fct, Time(again + 6 * FULL + THERE + BACK));
+    assert_eq!(outcome.summary.timeouts, 1);
+    assert_eq!(outcome.records[0].timeouts, 1);
+}
+
+/// Nothing comes behind a lost tail.
+#[test]
+fn a_lost_tail_leaves_it_to_the_timer() {
+    let (outcome, fct) = ten_packets(&["rdma_rto_us=100"], &[8, 9], &[]);
+    let again = 7 * FULL + THERE + BACK + 100_000_000;
+    assert_eq!(fct, Time(again + FULL + THERE + BACK));
+    assert_eq!(outcome.summary.timeouts, 1);
+}
+
+/// The last acknowledgement is lost: the last packet comes twice and is answered, also where other
+/// duplicates are not.
+#[test]
+fn a_lost_last_acknowledgement_is_repeated() {
+    for rules in ["paper", "ns3"] {
+        let (outcome, fct) = ten_packets(&[&format!("rules={rules}")], &[], &[9]);
+        let again = 8 * FULL + THERE + BACK + 500_000_000;
+        assert_eq!(fct, Time(again + THERE + BACK), "{rules}");
+        assert_eq!(outcome.summary.timeouts, 1);
+        assert_eq!(outcome.summary.spurious_retransmissions, 1);
+        let ends = "fct=receiver";
+        let (outcome, fct) = ten_packets(&[&format!("rules={rules}"), ends], &[], &[9]);
+        assert_eq!(fct, Time(9 * FULL + THERE), "{rules}");
+        assert_eq!(outcome.summary.timeouts, 0);
+    }
+}
+
+/// The retransmission of packet 3 is lost too: the receiver has asked for it within 500 µs, and the
+/// timer helps.
+#[test]
+fn a_packet_lost_twice_is_asked_for_once() {
+    let (outcome, fct) = ten_packets(&[], &[3, 10], &[]);
+    // The request is the last news.
+    let asked = 4 * FULL + THERE + BACK;
+    let again = asked + 500_000_000;
+    assert_eq!(fct, Time(again + 6 * FULL + THERE + BACK));
+    assert_eq!(outcome.summary.timeouts, 1);
+}
+
+fn any_rdma() -> impl Strategy<Value = (Scenario, Trace)> {
+    let network = (
+        prop::sample::select(KINDS.to_vec()),
+        prop::sample::select(vec!["paper", "ns3"]),
+        prop::sample::select(vec!["last_ack", "receiver"]),
+        prop::sample::select(vec![1_048_u64, 10_000, 100_000, 1_000_000]),
+        prop::sample::select(vec![0_u64, 10, 5_000, 20_000]),
+        any::<[bool; 4]>(),
+    );
+    let flows = prop::collection::vec(
+        (0_u32..8, 1_u32..8, 1_u64..100_000, 0_u64..100, any::<bool>()),
+        1..20,
+    );
+    (network, flows).prop_map(|((kind, rules, fct, buffer, kmin, flags), flows)| {
+        let [in_service, mixed, late, control] = flags;
+        let scenario = scenario(&[
+            &format!("transport={kind}"),
+            &format!("incast_transport={}", if mixed { "cubic" } else { "same" }),
+            &format!("rules={rules}"),
+            &format!("fct={fct}"),
+            // Room for the largest packet.
+            &format!("buffer_bytes={}", buffer + 42 + 10),
+            &format!("count_in_service={in_service}"),
+            &format!("late_binding={late}"),
+            &format!("ack_priority={}", if control { "control" } else { "data" }),
+            "marking=red",
+            &format!("ecn_red_kmin_bytes={kmin}"),
+            &format!("ecn_red_kmax_bytes={}", 4 * kmin + 1),
+            "ecn_red_pmax=0.5",
+        ]);
+        let flows = flows.into_iter().map(|(src, step, size, at, query)| FlowSpec {
+            start: Time::from_us(at),
+            ..flow(src, (src + step) % 8, size, if query { 1 } else { -1 })
+        });
+        (scenario, trace(flows.collect()))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(60)))]
+
+    /// Whatever is lost or marked, every flow completes, no packet is anywhere twice, and a second run
+    /// is the same.
+    #[test]
+    fn every_rdma_flow_completes_and_packets_are_conserved((scenario, trace) in any_rdma()) {
+        let mut simulator = fabric("dt", &scenario, &trace);
+        let mut events = 0_u64;
+        while !simulator.finished() && simulator.step() {
+            events += 1;
+            prop_assert!(events < 5_000_000, "still busy at {}", simulator.now());
+            if events.is_multiple_of(64) {
+                prop_assert_eq!(simulator.check_invariants(), Ok(()));
+                prop_assert!(simulator.packets_are_placed_once());
+                prop_assert!(simulator.records_are_balanced());
+            }
+        }
+        prop_assert!(simulator.finished());
+        let again = run("dt", &scenario, &trace);
+        let finishes = |outcome: &Outcome| -> Vec<_> {
+            outcome.records.iter().map(|record| record.finish).collect()
+        };
+        prop_assert_eq!(finishes(&again), finishes(&simulator.outcome()));
+    }
 }
