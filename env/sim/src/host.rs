@@ -23,8 +23,8 @@ use crate::units::Time;
 
 use flow::{Flow, Roster, Stage, flows_in_start_order};
 use labels::FirstBytes;
-use rdma::Rdma;
 pub(crate) use nic::Nics;
+use rdma::Rdma;
 pub use view::FlowView;
 
 /// RFC 9293 leaves the bound on SYN back-off to the implementation; 2^10 exceeds any run.

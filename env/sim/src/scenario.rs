@@ -41,10 +41,10 @@ pub use classes::{LeafHosts, NoHosts};
 pub use error::{ScenarioError, SettingProblem};
 pub use fabric::Tier;
 pub use kinds::{
-    AckClass, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowEnd, FlowPriority, HostQueue,
-    LosslessRules, Marking, PfcMode, Recovery, Scheduler, SlowdownBase, SpineBuffer, SpinePool,
-    TopologyKind, Traffic, TransportKind, TransportVariant, UnknownName, Unscheduled, Watchdog,
-    Workload,
+    AckClass, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowEnd, FlowPriority,
+    HostQueue, LosslessRules, Marking, PfcMode, Recovery, Scheduler, SlowdownBase, SpineBuffer,
+    SpinePool, TopologyKind, Traffic, TransportKind, TransportVariant, UnknownName, Unscheduled,
+    Watchdog, Workload,
 };
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use priorities::{NoPriorities, Priorities};

@@ -52,7 +52,9 @@ impl<T: Topology> Hosts<T> {
     #[inline(always)]
     pub(super) fn header_of(&self, flow: u32) -> u32 {
         match self.settings.rdma && self.flows[flow as usize].is_rdma() {
-            true => self.rdma.headers[usize::from(self.flows[flow as usize].sender.reads_telemetry())],
+            true => {
+                self.rdma.headers[usize::from(self.flows[flow as usize].sender.reads_telemetry())]
+            }
             false => self.wire_bytes.header,
         }
     }
@@ -67,7 +69,9 @@ impl<T: Topology> Hosts<T> {
     /// A packet of an RDMA flow begins to leave its host.
     pub(super) fn depart(&mut self, flow: u32, bytes: u32, engine: &mut Engine<T>) {
         let state = &mut self.flows[flow as usize];
-        state.sender.depart(bytes, engine.host_now(), &self.settings);
+        state
+            .sender
+            .depart(bytes, engine.host_now(), &self.settings);
         self.rdma.on_line[usize::from(state.src)] = flow;
     }
 

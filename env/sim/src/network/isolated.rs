@@ -6,7 +6,9 @@ use super::base::BaseFlow;
 use super::outcome::FlowRecord;
 use super::simulator::{SimError, Simulator};
 use crate::engine::topology::{LeafSpine, OneSwitch, Topology};
-use crate::scenario::{Demand, Marking, Priorities, RangeU32, Scenario, SpinePool, TopologyKind, TransportKind};
+use crate::scenario::{
+    Demand, Marking, Priorities, RangeU32, Scenario, SpinePool, TopologyKind, TransportKind,
+};
 use crate::switch::PolicySpec;
 use crate::switch::policy::CompleteSharing;
 use crate::traffic::{FlowSpec, Trace, host_number};

@@ -1,9 +1,7 @@
 //! RDMA in a scenario: packet sizes, and what its flows need of queues and hosts.
 
 use super::validate::{Checks, MAX_US, MAX_WIRE_BYTES};
-use super::{
-    Demand, FlowPriority, HostQueue, Scenario, ScenarioError, Traffic, TransportKind,
-};
+use super::{Demand, FlowPriority, HostQueue, Scenario, ScenarioError, Traffic, TransportKind};
 
 impl Scenario {
     /// Whether the flows of some class are RDMA.
@@ -84,7 +82,8 @@ impl Scenario {
         }
         let telemetry = self.transports().contains(&TransportKind::PowerTcpRdma);
         if telemetry && self.int_bytes_per_hop > 0 {
-            let problem = "telemetry of powertcp-rdma has rdma_int_bytes whatever the hops; must be 0";
+            let problem =
+                "telemetry of powertcp-rdma has rdma_int_bytes whatever the hops; must be 0";
             return check.invalid("int_bytes_per_hop", self.int_bytes_per_hop, problem);
         }
         Ok(())
@@ -92,10 +91,7 @@ impl Scenario {
 
     /// Where some priorities are lossless, they are those of RDMA: generated flows of other transports
     /// must have others, as far as the settings decide it.
-    pub(super) fn validate_classes_of_loss(
-        &self,
-        check: &Checks<'_>,
-    ) -> Result<(), ScenarioError> {
+    pub(super) fn validate_classes_of_loss(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         if self.flow_priority != FlowPriority::Fixed {
             return self.validate_any_priority(check);
         }
@@ -103,8 +99,18 @@ impl Scenario {
         let last = self.queues_per_port - 1;
         let of_demand = self.demand != Demand::Ports;
         let classes = [
-            ("background_priority", self.background_priority, background, true),
-            ("incast_priority", self.incast_priority, in_cast, self.has_queries()),
+            (
+                "background_priority",
+                self.background_priority,
+                background,
+                true,
+            ),
+            (
+                "incast_priority",
+                self.incast_priority,
+                in_cast,
+                self.has_queries(),
+            ),
             (
                 "second_priority",
                 self.second_priority,
@@ -113,13 +119,17 @@ impl Scenario {
             ),
         ];
         for (field, priority, kind, is_used) in classes {
-            let lossless = self.lossless_priorities.contains(priority.min(last) as usize);
+            let lossless = self
+                .lossless_priorities
+                .contains(priority.min(last) as usize);
             if !is_used || lossless == kind.is_rdma() {
                 continue;
             }
             let lossless = self.lossless_priorities;
             let problem = match kind.is_rdma() {
-                true => format!("these flows are RDMA ({kind}); must be one of lossless_priorities, {lossless}"),
+                true => format!(
+                    "these flows are RDMA ({kind}); must be one of lossless_priorities, {lossless}"
+                ),
                 false => format!(
                     "these flows are not RDMA ({kind}); must be none of lossless_priorities, {lossless}"
                 ),
@@ -132,7 +142,9 @@ impl Scenario {
     /// Flows may have any priority, so that these cannot tell RDMA from other flows.
     fn validate_any_priority(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         let kinds = self.transports();
-        let mixed = kinds.iter().any(|kind| kind.is_rdma() != kinds[0].is_rdma());
+        let mixed = kinds
+            .iter()
+            .any(|kind| kind.is_rdma() != kinds[0].is_rdma());
         let all = self.lossless_priorities.count() == self.queues_per_port;
         if mixed || (self.has_rdma() && !all) {
             let problem = "RDMA flows need a lossless priority of their own; must be fixed";
@@ -147,5 +159,152 @@ impl Scenario {
             Demand::Ports => self.traffic != Traffic::Poisson,
             _ => self.query_rate > 0.0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(changes: &[&str]) -> Scenario {
+        let mut scenario = Scenario::default();
+        for change in ["mss=1000", "queues_per_port=4", "buffer_bytes=1e6"]
+            .iter()
+            .chain(changes)
+        {
+            scenario.set(change).unwrap();
+        }
+        scenario
+    }
+
+    fn refused(changes: &[&str], said: &[&str]) {
+        let error = scenario(changes).validate().unwrap_err().to_string();
+        let all = said.iter().all(|said| error.contains(said));
+        assert!(all, "{changes:?}: {error}");
+    }
+
+    #[test]
+    fn packets_have_the_sizes_of_their_class() {
+        let mixed = scenario(&[
+            "transport=cubic",
+            "timestamps=true",
+            "incast_transport=powertcp-rdma",
+        ]);
+        mixed.validate().unwrap();
+        let rdma = TransportKind::PowerTcpRdma;
+        assert_eq!(mixed.full_packet_bytes_of(TransportKind::Dcqcn), 1_048);
+        assert_eq!(mixed.full_packet_bytes_of(rdma), 1_090);
+        assert_eq!(mixed.ack_bytes_of(TransportKind::Dcqcn), 60);
+        assert_eq!(mixed.ack_bytes_of(rdma), 88);
+        assert_eq!(mixed.full_packet_bytes_of(TransportKind::Cubic), 1_070);
+        assert_eq!(mixed.largest_packet_bytes(), 1_090);
+        assert_eq!(
+            (mixed.rdma_of(true, false), mixed.rdma_of(false, true)),
+            (Some(rdma), None)
+        );
+        let tcp = scenario(&["transport=cubic"]);
+        assert_eq!(tcp.largest_packet_bytes(), 1_058);
+    }
+
+    #[test]
+    fn what_rdma_cannot_do_is_refused() {
+        for (changes, said) in [
+            (
+                &["rdma_rto_us=0"][..],
+                &["rdma_rto_us", "must be from 1"][..],
+            ),
+            (&["rdma_ack_bytes=0"], &["rdma_ack_bytes", "must be from 1"]),
+            (&["rdma_header_bytes=1001"], &["must be from 0 to 1000"]),
+            (&["background_priority=8"], &["must be from 0 to 7"]),
+            (
+                &["transport=dcqcn", "host_queue=fifo"],
+                &["host_queue", "must be fair"],
+            ),
+            (
+                &["transport=powertcp-rdma", "int=false"],
+                &["reads telemetry"],
+            ),
+            (
+                &["transport=powertcp-rdma", "int_bytes_per_hop=8"],
+                &["int_bytes_per_hop", "must be 0"],
+            ),
+            (
+                &[
+                    "transport=powertcp-rdma",
+                    "rdma_int_bytes=1000",
+                    "mss=64600",
+                ],
+                &["65648 bytes on the wire"],
+            ),
+        ] {
+            refused(changes, said);
+        }
+        let error = Scenario::default().set("transport=dcqcn:preset=hpcc");
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("dcqcn:preset=reverie"), "{error}");
+    }
+
+    #[test]
+    fn rdma_has_the_lossless_priorities_for_itself() {
+        let lossless = [
+            "lossless_priorities=3",
+            "flow_priority=fixed",
+            "traffic=incast_elephants",
+        ];
+        let with = |changes: &[&'static str]| [&lossless, changes].concat();
+        scenario(&with(&[
+            "transport=cubic",
+            "incast_transport=dcqcn",
+            "incast_priority=3",
+        ]))
+        .validate()
+        .unwrap();
+        scenario(&with(&[
+            "transport=dcqcn",
+            "incast_transport=cubic",
+            "background_priority=3",
+            "incast_priority=1",
+        ]))
+        .validate()
+        .unwrap();
+        // Without in-cast flows their priority does not count.
+        scenario(&with(&[
+            "transport=dcqcn",
+            "background_priority=3",
+            "traffic=poisson",
+        ]))
+        .validate()
+        .unwrap();
+        refused(
+            &with(&["transport=dcqcn", "incast_transport=cubic"]),
+            &[
+                "background_priority",
+                "are RDMA (dcqcn)",
+                "must be one of lossless_priorities, 3",
+            ],
+        );
+        refused(
+            &with(&["transport=cubic", "incast_priority=3"]),
+            &["incast_priority", "are not RDMA (cubic)", "must be none of"],
+        );
+        refused(
+            &with(&["transport=dcqcn", "flow_priority=in_turn"]),
+            &["flow_priority", "must be fixed"],
+        );
+        // Without lossless priorities RDMA may have any.
+        scenario(&["transport=dcqcn"]).validate().unwrap();
+    }
+
+    #[test]
+    fn dcqcn_answers_marks_and_powertcp_does_not() {
+        let threshold = |changes: &[&str]| scenario(changes).mark_threshold_bytes();
+        let k = "ecn_threshold_bytes=9000";
+        assert_eq!(threshold(&["transport=dcqcn", k]), Some(9_000));
+        assert_eq!(
+            threshold(&["transport=dcqcn", "ecn_capable=dctcp", k]),
+            Some(9_000)
+        );
+        assert_eq!(threshold(&["transport=powertcp-rdma", k]), None);
+        assert_eq!(threshold(&["transport=dcqcn"]), None);
     }
 }

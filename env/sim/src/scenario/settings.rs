@@ -5,10 +5,10 @@
 use crate::convert::whole_i64;
 
 use super::{
-    AckClass, AckQueue, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowEnd, FlowPriority, HostQueue,
-    LeafHosts, LosslessRules, Marking, PerQueue, PfcMode, Priorities, RangeF64, RangeU32, Recovery,
-    Scheduler, SlowdownBase, SpineBuffer, SpinePool, TopologyKind, Traffic, TransportKind,
-    TransportVariant, Unscheduled, Watchdog, Workload, Workloads,
+    AckClass, AckQueue, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowEnd,
+    FlowPriority, HostQueue, LeafHosts, LosslessRules, Marking, PerQueue, PfcMode, Priorities,
+    RangeF64, RangeU32, Recovery, Scheduler, SlowdownBase, SpineBuffer, SpinePool, TopologyKind,
+    Traffic, TransportKind, TransportVariant, Unscheduled, Watchdog, Workload, Workloads,
 };
 
 use crate::input::excerpt;

@@ -259,7 +259,11 @@ mod tests {
         let now = Time::from_us(at(7) + 1);
         for step in 1..=5 {
             flow.on_departure(10_000_000, now, &settings);
-            close(flow.rates.target / GBPS, 12.58 + 0.04 * f64::from(step), 1e-9);
+            close(
+                flow.rates.target / GBPS,
+                12.58 + 0.04 * f64::from(step),
+                1e-9,
+            );
         }
         flow.on_departure(9_999_999, now, &settings);
         close(flow.rates.target / GBPS, 12.78, 1e-9);

@@ -139,7 +139,11 @@ mod tests {
     /// 25 Gbit/s, 17.28 µs: 54,000 B.
     fn settings() -> Settings {
         let mut scenario = Scenario::default();
-        for change in ["rate_bps=25e9", "base_rtt_ns=17280", "transport=powertcp-rdma"] {
+        for change in [
+            "rate_bps=25e9",
+            "base_rtt_ns=17280",
+            "transport=powertcp-rdma",
+        ] {
             scenario.set(change).unwrap();
         }
         let settings = Settings::from_scenario(&scenario);
@@ -254,7 +258,10 @@ mod tests {
             ..HopRecord::default()
         };
         let found = quantised(&record);
-        assert_eq!((found.at, found.queue_bytes, found.sent_bytes), (Time(5_000), 160, 128));
+        assert_eq!(
+            (found.at, found.queue_bytes, found.sent_bytes),
+            (Time(5_000), 160, 128)
+        );
     }
 
     #[test]

@@ -14,7 +14,8 @@ pub(super) fn assign(scenario: &Scenario, trace: &mut Trace) {
     let last = queues - 1;
     let in_cast = u8::try_from(scenario.incast_priority).map_or(last, |queue| queue.min(last));
     let of_second = u8::try_from(scenario.second_priority).map_or(last, |queue| queue.min(last));
-    let of_others = u8::try_from(scenario.background_priority).map_or(last, |queue| queue.min(last));
+    let of_others =
+        u8::try_from(scenario.background_priority).map_or(last, |queue| queue.min(last));
     let second = trace.second_kind();
     let mut of_flows = stream(trace.seed, "priority", 0);
     let mut of_leaves = stream(trace.seed, "priority", 1);

