@@ -185,6 +185,8 @@ pub(crate) struct Hosts<T> {
     completed: usize,
     last_finish: Time,
     nics: Nics,
+    /// By host and priority, where pauses last for a time.
+    pause_expiries: Vec<Time>,
     pools: Pools,
     sacks: SackStore,
     counters: HostCounters,
@@ -233,6 +235,7 @@ impl<T: Topology> Hosts<T> {
             active: Vec::new(),
             completed: 0,
             last_finish: Time::ZERO,
+            pause_expiries: Vec::new(),
             nics: Nics::new::<T>(scenario.host_queue, topology.hosts()),
             pools: Pools::default(),
             sacks: SackStore::default(),
@@ -583,7 +586,7 @@ impl<T: Topology> Hosts<T> {
                     receiver.takes_mark(0, &self.settings, &mut self.pools.receivers);
                 }
             }
-            PacketKind::Data | PacketKind::Ack => {}
+            PacketKind::Data | PacketKind::Ack | PacketKind::Pause => {}
         }
     }
 
@@ -926,6 +929,38 @@ impl<T: Topology> Hosts<T> {
             return self.line_is_free_late(host, engine);
         }
         self.nics.line_is_free(host, &mut self.flows, engine);
+    }
+}
+
+/// Pauses (IEEE 802.1Qbb).
+impl<T: Topology> Hosts<T> {
+    /// The switch pauses what a host sends at a priority, or resumes it.
+    #[cold]
+    pub(crate) fn set_paused(
+        &mut self,
+        host: u16,
+        priority: u8,
+        pauses: bool,
+        engine: &mut Engine<T>,
+    ) {
+        let how = (pauses, self.queues_per_port);
+        self.nics.set_paused(host, priority, how, engine);
+        if pauses {
+            return;
+        }
+        match self.pulls && self.nics.is_idle(host) {
+            true => self.line_is_free_late(host, engine),
+            false => self.nics.wake(host, &mut self.flows, engine),
+        }
+    }
+
+    /// When a pause of a host ends by itself.
+    pub(crate) fn pause_expiry(&mut self, host: u16, priority: u8) -> &mut Time {
+        let place = usize::from(host) * 8 + usize::from(priority);
+        if self.pause_expiries.len() <= place {
+            self.pause_expiries.resize(place + 1, Time::ZERO);
+        }
+        &mut self.pause_expiries[place]
     }
 }
 

@@ -5,6 +5,7 @@ mod checks;
 mod isolated;
 mod observer;
 mod outcome;
+mod pauses;
 mod recorders;
 mod simulator;
 mod window;

@@ -9,6 +9,7 @@ mod base;
 mod buffer;
 mod egress;
 mod marking;
+pub(crate) mod mmu;
 mod numbering;
 mod observer;
 mod open_loop;
@@ -26,6 +27,7 @@ pub use crate::engine::packet::PacketId;
 pub use crate::engine::topology::SwitchId;
 pub use base::{BasePolicy, UnknownBasePolicy};
 pub use buffer::SharedBuffer;
+pub use mmu::{LosslessDrop, Management, Paused, Sharing};
 pub use observer::SwitchObserver;
 pub use open_loop::{Fate, OpenLoop};
 pub use policy::{
@@ -37,6 +39,7 @@ use aqm::{Advice, QueueManagement, RedConfig};
 use egress::DeviceQueues;
 pub(crate) use egress::Meters;
 use marking::{MarkingRule, RedMarking};
+use mmu::Mmu;
 use numbering::Numbering;
 use push_out::PushOut;
 use scheduling::Scheduling;
@@ -163,6 +166,7 @@ pub struct Switch<P> {
     aqm: Option<Box<QueueManagement>>,
     meters: Option<Box<Meters>>,
     devices: Option<Box<DeviceQueues>>,
+    mmu: Option<Box<Mmu>>,
     buffer: SharedBuffer,
     policy: P,
     counters: SwitchCounters,
@@ -206,6 +210,7 @@ impl<P: Policy> Switch<P> {
             aqm: None,
             meters: None,
             devices: DeviceQueues::new(settings.device_packets, ports),
+            mmu: None,
             buffer: SharedBuffer::new(settings.capacity, settings.scale, ports, queues_per_port),
             policy,
             counters: SwitchCounters::default(),
@@ -225,6 +230,9 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Admission {
+        if self.mmu.is_some() {
+            return self.arrive_managed(packets, id, now, observer);
+        }
         let packet = self.packet_view(&packets[id]);
         observer.arriving(self.id, self.view(now), packet);
         let fits = self.buffer.fits(packet.bytes);
@@ -295,6 +303,9 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Option<PacketId> {
+        if self.mmu.is_some() {
+            return self.sent_managed(packets, id, now, observer);
+        }
         let mut packet = self.packet_view(&packets[id]);
         if self.meters.is_some() {
             packet.bytes = u64::from(self.counted_bytes(&packets[id]));
@@ -447,17 +458,26 @@ impl<P: Policy> Switch<P> {
 
     /// Length at which a queue stops accepting, bytes, where the policy has such a threshold.
     pub fn threshold(&self, queue: usize, now: Time) -> Option<u64> {
-        self.policy.threshold(self.view(now), queue)
+        match &self.mmu {
+            Some(mmu) => mmu.threshold(&self.buffer, queue),
+            None => self.policy.threshold(self.view(now), queue),
+        }
     }
 
     /// As [`SharedBuffer::count_from`].
     pub(crate) fn count_occupancy_from(&mut self, now: Time) {
         self.buffer.count_from(now);
+        if let Some(mmu) = &mut self.mmu {
+            mmu.count_from(now);
+        }
     }
 
     /// As [`SharedBuffer::count_until`].
     pub(crate) fn count_occupancy_until(&mut self, now: Time) {
         self.buffer.count_until(now);
+        if let Some(mmu) = &mut self.mmu {
+            mmu.count_until(now);
+        }
     }
 
     /// Whether the policy removes packets that are already enqueued.
@@ -493,6 +513,11 @@ impl<P: Policy> Switch<P> {
     /// Packets at the head of a queue that count nowhere.
     pub(crate) fn uncounted(&self) -> usize {
         self.uncounted
+    }
+
+    /// Queues of a port.
+    pub(crate) fn queues_per_port(&self) -> usize {
+        self.numbering.queues_per_port()
     }
 
     /// Packets that wait, by queue.

@@ -276,6 +276,19 @@ impl Delays {
     }
 }
 
+/// What a pause frame does where it arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PauseEffect {
+    /// The host or switch.
+    pub(crate) node: u16,
+    pub(crate) is_switch: bool,
+    pub(crate) priority: u8,
+    /// The port of a switch that the frame came by.
+    pub(crate) port: u16,
+    /// For how long, in times of 512 bits; 0 resumes.
+    pub(crate) quanta: u16,
+}
+
 /// Events at irregular times.
 #[derive(Clone, Copy, Debug)]
 pub enum Timer {
@@ -300,6 +313,14 @@ pub enum Timer {
     Pace(u32),
     /// The control loop asked to be woken; its tag.
     Alarm(u64),
+    /// A pause frame takes effect.
+    Pause(PauseEffect),
+    /// A pause ends by itself.
+    PauseEnds(PauseEffect),
+    /// A switch may have to repeat a pause; the switch, and the queue that pauses.
+    PauseAgain(u16, u16),
+    /// Queues may have been paused for too long.
+    Watchdog,
     /// What happens from here on counts.
     WindowOpens,
     /// What happens from here on does not count.

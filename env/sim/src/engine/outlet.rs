@@ -6,6 +6,8 @@ use super::topology::{Neighbour, SwitchId, Topology};
 /// A port's line and what is at its other end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Outlet {
+    /// The port of the switch at the other end that leads back; 0 of a host.
+    pub(crate) back: u16,
     pub(crate) line: Line,
     pub(crate) to: Neighbour,
 }
@@ -26,6 +28,7 @@ impl Outlets {
         for at in switches.map(SwitchId) {
             first.push(ports.len());
             ports.extend((0..topology.ports(at)).map(|port| Outlet {
+                back: port_back(topology, at, port),
                 line: topology.line(at, port),
                 to: topology.neighbour(at, port),
             }));
@@ -41,6 +44,20 @@ impl Outlets {
     pub(crate) fn at(&self, switch: SwitchId, port: usize) -> Outlet {
         self.ports[self.first[switch.index()] + port]
     }
+}
+
+/// The port at the other end of a link. Of parallel links the first leads to the first, and so on.
+fn port_back<T: Topology>(topology: &T, at: SwitchId, port: usize) -> u16 {
+    let Neighbour::Switch(to) = topology.neighbour(at, port) else {
+        return 0;
+    };
+    let leading = |from: SwitchId, to: SwitchId| {
+        let ports = 0..topology.ports(from);
+        ports.filter(move |port| topology.neighbour(from, *port) == Neighbour::Switch(to))
+    };
+    let place = leading(at, to).take_while(|other| *other < port).count();
+    let back = leading(to, at).nth(place);
+    back.and_then(|back| u16::try_from(back).ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

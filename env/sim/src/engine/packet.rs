@@ -18,6 +18,33 @@ pub(crate) enum PacketKind {
     SynAck,
     /// The third packet of the handshake.
     HandshakeAck,
+    /// A pause frame (IEEE 802.1Qbb), from a switch to its neighbour. It belongs to no flow; its
+    /// sequence number is a [`PauseNote`].
+    Pause,
+}
+
+/// What a pause frame says: the priority, and for how long, in times of 512 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PauseNote {
+    pub(crate) priority: u8,
+    /// 0 resumes.
+    pub(crate) quanta: u16,
+}
+
+impl PauseNote {
+    /// As the sequence number of a packet.
+    pub(crate) fn to_sequence(self) -> u32 {
+        u32::from(self.priority) << 16 | u32::from(self.quanta)
+    }
+
+    /// From the sequence number of a packet.
+    #[expect(clippy::cast_possible_truncation, reason = "its parts were put there")]
+    pub(crate) fn of_sequence(sequence: u32) -> PauseNote {
+        PauseNote {
+            priority: (sequence >> 16) as u8,
+            quanta: sequence as u16,
+        }
+    }
 }
 
 /// Which end of its flow a packet comes from.
@@ -33,7 +60,7 @@ impl PacketKind {
     #[inline]
     pub(crate) fn direction(self) -> PacketDirection {
         match self {
-            PacketKind::Data | PacketKind::Syn | PacketKind::HandshakeAck => {
+            PacketKind::Data | PacketKind::Syn | PacketKind::HandshakeAck | PacketKind::Pause => {
                 PacketDirection::Forward
             }
             PacketKind::Ack | PacketKind::SynAck => PacketDirection::Reverse,
@@ -148,7 +175,6 @@ impl Flags {
     }
 
     /// Whether the packet belongs to the control class, which goes with pause frames.
-    #[allow(dead_code, reason = "read where switches have such a class")]
     #[inline]
     pub(crate) fn is_control(self) -> bool {
         self.0 & Flags::CONTROL != 0
@@ -257,6 +283,8 @@ pub(crate) struct PacketStore {
     /// The packet before it in its queue, where queues are linked both ways.
     previous: Vec<PacketId>,
     both_ways: bool,
+    /// The port by which a packet came to the switch that it is at, where that is noted.
+    came_by: Vec<u16>,
     /// What switches say of themselves in packets that carry it.
     pub(crate) records: RecordStore,
 }
@@ -269,6 +297,7 @@ impl Default for PacketStore {
             live: 0,
             previous: Vec::new(),
             both_ways: false,
+            came_by: Vec::new(),
             records: RecordStore::default(),
         }
     }
@@ -322,6 +351,22 @@ impl PacketStore {
     fn set_previous(&mut self, id: PacketId, previous: PacketId) {
         self.previous.resize(self.slots.len(), NO_PACKET);
         self.previous[id as usize] = previous;
+    }
+
+    /// The packet has come to a switch by this port.
+    pub(crate) fn set_came_by(&mut self, id: PacketId, port: u16) {
+        if self.came_by.len() < self.slots.len() {
+            self.came_by.resize(self.slots.len(), 0);
+        }
+        self.came_by[id as usize] = port;
+    }
+
+    /// The port by which the packet has come to the switch that it is at.
+    ///
+    /// # Panics
+    /// When that was [noted](PacketStore::set_came_by) of no packet.
+    pub(crate) fn came_by(&self, id: PacketId) -> usize {
+        usize::from(self.came_by[id as usize])
     }
 
     /// The packet before the last but one, and so on: the one in front of `id` in its queue, if

@@ -26,7 +26,7 @@ impl<T: Topology> Hosts<T> {
     #[cold]
     pub(super) fn line_is_free_late(&mut self, host: u16, engine: &mut Engine<T>) {
         self.refill_sent(host, engine);
-        let next = self.nics.next_flow(host);
+        let next = self.nics.next_flow(host, &self.flows);
         let leaving = next.and_then(|flow| self.next_departure(flow, engine));
         self.nics.line_is_free(host, &mut self.flows, engine);
         match (next, leaving) {

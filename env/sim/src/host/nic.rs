@@ -108,11 +108,33 @@ impl Nics {
     }
 
     /// The flow whose packet a fair interface sends next.
-    pub(super) fn next_flow(&self, host: u16) -> Option<u32> {
+    pub(super) fn next_flow(&self, host: u16, flows: &[Flow]) -> Option<u32> {
         match self {
-            Nics::Fair(nics) => nics[usize::from(host)].next_flow(),
+            Nics::Fair(nics) => nics[usize::from(host)].next_flow(flows),
             Nics::Fifo(_) | Nics::Queue(_) => None,
         }
+    }
+
+    /// The switch pauses packets of a priority, or resumes them. `priorities` is the number of queues of
+    /// a port.
+    pub(super) fn set_paused<T: Topology>(
+        &mut self,
+        host: u16,
+        priority: u8,
+        (pauses, priorities): (bool, u16),
+        engine: &mut Engine<T>,
+    ) {
+        let Nics::Fair(nics) = self else {
+            return;
+        };
+        let nic = &mut nics[usize::from(host)];
+        nic.priorities = priorities;
+        nic.release_held(engine);
+        match pauses {
+            true => nic.paused |= 1 << priority,
+            false => nic.paused &= !(1 << priority),
+        }
+        nic.hold_paused(engine);
     }
 
     /// A packet from a host reaches the first switch. Behind that of a FIFO interface the next one
@@ -134,7 +156,7 @@ impl Nics {
         };
         let of_flow = |&flow: &u32| flows[flow as usize].waiting;
         fair.iter()
-            .flat_map(move |nic| nic.ready.iter().map(of_flow).chain([nic.control]))
+            .flat_map(move |nic| nic.ready.iter().map(of_flow).chain([nic.control, nic.held]))
             .chain(queues.iter().map(|nic| nic.waiting))
     }
 }
@@ -150,20 +172,93 @@ pub(crate) struct FairNic {
     ready: VecDeque<u32>,
     /// A packet is being serialised.
     sending: bool,
+    /// Priorities that the switch has paused, a bit each.
+    paused: u8,
+    /// Packets without data that are paused, older than those of `control`.
+    held: PacketQueue,
+    /// Queues of a port, where pauses have told.
+    priorities: u16,
+}
+
+/// Pauses (IEEE 802.1Qbb): what is paused waits, the rest goes on.
+impl FairNic {
+    /// Whether packets of a priority wait. Of flows, the last queue stands for those beyond.
+    fn holds(&self, priority: u16) -> bool {
+        let last = self.priorities.saturating_sub(1);
+        self.paused >> priority.min(last) & 1 != 0
+    }
+
+    fn holds_packet<T: Topology>(&self, id: PacketId, engine: &Engine<T>) -> bool {
+        let packet = &engine.packets[id];
+        !packet.flags.is_control() && self.holds(packet.queue % self.priorities)
+    }
+
+    /// What was held goes before what came later.
+    #[cold]
+    fn release_held<T: Topology>(&mut self, engine: &mut Engine<T>) {
+        while let Some(id) = self.control.pop_front(&engine.packets) {
+            self.held.push_back(&mut engine.packets, id);
+        }
+        self.control = std::mem::take(&mut self.held);
+    }
+
+    /// What is paused waits apart.
+    #[cold]
+    fn hold_paused<T: Topology>(&mut self, engine: &mut Engine<T>) {
+        let mut all = std::mem::take(&mut self.control);
+        while let Some(id) = all.pop_front(&engine.packets) {
+            let queue = match self.holds_packet(id, engine) {
+                true => &mut self.held,
+                false => &mut self.control,
+            };
+            queue.push_back(&mut engine.packets, id);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_of_unpaused<T: Topology>(
+        &mut self,
+        flows: &mut [Flow],
+        engine: &Engine<T>,
+    ) -> Option<PacketId> {
+        if let Some(packet) = self.control.pop_front(&engine.packets) {
+            return Some(packet);
+        }
+        let place = self.first_unpaused(flows)?;
+        let flow = self.ready.remove(place)?;
+        let waiting = &mut flows[flow as usize].waiting;
+        let packet = waiting.pop_front(&engine.packets);
+        if !waiting.is_empty() {
+            self.ready.push_back(flow);
+        }
+        packet
+    }
+
+    /// The place among ready flows of the first that is not paused.
+    fn first_unpaused(&self, flows: &[Flow]) -> Option<usize> {
+        let mut ready = self.ready.iter();
+        ready.position(|&flow| !self.holds(u16::from(flows[flow as usize].priority)))
+    }
 }
 
 impl FairNic {
     #[inline(always)]
     fn take_control<T: Topology>(&mut self, host: u16, id: PacketId, engine: &mut Engine<T>) {
-        if self.sending {
+        if self.paused != 0 && self.holds_packet(id, engine) {
+            self.held.push_back(&mut engine.packets, id);
+        } else if self.sending {
             self.control.push_back(&mut engine.packets, id);
         } else {
             self.transmit(host, id, engine);
         }
     }
 
-    fn next_flow(&self) -> Option<u32> {
-        let flow = self.ready.front().copied();
+    fn next_flow(&self, flows: &[Flow]) -> Option<u32> {
+        let flow = match self.paused {
+            0 => self.ready.front().copied(),
+            _ => self.first_unpaused(flows).map(|place| self.ready[place]),
+        };
         flow.filter(|_| self.control.is_empty())
     }
 
@@ -178,6 +273,9 @@ impl FairNic {
 
     #[inline(always)]
     fn next<T: Topology>(&mut self, flows: &mut [Flow], engine: &Engine<T>) -> Option<PacketId> {
+        if self.paused != 0 {
+            return self.next_of_unpaused(flows, engine);
+        }
         if let Some(packet) = self.control.pop_front(&engine.packets) {
             return Some(packet);
         }

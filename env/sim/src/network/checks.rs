@@ -38,6 +38,14 @@ pub enum Violation {
         /// Sum of its packets' bytes.
         held: u64,
     },
+    /// What the memory management counts at ingress, at egress and in its pools does not add up.
+    #[error("at {at}: the counters of memory management at switch {switch} do not add up")]
+    Memory {
+        /// Time of the check.
+        at: Time,
+        /// The switch.
+        switch: u16,
+    },
     /// Packets created do not equal packets delivered, dropped and in flight.
     #[error(
         "at {at}: {created} packets created, {delivered} delivered, {dropped} dropped, {in_flight} in flight"
@@ -67,6 +75,15 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         for switch in self.switches.as_ref() {
             self.check_accounting(switch)?;
             self.check_queues(switch)?;
+            if switch
+                .mmu()
+                .is_some_and(|mmu| !mmu.is_consistent(switch.buffer()))
+            {
+                return Err(Violation::Memory {
+                    at: self.now(),
+                    switch: switch.id().0,
+                });
+            }
         }
         self.check_conservation()
     }
@@ -94,6 +111,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
                 |subject: &Subject| !T::IS_FABRIC || subject.sending_switch() == Some(switch.id());
             for subject in self.engine.events.in_service().filter(of_this) {
                 let packet = &packets[subject.packet];
+                if switch.mmu().is_some() && packet.flags.is_control() {
+                    continue;
+                }
                 in_service[usize::from(packet.queue)] += u64::from(switch.counted_bytes(packet));
             }
         }
@@ -114,7 +134,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 
     fn check_conservation(&self) -> Result<(), Violation> {
-        let in_flight = self.engine.packets.live() as u64;
+        let in_flight = self.engine.packets.live() as u64 - self.pauses.on_wire;
         let created = self.engine.created;
         let delivered = self.hosts.counters().delivered;
         let dropped = self.drops();

@@ -240,6 +240,18 @@ pub struct Summary {
     /// Time-weighted mean of the bytes stored, by priority; empty if ports have one queue.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mean_bytes_by_priority: Vec<f64>,
+    /// Pauses sent: frames that asked a neighbour to stop a lossless priority, without repetitions of
+    /// the same pause.
+    pub pauses: u64,
+    /// Lossless packets among [`drops`](Summary::drops).
+    pub drops_lossless: u64,
+    /// Time for which a priority of a link was paused, milliseconds, all links together.
+    pub paused_ms: f64,
+    /// 99th percentile of what lossless packets took of the buffer, headroom included: a share of the
+    /// buffer, over samples of all leaves. NaN without lossless priorities.
+    pub p99_lossless_occupancy: f64,
+    /// The same of lossy packets.
+    pub p99_lossy_occupancy: f64,
     /// Number of decisions of the control loop.
     pub decisions: u64,
 }

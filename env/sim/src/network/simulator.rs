@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::base::{BaseFlow, BaseTime};
 use super::observer::Observer;
 use super::outcome::{FlowRecord, Outcome, Summary, SwitchRow};
+use super::pauses::{PauseSummary, Pauses};
 use super::recorders::Recorders;
 use super::window::Window;
 use crate::engine::Engine;
@@ -17,16 +18,16 @@ use crate::engine::event::{
 use crate::engine::fabric;
 use crate::engine::link::{Line, Links, wire_bytes};
 use crate::engine::outlet::{Outlet, Outlets};
-use crate::engine::packet::{PacketId, PacketStore};
+use crate::engine::packet::{PacketId, PacketKind, PacketStore};
 use crate::engine::topology::{
     LeafSpine, MAX_QUEUES, OneSwitch, PooledLeafSpine, SwitchId, Topology,
 };
 use crate::host::{FlowView, Hosts};
-use crate::scenario::{HostQueue, Scenario, ScenarioError};
+use crate::scenario::{HostQueue, Scenario, ScenarioError, Tier};
 use crate::switch::aqm::AqmSpec;
 use crate::switch::{
-    Admission, AnyPolicy, Meters, Policy, PolicyParseError, PolicySpec, SharedBuffer, Switch,
-    SwitchCounters, SwitchSettings,
+    Admission, AnyPolicy, LosslessDrop, Meters, Paused, Policy, PolicyParseError, PolicySpec,
+    SharedBuffer, Switch, SwitchCounters, SwitchSettings,
 };
 use crate::traffic::{Trace, TraceError, host_number};
 use crate::transport::Settings;
@@ -77,7 +78,7 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     pub(super) engine: Engine<T>,
     pub(super) hosts: Hosts<T>,
     pub(super) switches: T::PerSwitch<Switch<P>>,
-    observer: O,
+    pub(super) observer: O,
     base: BaseTime,
     window: Window,
     /// Flows of queries have connections before they start.
@@ -89,7 +90,8 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     rung: Option<u64>,
     /// In a network of several switches, the one that the last event was about.
     touched: SwitchId,
-    outlets: Outlets,
+    pub(super) outlets: Outlets,
+    pub(super) pauses: Pauses,
     wall: Duration,
 }
 
@@ -242,11 +244,19 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             }
         }
         let outlets = Outlets::of(&topology, switches.as_ref().len());
+        let mut pauses = Pauses::new(scenario);
+        for switch in switches.as_mut() {
+            let managed = manage_memory(scenario, &topology, switch, &engine.links, trace.seed)?;
+            pauses.active |= managed;
+        }
         let hosts = Hosts::new(scenario, settings, trace, topology)?;
         hosts.schedule_next_start(&mut engine);
         let window = Window::new(scenario, switches.as_ref().len());
         for (at, timer) in window.timers() {
             engine.set_timer(at, timer);
+        }
+        if let Some(delay) = pauses.watch() {
+            engine.set_timer(delay, Timer::Watchdog);
         }
         Ok(Simulator {
             engine,
@@ -265,6 +275,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             rung: None,
             touched: SwitchId::default(),
             outlets,
+            pauses,
             wall: Duration::ZERO,
         })
     }
@@ -282,6 +293,15 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         if let Some(aqm) = aqm {
             let topology = self.hosts.topology();
             for switch in self.switches.as_mut() {
+                if switch.mmu().is_some() {
+                    return Err(PolicyParseError::Unusable {
+                        policy: format!("{aqm}"),
+                        problem:
+                            "queue management drops packets that pauses are to save; leave it \
+                                  out, or see the setting marking"
+                                .to_owned(),
+                    });
+                }
                 let at = topology.scenario_at(scenario, switch.id());
                 switch.manage(aqm.build(&at, switch.id(), switch.ports())?);
             }
@@ -307,6 +327,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             rung: self.rung,
             touched: self.touched,
             outlets: self.outlets,
+            pauses: self.pauses,
             wall: self.wall,
         }
     }
@@ -334,6 +355,35 @@ fn meters<T: Topology>(scenario: &Scenario, topology: &T, at: SwitchId, links: &
     let rates = ports.map(|port| links.rate(topology.line(at, port)));
     let record_bytes = wire_bytes(scenario.int_bytes_per_hop);
     Meters::new(rates, record_bytes, scenario.int_on_acks)
+}
+
+/// Has the policy of a switch manage its memory, if it can. Whether it does.
+fn manage_memory<P: Policy, T: Topology>(
+    scenario: &Scenario,
+    topology: &T,
+    switch: &mut Switch<P>,
+    links: &Links,
+    seed: u64,
+) -> Result<bool, PolicyParseError> {
+    let Some(management) = switch.policy().memory() else {
+        return match scenario.has_lossless() {
+            false => Ok(false),
+            true => Err(PolicyParseError::Unusable {
+                policy: "for lossless_priorities".to_owned(),
+                problem: "it has no thresholds at the ingress; must be sonic, which is Dynamic \
+                          Threshold at both sides, sonic-abm or reverie"
+                    .to_owned(),
+            }),
+        };
+    };
+    let id = switch.id();
+    let ports = 0..topology.ports(id);
+    let rates: Vec<_> = ports
+        .map(|port| links.rate(topology.line(id, port)))
+        .collect();
+    let at = topology.scenario_at(scenario, id);
+    switch.manage_memory(management, &at, &rates, seed);
+    Ok(true)
 }
 
 fn check_network<T: Topology>(scenario: &Scenario, topology: &T) -> Result<(), SimError> {
@@ -395,7 +445,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             if self.hosts.finished() {
                 break Pause::Finished;
             }
-            if !self.run_event() {
+            if !self.run_event() || self.stuck().is_some() {
                 break Pause::TimeLimit;
             }
             let at = match T::IS_FABRIC {
@@ -534,6 +584,10 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             Timer::SynAck(flow) => self.hosts.on_syn_ack_timer(flow, engine),
             Timer::DelayedAck(flow) => self.hosts.on_ack_timer(flow, engine),
             Timer::Alarm(tag) => self.rung = Some(tag),
+            Timer::Pause(effect) => self.take_pause(effect),
+            Timer::PauseEnds(effect) => self.pause_ends(effect),
+            Timer::PauseAgain(switch, place) => self.pause_again(switch, place),
+            Timer::Watchdog => self.watch(),
             Timer::WindowOpens => self.open_window(),
             Timer::WindowCloses => self.close_window(),
         }
@@ -543,6 +597,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     #[inline(always)]
     fn on_arrival(&mut self, subject: Subject) {
         let id = subject.packet;
+        if self.pauses.active && self.takes_pause(subject) {
+            return;
+        }
         if !T::IS_FABRIC {
             self.hosts.nics().follow(subject, &mut self.engine);
             return self.admit(SwitchId(0), id);
@@ -574,6 +631,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             Admission::Queued => {}
             Admission::Lost(_) => self.dispose(id),
         }
+        if self.pauses.active {
+            self.send_frames(at);
+        }
         if self.loses_enqueued {
             self.dispose_of_lost(at);
         }
@@ -581,13 +641,13 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
 
     /// A port of the switch begins to send the packet.
     #[inline(always)]
-    fn serve(&mut self, at: SwitchId, id: PacketId) {
+    pub(super) fn serve(&mut self, at: SwitchId, id: PacketId) {
         if !T::IS_FABRIC {
             return self.engine.free_port(Subject::of_switch(at, id));
         }
         let packet = &self.engine.packets[id];
         let port = self.port_of(at, id);
-        let Outlet { line, mut to } = self.outlets.at(at, port);
+        let Outlet { line, mut to, .. } = self.outlets.at(at, port);
         let topology = self.hosts.topology();
         if T::POOLS_SPINES {
             let ends = || self.hosts.ends_of(packet.flow, packet.kind.direction());
@@ -601,7 +661,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
 
     /// The port at which a packet leaves the switch that it is at.
     #[inline(always)]
-    fn port_of(&self, at: SwitchId, id: PacketId) -> usize {
+    pub(super) fn port_of(&self, at: SwitchId, id: PacketId) -> usize {
         let queue = usize::from(self.engine.packets[id].queue);
         self.switches.as_ref()[at.index()].port_of(queue)
     }
@@ -628,17 +688,23 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         if let Some(next) = switch.sent(&mut engine.packets, id, now, &mut self.observer) {
             self.serve(at, next);
         }
+        if self.pauses.active {
+            self.send_frames(at);
+        }
         if self.loses_enqueued {
             self.dispose_of_lost(at);
         }
         if !T::IS_FABRIC {
+            if self.pauses.active && self.engine.packets[id].kind == PacketKind::Pause {
+                return self.pause_reaches_host(id);
+            }
             self.hosts.receive(id, &mut self.engine, &mut self.observer);
         }
     }
 
     /// A packet is lost.
     #[inline(never)]
-    fn dispose(&mut self, id: PacketId) {
+    pub(super) fn dispose(&mut self, id: PacketId) {
         let packets = &mut self.engine.packets;
         let packet = packets[id];
         packets.remove(id);
@@ -807,7 +873,13 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let drops_data = self.count(|counters| counters.drops_data);
         let buffers = || self.switches.as_ref().iter().map(Switch::buffer);
         let occupancies = buffers().map(|buffer| buffer.occupancy_percentile(99.0));
+        let pauses = self.pause_summary();
         Summary {
+            pauses: pauses.pauses,
+            drops_lossless: pauses.drops_lossless,
+            paused_ms: pauses.paused_ms,
+            p99_lossless_occupancy: pauses.p99_lossless,
+            p99_lossy_occupancy: pauses.p99_lossy,
             drops: self.drops(),
             drops_data,
             dropped_bytes: self.count(|counters| counters.dropped_bytes),
@@ -860,6 +932,29 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let links = &self.engine.links;
         self.window
             .rows(switches, self.topology(), links, self.now())
+    }
+
+    fn pause_summary(&self) -> PauseSummary {
+        let (topology, links) = (self.topology(), &self.engine.links);
+        let leaf = Tier::Leaf.name();
+        let is_leaf = |id| topology.kind(id, links).0 == leaf;
+        let now = |switch: &Switch<P>| self.engine.now.at(switch.potential());
+        PauseSummary::of(self.switches.as_ref(), is_leaf, now)
+    }
+
+    /// Times for which switches have paused their neighbours, in the order of their beginnings.
+    pub fn pauses(&self) -> Vec<Paused> {
+        let mmus = self.switches.as_ref().iter().filter_map(Switch::mmu);
+        let mut pauses: Vec<Paused> = mmus.flat_map(|mmu| mmu.paused()).collect();
+        pauses.sort_by_key(|paused| (paused.from, paused.switch, paused.port, paused.priority));
+        pauses
+    }
+
+    /// The first lossless packet that was lost.
+    pub fn first_lossless_drop(&self) -> Option<LosslessDrop> {
+        let mmus = self.switches.as_ref().iter().filter_map(Switch::mmu);
+        let drops = mmus.filter_map(|mmu| mmu.counters.first_lossless_drop);
+        drops.min_by_key(|drop| (drop.at, drop.switch))
     }
 
     fn timeout_wait_ms(&self) -> f64 {

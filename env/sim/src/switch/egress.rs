@@ -3,6 +3,7 @@
 //!
 //! Most switches have neither.
 
+use super::mmu::Mmu;
 use super::{Admission, PacketView, Policy, Switch, SwitchObserver};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketQueue, PacketStore, SizeClass};
 use crate::engine::telemetry::{HopRecord, PortId};
@@ -149,6 +150,7 @@ impl<P: Policy> Switch<P> {
         self.queues
             .iter()
             .chain(devices.map(|device| &device.packets))
+            .chain(self.mmu().into_iter().flat_map(Mmu::control))
     }
 
     /// A packet has been enqueued; what the device has room for goes on.

@@ -27,10 +27,12 @@ pub use pot::PushOutWithThreshold;
 pub use search::{Bound, Scale, Search, SearchRange};
 pub use sma::MinimumAllocation;
 pub use smxq::MaximumQueueLengths;
+pub use sonic::ManagedMemory;
 pub use st::StaticThreshold;
 pub use tdt::{TrafficAwareConfig, TrafficAwareThreshold, TrafficState};
 
 use super::SharedBuffer;
+use super::mmu::Management;
 use crate::units::{Rate, Time};
 
 /// Switch state that a policy may read.
@@ -143,6 +145,12 @@ pub trait Policy {
         false
     }
 
+    /// How the switch is to manage its memory where it counts packets by the port by which they came
+    /// too. The policy is then told of packets, and not asked.
+    fn memory(&self) -> Option<Management> {
+        None
+    }
+
     /// Threshold of `queue`, bytes: the length at which it stops accepting. `None` without one.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64>;
 
@@ -204,7 +212,12 @@ macro_rules! policies {
         })*
 
         /// Every policy that a policy string can name.
-        static DEFINITIONS: &[&Definition] = &[$(&$module::DEFINITION,)* &cs::UNLIMITED];
+        static DEFINITIONS: &[&Definition] = &[
+            $(&$module::DEFINITION,)*
+            &sonic::WITH_ABM,
+            &sonic::REVERIE,
+            &cs::UNLIMITED,
+        ];
 
         macro_rules! each_policy {
             ($any:expr, $each:ident => $body:expr) => {
@@ -250,6 +263,8 @@ policies! {
     followlqd::FollowLqd,
     /// Credence.
     credence::Credence,
+    /// SONiC's Dynamic Threshold, ABM in its place, and Reverie: for buffers with lossless packets.
+    sonic::ManagedMemory,
     ;
     /// Dynamic Threshold with an α per queue, where `queue_alpha` gives them.
     dt::DynamicThresholds,
@@ -293,6 +308,10 @@ impl Policy for AnyPolicy {
     #[inline]
     fn decision_due(&self) -> bool {
         each_policy!(self, policy => policy.decision_due())
+    }
+
+    fn memory(&self) -> Option<Management> {
+        each_policy!(self, policy => policy.memory())
     }
 
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {

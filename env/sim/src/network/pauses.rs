@@ -1,0 +1,372 @@
+//! Priority flow control on the wire (IEEE 802.1Qbb): pause frames between switches and their
+//! neighbours, how long they pause, and a watchdog for those that never end.
+
+use super::observer::Observer;
+use super::simulator::Simulator;
+use crate::engine::event::{PauseEffect, Subject, Timer};
+use crate::engine::outlet::Outlet;
+use crate::engine::packet::{Flags, Packet, PacketId, PacketKind, PauseNote, SizeClass};
+use crate::engine::topology::{Neighbour, SwitchId, Topology};
+use crate::scenario::{PfcMode, Scenario, Watchdog};
+use crate::switch::mmu::PauseFrame;
+use crate::switch::{Policy, Switch};
+use crate::units::Time;
+
+/// Bits of a pause quantum.
+const QUANTUM_BITS: u64 = 512;
+
+/// Settings and state of pauses in a network.
+#[derive(Clone, Debug)]
+pub(super) struct Pauses {
+    /// Some switch manages lossless packets.
+    pub(super) active: bool,
+    /// Frames on the wire or behind a packet in service.
+    pub(super) on_wire: u64,
+    bytes: u16,
+    response: Time,
+    /// For how long frames pause; `None` until they are taken back.
+    quanta: Option<u16>,
+    watchdog: Option<Time>,
+    drops_stuck: bool,
+    /// What the watchdog has found.
+    stuck: Option<String>,
+}
+
+impl Pauses {
+    pub(super) fn new(scenario: &Scenario) -> Pauses {
+        Pauses {
+            active: false,
+            on_wire: 0,
+            bytes: crate::engine::link::wire_bytes(scenario.pfc_bytes),
+            response: Time::from_ns(scenario.pfc_response_ns),
+            quanta: match scenario.pfc {
+                PfcMode::XonXoff => None,
+                PfcMode::Quanta => Some(u16::try_from(scenario.pfc_quanta).unwrap_or(u16::MAX)),
+            },
+            watchdog: (scenario.pfc_watchdog_us > 0)
+                .then(|| Time::from_us(scenario.pfc_watchdog_us)),
+            drops_stuck: scenario.watchdog == Watchdog::Drop,
+            stuck: None,
+        }
+    }
+
+    /// The timer to set at time zero.
+    pub(super) fn watch(&self) -> Option<Time> {
+        self.watchdog.filter(|_| self.active)
+    }
+}
+
+/// Frames.
+impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
+    /// Sends the pause frames that a switch has asked for.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn send_frames(&mut self, at: SwitchId) {
+        while let Some(frame) = self.switches.as_mut()[at.index()].take_frame() {
+            self.send_frame(at, frame);
+            if frame.pauses && self.pauses.quanta.is_some() {
+                self.pause_again_later(at, frame);
+            }
+        }
+    }
+
+    fn send_frame(&mut self, at: SwitchId, frame: PauseFrame) {
+        let now = self.engine.host_now();
+        let size = (self.pauses.bytes, SizeClass::Odd);
+        let queues = self.switches.as_ref()[at.index()].queues_per_port();
+        let queue = u16::try_from(frame.port * queues).expect("queues are numbered in 16 bits");
+        let mut packet = Packet::new(PacketKind::Pause, u32::MAX, queue, size, now);
+        packet.flags = Flags::default().with_control(true);
+        let note = PauseNote {
+            priority: frame.priority as u8,
+            quanta: match frame.pauses {
+                true => self.pauses.quanta.unwrap_or(u16::MAX),
+                false => 0,
+            },
+        };
+        packet.sequence = note.to_sequence();
+        let id = self.engine.packets.insert(packet);
+        self.pauses.on_wire += 1;
+        let switch = &mut self.switches.as_mut()[at.index()];
+        if switch.send_control(&mut self.engine.packets, frame.port, id) {
+            self.serve(at, id);
+        }
+    }
+
+    /// How long the line of a port takes for so many quanta.
+    fn quanta_time(&self, at: SwitchId, port: usize, quanta: u16) -> Time {
+        let line = self.topology().line(at, port);
+        let rate = self.engine.links.rate(line);
+        rate.transmission_time(QUANTUM_BITS / 8 * u64::from(quanta))
+    }
+
+    /// A pause that lasts for a time is repeated after half of it.
+    fn pause_again_later(&mut self, at: SwitchId, frame: PauseFrame) {
+        let quanta = self.pauses.quanta.unwrap_or(u16::MAX);
+        let half = Time(self.quanta_time(at, frame.port, quanta).0 / 2);
+        let due = self.switch_now(at) + half;
+        let switch = &mut self.switches.as_mut()[at.index()];
+        let queues = switch.queues_per_port();
+        if let Some(mmu) = switch.mmu_mut() {
+            mmu.set_refresh(frame.port, frame.priority, due);
+        }
+        let place = u16::try_from(frame.port * queues + frame.priority);
+        let place = place.expect("queues are numbered in 16 bits");
+        self.engine.set_timer(half, Timer::PauseAgain(at.0, place));
+    }
+
+    /// The time has come to repeat a pause, if it lasts.
+    #[cold]
+    pub(super) fn pause_again(&mut self, at: u16, place: u16) {
+        let at = SwitchId(at);
+        let now = self.switch_now(at);
+        let switch = &self.switches.as_ref()[at.index()];
+        let queues = switch.queues_per_port();
+        let (port, priority) = (usize::from(place) / queues, usize::from(place) % queues);
+        let Some(mmu) = switch.mmu() else { return };
+        if !mmu.pauses(port, priority) || mmu.refresh(port, priority) != now {
+            return;
+        }
+        let frame = PauseFrame {
+            port,
+            priority,
+            pauses: true,
+        };
+        self.send_frame(at, frame);
+        self.pause_again_later(at, frame);
+    }
+
+    /// Notes the port by which a packet comes to a switch. Whether it was a pause frame, which ends
+    /// here.
+    #[inline(never)]
+    pub(super) fn takes_pause(&mut self, subject: Subject) -> bool {
+        let id = subject.packet;
+        let packet = self.engine.packets[id];
+        let Some(from) = subject.sending_switch().filter(|_| T::IS_FABRIC) else {
+            let port = self.hosts.attachment(subject.sender).port;
+            self.engine.packets.set_came_by(id, port);
+            return false;
+        };
+        let Outlet { to, back, .. } = self.outlets.at(from, self.port_of(from, id));
+        if packet.kind == PacketKind::Pause {
+            self.pause_arrives(id, to, back);
+            return true;
+        }
+        self.engine.packets.set_came_by(id, back);
+        false
+    }
+
+    /// Where there is one switch, a pause frame reaches a host when it has left.
+    pub(super) fn pause_reaches_host(&mut self, id: PacketId) {
+        let port = self.port_of(SwitchId(0), id);
+        let to = self.topology().neighbour(SwitchId(0), port);
+        self.pause_arrives(id, to, 0);
+    }
+
+    fn pause_arrives(&mut self, id: PacketId, to: Neighbour, port: u16) {
+        let PauseNote { priority, quanta } =
+            PauseNote::of_sequence(self.engine.packets[id].sequence);
+        self.engine.packets.remove(id);
+        self.pauses.on_wire -= 1;
+        let (node, is_switch) = match to {
+            Neighbour::Host(host) => (host, false),
+            Neighbour::Switch(switch) => (switch.0, true),
+        };
+        let effect = PauseEffect {
+            node,
+            is_switch,
+            port,
+            priority,
+            quanta,
+        };
+        match self.pauses.response {
+            Time::ZERO => self.take_pause(effect),
+            response => self.engine.set_timer(response, Timer::Pause(effect)),
+        }
+    }
+
+    /// A pause frame takes effect.
+    #[cold]
+    pub(super) fn take_pause(&mut self, effect: PauseEffect) {
+        let pauses = effect.quanta > 0;
+        self.set_paused(effect, pauses);
+        if !pauses || self.pauses.quanta.is_none() {
+            return;
+        }
+        let at = match effect.is_switch {
+            true => SwitchId(effect.node),
+            false => self.hosts.attachment(effect.node).switch,
+        };
+        let port = match effect.is_switch {
+            true => effect.port,
+            false => self.hosts.attachment(effect.node).port,
+        };
+        let lasts = self.quanta_time(at, usize::from(port), effect.quanta);
+        let until = self.engine.host_now() + lasts;
+        *self.expiry(effect) = until;
+        self.engine.set_timer(lasts, Timer::PauseEnds(effect));
+    }
+
+    /// When the pause ends by itself.
+    fn expiry(&mut self, effect: PauseEffect) -> &mut Time {
+        let PauseEffect { node, priority, .. } = effect;
+        match effect.is_switch {
+            true => {
+                let switch = &mut self.switches.as_mut()[usize::from(node)];
+                let mmu = switch
+                    .mmu_mut()
+                    .expect("pauses come with memory management");
+                mmu.expiry(usize::from(effect.port), usize::from(priority))
+            }
+            false => self.hosts.pause_expiry(node, priority),
+        }
+    }
+
+    /// The time of a pause is over, unless it was renewed.
+    #[cold]
+    pub(super) fn pause_ends(&mut self, effect: PauseEffect) {
+        let now = self.engine.host_now();
+        if *self.expiry(effect) <= now {
+            self.set_paused(effect, false);
+        }
+    }
+
+    fn set_paused(&mut self, effect: PauseEffect, pauses: bool) {
+        if !effect.is_switch {
+            let (host, priority) = (effect.node, effect.priority);
+            return self
+                .hosts
+                .set_paused(host, priority, pauses, &mut self.engine);
+        }
+        let at = SwitchId(effect.node);
+        let frame = PauseFrame {
+            port: usize::from(effect.port),
+            priority: usize::from(effect.priority),
+            pauses,
+        };
+        let switch = &mut self.switches.as_mut()[at.index()];
+        let now = self.engine.now.at(switch.potential());
+        let next = switch.block(&mut self.engine.packets, frame, now, &mut self.observer);
+        if let Some(next) = next {
+            self.serve(at, next);
+            self.send_frames(at);
+        }
+    }
+}
+
+/// The watchdog.
+impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
+    /// What the watchdog has stopped the run for: which queues wait for which.
+    pub fn stuck(&self) -> Option<&str> {
+        self.pauses.stuck.as_deref()
+    }
+
+    /// Looks for queues that have been paused for too long, and again in a while.
+    #[cold]
+    pub(super) fn watch(&mut self) {
+        let Some(longest) = self.pauses.watchdog else {
+            return;
+        };
+        let switches = 0..self.switches.as_ref().len();
+        for at in switches.map(|number| SwitchId(number as u16)) {
+            let now = self.switch_now(at);
+            let switch = &self.switches.as_ref()[at.index()];
+            let Some((port, priority)) = switch.stuck_since(now.saturating_since(longest)) else {
+                continue;
+            };
+            if self.pauses.drops_stuck {
+                let switch = &mut self.switches.as_mut()[at.index()];
+                switch.discard(
+                    &self.engine.packets,
+                    port,
+                    priority,
+                    now,
+                    &mut self.observer,
+                );
+                self.send_frames(at);
+                self.dispose_of_discarded(at);
+            } else {
+                self.pauses.stuck = Some(self.chain_of_pauses(at, port, priority));
+                return;
+            }
+        }
+        self.engine.set_timer(longest, Timer::Watchdog);
+    }
+
+    fn dispose_of_discarded(&mut self, at: SwitchId) {
+        while let Some(id) = self.switches.as_mut()[at.index()].take_discarded() {
+            self.dispose(id);
+        }
+    }
+
+    /// From a queue that is paused to the one that pauses it, and on to what that waits for.
+    fn chain_of_pauses(&self, at: SwitchId, port: usize, priority: usize) -> String {
+        let mut chain = format!("switch {} port {port} priority {priority}", at.0);
+        let mut place = (at, port);
+        for _ in 0..self.switches.as_ref().len() {
+            let Neighbour::Switch(next) = self.topology().neighbour(place.0, place.1) else {
+                chain += ", paused by a host";
+                return chain;
+            };
+            let switch = &self.switches.as_ref()[next.index()];
+            let blocked = (0..switch.ports()).find(|&port| {
+                let since = |mmu: &crate::switch::mmu::Mmu| mmu.blocked_since(port, priority);
+                switch.mmu().and_then(since).is_some()
+            });
+            match blocked {
+                Some(port) => {
+                    chain += &format!(", paused by switch {} port {port}", next.0);
+                    place = (next, port);
+                    if place == (at, port) {
+                        return chain;
+                    }
+                }
+                None => {
+                    chain += &format!(", paused by switch {}, where no port is paused", next.0);
+                    return chain;
+                }
+            }
+        }
+        chain
+    }
+}
+
+/// What a summary says of lossless packets.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct PauseSummary {
+    pub(super) pauses: u64,
+    pub(super) drops_lossless: u64,
+    pub(super) paused_ms: f64,
+    pub(super) p99_lossless: f64,
+    pub(super) p99_lossy: f64,
+}
+
+impl PauseSummary {
+    /// Of switches as of now; occupancies are those of `leaves` together, in shares of their buffers.
+    pub(super) fn of<P: Policy>(
+        switches: &[Switch<P>],
+        is_leaf: impl Fn(SwitchId) -> bool,
+        now: impl Fn(&Switch<P>) -> Time,
+    ) -> PauseSummary {
+        let mut summary = PauseSummary::default();
+        for switch in switches {
+            let Some(mmu) = switch.mmu() else { continue };
+            summary.pauses += mmu.counters.pauses;
+            summary.drops_lossless += mmu.counters.drops_lossless;
+            let paused = mmu.paused().map(|paused| {
+                let to = paused.to.unwrap_or_else(|| now(switch));
+                to.saturating_since(paused.from).as_ms_f64()
+            });
+            summary.paused_ms += paused.sum::<f64>();
+        }
+        let leaves = || switches.iter().filter(|switch| is_leaf(switch.id()));
+        let uses = |class: usize| {
+            let mmus = leaves().filter_map(|switch| switch.mmu());
+            let uses = mmus.map(move |mmu| &mmu.use_of_classes()[class]);
+            crate::switch::mmu::percentile(uses, 99.0)
+        };
+        summary.p99_lossy = uses(0);
+        summary.p99_lossless = uses(1);
+        summary
+    }
+}

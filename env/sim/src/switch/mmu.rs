@@ -1,0 +1,815 @@
+//! Memory management of a switch some of whose packets are not to be lost: Reverie (NSDI 2024), and
+//! Dynamic Threshold as the operating system SONiC configures it.
+//!
+//! A packet is stored once and counted several times: at the port by which it came (ingress), at the
+//! port by which it leaves (egress), in the pool of its class, and, if it is lossless and came after its
+//! ingress queue had passed its threshold, in the headroom of that queue. A lossless queue that uses
+//! headroom pauses what sends to it (priority flow control, IEEE 802.1Qbb).
+//!
+//! The layer keeps all counters, whatever the policy. A policy says how long a queue may become.
+//! `Q = Σ in = Σ out = P + H` always, where P is the occupancy of the pool and H that of the headroom.
+//!
+//! Where the paper is silent or its published ns-3 code does otherwise, the setting
+//! [`rules`](crate::scenario::Scenario::rules) chooses.
+
+mod side;
+mod switching;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::SharedBuffer;
+use super::policy::PacketView;
+use crate::engine::packet::{PacketId, PacketQueue, PacketStore};
+use crate::engine::topology::SwitchId;
+use crate::rng;
+use crate::scenario::{LosslessRules, Marking, Priorities, Scenario};
+use crate::units::{Rate, Time};
+
+use side::Side;
+
+/// α of unscheduled packets in the published code.
+const ALPHA_UNSCHEDULED: f64 = 1_024.0;
+
+/// α of queues that the paper does not bound, in the published code.
+const ALPHA_UNBOUNDED: f64 = 10_000.0;
+
+/// How the thresholds of queues follow from the occupancy.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Sharing {
+    /// Dynamic Threshold at ingress and egress, each in its own pool.
+    Sonic,
+    /// The same, times the drain rate of the queue and over the number of congested ones (ABM,
+    /// SIGCOMM 2022).
+    SonicAbm,
+    /// Dynamic Threshold in one pool for both sides, over the number of congested queues, for lengths
+    /// that a low-pass filter has smoothed (NSDI 2024, §3).
+    Reverie {
+        /// Weight of the old length at a departure, γ.
+        gamma: f64,
+    },
+}
+
+/// What a policy says of memory management.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Management {
+    /// The rule for thresholds.
+    pub sharing: Sharing,
+    /// α of ingress queues of lossless packets.
+    pub alpha_ingress: f64,
+    /// α of egress queues of lossy packets.
+    pub alpha_egress: f64,
+}
+
+/// Sizes of the pools and bounds, bytes.
+#[derive(Clone, Debug)]
+struct Limits {
+    /// All memory, b.
+    buffer: u64,
+    /// The pool of both sides, b_I; Reverie's b_s.
+    pool: u64,
+    /// All headroom, b_h.
+    headroom: u64,
+    /// Headroom of a lossless queue of every port.
+    port_headroom: Box<[u64]>,
+    /// Egress pools of lossy and of lossless packets, b_ly and b_ll.
+    egress: [u64; 2],
+    xon: u64,
+    xoff_offset: u64,
+}
+
+impl Limits {
+    fn new(scenario: &Scenario, capacity: u64, rates: &[Rate]) -> Limits {
+        let headroom = scenario.switch_headroom(rates.iter().copied());
+        let pool = capacity.saturating_sub(headroom);
+        let share = |of: u64, share: f64| crate::convert::floor_u64(share * of as f64);
+        Limits {
+            buffer: capacity,
+            pool,
+            headroom,
+            port_headroom: rates
+                .iter()
+                .map(|rate| scenario.port_headroom(*rate))
+                .collect(),
+            egress: [
+                share(pool, scenario.lossy_pool_share),
+                share(capacity, scenario.lossless_pool_share),
+            ],
+            xon: scenario.xon_bytes,
+            xoff_offset: scenario.xoff_offset_bytes,
+        }
+    }
+}
+
+/// Marks by the length that a packet leaves behind.
+#[derive(Clone, Debug)]
+struct DequeueMarks {
+    /// Lengths of every port from which some and from which all packets are marked.
+    bounds: Box<[(u64, u64)]>,
+    max_p: f64,
+    /// By port.
+    random: Vec<Xoshiro256PlusPlus>,
+}
+
+impl DequeueMarks {
+    fn of(scenario: &Scenario, seed: u64, id: SwitchId, rates: &[Rate]) -> Option<DequeueMarks> {
+        if scenario.marking != Marking::RedAtDequeue {
+            return None;
+        }
+        let scaled = |bytes: u64, rate: Rate| {
+            let product = u128::from(bytes) * u128::from(rate.0);
+            u64::try_from(product / u128::from(scenario.rate_bps)).unwrap_or(u64::MAX)
+        };
+        let bounds = rates.iter().map(|&rate| {
+            let (min, max) = (scenario.ecn_red_kmin_bytes, scenario.ecn_red_kmax_bytes);
+            (scaled(min, rate), scaled(max, rate))
+        });
+        let first = (id.index() as u64) << 32;
+        Some(DequeueMarks {
+            bounds: bounds.collect(),
+            max_p: scenario.ecn_red_pmax,
+            random: (first..)
+                .take(rates.len())
+                .map(|port| rng::stream(seed, "marks", port))
+                .collect(),
+        })
+    }
+
+    /// Probability of a mark at a length: 0 up to the first bound, 1 above the second.
+    fn probability(&self, port: usize, length: u64) -> f64 {
+        let (min, max) = self.bounds[port];
+        if length <= min {
+            0.0
+        } else if length > max {
+            1.0
+        } else {
+            self.max_p * (length - min) as f64 / (max - min) as f64
+        }
+    }
+
+    fn chooses(&mut self, port: usize, length: u64) -> bool {
+        match self.probability(port, length) {
+            0.0 => false,
+            p if p >= 1.0 => true,
+            p => rng::uniform(&mut self.random[port]) < p,
+        }
+    }
+}
+
+/// A queue at the port by which packets come.
+#[derive(Clone, Copy, Default, Debug)]
+struct Ingress {
+    /// Bytes, those on headroom included.
+    bytes: u64,
+    /// Those on headroom.
+    headroom: u64,
+    /// Since when it pauses its neighbour.
+    pausing: Option<Time>,
+    /// When it repeats that.
+    refresh: Time,
+}
+
+/// A pause frame that a port is to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PauseFrame {
+    /// The port.
+    pub(crate) port: usize,
+    /// What is paused.
+    pub(crate) priority: usize,
+    /// Whether it pauses; else it resumes.
+    pub(crate) pauses: bool,
+}
+
+/// A time for which a switch has paused a neighbour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Paused {
+    /// The switch that has sent the frames.
+    pub switch: SwitchId,
+    /// Its port.
+    pub port: usize,
+    /// The priority that was paused.
+    pub priority: usize,
+    /// When it sent the pause frame.
+    pub from: Time,
+    /// When it sent the one that resumes; `None` if it did not.
+    pub to: Option<Time>,
+}
+
+/// What a lossless packet that was lost leaves behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LosslessDrop {
+    /// The switch.
+    pub switch: SwitchId,
+    /// The port by which it came.
+    pub port: usize,
+    /// Its priority.
+    pub priority: usize,
+    /// When.
+    pub at: Time,
+}
+
+/// Counts over a run.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct MmuCounters {
+    /// Pauses that were begun.
+    pub(crate) pauses: u64,
+    pub(crate) drops_lossless: u64,
+    pub(crate) first_lossless_drop: Option<LosslessDrop>,
+    /// Largest headroom of a queue, bytes.
+    pub(crate) max_headroom: u64,
+    /// Ended pauses.
+    pub(crate) log: Vec<Paused>,
+    /// When a lossless packet departed last.
+    pub(crate) last_lossless: Time,
+}
+
+/// What becomes of an arrival.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Booking {
+    Drop,
+    Pool,
+    Headroom,
+}
+
+/// The layer itself; see the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct Mmu {
+    id: SwitchId,
+    management: Management,
+    limits: Limits,
+    as_ns3: bool,
+    guard: bool,
+    lossless: Priorities,
+    priorities: usize,
+    ingress: Box<[Ingress]>,
+    /// H.
+    headroom: u64,
+    /// Bytes of lossy and of lossless packets, E_ly and E_ll.
+    stored: [u64; 2],
+    at_ingress: Side,
+    at_egress: Side,
+    /// α of every ingress and egress queue.
+    alphas: [Box<[f64]>; 2],
+    /// Since when the queue of a port and priority may not send.
+    blocked: Box<[Option<Time>]>,
+    /// When that ends by itself, where pauses last for a time.
+    expiries: Box<[Time]>,
+    /// Control packets of every port, which come first and count nowhere.
+    control: Box<[PacketQueue]>,
+    frames: VecDeque<PauseFrame>,
+    /// Packets that the watchdog has taken from their queues, to be disposed of.
+    discarded: Vec<PacketId>,
+    marks: Option<DequeueMarks>,
+    use_of_classes: [ClassUse; 2],
+    pub(crate) counters: MmuCounters,
+}
+
+impl Mmu {
+    /// For an empty switch as it [sees](Scenario::at_switch) the scenario; `rates` are those of its
+    /// ports.
+    pub(crate) fn new(
+        id: SwitchId,
+        management: Management,
+        scenario: &Scenario,
+        capacity: u64,
+        rates: &[Rate],
+        seed: u64,
+    ) -> Mmu {
+        let priorities = scenario.queues_per_port as usize;
+        let queues = rates.len() * priorities;
+        let side = || Side::new(rates, priorities, scenario.congested, scenario.base_rtt());
+        let alphas = [management.alpha_ingress, management.alpha_egress];
+        Mmu {
+            id,
+            management,
+            limits: Limits::new(scenario, capacity, rates),
+            as_ns3: scenario.rules == LosslessRules::Ns3,
+            guard: scenario.pool_guard,
+            lossless: scenario.lossless_priorities,
+            priorities,
+            ingress: vec![Ingress::default(); queues].into_boxed_slice(),
+            headroom: 0,
+            stored: [0; 2],
+            at_ingress: side(),
+            at_egress: side(),
+            alphas: alphas.map(|alpha| vec![alpha; queues].into_boxed_slice()),
+            blocked: vec![None; queues].into_boxed_slice(),
+            expiries: vec![Time::ZERO; queues].into_boxed_slice(),
+            discarded: Vec::new(),
+            control: vec![PacketQueue::default(); rates.len()].into_boxed_slice(),
+            frames: VecDeque::new(),
+            marks: DequeueMarks::of(scenario, seed, id, rates),
+            use_of_classes: [ClassUse::new(capacity), ClassUse::new(capacity)],
+            counters: MmuCounters::default(),
+        }
+    }
+
+    fn is_lossless(&self, queue: usize) -> bool {
+        self.lossless.contains(queue % self.priorities)
+    }
+
+    /// The ingress queue of a packet that came by a port and waits, or will, in an egress queue.
+    fn ingress_of(&self, port: usize, queue: usize) -> usize {
+        port * self.priorities + queue % self.priorities
+    }
+
+    fn is_reverie(&self) -> bool {
+        matches!(self.management.sharing, Sharing::Reverie { .. })
+    }
+
+    /// `α (pool - used)`, not below zero.
+    fn dynamic(alpha: f64, pool: u64, used: u64) -> f64 {
+        alpha * pool.saturating_sub(used) as f64
+    }
+
+    /// Threshold of an ingress queue of lossless packets where `pool_used` bytes of the pool are in use.
+    fn ingress_threshold(
+        &mut self,
+        ingress: usize,
+        pool_used: u64,
+        unscheduled: bool,
+        now: Time,
+    ) -> f64 {
+        let alpha = self.alphas[0][ingress];
+        let length = self.ingress[ingress].bytes;
+        let side = &mut self.at_ingress;
+        let threshold = match self.management.sharing {
+            Sharing::Sonic => Mmu::dynamic(alpha, self.limits.pool, pool_used),
+            Sharing::SonicAbm => {
+                let alpha = if unscheduled {
+                    ALPHA_UNSCHEDULED
+                } else {
+                    alpha
+                };
+                side.observe(ingress, length as f64);
+                let factor = side.drain_rate(ingress, length, now) / side.congestion(ingress);
+                factor * Mmu::dynamic(alpha, self.limits.pool, pool_used)
+            }
+            Sharing::Reverie { .. } => {
+                Mmu::dynamic(alpha, self.limits.pool, pool_used) / side.congestion(ingress)
+            }
+        };
+        side.note(ingress, threshold)
+    }
+
+    /// Threshold of an egress queue of lossy packets, which holds `length` bytes.
+    fn egress_threshold(
+        &mut self,
+        queue: usize,
+        length: u64,
+        pool_used: u64,
+        unscheduled: bool,
+        now: Time,
+    ) -> f64 {
+        let alpha = self.alphas[1][queue];
+        let side = &mut self.at_egress;
+        let [pool, _] = self.limits.egress;
+        let [used, _] = self.stored;
+        let threshold = match self.management.sharing {
+            Sharing::Sonic => Mmu::dynamic(alpha, pool, used),
+            Sharing::SonicAbm => {
+                let alpha = if unscheduled {
+                    ALPHA_UNSCHEDULED
+                } else {
+                    alpha
+                };
+                side.observe(queue, length as f64);
+                let factor = side.drain_rate(queue, length, now) / side.congestion(queue);
+                factor * Mmu::dynamic(alpha, pool, used)
+            }
+            Sharing::Reverie { .. } => {
+                let spared = self.as_ns3 && unscheduled;
+                let alpha = if spared { ALPHA_UNSCHEDULED } else { alpha };
+                Mmu::dynamic(alpha, self.limits.pool, pool_used) / side.congestion(queue)
+            }
+        };
+        side.note(queue, threshold)
+    }
+
+    /// What becomes of a packet that came by `port`; the buffer shows the state before it.
+    fn judge(
+        &mut self,
+        buffer: &SharedBuffer,
+        port: usize,
+        packet: PacketView,
+        now: Time,
+    ) -> Booking {
+        let pool_used = buffer.occupancy() - self.headroom;
+        let fits = buffer.occupancy() + packet.bytes <= self.limits.buffer;
+        let ingress = self.ingress_of(port, packet.queue);
+        match (fits, self.is_lossless(packet.queue)) {
+            (false, _) => Booking::Drop,
+            (true, true) => self.judge_lossless(buffer, ingress, pool_used, packet, now),
+            (true, false) => self.judge_lossy(buffer, ingress, pool_used, packet, now),
+        }
+    }
+
+    fn judge_lossless(
+        &mut self,
+        buffer: &SharedBuffer,
+        ingress: usize,
+        pool_used: u64,
+        packet: PacketView,
+        now: Time,
+    ) -> Booking {
+        let bytes = packet.bytes;
+        let Ingress { headroom, .. } = self.ingress[ingress];
+        let overruns = self.guard && pool_used + bytes > self.limits.pool;
+        let uses_headroom =
+            headroom > 0 || overruns || self.passes_threshold(ingress, pool_used, packet, now);
+        if uses_headroom && (headroom > 0 || !self.as_ns3) {
+            let of_port = self.limits.port_headroom[ingress / self.priorities];
+            let exceeds = headroom + bytes > of_port;
+            if exceeds || self.headroom + bytes > self.limits.headroom {
+                return Booking::Drop;
+            }
+        }
+        if !self.is_reverie() {
+            let ([_, pool], [_, used]) = (self.limits.egress, self.stored);
+            let exceeds = used + bytes > pool;
+            let length = buffer.queue(packet.queue);
+            let unbounded = Mmu::dynamic(ALPHA_UNBOUNDED, pool, used);
+            if exceeds || self.as_ns3 && (length + bytes) as f64 > unbounded {
+                return Booking::Drop;
+            }
+        }
+        match uses_headroom {
+            true => Booking::Headroom,
+            false => Booking::Pool,
+        }
+    }
+
+    /// Whether an ingress queue of lossless packets is too long for one more in the pool. The published
+    /// code asks after it has booked the packet.
+    fn passes_threshold(
+        &mut self,
+        ingress: usize,
+        pool_used: u64,
+        packet: PacketView,
+        now: Time,
+    ) -> bool {
+        let booked = if self.as_ns3 { packet.bytes } else { 0 };
+        let threshold =
+            self.ingress_threshold(ingress, pool_used + booked, packet.unscheduled, now);
+        match (self.is_reverie(), self.as_ns3) {
+            (true, _) => self.at_ingress.filtered(ingress) > threshold,
+            (false, true) => (self.ingress[ingress].bytes + booked) as f64 > threshold,
+            (false, false) => self.ingress[ingress].bytes as f64 >= threshold,
+        }
+    }
+
+    fn judge_lossy(
+        &mut self,
+        buffer: &SharedBuffer,
+        ingress: usize,
+        pool_used: u64,
+        packet: PacketView,
+        now: Time,
+    ) -> Booking {
+        let bytes = packet.bytes;
+        if pool_used + bytes > self.limits.pool {
+            return Booking::Drop;
+        }
+        if !self.is_reverie() {
+            let came = self.ingress[ingress].bytes;
+            let unbounded = Mmu::dynamic(ALPHA_UNBOUNDED, self.limits.pool, pool_used);
+            let exceeds = self.stored[0] + bytes > self.limits.egress[0];
+            if exceeds || self.as_ns3 && (came + bytes) as f64 > unbounded {
+                return Booking::Drop;
+            }
+        }
+        let length = buffer.queue(packet.queue);
+        let threshold =
+            self.egress_threshold(packet.queue, length, pool_used, packet.unscheduled, now);
+        let length = match self.is_reverie() {
+            true => self.at_egress.filtered(packet.queue),
+            false => length as f64,
+        };
+        let exceeds = match (self.as_ns3, self.is_reverie()) {
+            (true, _) => length + bytes as f64 > threshold,
+            (false, true) => length > threshold,
+            (false, false) => length >= threshold,
+        };
+        match exceeds {
+            true => Booking::Drop,
+            false => Booking::Pool,
+        }
+    }
+
+    /// Counts a packet that was stored, and asks for a pause if it is on headroom.
+    fn book(&mut self, port: usize, packet: PacketView, booking: Booking, now: Time) {
+        let class = usize::from(self.is_lossless(packet.queue));
+        self.use_of_classes[class].settle(self.stored[class], now);
+        self.stored[class] += packet.bytes;
+        let place = self.ingress_of(port, packet.queue);
+        let ingress = &mut self.ingress[place];
+        ingress.bytes += packet.bytes;
+        if booking == Booking::Headroom {
+            ingress.headroom += packet.bytes;
+            self.headroom += packet.bytes;
+            self.counters.max_headroom = self.counters.max_headroom.max(ingress.headroom);
+        }
+        if ingress.headroom > 0 && ingress.pausing.is_none() {
+            ingress.pausing = Some(now);
+            self.counters.pauses += 1;
+            self.frames.push_back(PauseFrame {
+                port,
+                priority: place % self.priorities,
+                pauses: true,
+            });
+        }
+    }
+
+    /// Counts a packet that came by `port` and has left; the buffer shows the state without it.
+    fn unbook(&mut self, buffer: &SharedBuffer, port: usize, packet: PacketView, now: Time) {
+        let lossless = self.is_lossless(packet.queue);
+        let class = usize::from(lossless);
+        self.use_of_classes[class].settle(self.stored[class], now);
+        self.stored[class] -= packet.bytes;
+        let place = self.ingress_of(port, packet.queue);
+        let ingress = &mut self.ingress[place];
+        ingress.bytes -= packet.bytes;
+        let freed = ingress.headroom.min(packet.bytes);
+        ingress.headroom -= freed;
+        self.headroom -= freed;
+        self.at_ingress.drain(place, packet.bytes, now);
+        self.at_egress.drain(packet.queue, packet.bytes, now);
+        if let Sharing::Reverie { gamma } = self.management.sharing {
+            let (side, queue, length) = match lossless {
+                true => (&mut self.at_ingress, place, ingress.bytes),
+                false => (
+                    &mut self.at_egress,
+                    packet.queue,
+                    buffer.queue(packet.queue),
+                ),
+            };
+            side.filter(queue, length, gamma, self.as_ns3);
+        }
+        if lossless {
+            self.counters.last_lossless = now;
+            self.resume_if_short(buffer, place, now);
+        }
+    }
+
+    /// A queue that pauses its neighbour resumes it when it is short again.
+    fn resume_if_short(&mut self, buffer: &SharedBuffer, place: usize, now: Time) {
+        let Ingress {
+            bytes,
+            headroom,
+            pausing,
+            ..
+        } = self.ingress[place];
+        let Some(from) = pausing.filter(|_| headroom == 0) else {
+            return;
+        };
+        let pool_used = buffer.occupancy() - self.headroom;
+        let threshold = self.ingress_threshold(place, pool_used, false, now);
+        let length = match self.is_reverie() {
+            true => self.at_ingress.filtered(place),
+            false => bytes as f64,
+        };
+        let is_short = match (self.as_ns3, self.is_reverie()) {
+            (true, _) => {
+                length < self.limits.xon as f64
+                    || length + self.limits.xoff_offset as f64 <= threshold
+            }
+            (false, true) => length <= threshold || bytes < self.limits.xon,
+            (false, false) => length < threshold || bytes < self.limits.xon,
+        };
+        if !is_short {
+            return;
+        }
+        self.ingress[place].pausing = None;
+        let (port, priority) = (place / self.priorities, place % self.priorities);
+        self.counters.log.push(Paused {
+            switch: self.id,
+            port,
+            priority,
+            from,
+            to: Some(now),
+        });
+        self.frames.push_back(PauseFrame {
+            port,
+            priority,
+            pauses: false,
+        });
+    }
+
+    /// Counts a lossless packet that was lost.
+    fn count_loss(&mut self, port: usize, packet: PacketView, now: Time) {
+        if !self.is_lossless(packet.queue) {
+            return;
+        }
+        self.counters.drops_lossless += 1;
+        let drop = LosslessDrop {
+            switch: self.id,
+            port,
+            priority: packet.queue % self.priorities,
+            at: now,
+        };
+        self.counters.first_lossless_drop.get_or_insert(drop);
+    }
+
+    /// The pause frame that is to be sent next.
+    pub(crate) fn take_frame(&mut self) -> Option<PauseFrame> {
+        self.frames.pop_front()
+    }
+
+    /// The threshold of an egress queue of lossy packets, as of the last one that came to it, bytes;
+    /// `None` of others, which have none.
+    pub(crate) fn threshold(&self, buffer: &SharedBuffer, queue: usize) -> Option<u64> {
+        let pool_used = buffer.occupancy() - self.headroom;
+        let alpha = self.alphas[1][queue];
+        let threshold = match self.management.sharing {
+            _ if self.is_lossless(queue) => return None,
+            Sharing::Reverie { .. } => {
+                let threshold = Mmu::dynamic(alpha, self.limits.pool, pool_used);
+                threshold / self.at_egress.congestion(queue)
+            }
+            _ => Mmu::dynamic(alpha, self.limits.egress[0], self.stored[0]),
+        };
+        Some(crate::convert::floor_u64(threshold))
+    }
+
+    /// Whether the switch pauses what sends to a port at a priority.
+    pub(crate) fn pauses(&self, port: usize, priority: usize) -> bool {
+        self.ingress[port * self.priorities + priority]
+            .pausing
+            .is_some()
+    }
+
+    /// Since when the neighbour behind a port has paused a priority.
+    pub(crate) fn blocked_since(&self, port: usize, priority: usize) -> Option<Time> {
+        self.blocked[port * self.priorities + priority]
+    }
+
+    /// When the pause of a port and priority is to be repeated.
+    pub(crate) fn refresh(&self, port: usize, priority: usize) -> Time {
+        self.ingress[port * self.priorities + priority].refresh
+    }
+
+    /// Sets when the pause of a port and priority is to be repeated.
+    pub(crate) fn set_refresh(&mut self, port: usize, priority: usize, at: Time) {
+        self.ingress[port * self.priorities + priority].refresh = at;
+    }
+
+    /// When the pause by the neighbour behind a port ends by itself.
+    pub(crate) fn expiry(&mut self, port: usize, priority: usize) -> &mut Time {
+        &mut self.expiries[port * self.priorities + priority]
+    }
+
+    /// Bytes of lossy and of lossless packets.
+    pub(crate) fn stored(&self) -> [u64; 2] {
+        self.stored
+    }
+
+    /// How long lossy and lossless packets have taken how much of the buffer.
+    pub(crate) fn use_of_classes(&self) -> &[ClassUse; 2] {
+        &self.use_of_classes
+    }
+
+    /// What happened before `now` no longer counts.
+    pub(crate) fn count_from(&mut self, now: Time) {
+        for (used, stored) in self.use_of_classes.iter_mut().zip(self.stored) {
+            *used = ClassUse::new(self.limits.buffer);
+            used.settle(stored, now);
+            used.restart(now);
+        }
+    }
+
+    /// Counts the use of the buffer up to `now`.
+    pub(crate) fn count_until(&mut self, now: Time) {
+        for (used, stored) in self.use_of_classes.iter_mut().zip(self.stored) {
+            used.settle(stored, now);
+        }
+    }
+
+    /// Pauses that have been begun, those that last included.
+    pub(crate) fn paused(&self) -> impl Iterator<Item = Paused> {
+        let lasting = self
+            .ingress
+            .iter()
+            .enumerate()
+            .filter_map(|(place, queue)| {
+                queue.pausing.map(|from| Paused {
+                    switch: self.id,
+                    port: place / self.priorities,
+                    priority: place % self.priorities,
+                    from,
+                    to: None,
+                })
+            });
+        self.counters.log.iter().copied().chain(lasting)
+    }
+
+    /// Whether everything adds up, where the queues of the switch hold what the buffer says.
+    pub(crate) fn is_consistent(&self, buffer: &SharedBuffer) -> bool {
+        let came: u64 = self.ingress.iter().map(|queue| queue.bytes).sum();
+        let headroom: u64 = self.ingress.iter().map(|queue| queue.headroom).sum();
+        let [lossy, lossless] = self.stored;
+        let queues = self.ingress.iter().enumerate().all(|(place, queue)| {
+            let of_port = self.limits.port_headroom[place / self.priorities];
+            let within = queue.headroom <= queue.bytes && queue.headroom <= of_port;
+            let pauses = queue.headroom == 0 || queue.pausing.is_some();
+            let filtered = self.at_ingress.filtered(place) <= queue.bytes as f64;
+            within && pauses && filtered && (queue.headroom == 0 || self.is_lossless(place))
+        });
+        let pool = buffer.occupancy() - headroom;
+        queues
+            && came == buffer.occupancy()
+            && lossy + lossless == buffer.occupancy()
+            && headroom == self.headroom
+            && headroom <= self.limits.headroom
+            && (!self.guard || pool <= self.limits.pool)
+    }
+
+    /// Whether no control packet waits at a port.
+    fn has_no_control(&self, port: usize) -> bool {
+        self.control[port].is_empty()
+    }
+
+    /// Control packets that wait, by port.
+    pub(super) fn control(&self) -> &[PacketQueue] {
+        &self.control
+    }
+
+    fn pop_control(&mut self, port: usize, packets: &PacketStore) -> Option<PacketId> {
+        self.control[port].pop_front(packets)
+    }
+
+    fn push_control(&mut self, port: usize, id: PacketId, packets: &mut PacketStore) {
+        self.control[port].push_back(packets, id);
+    }
+
+    /// The neighbour behind a port pauses a priority or resumes it. What is so already stays so.
+    fn set_blocked(&mut self, port: usize, priority: usize, blocked: bool, now: Time) {
+        let since = &mut self.blocked[port * self.priorities + priority];
+        *since = match blocked {
+            true => since.or(Some(now)),
+            false => None,
+        };
+    }
+}
+
+/// Bins of the occupancy of a class: equal parts of the buffer.
+const BINS: usize = 512;
+
+/// How long a class of packets has taken how much of the buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct ClassUse {
+    scale: f64,
+    changed_at: Time,
+    time_in_bin: Box<[u64]>,
+}
+
+impl ClassUse {
+    fn new(capacity: u64) -> ClassUse {
+        ClassUse {
+            scale: BINS as f64 / capacity as f64,
+            changed_at: Time::ZERO,
+            time_in_bin: vec![0; BINS + 1].into_boxed_slice(),
+        }
+    }
+
+    /// The class has had `bytes` since the last change.
+    fn settle(&mut self, bytes: u64, now: Time) {
+        let bin = crate::convert::floor_u64(bytes as f64 * self.scale);
+        let bin = crate::convert::index(bin).min(BINS);
+        self.time_in_bin[bin] += now.0 - self.changed_at.0;
+        self.changed_at = now;
+    }
+
+    fn restart(&mut self, now: Time) {
+        self.time_in_bin.fill(0);
+        self.changed_at = now;
+    }
+
+    /// Time in every part of the buffer, the first part's first.
+    pub(crate) fn time_in_bins(&self) -> &[u64] {
+        &self.time_in_bin
+    }
+}
+
+/// The share of the buffer that a class stays below for so many per cent of the time, of several
+/// switches together.
+pub(crate) fn percentile<'a>(uses: impl Iterator<Item = &'a ClassUse>, percent: f64) -> f64 {
+    let mut bins = vec![0u128; BINS + 1];
+    for used in uses {
+        for (bin, time) in bins.iter_mut().zip(used.time_in_bins()) {
+            *bin += u128::from(*time);
+        }
+    }
+    let total: u128 = bins.iter().sum();
+    let wanted = percent / 100.0 * total as f64;
+    let mut passed = 0;
+    for (bin, time) in bins.iter().enumerate() {
+        passed += time;
+        if passed > 0 && passed as f64 >= wanted {
+            return bin as f64 / BINS as f64;
+        }
+    }
+    f64::NAN
+}

@@ -1,0 +1,295 @@
+//! A switch under memory management: what arrives, what leaves, what is paused.
+
+use super::{Booking, Management, Mmu, PauseFrame};
+use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
+use crate::scenario::Scenario;
+use crate::switch::{Admission, Loss, PacketView, Policy, Switch, SwitchObserver};
+use crate::units::{Rate, Time};
+
+/// Set-up, and what can be read.
+impl<P: Policy> Switch<P> {
+    /// From now on the buffer is managed as `management` says; to be called before the first packet.
+    /// `at` is the scenario as the switch sees it.
+    pub(crate) fn manage_memory(
+        &mut self,
+        management: Management,
+        at: &Scenario,
+        rates: &[Rate],
+        seed: u64,
+    ) {
+        let capacity = self.buffer.capacity();
+        let mmu = Mmu::new(self.id, management, at, capacity, rates, seed);
+        self.mmu = Some(Box::new(mmu));
+    }
+
+    /// Its memory management, if it has one.
+    pub(crate) fn mmu(&self) -> Option<&Mmu> {
+        self.mmu.as_deref()
+    }
+
+    /// As [`mmu`](Switch::mmu), to be changed.
+    pub(crate) fn mmu_mut(&mut self) -> Option<&mut Mmu> {
+        self.mmu.as_deref_mut()
+    }
+}
+
+/// The packet path. A packet tells the port by which it came ([`PacketStore::came_by`]).
+impl<P: Policy> Switch<P> {
+    /// As [`arrive`](Switch::arrive). The order of checks is that of the paper: the pool and the headroom
+    /// at the ingress, then the egress. A packet that fails one changes no counter.
+    #[inline(never)]
+    pub(in crate::switch) fn arrive_managed<O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        id: PacketId,
+        now: Time,
+        observer: &mut O,
+    ) -> Admission {
+        if packets[id].flags.is_control() {
+            return self.take_control(packets, id);
+        }
+        let packet = self.packet_view(&packets[id]);
+        let came_by = packets.came_by(id);
+        observer.arriving(self.id, self.view(now), packet);
+        let Some(mmu) = &mut self.mmu else {
+            return Admission::Lost(Loss::Refused);
+        };
+        let booking = mmu.judge(&self.buffer, came_by, packet, now);
+        if booking == Booking::Drop {
+            mmu.count_loss(came_by, packet, now);
+            let loss = match self.buffer.fits(packet.bytes) {
+                true => Loss::Refused,
+                false => Loss::Full,
+            };
+            return self.lose(&packets[id], loss, now, observer);
+        }
+        mmu.book(came_by, packet, booking, now);
+        self.buffer.store(packet.queue, packet.bytes, now);
+        self.ask(now, |policy, view| policy.on_enqueue(view, packet));
+        observer.enqueued(self.id, self.view(now), packet);
+        self.queues[packet.queue].append(packets, id);
+        self.ports[packet.port].length += 1;
+        if !self.ports[packet.port].sending
+            && let Some(next) = self.begin_managed(packets, packet.port, now)
+        {
+            debug_assert_eq!(next, id, "an idle port has nothing else to send");
+            observer.served(id, now, false);
+            return Admission::Served;
+        }
+        observer.waits(id, now);
+        Admission::Queued
+    }
+
+    /// As [`sent`](Switch::sent).
+    #[inline(never)]
+    pub(in crate::switch) fn sent_managed<O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        id: PacketId,
+        now: Time,
+        observer: &mut O,
+    ) -> Option<PacketId> {
+        let packet = packets[id];
+        let port = self.port_of(usize::from(packet.queue));
+        if !packet.flags.is_control() {
+            self.counters.forwarded += 1;
+            let mut seen = self.packet_view(&packet);
+            if self.meters.is_some() {
+                seen.bytes = u64::from(self.counted_bytes(&packet));
+            }
+            if self.uncounted == 0 {
+                self.release_managed(packets.came_by(id), seen, now);
+            }
+            self.ask(now, |policy, view| policy.on_departure(view, seen));
+            observer.departed(self.id, self.view(now), seen);
+        } else if packet.kind != PacketKind::Pause {
+            self.counters.forwarded += 1;
+        }
+        self.ports[port].sending = false;
+        let next = self.begin_managed(packets, port, now)?;
+        if !packets[next].flags.is_control() {
+            observer.served(next, now, true);
+        }
+        Some(next)
+    }
+
+    fn release_managed(&mut self, came_by: usize, packet: PacketView, now: Time) {
+        self.buffer.release(packet.queue, packet.bytes, now);
+        if let Some(mmu) = &mut self.mmu {
+            mmu.unbook(&self.buffer, came_by, packet, now);
+        }
+    }
+
+    /// An idle port begins to send what comes next, if anything may go.
+    fn begin_managed(
+        &mut self,
+        packets: &mut PacketStore,
+        port: usize,
+        now: Time,
+    ) -> Option<PacketId> {
+        let mmu = self.mmu.as_mut()?;
+        if let Some(control) = mmu.pop_control(port, packets) {
+            self.ports[port].sending = true;
+            return Some(control);
+        }
+        let queue = self.next_unblocked(port)?;
+        let id = self.queues[queue].pop_front(packets)?;
+        self.ports[port].length -= 1;
+        self.ports[port].sending = true;
+        self.mark_at_dequeue(&mut packets[id]);
+        let seen = self.packet_view(&packets[id]);
+        if self.uncounted > 0 {
+            self.release_managed(packets.came_by(id), seen, now);
+        }
+        if self.meters.is_some() {
+            self.stamp(packets, id, now);
+        }
+        Some(id)
+    }
+
+    /// The queue of a port that is served next: one packet of each in turn, of those that hold packets
+    /// and are not paused.
+    fn next_unblocked(&mut self, port: usize) -> Option<usize> {
+        if self.ports[port].length == 0 {
+            return None;
+        }
+        let priorities = self.numbering.queues_per_port();
+        let turn = usize::from(self.ports[port].turn);
+        let mmu = self.mmu.as_ref()?;
+        let ready = |priority: &usize| {
+            let waits = !self.queues[port * priorities + priority].is_empty();
+            waits && mmu.blocked_since(port, *priority).is_none()
+        };
+        let in_turn = (turn..priorities).chain(0..turn);
+        let priority = in_turn.into_iter().find(ready)?;
+        self.ports[port].turn = ((priority + 1) % priorities) as u16;
+        Some(port * priorities + priority)
+    }
+
+    /// Marks data by the length that it leaves behind (RFC 3168 §5).
+    fn mark_at_dequeue(&mut self, packet: &mut Packet) {
+        let queue = usize::from(packet.queue);
+        if packet.kind != PacketKind::Data || !packet.flags.accepts_marks() {
+            return;
+        }
+        let length = self.buffer.queue(queue) - u64::from(packet.wire_bytes);
+        let port = self.port_of(queue);
+        let Some(marks) = self.mmu.as_mut().and_then(|mmu| mmu.marks.as_mut()) else {
+            return;
+        };
+        if marks.chooses(port, length) {
+            packet.flags.mark();
+            self.counters.marks += 1;
+        }
+    }
+}
+
+/// The watchdog.
+impl<P: Policy> Switch<P> {
+    /// A port and priority that holds packets and has been paused since `then` or before; or, where
+    /// lossless packets wait and none has left since then, the first that is paused.
+    pub(crate) fn stuck_since(&self, then: Time) -> Option<(usize, usize)> {
+        let mmu = self.mmu.as_ref()?;
+        let priorities = self.numbering.queues_per_port();
+        let places = (0..self.queues.len()).map(|place| (place / priorities, place % priorities));
+        let waiting = places
+            .filter(|&(port, priority)| !self.queues[port * priorities + priority].is_empty());
+        let paused = waiting.filter_map(|(port, priority)| {
+            let since = mmu.blocked_since(port, priority)?;
+            Some((since, (port, priority)))
+        });
+        let (since, place) = paused.min_by_key(|(since, _)| *since)?;
+        let none_left =
+            mmu.stored()[1] > 0 && mmu.counters.last_lossless <= then && then > Time::ZERO;
+        (since <= then && then > Time::ZERO || none_left).then_some(place)
+    }
+
+    /// Takes all packets from a queue, which count as lost.
+    pub(crate) fn discard<O: SwitchObserver>(
+        &mut self,
+        packets: &PacketStore,
+        port: usize,
+        priority: usize,
+        now: Time,
+        observer: &mut O,
+    ) {
+        let queue = port * self.numbering.queues_per_port() + priority;
+        while let Some(id) = self.queues[queue].pop_front(packets) {
+            self.ports[port].length -= 1;
+            let seen = self.packet_view(&packets[id]);
+            let came_by = packets.came_by(id);
+            self.release_managed(came_by, seen, now);
+            self.lose(&packets[id], Loss::Head, now, observer);
+            if let Some(mmu) = &mut self.mmu {
+                mmu.count_loss(came_by, seen, now);
+                mmu.discarded.push(id);
+            }
+        }
+    }
+
+    /// Hands over a packet that was discarded and is still in the store.
+    pub(crate) fn take_discarded(&mut self) -> Option<PacketId> {
+        self.mmu.as_mut()?.discarded.pop()
+    }
+}
+
+/// Control packets: pause frames, and what the scenario's `control_class` says. They come before all
+/// data, are never paused, lost or counted.
+impl<P: Policy> Switch<P> {
+    fn take_control(&mut self, packets: &mut PacketStore, id: PacketId) -> Admission {
+        let port = self.port_of(usize::from(packets[id].queue));
+        match self.send_control(packets, port, id) {
+            true => Admission::Served,
+            false => Admission::Queued,
+        }
+    }
+
+    /// Hands a control packet to a port. Whether the port, which was idle, begins to send it.
+    pub(crate) fn send_control(
+        &mut self,
+        packets: &mut PacketStore,
+        port: usize,
+        id: PacketId,
+    ) -> bool {
+        let Some(mmu) = &mut self.mmu else {
+            return false;
+        };
+        if self.ports[port].sending {
+            mmu.push_control(port, id, packets);
+            return false;
+        }
+        debug_assert!(mmu.has_no_control(port), "an idle port has nothing to send");
+        self.ports[port].sending = true;
+        true
+    }
+
+    /// The pause frame that is to be sent next, if any.
+    #[inline]
+    pub(crate) fn take_frame(&mut self) -> Option<PauseFrame> {
+        self.mmu.as_mut()?.take_frame()
+    }
+
+    /// The neighbour behind a port pauses a priority, or resumes it. Returns the packet that the port
+    /// then begins to send, if any.
+    pub(crate) fn block<O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        frame: PauseFrame,
+        now: Time,
+        observer: &mut O,
+    ) -> Option<PacketId> {
+        let PauseFrame {
+            port,
+            priority,
+            pauses,
+        } = frame;
+        let mmu = self.mmu.as_mut()?;
+        mmu.set_blocked(port, priority, pauses, now);
+        if pauses || self.ports[port].sending {
+            return None;
+        }
+        let next = self.begin_managed(packets, port, now)?;
+        observer.served(next, now, true);
+        Some(next)
+    }
+}

@@ -1,0 +1,128 @@
+//! Dynamic Threshold at ingress and egress, as the operating system SONiC configures it (Reverie, NSDI
+//! 2024, §2.2), and the same with the factors of ABM (SIGCOMM 2022).
+
+use super::{
+    Bound, Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Scale, Search, SearchRange, Verdict,
+    View,
+};
+use crate::switch::mmu::{Management, Sharing};
+
+pub(super) static DEFINITION: Definition = Definition {
+    info: PolicyInfo {
+        name: "sonic",
+        summary: "Dynamic Threshold at ingress and egress, as in SONiC",
+        rule: "lossless: pool iff in < alpha_i (b_I - P), else headroom and a pause; lossy: accept iff out < \
+               alpha_e (b_ly - E_ly), and the pools have room",
+        source: "Reverie, NSDI 2024, §2.2, Eq. 1 to 3",
+        deployment: Deployment::Today,
+        parameters: &[ALPHA_INGRESS, ALPHA_EGRESS],
+    },
+    build: |arguments, _| {
+        Ok(ManagedMemory(Management {
+            sharing: Sharing::Sonic,
+            alpha_ingress: arguments.value(ALPHA_INGRESS.name),
+            alpha_egress: arguments.value(ALPHA_EGRESS.name),
+        })
+        .into())
+    },
+};
+
+/// As [`DEFINITION`], with the factors of ABM.
+pub(super) static WITH_ABM: Definition = Definition {
+    info: PolicyInfo {
+        name: "sonic-abm",
+        summary: "Active Buffer Management at ingress and egress, in the pools of SONiC",
+        rule: "as sonic, with both thresholds times mu/b and over n_p of their side and priority",
+        source: "Reverie, NSDI 2024, §4; Addanki et al., SIGCOMM 2022",
+        deployment: Deployment::Extension,
+        parameters: &[ALPHA_INGRESS, ALPHA_EGRESS],
+    },
+    build: |arguments, _| {
+        Ok(ManagedMemory(Management {
+            sharing: Sharing::SonicAbm,
+            alpha_ingress: arguments.value(ALPHA_INGRESS.name),
+            alpha_egress: arguments.value(ALPHA_EGRESS.name),
+        })
+        .into())
+    },
+};
+
+/// Reverie.
+pub(super) static REVERIE: Definition = Definition {
+    info: PolicyInfo {
+        name: "reverie",
+        summary: "One pool for lossless and lossy packets, with filtered lengths",
+        rule: "lossless: pool iff f_in <= G, else headroom and a pause; lossy: accept iff f_out <= G and the pool has \
+               room; G = alpha/n_p (b_s - P), f <- min(gamma f + (1 - gamma) q, q) at departures",
+        source: "Addanki et al., Reverie, NSDI 2024, §3, Eq. 4 to 6",
+        deployment: Deployment::Extension,
+        parameters: &[
+            ParameterInfo {
+                name: "gamma",
+                default: "0.999",
+                kind: Kind::Fraction,
+                search: Search::Range(SearchRange {
+                    low: Bound::Value(0.5),
+                    high: Bound::Value(0.9999),
+                    scale: Scale::Linear,
+                    derived: None,
+                }),
+                meaning: "weight of the old length in the filtered one at a departure, from 0 to 1",
+            },
+            ALPHA_INGRESS,
+            ALPHA_EGRESS,
+        ],
+    },
+    build: |arguments, _| {
+        Ok(ManagedMemory(Management {
+            sharing: Sharing::Reverie {
+                gamma: arguments.value("gamma"),
+            },
+            alpha_ingress: arguments.value(ALPHA_INGRESS.name),
+            alpha_egress: arguments.value(ALPHA_EGRESS.name),
+        })
+        .into())
+    },
+};
+
+const ALPHA_INGRESS: ParameterInfo = ParameterInfo {
+    name: "alpha_i",
+    default: "1",
+    kind: Kind::Positive,
+    search: Search::log(1.0 / 64.0, 64.0),
+    meaning: "control factor of ingress queues of lossless packets, above 0",
+};
+
+const ALPHA_EGRESS: ParameterInfo = ParameterInfo {
+    name: "alpha_e",
+    default: "1",
+    kind: Kind::Positive,
+    search: Search::log(1.0 / 64.0, 64.0),
+    meaning: "control factor of egress queues of lossy packets, above 0",
+};
+
+/// A policy that says how the buffer is managed, in place of answering for every packet: the switch then
+/// counts at ingress and egress.
+#[derive(Clone, Copy, Debug)]
+pub struct ManagedMemory(pub Management);
+
+impl Policy for ManagedMemory {
+    /// Not asked: the memory management of the switch decides.
+    fn on_arrival(&mut self, _view: View<'_>, _packet: PacketView) -> Verdict {
+        Verdict::Accept
+    }
+
+    fn memory(&self) -> Option<Management> {
+        Some(self.0)
+    }
+
+    /// The switch knows it, since it depends on what came by which port.
+    fn threshold(&self, _view: View<'_>, _queue: usize) -> Option<u64> {
+        None
+    }
+
+    /// That of egress queues.
+    fn alpha(&self, _queue: usize) -> Option<f64> {
+        Some(self.0.alpha_egress)
+    }
+}
