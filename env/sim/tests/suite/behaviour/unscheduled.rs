@@ -101,3 +101,32 @@ fn the_first_round_trip_is_unscheduled() {
         assert_eq!(labels.control[0], 0);
     }
 }
+
+/// Of RDMA the 55 packets up to offset 54,000; of TCP what leaves before 100,000 B have, that is 100
+/// segments of 1,000 B. Packets without data never are.
+#[test]
+fn reverie_counts_offsets_of_rdma_and_bytes_sent_of_tcp() {
+    for (transport, first) in [("dcqcn", 55), ("powertcp-rdma", 55), ("cubic", 100)] {
+        let labels = observed(&[
+            "unscheduled=reverie",
+            "mss=1000",
+            "buffer_bytes=10e6",
+            &format!("transport={transport}"),
+        ]);
+        assert_eq!(labels.data.len(), 2);
+        for sent in labels.data.values() {
+            let (begin, end) = sent.split_at(first);
+            assert!(
+                begin.iter().all(|(_, unscheduled)| *unscheduled),
+                "{transport}"
+            );
+            assert!(
+                end.iter().all(|(_, unscheduled)| !unscheduled),
+                "{transport}"
+            );
+            assert_eq!(sent.len(), 1_000, "{transport}");
+        }
+        let [unscheduled, others] = labels.control;
+        assert!(unscheduled == 0 && others > 1_000, "{transport}");
+    }
+}
