@@ -73,7 +73,7 @@ fn alone(changes: &[&str]) -> FlowRecord {
     let scenario = scenario(changes);
     let outcome = run("dt", &scenario, &trace(vec![flow(0, 4, 125_000, -1)]));
     assert_eq!(outcome.summary.timeouts, 0);
-    outcome.records[0].clone()
+    outcome.records[0]
 }
 
 /// 125 packets of 1,048 B, 335.36 ns each, over four links: 128 transmissions and 8 µs. The last
