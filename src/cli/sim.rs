@@ -11,6 +11,7 @@ use bufgym::eval::data::Role;
 use bufgym::eval::entrant::ControlRecordError;
 use bufgym::sim::network::{FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};
 use bufgym::sim::scenario::Scenario;
+use bufgym::sim::switch::Paused;
 use bufgym::sim::traffic::Trace;
 use bufgym::sim::units::Time;
 use clap::Args;
@@ -97,6 +98,9 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
             write_flows(&folder.join("fct.csv"), &trace, &outcome.records)?;
             write_switches(&folder.join("switches.csv"), &outcome.switches)?;
             write_summary(&folder.join("summary.json"), &outcome.summary)?;
+            if scenario.has_lossless() {
+                write_pauses(&folder.join("pfc.csv"), &outcome.pauses)?;
+            }
             if args.timeline {
                 write_timeline(&folder.join("timeline.csv"), &outcome.timeline)?;
             }
@@ -106,6 +110,9 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
             common.note(format!("written to {}", output.path().display()));
         }
     }
+    if let Some(warning) = scenario.lossless_warning() {
+        common.note(format!("warning: {warning}"));
+    }
     let unfinished = unfinished(&outcome);
     if let (None, Some(unfinished)) = (scenario.window(), &unfinished) {
         common.note(format!("warning: {unfinished}"));
@@ -114,6 +121,9 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
         &result_json(&policy, &scenario, &trace, &outcome)?,
         &describe(&policy, &scenario, &outcome.summary),
     )?;
+    if let Some(problem) = lossless_failure(&scenario, &outcome) {
+        return Err(CliError::failure(anyhow::anyhow!(problem)));
+    }
     match (scenario.window(), unfinished) {
         (Some(_), Some(unfinished)) => Err(CliError::failure(anyhow::anyhow!(
             "{unfinished}, within drain_ms = {} after the measured time; raise it, or see in fct.csv \
@@ -170,6 +180,30 @@ fn result_json(
     Ok(value)
 }
 
+/// Why a run with lossless packets has failed: a pause that did not end, or, where that is asked for, a
+/// lossless packet that was lost.
+fn lossless_failure(scenario: &Scenario, outcome: &Outcome) -> Option<String> {
+    if let Some(chain) = &outcome.stuck {
+        return Some(format!(
+            "a queue was paused for longer than pfc_watchdog_us = {}: {chain}; watchdog=drop discards \
+             such queues",
+            scenario.pfc_watchdog_us
+        ));
+    }
+    let drop = outcome
+        .first_lossless_drop
+        .filter(|_| scenario.strict_lossless)?;
+    Some(format!(
+        "{} lossless packets were lost, the first at switch {} after {} ns, priority {}, which had come \
+         by port {}; raise headroom_bytes",
+        outcome.summary.drops_lossless,
+        drop.switch.0,
+        drop.at.as_ns(),
+        drop.priority,
+        drop.port
+    ))
+}
+
 /// What is to be said about flows that did not finish, those of a warm-up included.
 fn unfinished(outcome: &Outcome) -> Option<String> {
     let unfinished = |record: &&FlowRecord| record.finish.is_none();
@@ -193,6 +227,22 @@ fn in_cast(s: &Summary) -> String {
     )
 }
 
+/// A line about pauses, where there may be any.
+fn pauses(scenario: &Scenario, s: &Summary) -> String {
+    if !scenario.has_lossless() {
+        return String::new();
+    }
+    format!(
+        "pauses      {} of {:.3} ms together, {} lossless packets lost; 99 % of the time lossless \
+         packets take at most {:.1} % of a leaf's buffer, lossy ones {:.1} %\n",
+        s.pauses,
+        s.paused_ms,
+        s.drops_lossless,
+        s.p99_lossless_occupancy * 100.0,
+        s.p99_lossy_occupancy * 100.0
+    )
+}
+
 fn describe(policy: &Entrant, scenario: &Scenario, s: &Summary) -> String {
     let or_dash = |value: f64| {
         if value.is_finite() {
@@ -209,6 +259,7 @@ fn describe(policy: &Entrant, scenario: &Scenario, s: &Summary) -> String {
          {incast}\
          slowdown    mean {slowdown}  short {short_slowdown}  long {long_slowdown}\n\
          drops       {drops} ({drops_data} data, {dropped} bytes), timeouts {timeouts}\n\
+         {pauses}\
          buffer      at most {occupancy} bytes, 99 % of the time below {p99_occupancy:.1} %\n\
          queueing    99 % of the packets wait at most {p99_wait} µs\n\
          goodput     {goodput:.1} Mbit/s, {loss:.5} data packets lost per delivered one\n\
@@ -233,6 +284,7 @@ fn describe(policy: &Entrant, scenario: &Scenario, s: &Summary) -> String {
         drops_data = s.drops_data,
         dropped = s.dropped_bytes,
         timeouts = s.timeouts,
+        pauses = pauses(scenario, s),
         occupancy = s.max_occupancy_bytes,
         p99_occupancy = s.p99_occupancy * 100.0,
         p99_wait = or_dash(s.p99_queueing_delay_us),
@@ -305,6 +357,22 @@ fn write_switches(path: &Path, rows: &[SwitchRow]) -> CliResult {
             write!(out, "{},", row.max_occupancy)?;
             if row.uplink_throughput.is_finite() {
                 write!(out, "{}", row.uplink_throughput)?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    })
+}
+
+/// One row per pause; no end where it lasted.
+fn write_pauses(path: &Path, pauses: &[Paused]) -> CliResult {
+    save(path, |out| {
+        writeln!(out, "switch,port,priority,from_ns,to_ns")?;
+        for paused in pauses {
+            write!(out, "{},{},", paused.switch.0, paused.port)?;
+            write!(out, "{},{},", paused.priority, paused.from.as_ns())?;
+            if let Some(to) = paused.to {
+                write!(out, "{}", to.as_ns())?;
             }
             writeln!(out)?;
         }

@@ -474,7 +474,10 @@ impl<T: Topology> Hosts<T> {
             return;
         }
         state.timer_at = Time::MAX;
-        if state.sender.deadline() <= now {
+        if state.is_rdma() && state.in_network > 0 && state.sender.deadline() <= now {
+            // What is on its way, or held up by a pause, will be answered.
+            state.sender.wait_on(now, &self.settings);
+        } else if state.sender.deadline() <= now {
             let pool = &mut self.pools.senders;
             let waited = match state.stage.finish() {
                 Some(_) => Time::ZERO,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::convert::floor_usize;
-use crate::switch::{Loss, SwitchId};
+use crate::switch::{Loss, LosslessDrop, Paused, SwitchId};
 use crate::traffic::FlowSpec;
 use crate::units::Time;
 
@@ -154,6 +154,12 @@ pub struct Outcome {
     pub drops: Vec<DropRow>,
     /// Time between consecutive decisions, picoseconds; empty without a control loop.
     pub trigger_intervals_ps: Vec<u64>,
+    /// Times for which switches paused their neighbours, in the order of their beginnings.
+    pub pauses: Vec<Paused>,
+    /// The first lossless packet that was lost.
+    pub first_lossless_drop: Option<LosslessDrop>,
+    /// Why the watchdog stopped the run: which queues wait for which.
+    pub stuck: Option<String>,
 }
 
 /// Aggregates over one simulation. Times are NaN where no flow of the class completed.

@@ -862,6 +862,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             timeline: Vec::new(),
             drops: Vec::new(),
             trigger_intervals_ps: Vec::new(),
+            pauses: self.pauses(),
+            first_lossless_drop: self.first_lossless_drop(),
+            stuck: self.stuck().map(str::to_owned),
         };
         self.observer.report(&mut outcome);
         outcome

@@ -7,6 +7,7 @@ mod differential;
 mod fabric;
 mod golden;
 mod limits;
+mod lossless;
 mod pools;
 mod priorities;
 mod probe;

@@ -67,15 +67,14 @@ impl<P: Policy> Switch<P> {
         self.buffer.store(packet.queue, packet.bytes, now);
         self.ask(now, |policy, view| policy.on_enqueue(view, packet));
         observer.enqueued(self.id, self.view(now), packet);
-        self.queues[packet.queue].append(packets, id);
-        self.ports[packet.port].length += 1;
-        if !self.ports[packet.port].sending
-            && let Some(next) = self.begin_managed(packets, packet.port, now)
-        {
-            debug_assert_eq!(next, id, "an idle port has nothing else to send");
+        // As in a switch without memory management the turn of the port does not pass on.
+        if !self.ports[packet.port].sending && !self.is_blocked(packet.queue) {
+            self.begin_service(packets, packet.port, id, now);
             observer.served(id, now, false);
             return Admission::Served;
         }
+        self.queues[packet.queue].append(packets, id);
+        self.ports[packet.port].length += 1;
         observer.waits(id, now);
         Admission::Queued
     }
@@ -135,16 +134,27 @@ impl<P: Policy> Switch<P> {
         let queue = self.next_unblocked(port)?;
         let id = self.queues[queue].pop_front(packets)?;
         self.ports[port].length -= 1;
+        self.begin_service(packets, port, id, now);
+        Some(id)
+    }
+
+    /// The port begins to send a packet that is in no queue any more.
+    fn begin_service(&mut self, packets: &mut PacketStore, port: usize, id: PacketId, now: Time) {
         self.ports[port].sending = true;
         self.mark_at_dequeue(&mut packets[id]);
-        let seen = self.packet_view(&packets[id]);
         if self.uncounted > 0 {
+            let seen = self.packet_view(&packets[id]);
             self.release_managed(packets.came_by(id), seen, now);
         }
         if self.meters.is_some() {
             self.stamp(packets, id, now);
         }
-        Some(id)
+    }
+
+    fn is_blocked(&self, queue: usize) -> bool {
+        let (port, priority) = (self.port_of(queue), self.numbering.priority(queue));
+        let mmu = self.mmu.as_ref();
+        mmu.is_some_and(|mmu| mmu.blocked_since(port, priority).is_some())
     }
 
     /// The queue of a port that is served next: one packet of each in turn, of those that hold packets

@@ -2,7 +2,8 @@
 //! for the segment that it misses, and the sender begins again there.
 //!
 //! ns-3 hosts (HPCC, SIGCOMM 2019) have no timer, so that a flow whose last packets are lost hangs.
-//! Here everything is sent again after [`Settings::rdma_rto`] without news.
+//! Here everything is sent again after [`Settings::rdma_rto`] without news in which nothing of the flow
+//! was on its way either: pauses hold packets up for longer than any timer, and lose none.
 
 use super::loss_recovery::{LossRecovery, Phase};
 use super::{Ack, Segment, Sender};
@@ -100,6 +101,11 @@ impl Sender {
             path: ack.path,
         };
         self.congestion.observe(&mut self.window, &acked, settings);
+    }
+
+    /// The timer has expired while something of the flow is on its way: nothing says that it is lost.
+    pub(crate) fn wait_on(&mut self, now: Time, settings: &Settings) {
+        self.deadline = now + settings.rdma_rto;
     }
 
     /// Nothing was heard for too long.

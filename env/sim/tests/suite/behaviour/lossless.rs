@@ -1,0 +1,287 @@
+//! Lossless packets in whole simulations: nothing is lost where headroom suffices, pauses end, and the
+//! rest goes on.
+
+use bufgym_sim::network::{FabricSimulator, Outcome};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::{FlowSpec, Trace, generate};
+use bufgym_sim::units::Time;
+use proptest::prelude::*;
+
+use crate::behaviour::setup::cases;
+
+/// Three leaves with four hosts each, two spines, 25 Gbit/s and 2 µs everywhere. CUBIC at priority 1,
+/// which is lossy, answers of queries by DCQCN at priority 3.
+fn scenario(changes: &[&str]) -> Scenario {
+    let base = [
+        "topology=leafspine",
+        "leaves=3",
+        "hosts_per_leaf=4",
+        "spines=2",
+        "incast_degree=1..11",
+        "active_ports=1..12",
+        "rate_bps=25e9",
+        "propagation_ns=2000",
+        "slowdown_base=reverie",
+        "buffer_bytes=600000",
+        "mss=1000",
+        "min_rto_us=1000",
+        "queues_per_port=4",
+        "flow_priority=fixed",
+        "background_priority=1",
+        "incast_priority=3",
+        "lossless_priorities=3",
+        "transport=cubic",
+        "incast_transport=dcqcn:preset=reverie",
+        "demand=other_leaf",
+        "query_rate=400",
+        "query_share=0.8",
+        "load=0.6",
+        "measure_ms=4",
+        "drain_ms=2000",
+        "pfc_watchdog_us=10000",
+    ];
+    let mut scenario = Scenario::default();
+    for change in base.iter().chain(changes) {
+        scenario.set(change).unwrap();
+    }
+    scenario.validate().unwrap();
+    scenario
+}
+
+fn simulator(policy: &str, scenario: &Scenario, trace: &Trace) -> FabricSimulator {
+    let policy: PolicySpec = policy.parse().unwrap();
+    policy.fabric(scenario, trace).unwrap()
+}
+
+fn run(policy: &str, scenario: &Scenario, seed: u64) -> (FabricSimulator, Outcome) {
+    let trace = generate(scenario, seed);
+    let mut simulator = simulator(policy, scenario, &trace);
+    let outcome = simulator.run();
+    assert_eq!(simulator.stuck(), None, "{policy}");
+    (simulator, outcome)
+}
+
+const POLICIES: [&str; 4] = ["sonic", "sonic-abm", "reverie", "reverie:gamma=0.999999"];
+
+fn finishes(outcome: &[bufgym_sim::network::FlowRecord]) -> Vec<Option<Time>> {
+    outcome.iter().map(|record| record.finish).collect()
+}
+
+/// Every policy pauses here, loses lossy packets at most, and resumes what it has paused.
+#[test]
+fn nothing_lossless_is_lost() {
+    for policy in POLICIES {
+        for rules in ["rules=paper", "rules=ns3"] {
+            let scenario = scenario(&[rules]);
+            let (simulator, outcome) = run(policy, &scenario, 3);
+            let summary = &outcome.summary;
+            assert!(summary.pauses > 0, "{policy} {rules}");
+            assert_eq!(summary.drops_lossless, 0, "{policy} {rules}");
+            assert_eq!(simulator.first_lossless_drop(), None);
+            assert!(outcome.records.iter().all(|record| record.finish.is_some()));
+            let pauses = simulator.pauses();
+            assert_eq!(pauses.len() as u64, summary.pauses);
+            assert!(pauses.iter().all(|paused| paused.priority == 3));
+            assert!(
+                pauses
+                    .iter()
+                    .all(|paused| paused.to.is_none_or(|to| to >= paused.from))
+            );
+            let answers = outcome
+                .records
+                .iter()
+                .filter(|record| record.spec.query >= 0);
+            let timeouts: u32 = answers.map(|record| record.timeouts).sum();
+            assert_eq!(timeouts, 0, "{policy} {rules}");
+        }
+    }
+}
+
+/// With no headroom worth the name packets are lost, the first of them is known, and all flows end
+/// nevertheless.
+#[test]
+fn without_headroom_packets_are_lost() {
+    let scenario = scenario(&["headroom_bytes=1100"]);
+    assert!(scenario.lossless_warning().is_some());
+    for policy in ["sonic", "reverie"] {
+        let (simulator, outcome) = run(policy, &scenario, 3);
+        assert!(outcome.summary.drops_lossless > 0, "{policy}");
+        let first = simulator.first_lossless_drop().unwrap();
+        assert_eq!(first.priority, 3);
+        assert!(outcome.records.iter().all(|record| record.finish.is_some()));
+    }
+}
+
+/// Pauses that last for a time, and are repeated before it ends, are those that are taken back.
+#[test]
+fn quanta_change_nothing() {
+    let trace_seed = 5;
+    for policy in ["sonic", "reverie"] {
+        let (_, once) = run(policy, &scenario(&[]), trace_seed);
+        let (_, timed) = run(policy, &scenario(&["pfc=quanta"]), trace_seed);
+        assert!(once.summary.pauses > 0);
+        assert_eq!(
+            finishes(&once.records),
+            finishes(&timed.records),
+            "{policy}"
+        );
+        // 512 bits of the fastest repetition: frames are on the wire all the time.
+        let short = scenario(&["pfc=quanta", "pfc_quanta=400"]);
+        let (_, short) = run(policy, &short, trace_seed);
+        assert_eq!(short.summary.drops_lossless, 0, "{policy}");
+    }
+}
+
+/// A simulator that is cloned while pause frames are on their way goes on as the original does.
+#[test]
+fn forks_with_pauses_are_equal() {
+    let scenario = scenario(&["pfc_response_ns=500"]);
+    let trace = generate(&scenario, 3);
+    let mut original = simulator("reverie", &scenario, &trace);
+    let mut forks = Vec::new();
+    let mut seen = 0;
+    for step in 0u64.. {
+        if !original.step() || original.finished() {
+            break;
+        }
+        let pauses = original.pauses().len();
+        if step % 64 == 0 && pauses > seen && forks.len() < 8 {
+            seen = pauses;
+            forks.push(original.clone());
+        }
+    }
+    assert!(forks.len() > 2, "{} forks", forks.len());
+    let expected = finishes(&original.outcome().records);
+    for mut fork in forks {
+        assert_eq!(finishes(&fork.run().records), expected);
+    }
+}
+
+/// Without a lossless priority, and with one pool for all, SONiC is Dynamic Threshold.
+#[test]
+fn sonic_without_lossless_priorities_is_dynamic_threshold() {
+    for count in ["count_in_service=true", "count_in_service=false"] {
+        let changes = [
+            "lossless_priorities=none",
+            "lossy_pool_share=1",
+            "incast_transport=same",
+            count,
+        ];
+        let scenario = scenario(&changes);
+        let trace = generate(&scenario, 11);
+        let [dt, sonic] = ["dt", "sonic"].map(|policy| simulator(policy, &scenario, &trace).run());
+        assert!(dt.summary.drops > 0);
+        assert_eq!(dt.summary.drops, sonic.summary.drops);
+        assert_eq!(finishes(&dt.records), finishes(&sonic.records));
+    }
+}
+
+/// Reverie has no egress pool for lossy packets.
+#[test]
+fn the_lossy_pool_is_none_of_reveries() {
+    let of = |share: &str| {
+        let scenario = scenario(&[share]);
+        finishes(&run("reverie", &scenario, 3).1.records)
+    };
+    assert_eq!(of("lossy_pool_share=0.2"), of("lossy_pool_share=0.8"));
+}
+
+/// Policies without thresholds at the ingress, and queue management, are refused.
+#[test]
+fn what_could_lose_lossless_packets_is_refused() {
+    let scenario = scenario(&[]);
+    let trace = generate(&scenario, 1);
+    for policy in ["dt", "lqd", "occamy", "sonic+red"] {
+        let spec: PolicySpec = policy.parse().unwrap();
+        let error = spec.fabric(&scenario, &trace).unwrap_err().to_string();
+        assert!(
+            error.contains("must be") || error.contains("leave it out"),
+            "{error}"
+        );
+    }
+}
+
+/// Two answers that start at once at hosts of two leaves, to a host of the third.
+fn two_answers(bytes: u64) -> Trace {
+    let flow = |id, src, dst| FlowSpec {
+        id,
+        src,
+        dst,
+        start: Time::ZERO,
+        size: bytes,
+        kind: 0,
+        query: 0,
+        priority: 3,
+    };
+    Trace {
+        flows: vec![flow(0, 0, 8), flow(1, 4, 8), flow(2, 1, 8)],
+        ..Trace::default()
+    }
+}
+
+/// A watchdog that is set below the length of a pause says which queue waits for which.
+#[test]
+fn the_watchdog_names_the_chain() {
+    let scenario = scenario(&["pfc_watchdog_us=3", "buffer_bytes=260000"]);
+    let mut simulator = simulator("sonic", &scenario, &two_answers(2_000_000));
+    simulator.run();
+    let stuck = simulator.stuck().expect("a pause lasts longer than 3 us");
+    assert!(
+        stuck.contains("priority 3") && stuck.contains("paused by switch"),
+        "{stuck}"
+    );
+    let mut drops = scenario.clone();
+    drops.set("watchdog=drop").unwrap();
+    let mut simulator = self::simulator("sonic", &drops, &two_answers(200_000));
+    let outcome = simulator.run();
+    assert!(outcome.summary.drops_lossless > 0);
+    assert!(outcome.records.iter().all(|record| record.finish.is_some()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(24)))]
+
+    /// Whatever the network, the load, the rules and the size of the buffer: with the headroom that is
+    /// needed nothing lossless is lost, no timer of RDMA expires, and every flow ends.
+    #[test]
+    fn headroom_that_is_needed_suffices(
+        seed in 0u64..1_000,
+        policy in 0usize..POLICIES.len(),
+        ns3 in any::<bool>(),
+        leaves in 2u32..4,
+        spines in 1u32..3,
+        delay in 0u64..4_000,
+        response in 0u64..2_000,
+        pool_kb in 30u64..500,
+        load in 1u32..9,
+        class in any::<bool>(),
+    ) {
+        let mut scenario = scenario(&["measure_ms=1"]);
+        scenario.leaves = leaves;
+        scenario.ports = 4 * leaves;
+        scenario.spines = spines;
+        scenario.propagation_ns = delay;
+        scenario.pfc_response_ns = response;
+        for change in [
+            "incast_degree=1..7".to_owned(),
+            "active_ports=1..8".to_owned(),
+            format!("rules={}", if ns3 { "ns3" } else { "paper" }),
+            format!("load={}", f64::from(load) / 10.0),
+            format!("control_class={class}"),
+        ] {
+            scenario.set(&change).unwrap();
+        }
+        let rate = scenario.rate();
+        scenario.headroom_bytes = scenario.needed_headroom(rate);
+        let ports = 4 + u64::from(spines).max(u64::from(leaves));
+        scenario.buffer_bytes = ports * scenario.headroom_bytes + 1_000 * pool_kb;
+        scenario.query_share = 200_000.0 / scenario.buffer_bytes as f64;
+        scenario.validate().unwrap();
+        let (_, outcome) = run(POLICIES[policy], &scenario, seed);
+        prop_assert_eq!(outcome.summary.drops_lossless, 0);
+        prop_assert!(outcome.records.iter().all(|record| record.finish.is_some()));
+        let answers = outcome.records.iter().filter(|record| record.spec.query >= 0);
+        prop_assert_eq!(answers.map(|record| record.timeouts).sum::<u32>(), 0);
+    }
+}
