@@ -3,7 +3,7 @@
 //! [`claim`] has what a paper says and what we measured, [`verdict`] the rules by which they agree,
 //! and [`report`](mod@report) what is written: a CSV table and a drawing per figure, `verdicts.csv`
 //! and one page. These are the same for all papers. Each paper then has a module with its scenarios
-//! and claims: [`ndt`], [`credence`] and [`abm`]. The last two are about networks of several switches:
+//! and claims: [`ndt`], [`credence`], [`abm`] and [`reverie`]. The last three are about networks of several switches:
 //! [`fabric`] makes their figures, from simulations that figures share ([`grid`]) and settings that are
 //! swept ([`sweep`]).
 
@@ -16,6 +16,7 @@ pub mod incast;
 pub mod ndt;
 mod page;
 pub mod report;
+pub mod reverie;
 mod runs;
 pub mod sweep;
 mod variants;
@@ -30,7 +31,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Papers that can be made again, by the name of their command.
-pub const PAPERS: [&str; 3] = ["ndt", "credence", "abm"];
+pub const PAPERS: [&str; 4] = ["ndt", "credence", "abm", "reverie"];
 
 /// How much is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ mod queues;
 mod transports;
 
 use super::Scale;
-use super::fabric::{Computed, FabricConfig, FigurePlan, Paper};
+use super::fabric::{Computed, FabricConfig, FigurePlan, OPTIONS, Paper};
 use super::sweep::Series;
 
 /// The paper's network of 64 hosts, which fits the published files.
@@ -44,6 +44,9 @@ pub const PAPER: Paper = Paper {
     name: "abm",
     title: "“ABM: Active Buffer Management in Datacenters” (SIGCOMM 2022)",
     figures: &["4", "5", "6", "7", "8", "9", "10", "11", "12"],
+    last_panel: 'd',
+    lossless: false,
+    options: OPTIONS,
     preset: PRESET,
     settings: &["slowdown_base=paper"],
     scaled: |scale| match scale {

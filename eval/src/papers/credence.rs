@@ -9,7 +9,7 @@ mod round_trips;
 mod slotted;
 
 use super::Scale;
-use super::fabric::{Computed, FabricConfig, FigurePlan, Paper};
+use super::fabric::{Computed, FabricConfig, FigurePlan, OPTIONS, Paper};
 use super::sweep::Series;
 
 const PRESET: &str = "credence-leafspine";
@@ -19,6 +19,9 @@ pub const PAPER: Paper = Paper {
     name: "credence",
     title: "“Credence: Augmenting Datacenter Switch Buffer Sharing with ML Predictions” (NSDI 2024)",
     figures: &["6", "7", "8", "9", "10", "14"],
+    last_panel: 'd',
+    lossless: false,
+    options: OPTIONS,
     preset: PRESET,
     settings: &["slowdown_base=paper"],
     scaled: |scale| match scale {

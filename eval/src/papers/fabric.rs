@@ -4,6 +4,7 @@ mod facts;
 mod options;
 
 pub(crate) use facts::facts;
+pub use options::OPTIONS;
 
 use std::time::Instant;
 
@@ -84,7 +85,7 @@ pub struct PanelPlan {
 pub struct FigurePlan {
     /// The simulations.
     pub sweep: Sweep,
-    /// The panels; the table is with the first one.
+    /// The panels; the table of all metrics is with the first one.
     pub panels: Vec<PanelPlan>,
     /// The tail whose regimes the table has.
     pub tail: Metric,
@@ -105,6 +106,13 @@ pub struct Paper {
     pub title: &'static str,
     /// Numbers of the figures that can be made, in the order of the paper.
     pub figures: &'static [&'static str],
+    /// Letter of the last panel of a figure.
+    pub last_panel: char,
+    /// Whether networks have lossless packets, whose buffers only the paper's policies manage: there is
+    /// no best static α and no learned policy.
+    pub lossless: bool,
+    /// What is tried where a claim differs.
+    pub options: &'static [Variant],
     /// Preset of the networks.
     pub preset: &'static str,
     /// Settings that all networks of the paper have.
@@ -140,7 +148,8 @@ impl Paper {
         let lower = text.to_ascii_lowercase();
         let is_it = |number: &&&str| {
             let panel = lower.strip_prefix(&number.to_ascii_lowercase());
-            panel.is_some_and(|panel| matches!(panel, "" | "a" | "b" | "c" | "d"))
+            let mut letters = 'a'..=self.last_panel;
+            panel.is_some_and(|panel| panel.is_empty() || letters.any(|l| panel == l.to_string()))
         };
         let found = self.figures.iter().find(is_it);
         found
@@ -168,7 +177,7 @@ impl Paper {
         let mut report = self.empty(config)?;
         let simulated = |number: &&&str| (self.planned)(number, config, ALPHAS[0]).is_some();
         let wanted: Vec<&&str> = self.figures.iter().filter(|n| wants(config, n)).collect();
-        let alpha = match wanted.iter().any(simulated) {
+        let alpha = match !self.lossless && wanted.iter().any(simulated) {
             true => self.best_static(config, parts, &work)?,
             false => ALPHAS[0],
         };
@@ -316,7 +325,7 @@ impl Paper {
         let mut claims = (plan.claims)(&plan.sweep.measured(grid));
         let options: &[Variant] = match config.scale {
             Scale::Quick => &[],
-            Scale::Paper => options::OPTIONS,
+            Scale::Paper => self.options,
         };
         let matters = open_points(plan, &claims);
         variants::explain(&mut claims, options, |option| {
@@ -366,9 +375,16 @@ fn panels(plan: &FigurePlan, grid: &Grid) -> Result<Vec<Panel>, PapersError> {
     if swept.unfinished() > 0 {
         method.push_str(&format!(" {} flows did not finish.", swept.unfinished()));
     }
+    if let Some(lost) = swept.lossless_drops() {
+        method.push_str(&match lost {
+            0 => " No lossless packet was lost.".to_owned(),
+            lost => format!(" {lost} lossless packets were lost."),
+        });
+    }
     let panels = plan.panels.iter().enumerate();
     let panel = |(place, panel): (usize, &PanelPlan)| {
         let drawing = swept.drawing(&format!("fig{}", panel.id), panel.metric)?;
+        let by_seed = swept.by_seed(panel.id, panel.metric);
         Ok(Panel {
             id: panel.id,
             title: panel.title,
@@ -377,8 +393,8 @@ fn panels(plan: &FigurePlan, grid: &Grid) -> Result<Vec<Panel>, PapersError> {
                 _ => format!("As panel {}.", plan.panels[0].id),
             },
             tables: match place {
-                0 => vec![swept.table(plan.tail)],
-                _ => Vec::new(),
+                0 => vec![swept.table(plan.tail), by_seed],
+                _ => vec![by_seed],
             },
             drawings: drawing.into_iter().collect(),
         })

@@ -24,7 +24,7 @@ use crate::Entrant;
 use crate::parts::Parts;
 
 pub use forests::Forests;
-pub use measured::{Measured, Occupancy, Slowdowns};
+pub use measured::{Lossless, Measured, Occupancy, Slowdowns};
 
 /// A scenario and the policy of its switches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -14,7 +14,7 @@ use crate::stats::Interval;
 
 pub use drawing::stroke;
 pub use metric::Metric;
-pub use reduced::{reduced, reduction_of};
+pub use reduced::{largest_reduction, on_a_par, reduced, reduction_of};
 pub use tabled::{Tabled, TabledRow};
 
 /// Settings and policy of a series at a point.
@@ -25,6 +25,8 @@ type Make = Box<dyn Fn(&Point) -> (Vec<String>, String) + Send + Sync>;
 pub struct Point {
     /// Its value.
     pub x: f64,
+    /// Where it is drawn.
+    pub place: f64,
     /// As it is written, with its unit.
     pub label: String,
     /// What it sets in every scenario.
@@ -36,9 +38,16 @@ impl Point {
     pub fn new(x: f64, label: impl Into<String>, settings: &[String]) -> Point {
         Point {
             x,
+            place: x,
             label: label.into(),
             settings: settings.to_vec(),
         }
+    }
+
+    /// The same, drawn elsewhere.
+    #[must_use]
+    pub fn drawn_at(self, place: f64) -> Point {
+        Point { place, ..self }
     }
 }
 
@@ -193,7 +202,7 @@ impl<'a> Swept<'a> {
                 .map(|other| self.values(other, point, metric))
                 .collect::<Option<_>>()?;
             let one = |seed: usize| {
-                let lower = |other: &Vec<f64>| Some(100.0 * (1.0 - own[seed] / other.get(seed)?));
+                let lower = |other: &Vec<f64>| Some(lower_by(own[seed], *other.get(seed)?));
                 mean(&others.iter().map(lower).collect::<Option<Vec<f64>>>()?)
             };
             (0..own.len()).map(one).collect()
@@ -246,16 +255,36 @@ impl<'a> Swept<'a> {
         by_reason.into_iter().map(line).collect()
     }
 
-    /// Flows that did not finish, in all simulations of the figure.
-    pub fn unfinished(&self) -> u64 {
+    /// All simulations of the figure; those of several points as often.
+    pub fn all(&self) -> impl Iterator<Item = &'a Measured> {
         let points = &self.sweep.points;
         let cells = self
             .sweep
             .series
             .iter()
-            .flat_map(|s| points.iter().map(move |p| (s, p)));
-        let measured = cells.flat_map(|(series, point)| self.of(series, point));
-        measured.map(|measured| measured.unfinished).sum()
+            .flat_map(move |s| points.iter().map(move |p| (s, p)));
+        cells.flat_map(|(series, point)| self.of(series, point))
+    }
+
+    /// Lossless packets that were lost, in all simulations of the figure; `None` if none has lossless
+    /// packets.
+    pub fn lossless_drops(&self) -> Option<u64> {
+        let lossless = self.all().filter_map(|measured| measured.lossless.as_ref());
+        let drops = lossless.map(|lossless| lossless.drops);
+        drops.reduce(|sum, drops| sum + drops)
+    }
+
+    /// Flows that did not finish, in all simulations of the figure.
+    pub fn unfinished(&self) -> u64 {
+        self.all().map(|measured| measured.unfinished).sum()
+    }
+}
+
+/// How much lower a value is than another, per cent; nothing where they are equal, both 0 included.
+fn lower_by(own: f64, other: f64) -> f64 {
+    match own == other {
+        true => 0.0,
+        false => 100.0 * (1.0 - own / other),
     }
 }
 

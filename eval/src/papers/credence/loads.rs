@@ -4,7 +4,9 @@ use super::{PRESET, policies, settings};
 use crate::papers::claim::{Claim, Target};
 use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, learned, points};
 use crate::papers::incast::Regime;
-use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, reduced, reduction_of};
+use crate::papers::sweep::{
+    Metric, Point, Series, Sweep, Swept, largest_reduction, on_a_par, reduced,
+};
 
 /// Fig. 6.
 pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
@@ -130,34 +132,6 @@ fn regimes(swept: &Swept, at: &[&Point]) -> String {
     )
 }
 
-/// Two policies within 10 % of each other on average over the points.
-fn on_a_par(
-    swept: &Swept,
-    panel: &'static str,
-    pair: (&str, &str),
-    at: &[&Point],
-    metric: Metric,
-    statement: &'static str,
-) -> Claim {
-    let ours = swept.reduction(pair.0, &[pair.1], at, metric);
-    let claim = Claim::order(
-        (swept.sweep.figure, panel),
-        &format!("{} vs {}", pair.0, pair.1),
-        reduction_of(metric),
-        statement,
-        "within 10 %",
-    );
-    let refused = swept.refusal(pair.0).or(swept.refusal(pair.1));
-    claim
-        .at(match at {
-            [point] => point.label.as_str(),
-            _ => "mean over the points",
-        })
-        .measured(ours)
-        .ranked(ours.map(|ours| ours.mean.abs() <= 10.0))
-        .not_run(refused.filter(|_| ours.is_none()))
-}
-
 fn claims_over_loads(swept: &Swept) -> Vec<Claim> {
     use Metric::{IncastP95, LongP95, OccupancyP9999, ShortP95};
     let all: Vec<&Point> = swept.sweep.points.iter().collect();
@@ -278,25 +252,16 @@ fn claims_over_requests(swept: &Swept) -> Vec<Claim> {
             LongP95,
             (12.02, "Long flows are 12.02 % below ABM’s on average."),
         ),
-        largest(swept, &all),
+        largest_reduction(
+            swept,
+            ("7", "c"),
+            ("Credence", "ABM"),
+            LongP95,
+            "largest reduction of the p95 slowdown of long flows, %",
+            (22.02, "Long flows are up to 22.02 % below ABM’s."),
+        ),
         earlier(swept, leaving),
     ]
-}
-
-/// The largest reduction of long flows against ABM over the points.
-fn largest(swept: &Swept, points: &[&Point]) -> Claim {
-    let at = |point: &&Point| swept.reduction("Credence", &["ABM"], &[point], Metric::LongP95);
-    let all: Option<Vec<_>> = points.iter().map(at).collect();
-    let most = all.and_then(|all| all.into_iter().max_by(|a, b| a.mean.total_cmp(&b.mean)));
-    Claim::number(
-        ("7", "c"),
-        "Credence vs ABM",
-        "largest reduction of the p95 slowdown of long flows, %",
-        "Long flows are up to 22.02 % below ABM’s.",
-        Target::Reduction(22.02),
-    )
-    .measured(most)
-    .ranked(most.map(|most| most.mean > 0.0))
 }
 
 /// The request from which on a policy's in-cast tail is not at the floor.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::papers::{abm, credence};
+use crate::papers::{abm, credence, reverie};
 
 fn tiny(figures: &[&str]) -> FabricConfig {
     FabricConfig {
@@ -35,7 +35,7 @@ fn figures_are_named_with_and_without_panel() {
 
 #[test]
 fn every_figure_is_planned_or_computed_and_its_claims_are_of_its_panels() {
-    for paper in [&abm::PAPER, &credence::PAPER] {
+    for paper in [&abm::PAPER, &credence::PAPER, &reverie::PAPER] {
         let config = tiny(&[]);
         for number in paper.figures {
             let plan = (paper.planned)(number, &config, "1");

@@ -1,7 +1,7 @@
 //! What the figures need of one simulation of a network.
 
 use bufgym_sim::convert::floor_usize;
-use bufgym_sim::network::{FlowClass, FlowRecord, Outcome, SwitchRow};
+use bufgym_sim::network::{FlowClass, FlowRecord, Outcome, Summary, SwitchRow};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use serde::{Deserialize, Serialize};
@@ -85,6 +85,34 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     mean.is_finite().then_some(mean)
 }
 
+/// What happened in a network with lossless packets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lossless {
+    /// Pauses sent.
+    pub pauses: u64,
+    /// Lossless packets that were lost.
+    pub drops: u64,
+    /// Time for which priorities of links were paused, milliseconds.
+    pub paused_ms: Option<f64>,
+    /// 99th percentile of what lossless packets took of a leaf's buffer, per cent.
+    pub occupancy: Option<f64>,
+    /// The same of lossy packets.
+    pub lossy_occupancy: Option<f64>,
+}
+
+impl Lossless {
+    fn of(scenario: &Scenario, summary: &Summary) -> Option<Lossless> {
+        let finite = |value: f64| value.is_finite().then_some(value);
+        scenario.has_lossless().then(|| Lossless {
+            pauses: summary.pauses,
+            drops: summary.drops_lossless,
+            paused_ms: finite(summary.paused_ms),
+            occupancy: finite(100.0 * summary.p99_lossless_occupancy),
+            lossy_occupancy: finite(100.0 * summary.p99_lossy_occupancy),
+        })
+    }
+}
+
 /// What the figures need of one simulation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
@@ -114,6 +142,8 @@ pub struct Measured {
     pub unfinished: u64,
     /// Packets lost at switches.
     pub drops: u64,
+    /// What there is of a network with lossless packets only.
+    pub lossless: Option<Lossless>,
 }
 
 impl Measured {
@@ -154,6 +184,7 @@ impl Measured {
             uplinks: mean(leaves.iter().map(|row| 100.0 * row.uplink_throughput)),
             unfinished: records.iter().filter(|r| r.finish.is_none()).count() as u64,
             drops: outcome.summary.drops,
+            lossless: Lossless::of(scenario, &outcome.summary),
         }
     }
 }
@@ -211,7 +242,33 @@ mod tests {
         assert!(measured.timeout.unwrap() > 50.0);
         assert!(measured.leaf.p99.is_some() && measured.spine.p99.is_some());
         assert!(measured.uplinks.unwrap() > 0.0);
+        assert_eq!(measured.lossless, None);
         let text = serde_json::to_string(&measured).unwrap();
         assert_eq!(serde_json::from_str::<Measured>(&text).unwrap(), measured);
+    }
+
+    #[test]
+    fn shares_of_the_classes_are_per_cent_and_unknown_where_nothing_was_sampled() {
+        let mut scenario = Scenario::default();
+        for change in ["queues_per_port=4", "lossless_priorities=3"] {
+            scenario.set(change).unwrap();
+        }
+        let summary = Summary {
+            pauses: 7,
+            drops_lossless: 2,
+            paused_ms: 1.5,
+            p99_lossless_occupancy: 0.25,
+            p99_lossy_occupancy: f64::NAN,
+            ..Summary::default()
+        };
+        let expected = Lossless {
+            pauses: 7,
+            drops: 2,
+            paused_ms: Some(1.5),
+            occupancy: Some(25.0),
+            lossy_occupancy: None,
+        };
+        assert_eq!(Lossless::of(&scenario, &summary), Some(expected));
+        assert_eq!(Lossless::of(&Scenario::default(), &summary), None);
     }
 }

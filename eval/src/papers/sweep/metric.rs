@@ -33,11 +33,23 @@ pub enum Metric {
     OccupancyP9999,
     /// Throughput of uplinks, per cent.
     Throughput,
+    /// Mean slowdown of in-cast flows.
+    IncastMean,
+    /// Mean slowdown of flows of at least 1 MB.
+    LongMean,
+    /// Pauses sent.
+    Pauses,
+    /// Time for which links were paused.
+    Paused,
+    /// 99th percentile of the occupancy of leaves by lossless packets, per cent.
+    LosslessP99,
+    /// The same by lossy packets.
+    LossyP99,
 }
 
 impl Metric {
     /// All, in the order of tables.
-    pub const ALL: [Metric; 14] = [
+    pub const ALL: [Metric; 20] = [
         Metric::IncastP95,
         Metric::IncastP99,
         Metric::IncastP999,
@@ -52,10 +64,25 @@ impl Metric {
         Metric::OccupancyP99,
         Metric::OccupancyP9999,
         Metric::Throughput,
+        Metric::IncastMean,
+        Metric::LongMean,
+        Metric::Pauses,
+        Metric::Paused,
+        Metric::LosslessP99,
+        Metric::LossyP99,
     ];
+
+    /// Whether only networks with lossless packets have it.
+    pub fn is_of_lossless(self) -> bool {
+        matches!(
+            self,
+            Metric::Pauses | Metric::Paused | Metric::LosslessP99 | Metric::LossyP99
+        )
+    }
 
     /// Its value in a simulation, if there is one.
     pub fn of(self, measured: &Measured) -> Option<f64> {
+        let lossless = measured.lossless.as_ref();
         match self {
             Metric::IncastP95 => measured.incast.p95,
             Metric::IncastP99 => measured.incast.p99,
@@ -71,6 +98,12 @@ impl Metric {
             Metric::OccupancyP99 => measured.leaf.p99,
             Metric::OccupancyP9999 => measured.leaf.p9999,
             Metric::Throughput => measured.uplinks,
+            Metric::IncastMean => measured.incast.mean,
+            Metric::LongMean => measured.long.mean,
+            Metric::Pauses => lossless.map(|lossless| lossless.pauses as f64),
+            Metric::Paused => lossless?.paused_ms,
+            Metric::LosslessP99 => lossless?.occupancy,
+            Metric::LossyP99 => lossless?.lossy_occupancy,
         }
     }
 
@@ -91,6 +124,12 @@ impl Metric {
             Metric::OccupancyP99 => "p99 occupancy of leaves, %",
             Metric::OccupancyP9999 => "p99.99 occupancy of leaves, %",
             Metric::Throughput => "throughput of uplinks, %",
+            Metric::IncastMean => "mean slowdown of in-cast flows",
+            Metric::LongMean => "mean slowdown of long flows",
+            Metric::Pauses => "pauses",
+            Metric::Paused => "paused time of all links together, ms",
+            Metric::LosslessP99 => "p99 occupancy by lossless packets, %",
+            Metric::LossyP99 => "p99 occupancy by lossy packets, %",
         }
     }
 
@@ -116,6 +155,12 @@ impl Metric {
             Metric::OccupancyP99 => columns!("leaf_p99_occupancy_percent"),
             Metric::OccupancyP9999 => columns!("leaf_p9999_occupancy_percent"),
             Metric::Throughput => columns!("uplink_throughput_percent"),
+            Metric::IncastMean => columns!("incast_mean_slowdown"),
+            Metric::LongMean => columns!("long_mean_slowdown"),
+            Metric::Pauses => columns!("pauses"),
+            Metric::Paused => columns!("paused_ms"),
+            Metric::LosslessP99 => columns!("lossless_p99_occupancy_percent"),
+            Metric::LossyP99 => columns!("lossy_p99_occupancy_percent"),
         }
     }
 
@@ -129,9 +174,15 @@ impl Metric {
 
     /// Whether its values spread over decades.
     pub fn is_logarithmic(self) -> bool {
-        !matches!(
-            self,
-            Metric::Late | Metric::OccupancyP99 | Metric::OccupancyP9999 | Metric::Throughput
-        )
+        !self.is_of_lossless()
+            && !matches!(
+                self,
+                Metric::Late
+                    | Metric::OccupancyP99
+                    | Metric::OccupancyP9999
+                    | Metric::Throughput
+                    | Metric::IncastMean
+                    | Metric::LongMean
+            )
     }
 }

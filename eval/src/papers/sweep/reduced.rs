@@ -26,16 +26,66 @@ pub fn reduced(
         .iter()
         .chain([&series])
         .find_map(|name| swept.refusal(name));
-    let x = match points {
-        [point] => point.label.clone(),
-        _ => "mean over the points".to_owned(),
-    };
     let claim = Claim::number(panel, &name, reduction_of(metric), statement, paper);
     claim
-        .at(x)
+        .at(place_of(points))
         .measured(ours)
         .ranked(ours.map(|ours| ours.mean * sign > EQUAL))
         .not_run(refused.filter(|_| ours.is_none()))
+}
+
+/// Two policies within 10 % of each other on average over the points.
+pub fn on_a_par(
+    swept: &Swept,
+    panel: &'static str,
+    pair: (&str, &str),
+    at: &[&Point],
+    metric: Metric,
+    statement: &'static str,
+) -> Claim {
+    let ours = swept.reduction(pair.0, &[pair.1], at, metric);
+    let claim = Claim::order(
+        (swept.sweep.figure, panel),
+        &format!("{} vs {}", pair.0, pair.1),
+        reduction_of(metric),
+        statement,
+        "within 10 %",
+    );
+    let refused = swept.refusal(pair.0).or(swept.refusal(pair.1));
+    claim
+        .at(place_of(at))
+        .measured(ours)
+        .ranked(ours.map(|ours| ours.mean.abs() <= 10.0))
+        .not_run(refused.filter(|_| ours.is_none()))
+}
+
+/// The largest reduction of a series against another at any point, against the paper's.
+pub fn largest_reduction(
+    swept: &Swept,
+    panel: (&'static str, &'static str),
+    (series, other): (&str, &str),
+    metric: Metric,
+    name: &'static str,
+    (paper, statement): (f64, &'static str),
+) -> Claim {
+    let points = swept.sweep.points.iter();
+    let at = |point: &Point| swept.reduction(series, &[other], &[point], metric);
+    let all: Option<Vec<_>> = points.map(at).collect();
+    let most = all.and_then(|all| all.into_iter().max_by(|a, b| a.mean.total_cmp(&b.mean)));
+    let refused = swept.refusal(series).or(swept.refusal(other));
+    let series = format!("{series} vs {other}");
+    Claim::number(panel, &series, name, statement, Target::Reduction(paper))
+        .measured(most)
+        .ranked(most.map(|most| most.mean > 0.0))
+        .not_run(refused.filter(|_| most.is_none()))
+}
+
+/// The place of a claim about these points.
+fn place_of<'a>(points: &[&'a Point]) -> &'a str {
+    match points {
+        [point] => &point.label,
+        _ => "mean over the points",
+    }
 }
 
 /// The name of a reduction of a metric, in per cent.
@@ -51,6 +101,9 @@ pub fn reduction_of(metric: Metric) -> &'static str {
             "reduction of the p99 slowdown of short flows of the second class, %"
         }
         Metric::LongP95 => "reduction of the p95 slowdown of long flows, %",
+        Metric::IncastMean => "reduction of the mean slowdown of in-cast flows, %",
+        Metric::LongMean => "reduction of the mean slowdown of long flows, %",
+        Metric::Pauses => "reduction of the number of pauses, %",
         Metric::OccupancyP99 => "reduction of the p99 occupancy, %",
         Metric::OccupancyP9999 => "reduction of the p99.99 occupancy, %",
         _ => "reduction, %",

@@ -8,20 +8,56 @@ impl Swept<'_> {
     /// tail `of`.
     pub fn table(&self, of: Metric) -> Table {
         let mut columns = vec!["series", "addition", "x", "runs", "unfinished"];
-        columns.extend(Metric::ALL.iter().flat_map(|metric| metric.columns()));
+        let metrics = self.metrics();
+        columns.extend(metrics.iter().flat_map(|metric| metric.columns()));
         columns.extend(["incast_floor", "incast_floor_and_rto", "regime"]);
         let mut table = Table::new(&format!("fig{}", self.sweep.figure), &columns);
         for series in &self.sweep.series {
             for point in &self.sweep.points {
                 if !self.of(series, point).is_empty() {
-                    table.push(self.row(series, point, of));
+                    table.push(self.row(series, point, &metrics, of));
                 }
             }
         }
         table
     }
 
-    fn row(&self, series: &Series, point: &Point, of: Metric) -> Vec<String> {
+    /// Those of its table: pauses are of figures with lossless packets only.
+    fn metrics(&self) -> Vec<Metric> {
+        let has_lossless = self.all().any(|measured| measured.lossless.is_some());
+        let metrics = Metric::ALL.into_iter();
+        metrics
+            .filter(|metric| has_lossless || !metric.is_of_lossless())
+            .collect()
+    }
+
+    /// One metric by seed: a row for every series, point and simulation.
+    pub fn by_seed(&self, panel: &str, metric: Metric) -> Table {
+        let columns = ["figure", "panel", "x", "policy", "seed", "value"];
+        let letter = panel.trim_start_matches(self.sweep.figure);
+        let name = match letter {
+            "" => format!("fig{panel}-by-seed"),
+            _ => format!("fig{panel}"),
+        };
+        let mut table = Table::new(&name, &columns);
+        for series in &self.sweep.series {
+            for point in &self.sweep.points {
+                for (seed, measured) in self.of(series, point).iter().enumerate() {
+                    table.push(vec![
+                        self.sweep.figure.to_owned(),
+                        letter.to_owned(),
+                        point.x.to_string(),
+                        series.name.clone(),
+                        seed.to_string(),
+                        cell(metric.of(measured)),
+                    ]);
+                }
+            }
+        }
+        table
+    }
+
+    fn row(&self, series: &Series, point: &Point, metrics: &[Metric], of: Metric) -> Vec<String> {
         let measured = self.of(series, point);
         let unfinished: u64 = measured.iter().map(|one| one.unfinished).sum();
         let mut row = vec![
@@ -31,7 +67,7 @@ impl Swept<'_> {
             measured.len().to_string(),
             unfinished.to_string(),
         ];
-        for metric in Metric::ALL {
+        for &metric in metrics {
             row.extend(cells(self.value(&series.name, point, metric).as_ref()));
         }
         let scales = self.scales(&series.name, point);

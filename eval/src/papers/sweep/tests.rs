@@ -213,3 +213,29 @@ fn options_change_settings_values_and_parameters() {
     ];
     assert_eq!(cells[2].settings, expected);
 }
+
+/// A series without panels of its own has results by seed under another name than its table.
+#[test]
+fn results_by_seed_have_a_name_of_their_own() {
+    let sweep = sweep();
+    let grid = grid(&sweep, [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]);
+    let swept = sweep.measured(&grid);
+    let of_figure = swept.by_seed("1", Metric::IncastP99);
+    let of_panel = swept.by_seed("1b", Metric::IncastP99);
+    assert_eq!(
+        (of_figure.name.as_str(), of_panel.name.as_str()),
+        ("fig1-by-seed", "fig1b")
+    );
+    assert_eq!(of_panel.rows.len(), 8);
+    assert_eq!(of_panel.rows[5], ["1", "b", "20", "ABM", "1", "6"]);
+    assert!(!swept.table(Metric::IncastP99).columns.contains(&"pauses"));
+    assert_eq!(swept.lossless_drops(), None);
+}
+
+#[test]
+fn nothing_is_lower_than_nothing() {
+    assert_eq!(lower_by(0.0, 0.0), 0.0);
+    assert_eq!(lower_by(0.0, 5.0), 100.0);
+    assert_eq!(lower_by(6.0, 4.0), -50.0);
+    assert_eq!(lower_by(6.0, 0.0), f64::NEG_INFINITY);
+}

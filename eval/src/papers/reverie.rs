@@ -1,0 +1,157 @@
+//! Reverie: Addanki, Bai, Schmid and Apostolaki, "Reverie: Low Pass Filter-Based Switch Buffer Sharing for
+//! Datacenters with RDMA and TCP Traffic" (NSDI 2024), Fig. 4, 5 and 7 to 12.
+//!
+//! Fig. 4 and 5 follow from formulas (`reverie/pools.rs`); the others are simulations of networks with
+//! lossless and lossy packets. Every value of the paper is from its text.
+
+mod claims;
+mod filter;
+mod options;
+mod pools;
+mod rdma_load;
+mod tcp_load;
+#[cfg(test)]
+mod tests;
+
+use super::Scale;
+use super::fabric::{Computed, FabricConfig, FigurePlan, PanelPlan, Paper};
+use super::sweep::{Metric, Point, Series};
+
+/// TCP web search in a lossy priority, RDMA in-cast of 2 MB in a lossless one.
+const PRESET: &str = "reverie-leafspine";
+
+/// Buffer of a switch, of which requests are a share.
+const BUFFER: f64 = 2_560_000.0;
+
+/// Names of the paper's policies, on pages and in files.
+const DT: &str = "SONiC with DT";
+const ABM: &str = "SONiC with ABM";
+const REVERIE: &str = "Reverie";
+
+/// The paper.
+pub const PAPER: Paper = Paper {
+    name: "reverie",
+    title: "“Reverie: Low Pass Filter-Based Switch Buffer Sharing for Datacenters with RDMA and TCP \
+            Traffic” (NSDI 2024)",
+    figures: &["4", "5", "7", "8", "9", "10", "11", "12"],
+    last_panel: 'e',
+    lossless: true,
+    options: options::OPTIONS,
+    preset: PRESET,
+    settings: &[],
+    scaled: |scale| match scale {
+        Scale::Quick => &[
+            "leaves=4",
+            "active_ports=64",
+            "incast_degree=63",
+            "measure_ms=100",
+        ],
+        Scale::Paper => &["measure_ms=2000"],
+    },
+    extent: |scale| match scale {
+        Scale::Quick => {
+            "four leaves of 16 hosts in place of 16, 100 ms of traffic in place of 2 s, two seeds in \
+             place of one; the buffers are the paper’s, at spines for a quarter of the ports"
+        }
+        Scale::Paper => {
+            "16 leaves of 16 hosts and 2 s of traffic as in the paper; five seeds in place of one"
+        }
+    },
+    planned,
+    computed,
+    notes,
+};
+
+fn planned(number: &str, config: &FabricConfig, _: &str) -> Option<FigurePlan> {
+    match number {
+        "7" => Some(tcp_load::over_loads(config)),
+        "8" => Some(tcp_load::over_bursts(config)),
+        "9" => Some(tcp_load::over_pools(config)),
+        "10" => Some(filter::plan(config)),
+        "11" => Some(rdma_load::over_loads(config)),
+        "12" => Some(rdma_load::over_bursts(config)),
+        _ => None,
+    }
+}
+
+fn computed(number: &str) -> Option<Computed> {
+    match number {
+        "4" => Some(pools::ratio),
+        "5" => Some(pools::thresholds),
+        _ => None,
+    }
+}
+
+fn notes(config: &FabricConfig) -> Vec<String> {
+    let mut notes = vec![
+        "Pauses are frames that ask a neighbour to stop. The paper’s panels count rows of a log, which has \
+         about four for each pause (both frames of pause and resume, sent and received), so that only \
+         reductions in per cent are compared."
+            .to_owned(),
+        "Every value of the paper is from its text; ranges of its axes are from the published script that \
+         draws them, and are bounds."
+            .to_owned(),
+        "A trend compares the ends of the axis, which must be apart by more than 1 %. “On a par”, “like” and \
+         “similar” are read as within 10 %; numbers of pauses are alike if they differ by at most 10 % of \
+         those with ABM."
+            .to_owned(),
+        "Rules are the paper’s (rules=paper) where its code differs. Answers come from a random other leaf, as \
+         the paper says; its code takes the next one."
+            .to_owned(),
+        "Other policies and an unlimited buffer have no part for lossless packets, so that no series is \
+         added."
+            .to_owned(),
+    ];
+    if config.scale == Scale::Quick {
+        notes.push(
+            "What differs was not run again with other options of the setting: that is done at \
+             --scale paper."
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// The paper's policies.
+fn policies() -> Vec<Series> {
+    vec![
+        Series::new(DT, "sonic"),
+        Series::new(ABM, "sonic-abm"),
+        Series::new(REVERIE, "reverie:gamma=0.999"),
+    ]
+}
+
+/// Settings of a figure.
+fn settings(of: &[&str]) -> Vec<String> {
+    of.iter().map(|setting| (*setting).to_owned()).collect()
+}
+
+/// The setting of a request of so many megabytes.
+fn request(megabytes: f64) -> String {
+    format!("query_share={}", megabytes * 1e6 / BUFFER)
+}
+
+/// Points of requests, megabytes.
+fn requests(of: &str, megabytes: &[f64]) -> Vec<Point> {
+    let point = |size: &f64| Point::new(*size, format!("{of} {size} MB"), &[request(*size)]);
+    megabytes.iter().map(point).collect()
+}
+
+/// The five panels of a figure that compares policies; the third is about long flows if `long`.
+fn panels(ids: [&'static str; 5], long: bool) -> Vec<PanelPlan> {
+    let third = match long {
+        true => ("long background flows", Metric::LongMean),
+        false => ("tail of short background flows", Metric::ShortP99),
+    };
+    let panels = [
+        ("pauses", Metric::Pauses),
+        ("in-cast flows", Metric::IncastMean),
+        third,
+        ("tail occupancy by lossless packets", Metric::LosslessP99),
+        ("tail occupancy by lossy packets", Metric::LossyP99),
+    ];
+    let panels = ids.into_iter().zip(panels);
+    panels
+        .map(|(id, (title, metric))| PanelPlan { id, title, metric })
+        .collect()
+}

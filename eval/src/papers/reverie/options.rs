@@ -1,0 +1,48 @@
+//! What the paper and its code leave open or do differently, in the order in which it is tried where a
+//! claim differs.
+
+use crate::papers::variants::Variant;
+
+/// One option after the other.
+pub const OPTIONS: &[Variant] = &[
+    Variant {
+        name: "the rules of the published code",
+        settings: &["rules=ns3"],
+    },
+    Variant {
+        name: "no guard of the pool",
+        settings: &["pool_guard=false"],
+    },
+    Variant {
+        name: "both of these",
+        settings: &["rules=ns3", "pool_guard=false"],
+    },
+    Variant {
+        name: "headroom for the lossless priority only",
+        settings: &["headroom_priorities=1"],
+    },
+    Variant {
+        name: "congested queues as ABM counts them",
+        settings: &["congested=abm"],
+    },
+    Variant {
+        name: "all traffic to the next leaf",
+        settings: &["demand=ring"],
+    },
+    Variant {
+        name: "packets that count in their queue until they are sent",
+        settings: &["count_in_service=false"],
+    },
+    Variant {
+        name: "in-cast flows that open their connections",
+        settings: &["preconnected=false"],
+    },
+    Variant {
+        name: "the CUBIC and loss recovery of ns-3",
+        settings: &[
+            "recovery=ns3",
+            "transport=cubic=>cubic-ns3",
+            "incast_transport=cubic=>cubic-ns3",
+        ],
+    },
+];
