@@ -1,9 +1,9 @@
 //! The scenarios that have a name.
 
 use super::{
-    AckQueue, Arrivals, Demand, EcnCapable, FlowPriority, HostQueue, LeafHosts, RangeF64, RangeU32,
-    Recovery, Scenario, SlowdownBase, TopologyKind, Traffic, TransportKind, TransportVariant,
-    Workload,
+    AckQueue, Arrivals, Demand, EcnCapable, FlowPriority, HostQueue, LeafHosts, Marking,
+    Priorities, RangeF64, RangeU32, Recovery, Scenario, SlowdownBase, TopologyKind, Traffic,
+    TransportKind, TransportVariant, Unscheduled, Workload,
 };
 
 /// A scenario with a name and a description of one line.
@@ -110,6 +110,18 @@ pub const PRESETS: &[Preset] = &[
         summary: "16 hosts on 4 leaves and 2 spines at 10 Gbit/s, links of 10 us, 9.6 KiB of buffer \
                   per port and Gbit/s, DCTCP, minRTO 10 ms",
         build: leafspine_4x4,
+    },
+    Preset {
+        name: "reverie-leafspine",
+        summary: "256 hosts on 16 leaves and 4 spines at 25 Gbit/s, links of 2 us, 2.56 MB of buffer: TCP web \
+                  search in a lossy priority, RDMA in-cast of 2 MB in a lossless one (Reverie §4.1)",
+        build: reverie_leafspine,
+    },
+    Preset {
+        name: "reverie-4x4",
+        summary: "the same traffic on 16 hosts on 4 leaves and 2 spines with 768 kB of buffer, many \
+                  small in-casts",
+        build: reverie_4x4,
     },
 ];
 
@@ -342,6 +354,67 @@ fn leafspine_4x4() -> Scenario {
         ..network
     };
     with_buffer(network, 9.6)
+}
+
+/// The evaluation of Reverie (NSDI 2024), §4.1 and its published code: TCP with packets of 1,066 B, an
+/// initial window of the bandwidth-delay product and one segment, its acknowledgements in the control
+/// class; RDMA with DCQCN, which is marked by the length of queues from 100 to 400 kB. The code sets
+/// headroom aside for two priorities, of which one is used.
+fn reverie(network: Scenario) -> Scenario {
+    Scenario {
+        rate_bps: 25_000_000_000,
+        propagation_ns: 2_000,
+        base_rtt_ns: 17_280,
+        mss: 1_000,
+        header_bytes: 54,
+        ack_bytes: 54,
+        syn_bytes: 58,
+        transport: TransportKind::Cubic,
+        incast_transport: Some(TransportKind::DcqcnReverie),
+        init_cwnd: 55,
+        min_rto_us: 1_000,
+        initial_rtt_us: 10,
+        syn_timeout_us: Some(10_000),
+        unscheduled: Unscheduled::Reverie,
+        queues_per_port: 4,
+        background_priority: 1,
+        incast_priority: 3,
+        lossless_priorities: Priorities::one(3),
+        headroom_bytes: 18_456,
+        headroom_priorities: 2,
+        control_class: true,
+        marking: Marking::RedAtDequeue,
+        ecn_red_kmin_bytes: 100_000,
+        ecn_red_kmax_bytes: 400_000,
+        ecn_red_pmax: 0.2,
+        workload: Workload::WebSearchAbm.into(),
+        load: RangeF64::new(0.8, 0.8),
+        slowdown_base: SlowdownBase::Reverie,
+        ..network
+    }
+}
+
+/// Tomahawk's buffer: 5.12 kB for each of 20 ports and Gbit/s, at spines too. Requests are of 2 MB.
+fn reverie_leafspine() -> Scenario {
+    Scenario {
+        buffer_bytes: 2_560_000,
+        query_share: 0.781_25,
+        measure_ms: 2_000,
+        ..reverie(leaf_spine("reverie-leafspine", 16, 16, 4))
+    }
+}
+
+/// A small one: as much buffer for a port without headroom as in the other, an oversubscription of 2,
+/// and so many queries that a short run has some.
+fn reverie_4x4() -> Scenario {
+    Scenario {
+        buffer_bytes: 768_000,
+        query_share: 0.8,
+        query_rate: 50.0,
+        measure_ms: 20,
+        drain_ms: 2_000,
+        ..reverie(leaf_spine("reverie-4x4", 4, 4, 2))
+    }
 }
 
 /// The paper takes the traffic from DCTCP (SIGCOMM 2010, §4.2.3) and gives neither sizes nor rates.
