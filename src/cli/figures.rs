@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use bufgym::eval::Entrant;
 use bufgym::eval::papers::ndt::{self, NdtConfig, NdtFigure, Selection};
-use bufgym::eval::papers::{self, Grade, PAPERS, PapersError, Report, Scale, abm, credence};
+use bufgym::eval::papers::{
+    self, Grade, PAPERS, PapersError, Report, Scale, abm, credence, reverie,
+};
 use bufgym::models::ActorWeights;
 use bufgym::sim::input::excerpt;
 use clap::Args;
@@ -23,14 +25,16 @@ use super::policy;
     after_help = "Writes index.html (one file that opens anywhere: figure, claim and verdict side by \
     side), verdicts.csv, and for every figure a CSV file and an SVG drawing. Verdicts follow from rules \
     that the page states. What differs is run again with one option of the setting after the other \
-    (credence and abm: at --scale paper). Simulations of credence and abm that are finished are kept in \
+    (credence, abm and reverie: at --scale paper). Simulations of these that are finished are kept in \
     DIR.parts, so that a command that was stopped goes on where it was.\n\nPapers: ndt (Learning Buffer \
     Management Policies for Shared Memory Switches), credence (Augmenting Datacenter Switch Buffer \
-    Sharing with ML Predictions), abm (Active Buffer Management in Datacenters).\n\nExamples:\n  \
+    Sharing with ML Predictions), abm (Active Buffer Management in Datacenters), reverie (Low Pass \
+    Filter-Based Switch Buffer Sharing for Datacenters with RDMA and TCP Traffic).\n\nExamples:\n  \
     bufgym figures ndt --out reports/ndt-figures\n  \
     bufgym figures ndt --fig 8 --scale paper --out reports/ndt-fig8\n  \
     bufgym figures abm --fig 6 --fig 7 --out reports/abm-figures\n  \
     bufgym figures credence --model forests --seeds 3 --out reports/credence-figures\n  \
+    bufgym figures reverie --fig 4 --fig 7 --out reports/reverie-figures\n  \
     bufgym figures ndt --fig 12b --checkpoint checkpoints/ndt-fct-dt --traces 2 --out out --json"
 )]
 pub struct FiguresArgs {
@@ -53,7 +57,7 @@ pub struct FiguresArgs {
     /// credence, abm: that of a learned policy to add to the figures that compare policies
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
-    /// credence, abm: change one setting of every network, for example `measure_ms=50`; may be repeated
+    /// credence, abm, reverie: change one setting of every network, for example `measure_ms=50`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// credence: folder of forests of leaves and spines, from `bufgym credence train` on a network
@@ -74,6 +78,7 @@ pub fn run(args: FiguresArgs, common: &Common) -> CliResult {
         "ndt" => run_ndt(&args, common),
         "credence" => network::run(&credence::PAPER, &args, common),
         "abm" => network::run(&abm::PAPER, &args, common),
+        "reverie" => network::run(&reverie::PAPER, &args, common),
         other => Err(unknown_paper(other)),
     }
 }

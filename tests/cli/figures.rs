@@ -81,12 +81,18 @@ fn the_count_of_parameters_needs_no_simulation() {
 #[test]
 fn what_cannot_be_made_is_refused_with_what_can() {
     let sandbox = Sandbox::new();
-    for paper in ["reverie", "nothing"] {
-        sandbox.refused(
-            &format!("figures {paper} --out f"),
-            &[paper, "ndt", "credence", "abm"],
-        );
-    }
+    sandbox.refused(
+        "figures nothing --out f",
+        &["nothing", "ndt", "credence", "abm", "reverie"],
+    );
+    sandbox.refused(
+        "figures reverie --fig 6 --out f",
+        &["`6`", "4, 5, 7, 8, 9, 10, 11, 12"],
+    );
+    sandbox.refused(
+        "figures reverie --checkpoint c --out f",
+        &["--checkpoint has no meaning for the figures of reverie"],
+    );
     sandbox.refused(
         "figures ndt --fig 7 --out f",
         &["`7`", "8, 8a, 8b, 8c, 8d, 9, 9a, 9b, 10, 11, 12, 12a, 12b"],
@@ -249,4 +255,25 @@ fn what_networks_cannot_have_is_refused() {
     sandbox.refused("figures abm --model f --out f", &["--model", "abm"]);
     sandbox.refused("figures credence --checkpoint none --out f", &["none"]);
     sandbox.refused("figures ndt --set load=0.5 --out f", &["--set", "ndt"]);
+}
+
+#[test]
+fn pools_of_a_buffer_are_divided_without_a_simulation() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.ok("figures reverie --fig 4 --fig 5b --out f --json");
+    let printed = run.json();
+    assert_eq!(printed["paper"], "reverie");
+    let rows = printed["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 29);
+    for row in rows {
+        let verdict = row["verdict"].as_str().unwrap();
+        assert!(verdict.starts_with("agrees"), "{row}");
+    }
+    let table = sandbox.read("f/fig4.csv");
+    assert_eq!(table.lines().count(), 401);
+    assert!(table.contains("\n20,20,13.33"));
+    let files = sandbox.files();
+    for file in ["fig4.svg", "fig5a.svg", "fig5b.svg"] {
+        assert!(files.contains(&format!("f/{file}")), "{files:?}");
+    }
 }

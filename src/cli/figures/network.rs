@@ -26,6 +26,7 @@ pub fn run(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult {
         &[
             ("--traces", args.traces.is_some()),
             ("--model", args.model.is_some() && !has_forests),
+            ("--checkpoint", args.checkpoint.is_some() && paper.lossless),
         ],
     )?;
     let config = config(paper, args, common)?;

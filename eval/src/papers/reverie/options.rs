@@ -30,7 +30,7 @@ pub const OPTIONS: &[Variant] = &[
         settings: &["demand=ring"],
     },
     Variant {
-        name: "packets that count in their queue until they are sent",
+        name: "packets that leave their queue when the line takes them",
         settings: &["count_in_service=false"],
     },
     Variant {

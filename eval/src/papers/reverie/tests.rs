@@ -1,7 +1,10 @@
+use bufgym_sim::scenario::Scenario;
+
 use super::*;
 use crate::papers::claim::Claim;
 use crate::papers::grid::{Grid, Lossless, Measured, Slowdowns};
 use crate::papers::sweep::Swept;
+use crate::papers::variants::Variant;
 use crate::papers::verdict::Grade;
 
 fn figure(number: &str) -> FigurePlan {
@@ -217,4 +220,27 @@ fn results_are_written_by_seed_and_as_medians() {
     assert_eq!(swept.lossless_drops(), Some(0));
     let drawing = swept.drawing("fig10a", Metric::Pauses).unwrap();
     assert!(drawing.is_some());
+}
+
+/// Every option changes the scenario of some figure, and all scenarios are valid.
+#[test]
+fn every_figure_can_have_its_options() {
+    let scenario = |number: &str, option: Option<&Variant>| {
+        let mut sweep = figure(number).sweep;
+        if let Some(option) = option {
+            sweep.change(option.settings);
+        }
+        let cell = sweep.cell(&sweep.series[0], &sweep.points[0]);
+        let mut scenario = Scenario::preset(cell.preset).unwrap();
+        for setting in &cell.settings {
+            scenario.set(setting).unwrap();
+        }
+        scenario.validate().unwrap();
+        scenario
+    };
+    for option in options::OPTIONS {
+        let changes = |number: &str| scenario(number, Some(option)) != scenario(number, None);
+        let changed = ["7", "10", "11"].map(changes);
+        assert!(changed.contains(&true), "{}: {changed:?}", option.name);
+    }
 }
