@@ -11,6 +11,9 @@ const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
 /// Megabytes.
 const BURSTS: [f64; 4] = [0.5, 1.0, 1.5, 2.0];
 
+/// The preset's own, said here for what changes it.
+const CLASS: &str = "transport=cubic";
+
 /// Fig. 7.
 pub fn over_loads(config: &FabricConfig) -> FigurePlan {
     let label = |load: f64| format!("TCP load {} %", 100.0 * load);
@@ -18,7 +21,7 @@ pub fn over_loads(config: &FabricConfig) -> FigurePlan {
         sweep: Sweep {
             figure: "7",
             preset: PRESET,
-            settings: settings(&[&request(2.0)]),
+            settings: settings(&[CLASS, &request(2.0)]),
             series: policies(),
             points: points(&LOADS, label, "load", 100.0),
             x_label: "load of TCP, %",
@@ -43,7 +46,7 @@ pub fn over_bursts(config: &FabricConfig) -> FigurePlan {
         sweep: Sweep {
             figure: "8",
             preset: PRESET,
-            settings: settings(&["load=0.8"]),
+            settings: settings(&[CLASS, "load=0.8"]),
             series: policies(),
             points: requests("RDMA burst", &BURSTS),
             x_label: "burst of RDMA, MB",
@@ -68,7 +71,7 @@ pub fn over_pools(config: &FabricConfig) -> FigurePlan {
         sweep: Sweep {
             figure: "9",
             preset: PRESET,
-            settings: settings(&["load=0.8", &request(2.0)]),
+            settings: settings(&[CLASS, "load=0.8", &request(2.0)]),
             series: policies(),
             points: points(&[0.2, 0.4, 0.6, 0.8], label, "lossy_pool_share", 100.0),
             x_label: "pool of lossy packets, % of the ingress pool",

@@ -96,16 +96,21 @@ fn points_set_what_the_axis_says() {
     };
     assert_eq!(
         cell("7", 0, 0).settings,
-        ["query_share=0.78125", "load=0.2"]
+        ["transport=cubic", "query_share=0.78125", "load=0.2"]
     );
     assert_eq!(
         cell("8", 2, 0).settings,
-        ["load=0.8", "query_share=0.1953125"]
+        ["transport=cubic", "load=0.8", "query_share=0.1953125"]
     );
     assert_eq!(cell("8", 2, 0).policy, "reverie:gamma=0.999");
     assert_eq!(
         cell("9", 1, 1).settings,
-        ["load=0.8", "query_share=0.78125", "lossy_pool_share=0.4"]
+        [
+            "transport=cubic",
+            "load=0.8",
+            "query_share=0.78125",
+            "lossy_pool_share=0.4"
+        ]
     );
     assert_eq!(cell("10", 0, 4).policy, "reverie:gamma=0.999999");
     assert!(
