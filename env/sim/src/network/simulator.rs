@@ -370,8 +370,8 @@ fn manage_memory<P: Policy, T: Topology>(
             false => Ok(false),
             true => Err(PolicyParseError::Unusable {
                 policy: "for lossless_priorities".to_owned(),
-                problem: "it has no thresholds at the ingress; must be sonic, which is Dynamic \
-                          Threshold at both sides, sonic-abm or reverie"
+                problem: "it has no thresholds at the ingress; must be dt, sonic, sonic-abm or \
+                          reverie"
                     .to_owned(),
             }),
         };

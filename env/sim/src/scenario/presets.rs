@@ -383,6 +383,7 @@ fn reverie(network: Scenario) -> Scenario {
         headroom_bytes: 18_456,
         headroom_priorities: 2,
         control_class: true,
+        ecn_capable: EcnCapable::Dctcp,
         marking: Marking::RedAtDequeue,
         ecn_red_kmin_bytes: 100_000,
         ecn_red_kmax_bytes: 400_000,

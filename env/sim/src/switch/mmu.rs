@@ -302,7 +302,10 @@ impl Mmu {
             control: vec![PacketQueue::default(); rates.len()].into_boxed_slice(),
             frames: VecDeque::new(),
             marks: DequeueMarks::of(scenario, seed, id, rates),
-            use_of_classes: [ClassUse::new(capacity), ClassUse::new(capacity)],
+            use_of_classes: [
+                ClassUse::new(scenario.buffer_bytes),
+                ClassUse::new(scenario.buffer_bytes),
+            ],
             counters: MmuCounters::default(),
         }
     }
@@ -674,7 +677,6 @@ impl Mmu {
     /// What happened before `now` no longer counts.
     pub(crate) fn count_from(&mut self, now: Time) {
         for (used, stored) in self.use_of_classes.iter_mut().zip(self.stored) {
-            *used = ClassUse::new(self.limits.buffer);
             used.settle(stored, now);
             used.restart(now);
         }

@@ -322,6 +322,14 @@ impl PolicySpec {
         let arguments = Arguments::of(self.definition.info.parameters, self.given.values());
         let built = (self.definition.build)(&arguments, scenario);
         let built = built.and_then(|policy| self.with_queue_alpha(policy, &arguments, scenario));
+        let built = built.and_then(|policy| match policy.memory() {
+            None if scenario.has_lossless() => Err(format!(
+                "it has no thresholds at the ingress, which lossless_priorities {} need; must be dt or \
+                 sonic (Dynamic Threshold at both sides), sonic-abm or reverie",
+                scenario.lossless_priorities
+            )),
+            _ => Ok(policy),
+        });
         built.map_err(|problem| PolicyParseError::Unusable {
             policy: self.to_string(),
             problem,

@@ -1,6 +1,6 @@
 //! Complete sharing.
 
-use super::{Definition, Deployment, PacketView, Policy, PolicyInfo, Verdict, View};
+use super::{Definition, Deployment, ManagedMemory, PacketView, Policy, PolicyInfo, Verdict, View};
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {
@@ -23,7 +23,13 @@ pub(super) static UNLIMITED: Definition = Definition {
         deployment: Deployment::Reference,
         parameters: &[],
     },
-    build: |_, _| Ok(CompleteSharing.into()),
+    build: |_, scenario| {
+        Ok(match scenario.has_lossless() {
+            // Pauses and marks are those of a switch that counts at both sides, and there are no pauses.
+            true => ManagedMemory::dynamic_threshold(1e6).into(),
+            false => CompleteSharing.into(),
+        })
+    },
 };
 
 /// Accepts whatever fits: `Q + L <= B`.

@@ -1,7 +1,7 @@
 //! Dynamic Threshold (Choudhury and Hahne, IEEE/ACM Transactions on Networking, 1998).
 
 use super::{
-    Definition, Deployment, Kind, PacketView, Search, ParameterInfo, Policy, PolicyInfo, Verdict, View,
+    Definition, Deployment, Kind, ManagedMemory, PacketView, Search, ParameterInfo, Policy, PolicyInfo, Verdict, View,
 };
 use crate::convert::floor_u64;
 
@@ -9,13 +9,16 @@ pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {
         name: "dt",
         summary: "Dynamic Threshold",
-        rule: "accept iff q_i < alpha (B - Q)",
+        rule: "accept iff q_i < alpha (B - Q); with lossless priorities as sonic",
         source: "Choudhury and Hahne, IEEE/ACM ToN 1998",
         deployment: Deployment::Today,
         parameters: &[ALPHA],
     },
     build: |arguments, scenario| {
         let alpha = arguments.value("alpha");
+        if scenario.has_lossless() {
+            return Ok(ManagedMemory::dynamic_threshold(alpha).into());
+        }
         Ok(match scenario.queue_alpha.is_empty() {
             true => DynamicThreshold { alpha }.into(),
             false => DynamicThresholds::new(alpha, scenario.queue_count()).into(),

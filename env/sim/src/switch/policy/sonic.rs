@@ -106,6 +106,17 @@ const ALPHA_EGRESS: ParameterInfo = ParameterInfo {
 #[derive(Clone, Copy, Debug)]
 pub struct ManagedMemory(pub Management);
 
+impl ManagedMemory {
+    /// SONiC's with the same α at both sides: what Dynamic Threshold is where packets are lossless.
+    pub fn dynamic_threshold(alpha: f64) -> ManagedMemory {
+        ManagedMemory(Management {
+            sharing: Sharing::Sonic,
+            alpha_ingress: alpha,
+            alpha_egress: alpha,
+        })
+    }
+}
+
 impl Policy for ManagedMemory {
     /// Not asked: the memory management of the switch decides.
     fn on_arrival(&mut self, _view: View<'_>, _packet: PacketView) -> Verdict {

@@ -177,6 +177,18 @@ fn sonic_without_lossless_priorities_is_dynamic_threshold() {
     }
 }
 
+/// Dynamic Threshold is SONiC's where packets are lossless, and a buffer that never fills pauses
+/// nobody.
+#[test]
+fn the_references_know_lossless_packets() {
+    let scenario = scenario(&[]);
+    let of = |policy| finishes(&run(policy, &scenario, 3).1.records);
+    assert_eq!(of("dt"), of("sonic"));
+    assert_eq!(of("dt:alpha=2"), of("sonic:alpha_i=2,alpha_e=2"));
+    let (_, outcome) = run("unlimited", &scenario, 3);
+    assert_eq!((outcome.summary.pauses, outcome.summary.drops), (0, 0));
+}
+
 /// Reverie has no egress pool for lossy packets.
 #[test]
 fn the_lossy_pool_is_none_of_reveries() {
@@ -192,7 +204,7 @@ fn the_lossy_pool_is_none_of_reveries() {
 fn what_could_lose_lossless_packets_is_refused() {
     let scenario = scenario(&[]);
     let trace = generate(&scenario, 1);
-    for policy in ["dt", "lqd", "occamy", "sonic+red"] {
+    for policy in ["st", "lqd", "occamy", "ib", "sonic+red"] {
         let spec: PolicySpec = policy.parse().unwrap();
         let error = spec.fabric(&scenario, &trace).unwrap_err().to_string();
         assert!(
