@@ -277,3 +277,30 @@ fn pools_of_a_buffer_are_divided_without_a_simulation() {
         assert!(files.contains(&format!("f/{file}")), "{files:?}");
     }
 }
+
+/// Policies are compared in a small network, by seed and as medians.
+#[test]
+fn figures_with_lossless_packets_count_pauses() {
+    let sandbox = Sandbox::new();
+    let small = "--seeds 1 --set leaves=2 --set hosts_per_leaf=4 --set spines=1 --set active_ports=8 \
+        --set incast_degree=7 --set measure_ms=2 --set query_rate=200 --set buffer_bytes=400000";
+    let run = sandbox.ok(&format!("figures reverie --fig 7 {small} --out f --json"));
+    let printed = run.json();
+    let verdicts = printed["rows"].as_array().unwrap().iter();
+    let verdicts: Vec<&str> = verdicts
+        .map(|row| row["verdict"].as_str().unwrap())
+        .collect();
+    assert!(verdicts.len() == 13 && !verdicts.iter().any(|verdict| verdict.contains("not run")));
+    for panel in ["a", "b", "c", "d", "e"] {
+        let table = sandbox.read(&format!("f/fig7{panel}.csv"));
+        assert_eq!(
+            heading(&table),
+            ["figure", "panel", "x", "policy", "seed", "value"]
+        );
+        assert_eq!(table.lines().count(), 13, "{table}");
+        assert!(table.contains(&format!("7,{panel},20,SONiC with DT,0,")));
+    }
+    let page = sandbox.read("f/index.html");
+    assert!(page.contains("No lossless packet was lost.") && !page.contains("not run:"));
+    assert!(sandbox.read("f/fig7.csv").contains("pauses"));
+}

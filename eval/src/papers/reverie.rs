@@ -44,13 +44,13 @@ pub const PAPER: Paper = Paper {
             "leaves=4",
             "active_ports=64",
             "incast_degree=63",
-            "measure_ms=100",
+            "measure_ms=250",
         ],
         Scale::Paper => &["measure_ms=2000"],
     },
     extent: |scale| match scale {
         Scale::Quick => {
-            "four leaves of 16 hosts in place of 16, 100 ms of traffic in place of 2 s, two seeds in \
+            "four leaves of 16 hosts in place of 16, 250 ms of traffic in place of 2 s, two seeds in \
              place of one; the buffers are the paper’s, at spines for a quarter of the ports"
         }
         Scale::Paper => {

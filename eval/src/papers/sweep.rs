@@ -187,7 +187,8 @@ impl<'a> Swept<'a> {
     }
 
     /// How much lower a series is than the mean of others, per cent: median and range over the seeds.
-    /// With several points, the mean over these.
+    /// With several points, the mean over these. Where both are 0 nothing can be lower, and the point
+    /// does not count.
     pub fn reduction(
         &self,
         series: &str,
@@ -195,25 +196,26 @@ impl<'a> Swept<'a> {
         points: &[&Point],
         metric: Metric,
     ) -> Option<Interval> {
-        let at = |point: &Point| -> Option<Vec<f64>> {
+        let at = |point: &Point| -> Option<Vec<Option<f64>>> {
             let own = self.values(series, point, metric)?;
             let others: Vec<Vec<f64>> = others
                 .iter()
                 .map(|other| self.values(other, point, metric))
                 .collect::<Option<_>>()?;
             let one = |seed: usize| {
-                let lower = |other: &Vec<f64>| Some(lower_by(own[seed], *other.get(seed)?));
-                mean(&others.iter().map(lower).collect::<Option<Vec<f64>>>()?)
+                let lower = |other: &Vec<f64>| lower_by(own[seed], *other.get(seed)?);
+                mean(&others.iter().filter_map(lower).collect::<Vec<f64>>())
             };
-            (0..own.len()).map(one).collect()
+            Some((0..own.len()).map(one).collect())
         };
-        let by_point: Vec<Vec<f64>> = points.iter().map(|p| at(p)).collect::<Option<_>>()?;
+        let by_point: Vec<Vec<Option<f64>>> =
+            points.iter().map(|p| at(p)).collect::<Option<_>>()?;
         let seeds = by_point.iter().map(Vec::len).min()?;
-        let over_points = (0..seeds).map(|seed| {
-            let values: Vec<f64> = by_point.iter().map(|values| values[seed]).collect();
+        let over_points = (0..seeds).filter_map(|seed| {
+            let values: Vec<f64> = by_point.iter().filter_map(|values| values[seed]).collect();
             mean(&values)
         });
-        median_and_range(over_points.collect::<Option<Vec<f64>>>()?)
+        median_and_range(over_points.collect())
     }
 
     /// The level of a series' in-cast tail at a point.
@@ -280,12 +282,9 @@ impl<'a> Swept<'a> {
     }
 }
 
-/// How much lower a value is than another, per cent; nothing where they are equal, both 0 included.
-fn lower_by(own: f64, other: f64) -> f64 {
-    match own == other {
-        true => 0.0,
-        false => 100.0 * (1.0 - own / other),
-    }
+/// How much lower a value is than another, per cent; `None` where both are 0.
+fn lower_by(own: f64, other: f64) -> Option<f64> {
+    (own != 0.0 || other != 0.0).then(|| 100.0 * (1.0 - own / other))
 }
 
 /// A point of a series with one [change](Sweep::change).

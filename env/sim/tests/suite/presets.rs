@@ -29,10 +29,11 @@ fn simulate(policy: &str, scenario: &Scenario, trace: &Trace) -> Outcome {
 fn every_preset_runs_to_its_end() {
     for preset in PRESETS {
         let (scenario, trace) = short(preset.name);
-        if scenario.has_lossless() {
-            continue;
-        }
-        for policy in ["dt", "unlimited"] {
+        let policies = match scenario.has_lossless() {
+            true => ["sonic", "reverie"],
+            false => ["dt", "unlimited"],
+        };
+        for policy in policies {
             let summary = simulate(policy, &scenario, &trace).summary;
             assert_eq!(
                 (summary.completed, summary.flows),
@@ -41,6 +42,7 @@ fn every_preset_runs_to_its_end() {
                 preset.name
             );
             assert!(summary.mean_slowdown >= 1.0);
+            assert_eq!(summary.drops_lossless, 0, "{}", preset.name);
             if policy == "unlimited" {
                 assert_eq!(summary.drops, 0, "{}", preset.name);
             }

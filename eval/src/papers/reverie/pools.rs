@@ -157,7 +157,7 @@ const LOSSLESS: Quantity = Quantity {
 
 const RATIO: Quantity = Quantity {
     series: "lossy over lossless",
-    name: "buffer of lossy over that of lossless queues",
+    name: "buffer of lossy over lossless queues",
     statement: "Lossy traffic gets more of the buffer than lossless traffic (Issue 1).",
     column: "lossy_over_lossless",
     value: Steady::ratio,

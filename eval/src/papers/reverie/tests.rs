@@ -2,7 +2,7 @@ use bufgym_sim::scenario::Scenario;
 
 use super::*;
 use crate::papers::claim::Claim;
-use crate::papers::grid::{Grid, Lossless, Measured, Slowdowns};
+use crate::papers::grid::{Common, Grid, Lossless, Measured, Plan, Slowdowns};
 use crate::papers::sweep::Swept;
 use crate::papers::variants::Variant;
 use crate::papers::verdict::Grade;
@@ -149,7 +149,7 @@ fn reductions_of_pauses_are_averaged_over_the_points() {
     assert_eq!(of(&claims, "at high loads").grade(), Grade::InRanking);
 }
 
-/// Where neither pauses, there is nothing to reduce, and they are alike.
+/// Where neither pauses they are alike.
 #[test]
 fn policies_without_pauses_are_alike() {
     let plan = figure("11");
@@ -166,6 +166,10 @@ fn policies_without_pauses_are_alike() {
     assert_eq!(of(&none, "33.7 %").grade(), Grade::Agrees);
     assert_eq!(of(&none, "similar with all").grade(), Grade::InRanking);
     assert_eq!(of(&none, "small part").grade(), Grade::InRanking);
+    assert_eq!(
+        of(&none, "100 % fewer").ours.map(|ours| ours.mean),
+        Some(100.0)
+    );
     let some = claims(&plan, &with(6));
     assert_eq!(of(&some, "similar numbers").grade(), Grade::Differs);
 }
@@ -248,4 +252,27 @@ fn every_figure_can_have_its_options() {
         let changed = ["7", "10", "11"].map(changes);
         assert!(changed.contains(&true), "{}: {changed:?}", option.name);
     }
+}
+
+/// Fig. 7 at 80 % is Fig. 8 at 2 MB and Fig. 9 at 80 %; Fig. 11 at 80 % is Fig. 12 at 1.5 MB.
+#[test]
+fn what_figures_share_is_simulated_once() {
+    let simulations = |numbers: &[&str]| {
+        let mut plan = Plan::new(Common::default());
+        for number in numbers {
+            figure(number).sweep.want(&mut plan);
+        }
+        assert!(
+            plan.resolved().iter().all(|cell| cell.is_ok()),
+            "{:?}",
+            plan.resolved()
+        );
+        plan.simulations()
+    };
+    assert_eq!(simulations(&["7"]), 24);
+    assert_eq!(simulations(&["7", "8"]), 24 + 18);
+    assert_eq!(simulations(&["7", "8", "9"]), 24 + 18 + 18);
+    assert_eq!(simulations(&["10"]), 10);
+    assert_eq!(simulations(&["11", "12"]), 24 + 18);
+    assert_eq!(simulations(&["7", "8", "9", "10", "11", "12"]), 112);
 }

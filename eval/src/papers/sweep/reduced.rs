@@ -104,6 +104,8 @@ pub fn reduction_of(metric: Metric) -> &'static str {
         Metric::IncastMean => "reduction of the mean slowdown of in-cast flows, %",
         Metric::LongMean => "reduction of the mean slowdown of long flows, %",
         Metric::Pauses => "reduction of the number of pauses, %",
+        Metric::LosslessP99 => "reduction of the p99 occupancy by lossless packets, %",
+        Metric::LossyP99 => "reduction of the p99 occupancy by lossy packets, %",
         Metric::OccupancyP99 => "reduction of the p99 occupancy, %",
         Metric::OccupancyP9999 => "reduction of the p99.99 occupancy, %",
         _ => "reduction, %",

@@ -234,8 +234,19 @@ fn results_by_seed_have_a_name_of_their_own() {
 
 #[test]
 fn nothing_is_lower_than_nothing() {
-    assert_eq!(lower_by(0.0, 0.0), 0.0);
-    assert_eq!(lower_by(0.0, 5.0), 100.0);
-    assert_eq!(lower_by(6.0, 4.0), -50.0);
-    assert_eq!(lower_by(6.0, 0.0), f64::NEG_INFINITY);
+    assert_eq!(lower_by(0.0, 0.0), None);
+    assert_eq!(lower_by(0.0, 5.0), Some(100.0));
+    assert_eq!(lower_by(6.0, 4.0), Some(-50.0));
+    assert_eq!(lower_by(6.0, 0.0), Some(f64::NEG_INFINITY));
+    let sweep = sweep();
+    // At the first point neither has anything; at the second a quarter of it.
+    let grid = grid(&sweep, [[[0.0, 0.0], [8.0, 8.0]], [[0.0, 0.0], [2.0, 4.0]]]);
+    let swept = sweep.measured(&grid);
+    let points: Vec<&Point> = sweep.points.iter().collect();
+    let of = |points: &[&Point]| swept.reduction("ABM", &["DT"], points, Metric::IncastP99);
+    assert_eq!(
+        of(&points).map(|both| (both.low, both.high)),
+        Some((50.0, 75.0))
+    );
+    assert!(of(&points[..1]).is_none());
 }
