@@ -3,7 +3,9 @@
 use super::{ABM, DT, REVERIE};
 use crate::format;
 use crate::papers::claim::{Claim, Target};
-use crate::papers::sweep::{Metric, Point, Swept, median_and_range, reduced, reduction_of};
+use crate::papers::sweep::{
+    Metric, Point, Swept, largest_reduction, median_and_range, reduced, reduction_of,
+};
 use crate::stats::Interval;
 
 /// Share up to which two values of ours are equal: less is chance, and no trend.
@@ -23,6 +25,22 @@ pub fn against(
     let panel = (swept.sweep.figure, panel);
     let target = (Target::Reduction(paper), statement);
     reduced(swept, panel, (REVERIE, &[other]), at, metric, target)
+}
+
+/// What is to be known of a largest gain that the text has without a figure.
+pub const ANYWHERE: &str =
+    "The paper does not say in which figure; here over the points of this one.";
+
+/// How much lower the mean slowdown of in-cast flows is than with another policy, at most, per cent.
+pub fn largest_against(swept: &Swept, other: &str, paper: (f64, &'static str)) -> Claim {
+    largest_reduction(
+        swept,
+        (swept.sweep.figure, "b"),
+        (REVERIE, other),
+        Metric::IncastMean,
+        "largest reduction of the mean slowdown of in-cast flows, %",
+        paper,
+    )
 }
 
 /// A policy below another on average over the points, by more than chance.

@@ -1,11 +1,11 @@
 //! Fig. 11 and 12: web search with RDMA (PowerTCP), in-cast with TCP (CUBIC); over load and over the size of
 //! requests.
 
-use super::claims::{against, all_alike, pauses_like_dt, small_share};
+use super::claims::{ANYWHERE, against, all_alike, largest_against, pauses_like_dt, small_share};
 use super::{ABM, DT, PRESET, REVERIE, panels, policies, request, requests, settings};
 use crate::papers::claim::Claim;
 use crate::papers::fabric::{FabricConfig, FigurePlan, points};
-use crate::papers::sweep::{Metric, Point, Sweep, Swept, largest_reduction, on_a_par};
+use crate::papers::sweep::{Metric, Point, Sweep, Swept, on_a_par};
 
 const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
 /// Megabytes.
@@ -105,29 +105,17 @@ fn claims_over_loads(swept: &Swept) -> Vec<Claim> {
             IncastMean,
             (1.08, "It is 1.08 % faster than with ABM."),
         ),
-        of_all(
+        largest_against(
             swept,
             DT,
             (46.8, "TCP in-cast is up to 46.8 % faster than with DT."),
         )
         .remarked(ANYWHERE),
-        of_all(swept, ABM, (2.1, "It is up to 2.1 % faster than with ABM.")).remarked(ANYWHERE),
+        largest_against(swept, ABM, (2.1, "It is up to 2.1 % faster than with ABM."))
+            .remarked(ANYWHERE),
         all_alike(swept, "c", ShortP99, ALIKE),
         small_share(swept, SMALL),
     ]
-}
-
-const ANYWHERE: &str = "The paper does not say in which figure; here over the points of this one.";
-
-fn of_all(swept: &Swept, other: &str, paper: (f64, &'static str)) -> Claim {
-    largest_reduction(
-        swept,
-        (swept.sweep.figure, "b"),
-        (REVERIE, other),
-        Metric::IncastMean,
-        "largest reduction of the mean slowdown of in-cast flows, %",
-        paper,
-    )
 }
 
 fn claims_over_bursts(swept: &Swept) -> Vec<Claim> {
@@ -140,7 +128,7 @@ fn claims_over_bursts(swept: &Swept) -> Vec<Claim> {
     vec![
         against(swept, "a", ABM, &all, Pauses, fewer),
         pauses_like_dt(swept, "Reverie and DT have similar numbers of pauses."),
-        of_all(
+        largest_against(
             swept,
             DT,
             (

@@ -1,11 +1,13 @@
 //! Fig. 7 to 9: web search with TCP (CUBIC), in-cast with RDMA (DCQCN); over load, over the size of requests,
 //! over the pool of lossy packets.
 
-use super::claims::{Trend, against, below, constant, grows_less, trend};
+use super::claims::{
+    ANYWHERE, Trend, against, below, constant, grows_less, largest_against, trend,
+};
 use super::{ABM, DT, PRESET, REVERIE, panels, policies, request, requests, settings};
 use crate::papers::claim::Claim;
 use crate::papers::fabric::{FabricConfig, FigurePlan, points};
-use crate::papers::sweep::{Metric, Point, Sweep, Swept, largest_reduction, on_a_par};
+use crate::papers::sweep::{Metric, Point, Sweep, Swept, on_a_par};
 
 const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
 /// Megabytes.
@@ -146,16 +148,18 @@ fn claims_over_loads(swept: &Swept) -> Vec<Claim> {
             IncastMean,
             (18.2, "It is 18.2 % faster than with ABM."),
         ),
-        of_all(
+        largest_against(
             swept,
             DT,
             (33.3, "RDMA in-cast is up to 33.3 % faster than with DT."),
-        ),
-        of_all(
+        )
+        .remarked(ANYWHERE),
+        largest_against(
             swept,
             ABM,
             (50.4, "It is up to 50.4 % faster than with ABM."),
-        ),
+        )
+        .remarked(ANYWHERE),
         against(
             "c",
             DT,
@@ -199,19 +203,6 @@ fn claims_over_loads(swept: &Swept) -> Vec<Claim> {
             (Trend::Rises, "DT gives TCP more as its load grows."),
         ),
     ]
-}
-
-/// The largest reduction of the in-cast slowdown, of which the paper does not say where it is.
-fn of_all(swept: &Swept, other: &str, paper: (f64, &'static str)) -> Claim {
-    largest_reduction(
-        swept,
-        (swept.sweep.figure, "b"),
-        (REVERIE, other),
-        Metric::IncastMean,
-        "largest reduction of the mean slowdown of in-cast flows, %",
-        paper,
-    )
-    .remarked("The paper does not say in which figure; here over the points of this one.")
 }
 
 fn claims_over_bursts(swept: &Swept) -> Vec<Claim> {
