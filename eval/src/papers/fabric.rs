@@ -108,8 +108,8 @@ pub struct Paper {
     pub figures: &'static [&'static str],
     /// Letter of the last panel of a figure.
     pub last_panel: char,
-    /// Whether networks have lossless packets, whose buffers only the paper's policies manage: there is
-    /// no best static α and no learned policy.
+    /// Whether networks have lossless packets. Figures then have the paper's policies alone, without a
+    /// best static α and without a learned policy.
     pub lossless: bool,
     /// What is tried where a claim differs.
     pub options: &'static [Variant],

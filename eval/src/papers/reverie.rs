@@ -98,8 +98,7 @@ fn notes(config: &FabricConfig) -> Vec<String> {
         "Rules are the paper’s (rules=paper) where its code differs. Answers come from a random other leaf, as \
          the paper says; its code takes the next one."
             .to_owned(),
-        "Other policies and an unlimited buffer have no part for lossless packets, so that no series is \
-         added."
+        "No series is added to the paper’s policies."
             .to_owned(),
     ];
     if config.scale == Scale::Quick {
