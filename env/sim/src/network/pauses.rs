@@ -78,7 +78,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let mut packet = Packet::new(PacketKind::Pause, u32::MAX, queue, size, now);
         packet.flags = Flags::default().with_control(true);
         let note = PauseNote {
-            priority: frame.priority as u8,
+            priority: u8::try_from(frame.priority).expect("a port has at most 8 queues"),
             quanta: match frame.pauses {
                 true => self.pauses.quanta.unwrap_or(u16::MAX),
                 false => 0,
@@ -267,8 +267,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let Some(longest) = self.pauses.watchdog else {
             return;
         };
-        let switches = 0..self.switches.as_ref().len();
-        for at in switches.map(|number| SwitchId(number as u16)) {
+        let switches: Vec<SwitchId> = self.switches().iter().map(Switch::id).collect();
+        for at in switches {
             let now = self.switch_now(at);
             let switch = &self.switches.as_ref()[at.index()];
             let Some((port, priority)) = switch.stuck_since(now.saturating_since(longest)) else {

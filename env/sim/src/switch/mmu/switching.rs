@@ -172,7 +172,8 @@ impl<P: Policy> Switch<P> {
         };
         let in_turn = (turn..priorities).chain(0..turn);
         let priority = in_turn.into_iter().find(ready)?;
-        self.ports[port].turn = ((priority + 1) % priorities) as u16;
+        let next = (priority + 1) % priorities;
+        self.ports[port].turn = u16::try_from(next).expect("a port has at most 8 queues");
         Some(port * priorities + priority)
     }
 

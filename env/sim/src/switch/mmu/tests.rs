@@ -262,7 +262,7 @@ fn r3_the_filter_follows_departures() {
     {
         assert!((length - expected).abs() < 1e-6, "{length}");
     }
-    assert!((lengths[10] - 8_899.4927).abs() < 1e-3, "{}", lengths[10]);
+    assert!((lengths[10] - 8_899.492_7).abs() < 1e-3, "{}", lengths[10]);
     for (departed, length) in lengths.iter().enumerate().skip(11) {
         let queue = 1_000.0 * (19 - departed) as f64;
         assert_eq!(*length, queue, "capped from then on");
