@@ -32,7 +32,7 @@ impl TrainConfig {
     pub fn validate(&self) -> Result<(), TrainError> {
         self.scenarios().iter().try_for_each(Scenario::validate)?;
         let mut scenarios = self.scenarios().iter();
-        scenarios.try_for_each(Scenario::require_own_pools)?;
+        scenarios.try_for_each(Scenario::require_decidable)?;
         self.sac.validate()?;
         self.check_counts()?;
         self.check_times()?;

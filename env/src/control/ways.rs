@@ -47,7 +47,7 @@ impl ControlTopology for OneSwitch {
 impl ControlTopology for LeafSpine {
     /// Spines must have pools of their own: a decision is about the ports of one switch.
     fn for_trace(scenario: &Scenario, seed: u64) -> Result<LeafSpine, ScenarioError> {
-        scenario.require_own_pools()?;
+        scenario.require_decidable()?;
         Ok(LeafSpine::of(scenario, seed))
     }
 }

@@ -181,7 +181,7 @@ impl Plan {
             .as_ref()
             .filter(|_| cell.policy == LEARNED)
         {
-            scenario.require_own_pools().map_err(|error| text(&error))?;
+            scenario.require_decidable().map_err(|error| text(&error))?;
             return Ok((scenario, Contender::Learned(learned.clone())));
         }
         let policy: PolicySpec = cell.policy.parse().map_err(|error| text(&error))?;

@@ -1,7 +1,7 @@
 //! A buffer with lossless packets: what follows from the settings, and what they must be.
 
 use super::validate::Checks;
-use super::{HostQueue, Marking, Scenario, ScenarioError, SpinePool, Tier};
+use super::{HostQueue, Marking, Scenario, ScenarioError, Scheduler, SpinePool, Tier};
 use crate::units::Rate;
 
 /// Bytes on the line in 60 quanta of 512 bits, the response that a pause is usually allowed, and
@@ -68,6 +68,21 @@ impl Scenario {
         rates
             .map(|rate| priorities * self.port_headroom(rate))
             .sum()
+    }
+
+    /// Why the memory of a switch cannot be managed by port of arrival.
+    pub(crate) fn unmanageable(&self) -> Option<String> {
+        if self.device_fifo_packets > 0 || self.ecn_uncounted_packets > 0 {
+            let needs = "it counts all packets of a queue; needs device_fifo_packets 0 and \
+                         ecn_uncounted_packets 0";
+            return Some(needs.to_owned());
+        }
+        (self.queues_per_port > 1 && self.scheduler != Scheduler::Rr).then(|| {
+            format!(
+                "it serves queues in turn; needs scheduler rr, found {}",
+                self.scheduler
+            )
+        })
     }
 
     pub(super) fn validate_lossless(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {

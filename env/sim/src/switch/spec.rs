@@ -328,7 +328,11 @@ impl PolicySpec {
                  sonic (Dynamic Threshold at both sides), sonic-abm or reverie",
                 scenario.lossless_priorities
             )),
-            _ => Ok(policy),
+            Some(_) => match scenario.unmanageable() {
+                Some(problem) => Err(problem),
+                None => Ok(policy),
+            },
+            None => Ok(policy),
         });
         built.map_err(|problem| PolicyParseError::Unusable {
             policy: self.to_string(),

@@ -64,6 +64,9 @@ impl<P: Policy> Switch<P> {
             return self.lose(&packets[id], loss, now, observer);
         }
         mmu.book(came_by, packet, booking, now);
+        if let Some(rule) = self.marking {
+            self.mark(&mut packets[id], rule, now);
+        }
         self.buffer.store(packet.queue, packet.bytes, now);
         self.ask(now, |policy, view| policy.on_enqueue(view, packet));
         observer.enqueued(self.id, self.view(now), packet);

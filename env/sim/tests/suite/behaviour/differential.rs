@@ -315,7 +315,10 @@ fn any_input() -> impl Strategy<Value = Input> {
 fn least_ps(scenario: &Scenario, size: u64) -> u128 {
     let mss = u64::from(scenario.mss);
     let packets = size.div_ceil(mss);
-    let headers = scenario.full_packet_bytes() - mss + u64::from(scenario.overhead_bytes);
+    let of_tcp = scenario.full_packet_bytes() - mss;
+    // A flow may be one of RDMA, whose headers are smaller as a rule.
+    let headers = of_tcp.min(u64::from(scenario.rdma_header_bytes));
+    let headers = headers + u64::from(scenario.overhead_bytes);
     let last = size - (packets - 1) * mss + headers;
     let bytes = u128::from(size) + u128::from(packets) * u128::from(headers) + u128::from(last);
     let bits_ps = bytes * 8 * 1_000_000_000_000;

@@ -161,18 +161,23 @@ fn forks_with_pauses_are_equal() {
 /// Without a lossless priority, and with one pool for all, SONiC is Dynamic Threshold.
 #[test]
 fn sonic_without_lossless_priorities_is_dynamic_threshold() {
-    for count in ["count_in_service=true", "count_in_service=false"] {
+    for (count, transport) in [
+        ("count_in_service=true", "transport=cubic"),
+        ("count_in_service=false", "transport=dctcp"),
+    ] {
         let changes = [
             "lossless_priorities=none",
             "lossy_pool_share=1",
             "incast_transport=same",
             count,
+            transport,
         ];
         let scenario = scenario(&changes);
         let trace = generate(&scenario, 11);
         let [dt, sonic] = ["dt", "sonic"].map(|policy| simulator(policy, &scenario, &trace).run());
         assert!(dt.summary.drops > 0);
         assert_eq!(dt.summary.drops, sonic.summary.drops);
+        assert_eq!(dt.summary.marks, sonic.summary.marks);
         assert_eq!(finishes(&dt.records), finishes(&sonic.records));
     }
 }
@@ -204,6 +209,12 @@ fn the_lossy_pool_is_none_of_reveries() {
 fn what_could_lose_lossless_packets_is_refused() {
     let scenario = scenario(&[]);
     let trace = generate(&scenario, 1);
+    let mut deficits = scenario.clone();
+    deficits.set("scheduler=drr").unwrap();
+    let spec: PolicySpec = "reverie".parse().unwrap();
+    let error = spec.fabric(&deficits, &trace).unwrap_err().to_string();
+    assert!(error.contains("needs scheduler rr"), "{error}");
+    assert!(scenario.require_decidable().is_err());
     for policy in ["st", "lqd", "occamy", "ib", "sonic+red"] {
         let spec: PolicySpec = policy.parse().unwrap();
         let error = spec.fabric(&scenario, &trace).unwrap_err().to_string();
