@@ -23,6 +23,7 @@ mod help;
 mod inference;
 mod limits;
 mod linear;
+mod lossless;
 mod recording;
 mod simulation;
 mod slotted;
