@@ -110,11 +110,14 @@ where
     }
 
     fn draw_on(self, area: &Canvas) -> Drawn {
+        let points = self.curves.iter().flat_map(|curve| curve.points.iter());
+        // Numbers of five digits would reach into the label of the axis.
+        let wide = points.map(|point| point.1).any(|value| value >= 10_000.0);
         let mut chart = ChartBuilder::on(area)
             .margin_right(14)
             .margin_top(6)
             .x_label_area_size(44)
-            .y_label_area_size(58)
+            .y_label_area_size(if wide { 70 } else { 58 })
             .build_cartesian_2d(self.x, self.y)
             .map_err(text)?;
         let tick = |value: &f64| format::tick(*value);

@@ -97,7 +97,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     fn quanta_time(&self, at: SwitchId, port: usize, quanta: u16) -> Time {
         let line = self.topology().line(at, port);
         let rate = self.engine.links.rate(line);
-        // 65,535 quanta are more than a packet, whose bits in picoseconds 64 bits can count.
+        // Longer than any packet: the product does not fit into 64 bits.
         let bit_ps = u128::from(QUANTUM_BITS) * u128::from(quanta) * 1_000_000_000_000;
         Time(u64::try_from(bit_ps / u128::from(rate.0)).unwrap_or(u64::MAX / 4))
     }

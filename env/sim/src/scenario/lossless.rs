@@ -1,7 +1,7 @@
 //! A buffer with lossless packets: what follows from the settings, and what they must be.
 
 use super::validate::Checks;
-use super::{HostQueue, Marking, Scenario, ScenarioError, Scheduler, SpinePool, Tier};
+use super::{HostQueue, Marking, PfcMode, Scenario, ScenarioError, Scheduler, SpinePool, Tier};
 use crate::units::Rate;
 
 /// Bytes on the line in 60 quanta of 512 bits, the response that a pause is usually allowed, and
@@ -144,6 +144,14 @@ impl Scenario {
             return check.invalid("lossless_priorities", lossless, problem);
         }
         self.validate_classes_of_loss(check)?;
+        // A pause that is repeated before the line has sent a packet and the frame would end in between.
+        let least = 2 * (self.largest_packet_bytes() + u64::from(self.pfc_bytes)).div_ceil(64);
+        if self.pfc == PfcMode::Quanta && u64::from(self.pfc_quanta) < least {
+            let problem = format!(
+                "half of it must be as long as a packet and a pause frame; must be at least {least}"
+            );
+            return check.invalid("pfc_quanta", self.pfc_quanta, problem);
+        }
         if self.headroom_priorities() < lossless.count() {
             let problem = format!(
                 "{} priorities are lossless; must be 0 or as many",
@@ -277,6 +285,10 @@ mod tests {
             assert!(error.contains(said), "{change}: {error}");
         }
         scenario(&[]).validate().unwrap();
+        let quanta = |quanta: &str| scenario(&["pfc=quanta", quanta]).validate();
+        let error = quanta("pfc_quanta=35").unwrap_err().to_string();
+        assert!(error.contains("must be at least 36"), "{error}");
+        quanta("pfc_quanta=36").unwrap();
         let mut none = Scenario::default();
         none.set("marking=red_at_dequeue").unwrap();
         none.set("ecn_red_kmax_bytes=1000").unwrap();
