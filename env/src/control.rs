@@ -16,7 +16,7 @@ mod privileged;
 mod record;
 mod ways;
 
-pub use actions::{ActionSet, LEVELS, MAX_OUTPUTS, TakenByAqm, UnknownActionSet};
+pub use actions::{ActionSet, LEVELS, MAX_OUTPUTS, Unfit, UnknownActionSet};
 pub use bufgym_sim::switch::policy::ndt::{
     ALPHAS, INITIAL_INDEX, INITIAL_LEVEL, TriggerMode, action_index, action_level, cell_centre,
 };
@@ -27,7 +27,9 @@ pub use driver::{
     RewardBaseline, RunOptions, run_controlled, run_recorded,
 };
 pub use objective::{Objective, ObjectiveError};
-pub use observation::{FEATURE_NAMES, FEATURES, HISTORY, LOG_RANGE, Observation};
+pub use observation::{
+    FEATURE_NAMES, FEATURES, HISTORY, INGRESS_FEATURE_NAMES, LOG_RANGE, Observation,
+};
 pub use privileged::{OCCUPANCY_FEATURE, PRIVILEGED, PRIVILEGED_NAMES, SENDER_FEATURES};
 pub use record::{EARLY_RECORD_FORMAT, RECORD_FORMAT, RecordError};
 pub use ways::ControlTopology;

@@ -291,6 +291,7 @@ fn noun(metric: Metric) -> &'static str {
         Metric::QueueingDelay => "p99 queueing delay",
         Metric::PortSlowdownVariance => "variance of port slowdowns",
         Metric::MeanSlowdown => "mean slowdown",
+        Metric::IncastAndPauses => "in-cast slowdown",
     }
 }
 

@@ -41,17 +41,21 @@ pub enum Metric {
     PortSlowdownVariance,
     /// Mean over the flows of completion time over base time.
     MeanSlowdown,
+    /// Mean over the answers to queries of completion time over base time, and the time for which neighbours
+    /// are paused, both relative to DT's and in equal parts.
+    IncastAndPauses,
 }
 
 impl Metric {
     /// All metrics, in the order of the objectives.
-    pub const ALL: [Metric; 6] = [
+    pub const ALL: [Metric; 7] = [
         Metric::MeanFct,
         Metric::Loss,
         Metric::Goodput,
         Metric::QueueingDelay,
         Metric::PortSlowdownVariance,
         Metric::MeanSlowdown,
+        Metric::IncastAndPauses,
     ];
 
     /// The metric of an objective: that of the first term that weighs at least as much as FCT, or
@@ -63,6 +67,8 @@ impl Metric {
             (objective.delay, Metric::QueueingDelay),
             (objective.fairness, Metric::PortSlowdownVariance),
             (objective.slowdown, Metric::MeanSlowdown),
+            (objective.incast, Metric::IncastAndPauses),
+            (objective.paused, Metric::IncastAndPauses),
         ];
         others
             .into_iter()
@@ -79,6 +85,7 @@ impl Metric {
             Metric::QueueingDelay => "delay",
             Metric::PortSlowdownVariance => "fairness",
             Metric::MeanSlowdown => "slowdown",
+            Metric::IncastAndPauses => "pfc",
         }
     }
 
@@ -100,6 +107,9 @@ impl Metric {
                 "variance of port slowdowns / DT (alpha = 1), geometric mean over traces"
             }
             Metric::MeanSlowdown => "mean slowdown / DT (alpha = 1)",
+            Metric::IncastAndPauses => {
+                "half of in-cast slowdown / DT (alpha = 1) and half of paused time / DT"
+            }
         }
     }
 
@@ -130,6 +140,10 @@ impl Metric {
             Metric::QueueingDelay => objectives.p99_queueing_delay_us,
             Metric::PortSlowdownVariance => objectives.port_slowdown_variance,
             Metric::MeanSlowdown => AllFlows::of(outcome, ports).mean_slowdown,
+            Metric::IncastAndPauses => {
+                let slowdown = outcome.summary.incast_mean_slowdown;
+                slowdown.is_finite().then_some(slowdown)
+            }
         }
     }
 }
@@ -143,6 +157,8 @@ pub struct Sample {
     pub mean_fct_ms: f64,
     /// Whether every flow finished.
     pub complete: bool,
+    /// How long neighbours were paused, milliseconds.
+    pub paused_ms: f64,
 }
 
 impl Sample {
@@ -153,6 +169,7 @@ impl Sample {
             value: metric.value(outcome, ports).unwrap_or(f64::NAN),
             mean_fct_ms: summary.mean_fct_ms,
             complete: summary.completed == summary.flows,
+            paused_ms: summary.paused_ms,
         }
     }
 }
@@ -165,7 +182,9 @@ pub struct Comparison {
     /// 1 for a policy that is not acceptable. Such a policy leaves a trace unfinished that DT finishes,
     /// or lowers the delay at more than [`DELAY_FCT_LIMIT`] times DT's mean FCT.
     pub value: f64,
-    /// For mean FCT and mean slowdown, the mean over traces of the policy's value over DT's. For the variance of port slowdowns,
+    /// For mean FCT and mean slowdown, the mean over traces of the policy's value over DT's. For in-casts and
+    /// pauses, the mean over traces of half of that and half of the policy's paused time over the mean of
+    /// DT's. For the variance of port slowdowns,
     /// which is a hundred times as large on some traces as on others, the
     /// [geometric mean](stats::bootstrap_geometric_ratio) over traces of that. For other metrics, the mean of
     /// the policy's values over the mean of DT's, or the inverse if higher is better.
@@ -210,6 +229,18 @@ pub fn compare(
             let ratios: Vec<f64> = pairs().map(ratio).collect();
             stats::bootstrap_mean(&ratios, resamples, 0).unwrap_or(EVEN)
         }
+        Metric::IncastAndPauses => {
+            let paused = stats::mean(&baseline.iter().map(|dt| dt.paused_ms).collect::<Vec<f64>>());
+            let ratio = |(own, dt): (&Sample, &Sample)| match unfinished((own, dt)) {
+                true => FAILED,
+                false => {
+                    let slowdown = ratio_on_a_trace(metric, own, dt);
+                    0.5 * (slowdown + relative_pauses(own.paused_ms, paused.unwrap_or(0.0)))
+                }
+            };
+            let ratios: Vec<f64> = pairs().map(ratio).collect();
+            stats::bootstrap_mean(&ratios, resamples, 0).unwrap_or(EVEN)
+        }
         Metric::PortSlowdownVariance => {
             let values = |samples: &[Sample]| samples.iter().map(|s| s.value).collect::<Vec<f64>>();
             let (own, dt) = (values(policy), values(baseline));
@@ -217,7 +248,10 @@ pub fn compare(
         }
         _ => ratio_of_means(metric, policy, baseline, resamples),
     };
-    let is_a_mean_of_ratios = matches!(metric, Metric::MeanFct | Metric::MeanSlowdown);
+    let is_a_mean_of_ratios = matches!(
+        metric,
+        Metric::MeanFct | Metric::MeanSlowdown | Metric::IncastAndPauses
+    );
     let excluded = pairs().any(unfinished) && !is_a_mean_of_ratios;
     let too_slow = metric == Metric::QueueingDelay && fct_ratio > DELAY_FCT_LIMIT;
     Comparison {
@@ -248,6 +282,14 @@ fn ratio_on_a_trace(metric: Metric, own: &Sample, dt: &Sample) -> f64 {
         dt.value / own.value
     } else {
         own.value / dt.value
+    }
+}
+
+/// Paused time on a trace over the mean of DT's; where DT never pauses, 1 and what the policy pauses.
+fn relative_pauses(paused_ms: f64, mean_of_dt: f64) -> f64 {
+    match mean_of_dt > 0.0 {
+        true => paused_ms / mean_of_dt,
+        false => 1.0 + paused_ms,
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! It replaces the network in NDT's two-level control, with the same triggers, observation, levels
 //! and heuristic. The action of a port is `w · f`, clamped to [-1, 1] and quantised to a level of α
-//! as the network's output is; w is the same for all ports. Where decisions set early drop too, its
-//! level is that of `v · f` with other weights v. With q, e and d the queue, the
+//! as the network's output is; w is the same for all ports. Where decisions set early drop or the α of
+//! ingress queues too, its level is that of `v · f` with other weights v. With q, e and d the queue, the
 //! arrivals and the drops of the port in the observation's newest step, and a bar for the mean over
 //! its [`HISTORY`] steps, f holds, in the order of [`LINEAR_FEATURES`]:
 //!
@@ -29,7 +29,9 @@
 //! Units are those of the observation ([`FEATURE_NAMES`](bufgym_env::control::FEATURE_NAMES)): q is
 //! a share of the buffer, e and d are logarithms of bytes in units of β, time is a logarithm in
 //! units of the time that β takes at line rate. So the features do not depend on the size of the
-//! buffer, the line rate or the number of ports. The factors bring typical values near 1, so that a
+//! buffer, the line rate or the number of ports. Where decisions set the α of ingress queues, what came by
+//! the port and pauses stand for arrivals and actions ([`INGRESS_FEATURE_NAMES`]
+//! (bufgym_env::control::INGRESS_FEATURE_NAMES)), and the features keep their names. The factors bring typical values near 1, so that a
 //! search may use one step size for all weights.
 
 mod file;
@@ -78,8 +80,10 @@ const ELAPSED: usize = 4;
 /// The rule with its weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinearRule {
+    actions: ActionSet,
     alpha: LinearWeights,
-    early: Option<LinearWeights>,
+    /// For early drop or the α of ingress queues, where decisions set it.
+    second: Option<LinearWeights>,
 }
 
 /// The weights of one output, in the order of [`LINEAR_FEATURES`]; in JSON an object of numbers by
@@ -122,35 +126,48 @@ impl LinearWeights {
 impl LinearRule {
     /// The rule that sets α with these weights.
     pub fn new(alpha: LinearWeights) -> LinearRule {
-        LinearRule { alpha, early: None }
+        LinearRule {
+            actions: ActionSet::Alpha,
+            alpha,
+            second: None,
+        }
     }
 
     /// The rule that sets early drop too, with these weights.
     #[must_use]
     pub fn with_early(self, early: LinearWeights) -> LinearRule {
         LinearRule {
-            early: Some(early),
+            actions: ActionSet::AlphaEarly,
+            second: Some(early),
             ..self
         }
     }
 
-    /// The rule whose outputs have these weights: `outputs * LINEAR` numbers.
+    /// The rule that sets the α of ingress queues too, with these weights.
+    #[must_use]
+    pub fn with_ingress(self, ingress: LinearWeights) -> LinearRule {
+        LinearRule {
+            actions: ActionSet::AlphaIngress,
+            second: Some(ingress),
+            ..self
+        }
+    }
+
+    /// The rule that sets `actions` with these weights: `outputs * LINEAR` numbers.
     ///
     /// # Panics
-    /// When there is not one such list for each of one or two outputs, or a weight is not finite.
-    pub fn from_slice(weights: &[f64]) -> LinearRule {
+    /// When there is not one such list for each output, or a weight is not finite.
+    pub fn from_slice(actions: ActionSet, weights: &[f64]) -> LinearRule {
         let lists = weights.as_chunks::<LINEAR>().0;
         assert_eq!(
-            lists.len() * LINEAR,
-            weights.len(),
-            "whole lists of weights"
+            (lists.len(), lists.len() * LINEAR),
+            (actions.outputs(), weights.len()),
+            "a list of weights for each output"
         );
-        match *lists {
-            [alpha] => LinearRule::new(LinearWeights::new(alpha)),
-            [alpha, early] => {
-                LinearRule::new(LinearWeights::new(alpha)).with_early(LinearWeights::new(early))
-            }
-            _ => panic!("a rule has one or two outputs"),
+        LinearRule {
+            actions,
+            alpha: LinearWeights::new(lists[0]),
+            second: lists.get(1).map(|second| LinearWeights::new(*second)),
         }
     }
 
@@ -164,7 +181,11 @@ impl LinearRule {
             .iter()
             .map(|&output| LinearWeights::constant(output));
         let weights: Vec<f64> = weights.flat_map(|weights| weights.0).collect();
-        LinearRule::from_slice(&weights)
+        let actions = match outputs.len() {
+            1 => ActionSet::Alpha,
+            _ => ActionSet::AlphaEarly,
+        };
+        LinearRule::from_slice(actions, &weights)
     }
 
     /// The weights for α.
@@ -172,17 +193,14 @@ impl LinearRule {
         &self.alpha
     }
 
-    /// The weights for early drop, where decisions set it.
-    pub fn early(&self) -> Option<&LinearWeights> {
-        self.early.as_ref()
+    /// The weights for early drop or the α of ingress queues, where decisions set it.
+    pub fn second(&self) -> Option<&LinearWeights> {
+        self.second.as_ref()
     }
 
     /// What the rule sets.
     pub fn actions(&self) -> ActionSet {
-        match self.early {
-            None => ActionSet::Alpha,
-            Some(_) => ActionSet::AlphaEarly,
-        }
+        self.actions
     }
 }
 
@@ -197,7 +215,7 @@ impl Controller for LinearRule {
         let outputs = self.outputs();
         assert_eq!(observation.len(), ports * OBSERVATION);
         assert_eq!(action.len(), ports * outputs);
-        let weights = [Some(&self.alpha), self.early.as_ref()];
+        let weights = [Some(&self.alpha), self.second.as_ref()];
         for (action, features) in action.chunks_exact_mut(outputs).zip(features(observation)) {
             for (output, weights) in action.iter_mut().zip(weights.iter().flatten()) {
                 *output = weights.output(&features);

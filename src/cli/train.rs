@@ -39,10 +39,10 @@ pub struct TrainArgs {
     /// What to learn for: fct, slowdown, loss, throughput, delay, fairness, or weights as in fct=1,loss=0.1 [default: fct]
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<String>,
-    /// The heuristic whose α is learned: dt (as in the paper), edt, tdt, fab, ib, abm, occamy, with +early for early drop too [default: fab with 10 kB a flow, with early drop; with --actions alpha 10 kB a flow and burst; in networks 100 kB a flow, with early drop that marks]
+    /// The heuristic whose α is learned: dt (as in the paper), edt, tdt, fab, ib, abm, occamy, with +early for early drop too, or sonic, sonic-abm, reverie for lossless packets [default: fab with 10 kB a flow, with early drop; with --actions alpha 10 kB a flow and burst; in networks 100 kB a flow, with early drop that marks; where packets are lossless reverie]
     #[arg(long, value_name = "POLICY")]
     low_level: Option<BasePolicy>,
-    /// What a decision sets on every port: alpha (as in the paper), or alpha,early for early drop too [default: alpha,early, and with --low-level what that leaves open]
+    /// What a decision sets on every port: alpha (as in the paper), alpha,early for early drop too, or alpha,ingress where packets are lossless [default: alpha,early, and with --low-level what that leaves open]
     #[arg(long, value_name = "ACTIONS")]
     actions: Option<ActionSet>,
     /// Preset or TOML file, or mixed: sixteen switches at once, of 4 to 96 ports at 1 to 100 Gbit/s [default: ndt-16x1g]
@@ -197,7 +197,11 @@ impl TrainArgs {
         if let Some(low_level) = &self.low_level {
             config.low_level = low_level.clone();
         }
-        let usual = self.actions.unwrap_or(ActionSet::of(&config.low_level));
+        let usual = match self.actions {
+            Some(actions) => actions,
+            None if !given && config.scenario.has_lossless() => ActionSet::AlphaIngress,
+            None => ActionSet::of(&config.low_level),
+        };
         if !given && (config.mixture.is_empty() || usual != ActionSet::of(&config.low_level)) {
             config.low_level = default_low_level(usual, &config.scenario);
         }

@@ -175,9 +175,13 @@ const ALPHA_IN_NETWORK: &str = "fab:alpha_short=2048,short_bytes=100000,idle_us=
 const EARLY_IN_NETWORK: &str = "fab:alpha_short=2048,short_bytes=100000,idle_us=10000\
     +early:min_bytes=5000,grace_us=400,action=mark";
 
+/// The default heuristic where packets are lossless.
+const INGRESS_LOW_LEVEL: &str = "reverie";
+
 /// The heuristic below a training where none is given.
 pub fn default_low_level(actions: ActionSet, scenario: &Scenario) -> BasePolicy {
     let text = match (actions, scenario.is_fabric()) {
+        (ActionSet::AlphaIngress, _) => INGRESS_LOW_LEVEL,
         (ActionSet::Alpha, false) => ALPHA_LOW_LEVEL,
         (ActionSet::Alpha, true) => ALPHA_IN_NETWORK,
         (ActionSet::AlphaEarly, false) => EARLY_LOW_LEVEL,
@@ -188,7 +192,11 @@ pub fn default_low_level(actions: ActionSet, scenario: &Scenario) -> BasePolicy 
 
 /// The heuristic below a training where neither it nor the actions are given.
 pub(crate) fn low_level(scenario: &Scenario) -> BasePolicy {
-    default_low_level(ActionSet::AlphaEarly, scenario)
+    let actions = match scenario.has_lossless() {
+        true => ActionSet::AlphaIngress,
+        false => ActionSet::AlphaEarly,
+    };
+    default_low_level(actions, scenario)
 }
 
 /// Mean number of decisions of a trace of `leafspine-4x4`, those of all its switches together.
@@ -198,7 +206,7 @@ const DECISIONS_IN_NETWORK: u64 = 100;
 const fn decisions_per_trace(actions: ActionSet) -> u64 {
     match actions {
         ActionSet::Alpha => 370,
-        ActionSet::AlphaEarly => 212,
+        ActionSet::AlphaEarly | ActionSet::AlphaIngress => 212,
     }
 }
 
@@ -367,7 +375,7 @@ impl StartConfig {
     pub(crate) fn search(&self, actions: ActionSet) -> SearchSettings {
         let (generations, share, step, traces) = match actions {
             ActionSet::Alpha => (8, 0.8, 0.2, 16),
-            ActionSet::AlphaEarly => (14, 0.65, 0.12, 8),
+            ActionSet::AlphaEarly | ActionSet::AlphaIngress => (14, 0.65, 0.12, 8),
         };
         SearchSettings {
             generations: self.generations.unwrap_or(generations),
@@ -546,7 +554,7 @@ impl TrainConfig {
     #[must_use]
     pub fn simulations_of(&self, episodes: u64, decisions: u64) -> u64 {
         let beside = self.rollout.baseline == RewardBaseline::UnlimitedBuffer
-            && (self.objective.fct > 0.0 || self.objective.slowdown > 0.0);
+            && self.objective.measures_time();
         let each = if beside { 2 } else { 1 };
         let validations = decisions / self.validation.every_decisions.max(1) + 1;
         episodes * each + (validations + 1) * self.validation.traces

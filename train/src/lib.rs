@@ -51,6 +51,7 @@ mod trainer;
 pub mod tune;
 mod validation;
 
+use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,6 +87,16 @@ use validation::ValidationSet;
 /// The policies that the learned one is compared with at the end. DT and the unlimited buffer are
 /// in every comparison.
 const BASELINES: [&str; 3] = ["edt", "st", "cs"];
+
+/// The same where packets are lossless.
+const LOSSLESS_BASELINES: [&str; 2] = ["sonic-abm", "reverie"];
+
+fn baselines(scenario: &Scenario) -> &'static [&'static str] {
+    match scenario.has_lossless() {
+        true => &LOSSLESS_BASELINES,
+        false => &BASELINES,
+    }
+}
 
 /// The trust region that holds every action.
 const NO_LIMIT: f64 = 2.0;
@@ -420,7 +431,7 @@ fn final_table(trainer: &Trainer, output: &Output) -> Result<Option<Evaluation>,
     }
     let learned = format!("ndt:{}", output.folder.best().display());
     let entrants = std::iter::once(learned.as_str())
-        .chain(BASELINES)
+        .chain(baselines(&config.scenario).iter().copied())
         .map(|policy| policy.parse::<Entrant>())
         .collect::<Result<Vec<_>, _>>()?;
     let mut eval = EvalConfig::new(config.scenario.clone(), entrants, seed);
@@ -464,9 +475,12 @@ fn tell_by_scenario(
 
 fn eval_command(config: &TrainConfig, folder: &RunFolder) -> String {
     let mut command = format!(
-        "cargo evaluate --policy ndt:{} --policy dt --policy edt --policy st --policy cs",
+        "cargo evaluate --policy ndt:{} --policy dt",
         folder.best().display()
     );
+    for rule in baselines(&config.scenario) {
+        write!(command, " --policy {rule}").expect("a String takes all text");
+    }
     if config.scenario != Scenario::default() {
         let scenario = if is_preset(&config.scenario) {
             config.scenario.name.clone()

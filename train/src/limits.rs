@@ -33,6 +33,16 @@ impl TrainConfig {
         self.scenarios().iter().try_for_each(Scenario::validate)?;
         let mut scenarios = self.scenarios().iter();
         scenarios.try_for_each(Scenario::require_decidable)?;
+        let lossless = self.scenarios().iter().any(Scenario::has_lossless);
+        require(
+            !lossless || self.low_level.manages_memory(),
+            "low_level",
+            &format!(
+                "{} has no thresholds at the ingress, where those of lossless packets are; must be reverie, \
+                 sonic or sonic-abm",
+                self.low_level
+            ),
+        )?;
         self.sac.validate()?;
         self.check_counts()?;
         self.check_times()?;

@@ -40,7 +40,7 @@ const CHECK_EVERY: u64 = 5;
 /// The search starts from the rule that always sets this level of α on every port, and
 const START_ALPHA: usize = 4;
 
-/// this level of early drop where decisions set it.
+/// this level of early drop where decisions set it, and the same α at the ingress where they set that.
 const START_EARLY: usize = 3;
 
 /// Standard deviation of every weight in the first generation. The cell of a level of α is 0.25
@@ -178,10 +178,11 @@ pub fn tune_linear(
     config.check()?;
     let chooser = traces(config, 0..config.traces)?;
     let mut rng = rng::stream(config.seed, "linear search", 0);
-    let start = start(ActionSet::of(&config.low_level));
+    let actions = ActionSet::of(&config.low_level);
+    let start = start(actions);
     let scales = vec![1.0; start.len()];
     let mut search = Evolution::new(start, &scales, START_STEP);
-    let mut checked = vec![check(&chooser, &search)?];
+    let mut checked = vec![check(&chooser, &search, actions)?];
     let mut simulations = 2 * config.traces;
     for number in 1..=config.generations {
         let candidates = search.ask(config.candidates, &mut rng);
@@ -190,7 +191,7 @@ pub fn tune_linear(
         simulations += (config.candidates as u64 + 1) * config.generation_traces;
         let due = number.is_multiple_of(CHECK_EVERY) || number == config.generations;
         if due {
-            checked.push(check(&chooser, &search)?);
+            checked.push(check(&chooser, &search, actions)?);
             simulations += config.traces;
         }
         on_generation(&Generation {
@@ -212,7 +213,11 @@ pub fn tune_linear(
 /// `[outputs * LINEAR]`
 fn start(actions: ActionSet) -> Vec<f64> {
     let mut start = vec![0.0; actions.outputs() * LINEAR];
-    let levels = [START_ALPHA, START_EARLY].map(cell_centre);
+    let second = match actions {
+        ActionSet::Alpha | ActionSet::AlphaEarly => START_EARLY,
+        ActionSet::AlphaIngress => START_ALPHA,
+    };
+    let levels = [START_ALPHA, second].map(cell_centre);
     for (constant, level) in start.iter_mut().step_by(LINEAR).zip(levels) {
         *constant = f64::from(level);
     }
@@ -238,9 +243,10 @@ fn costs(
 ) -> Result<Vec<f64>, SimError> {
     let first = config.traces + (number - 1) * config.generation_traces;
     let set = traces(config, first..first + config.generation_traces)?;
+    let actions = ActionSet::of(&config.low_level);
     let rules: Vec<LinearRule> = candidates
         .iter()
-        .map(|weights| LinearRule::from_slice(weights))
+        .map(|weights| LinearRule::from_slice(actions, weights))
         .collect();
     set.values(&rules)
 }
@@ -259,12 +265,16 @@ fn traces(config: &LinearConfig, indices: Range<u64>) -> Result<ValidationSet, S
 }
 
 /// Measures the mean of the distribution.
-fn check(traces: &ValidationSet, search: &Evolution) -> Result<CheckedRule, SimError> {
+fn check(
+    traces: &ValidationSet,
+    search: &Evolution,
+    actions: ActionSet,
+) -> Result<CheckedRule, SimError> {
     let mean = search.mean().iter();
     let rounded: Vec<f64> = mean
         .map(|weight| (weight * UNITS).round() / UNITS)
         .collect();
-    let weights = LinearRule::from_slice(&rounded);
+    let weights = LinearRule::from_slice(actions, &rounded);
     let result = traces.validate(&weights)?.result;
     Ok(CheckedRule {
         generation: search.generations(),

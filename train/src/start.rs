@@ -75,7 +75,8 @@ impl StartSearch {
     /// Measures the rules that a search may begin from, and begins from the best.
     pub(crate) fn begin(config: &TrainConfig, chooser: &ValidationSet) -> Result<Self, SimError> {
         let starts = starts(config);
-        let rules: Vec<LinearRule> = starts.iter().map(|w| LinearRule::from_slice(w)).collect();
+        let rule = |weights: &Vec<f64>| LinearRule::from_slice(config.actions(), weights);
+        let rules: Vec<LinearRule> = starts.iter().map(rule).collect();
         let values = chooser.values(&rules)?;
         let measured = starts.into_iter().zip(values);
         let best = measured.map(|(weights, value)| Measured {
@@ -104,7 +105,7 @@ impl StartSearch {
         let candidates = self.evolution.ask(start.candidates, &mut self.rng);
         let rules: Vec<LinearRule> = candidates
             .iter()
-            .map(|weights| LinearRule::from_slice(weights))
+            .map(|weights| LinearRule::from_slice(config.actions(), weights))
             .collect();
         let each = whole(config, config.search().traces);
         let first = whole(config, start.choosing_traces) + self.generations() * each;
@@ -139,7 +140,8 @@ impl StartSearch {
 
     fn measure(&mut self, config: &TrainConfig, chooser: &ValidationSet) -> Result<(), SimError> {
         let measured = [self.evolution.mean(), &self.average];
-        let values = chooser.values(&measured.map(LinearRule::from_slice))?;
+        let rule = |weights: &[f64]| LinearRule::from_slice(config.actions(), weights);
+        let values = chooser.values(&measured.map(rule))?;
         self.simulations += measured.len() as u64 * whole(config, config.start.choosing_traces);
         for (weights, value) in measured.into_iter().zip(values) {
             let found = Measured {
@@ -170,8 +172,9 @@ impl StartSearch {
     }
 
     /// The best rule that was measured, and its metric relative to DT's.
-    pub(crate) fn best(&self) -> (LinearRule, f64) {
-        (LinearRule::from_slice(&self.best.weights), self.best.value)
+    pub(crate) fn best(&self, actions: ActionSet) -> (LinearRule, f64) {
+        let rule = LinearRule::from_slice(actions, &self.best.weights);
+        (rule, self.best.value)
     }
 }
 
@@ -180,7 +183,7 @@ pub(crate) fn rule_file(config: &TrainConfig, search: &StartSearch) -> LinearFil
     LinearFile {
         bufgym_version: env!("CARGO_PKG_VERSION").to_owned(),
         low_level: config.low_level.clone(),
-        rule: search.best().0,
+        rule: search.best(config.actions()).0,
         scenario: config.scenario_name().to_owned(),
         scenario_toml: config.scenario.to_toml(),
         objective: config.objective.to_string(),
@@ -204,7 +207,8 @@ impl Measured {
 /// α = 4 and 32 always, α = 1 but up to 32 where a port has just lost packets, and one with which levels last. Where
 /// early drop is set too, three of its levels with a high α, and one that has no early drop in queues of up to 0.5 %
 /// of the buffer, a gap of 256 at 1.6 % and of 16 from 5 % on; in a network also one that keeps queues short,
-/// α = 1/2 and a gap of 16: senders there need no more, and leave room for answers to queries.
+/// α = 1/2 and a gap of 16: senders there need no more, and leave room for answers to queries. Where packets are
+/// lossless: α = 1 at both sides, and three that give lossless packets more room than lossy ones.
 fn starts(config: &TrainConfig) -> Vec<Vec<f64>> {
     let start = &config.start;
     if !start.rule.is_empty() {
@@ -241,6 +245,9 @@ fn starts(config: &TrainConfig) -> Vec<Vec<f64>> {
             .chain(short_queues)
             .collect()
         }
+        ActionSet::AlphaIngress => [(2, 2), (2, 6), (0, 4), (4, 7)]
+            .map(|(egress, ingress)| rule(&[(centre(egress), 0.0), (centre(ingress), 0.0)]))
+            .to_vec(),
     }
 }
 

@@ -247,7 +247,7 @@ impl Trainer {
             }
             let config = &self.config;
             self.pool.install(|| search.generation(config, &chooser))?;
-            let (_, value) = search.best();
+            let (_, value) = search.best(self.config.actions());
             let generation = search.generations();
             let status = format!("rule to start from · {value:.3} × DT on training traces");
             output.console.advance(generation, status);
@@ -279,13 +279,13 @@ impl Trainer {
         self.write_rule(output);
         if let Some(search) = self.start.take() {
             let (sac, config) = (&mut self.sac, &self.config);
-            let imitate = || start::imitate(config, sac, &search.best().0);
+            let imitate = || start::imitate(config, sac, &search.best(config.actions()).0);
             let difference = self.pool.install(imitate)?;
             output.console.say(&format!(
                 "start: {} simulations of linear rules, the best {:.3} × DT on training traces (rule.json); the \
                  network acts as it does but for {difference:.3} of a range of 2",
                 search.simulations(),
-                search.best().1
+                search.best(config.actions()).1
             ));
             self.counters.start_simulations =
                 search.simulations() + start::lesson_simulations(config);

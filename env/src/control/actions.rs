@@ -8,6 +8,7 @@ use bufgym_sim::switch::aqm::AqmSpec;
 use bufgym_sim::switch::aqm::early::EARLY_OFF;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::observation::{FEATURE_NAMES, FEATURES, INGRESS_FEATURE_NAMES};
 use super::{ALPHAS, BasePolicy, INITIAL_LEVEL};
 
 /// What a decision sets on every port: one number of [-1, 1] for each output, quantised to eight levels
@@ -19,6 +20,9 @@ pub enum ActionSet {
     Alpha,
     /// α, then the level of [early drop](bufgym_sim::switch::aqm::early): `alpha,early`.
     AlphaEarly,
+    /// Where packets are lossless: α of the egress queues of lossy packets, then that of the ingress queues
+    /// of lossless ones: `alpha,ingress`.
+    AlphaIngress,
 }
 
 /// The largest number of outputs per port.
@@ -26,18 +30,23 @@ pub const MAX_OUTPUTS: usize = 2;
 
 /// A text that names no action set.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("actions '{}' are not known; there are alpha and alpha,early", excerpt(.0))]
+#[error("actions '{}' are not known; there are alpha, alpha,early and alpha,ingress", excerpt(.0))]
 pub struct UnknownActionSet(String);
 
 impl ActionSet {
     /// All action sets.
-    pub const ALL: [ActionSet; 2] = [ActionSet::Alpha, ActionSet::AlphaEarly];
+    pub const ALL: [ActionSet; 3] = [
+        ActionSet::Alpha,
+        ActionSet::AlphaEarly,
+        ActionSet::AlphaIngress,
+    ];
 
     /// What decisions over this heuristic set.
     pub fn of(low_level: &BasePolicy) -> ActionSet {
-        match low_level.drops_early() {
-            true => ActionSet::AlphaEarly,
-            false => ActionSet::Alpha,
+        match (low_level.manages_memory(), low_level.drops_early()) {
+            (true, _) => ActionSet::AlphaIngress,
+            (false, true) => ActionSet::AlphaEarly,
+            (false, false) => ActionSet::Alpha,
         }
     }
 
@@ -45,12 +54,20 @@ impl ActionSet {
     /// without an early drop that is open.
     ///
     /// # Errors
-    /// When decisions are to set early drop and other queue management stands there.
-    pub fn over(self, low_level: &BasePolicy) -> Result<BasePolicy, TakenByAqm> {
+    /// When decisions are to set early drop and other queue management stands there, and when they are to
+    /// set what the heuristic does not have.
+    pub fn over(self, low_level: &BasePolicy) -> Result<BasePolicy, Unfit> {
         let aqm = low_level.policy().aqm();
+        if low_level.manages_memory() != (self == ActionSet::AlphaIngress) {
+            return Err(Unfit::Ingress {
+                low_level: low_level.to_string(),
+                actions: self,
+                only: ActionSet::of(low_level),
+            });
+        }
         match (self, aqm) {
             (ActionSet::AlphaEarly, None) => Ok(low_level.managed_by(Some(AqmSpec::early()))),
-            (ActionSet::AlphaEarly, Some(aqm)) if !aqm.is_open() => Err(TakenByAqm {
+            (ActionSet::AlphaEarly, Some(aqm)) if !aqm.is_open() => Err(Unfit::TakenByAqm {
                 low_level: low_level.to_string(),
             }),
             (ActionSet::Alpha, Some(aqm)) if aqm.is_open() => Ok(low_level.managed_by(None)),
@@ -62,7 +79,7 @@ impl ActionSet {
     pub fn outputs(self) -> usize {
         match self {
             ActionSet::Alpha => 1,
-            ActionSet::AlphaEarly => 2,
+            ActionSet::AlphaEarly | ActionSet::AlphaIngress => 2,
         }
     }
 
@@ -71,9 +88,26 @@ impl ActionSet {
         self == ActionSet::AlphaEarly
     }
 
+    /// Whether decisions set the control factors of ingress queues.
+    pub fn sets_ingress(self) -> bool {
+        self == ActionSet::AlphaIngress
+    }
+
     /// The levels in force before the first decision, by output: α = 1 and no early drop.
     pub fn initial(self) -> &'static [u8] {
-        &[INITIAL_LEVEL, EARLY_OFF][..self.outputs()]
+        match self {
+            ActionSet::Alpha => &[INITIAL_LEVEL],
+            ActionSet::AlphaEarly => &[INITIAL_LEVEL, EARLY_OFF],
+            ActionSet::AlphaIngress => &[INITIAL_LEVEL; 2],
+        }
+    }
+
+    /// What is observed of every port at a step, with its scale.
+    pub fn feature_names(self) -> &'static [&'static str; FEATURES] {
+        match self {
+            ActionSet::AlphaIngress => &INGRESS_FEATURE_NAMES,
+            ActionSet::Alpha | ActionSet::AlphaEarly => &FEATURE_NAMES,
+        }
     }
 
     /// Its name in files and on the command line.
@@ -81,17 +115,34 @@ impl ActionSet {
         match self {
             ActionSet::Alpha => "alpha",
             ActionSet::AlphaEarly => "alpha,early",
+            ActionSet::AlphaIngress => "alpha,ingress",
         }
     }
 }
 
-/// Decisions are to set early drop where other queue management stands.
+/// Why decisions over a heuristic cannot set what they are to set.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error(
-    "low level {low_level}: the actions alpha,early put early drop in the place of queue management; leave out what stands behind the +"
-)]
-pub struct TakenByAqm {
-    low_level: String,
+pub enum Unfit {
+    /// Early drop is to be set where other queue management stands.
+    #[error(
+        "low level {low_level}: the actions alpha,early put early drop in the place of queue management; leave out what stands behind the +"
+    )]
+    TakenByAqm {
+        /// The heuristic.
+        low_level: String,
+    },
+    /// Ingress queues have control factors in memory management only, and that has nothing else.
+    #[error(
+        "low level {low_level}: decisions over it set {only}, not {actions}; leave out the actions, or choose another low level"
+    )]
+    Ingress {
+        /// The heuristic.
+        low_level: String,
+        /// What was asked for.
+        actions: ActionSet,
+        /// What decisions over it set.
+        only: ActionSet,
+    },
 }
 
 /// Number of levels of every output.
@@ -152,12 +203,28 @@ mod tests {
             (ActionSet::Alpha, "fab+early", "fab"),
             (ActionSet::Alpha, "dt+red", "dt+red"),
             (ActionSet::Alpha, "dt+early:gap=64", "dt+early:gap=64"),
+            (
+                ActionSet::AlphaIngress,
+                "reverie:gamma=0.9",
+                "reverie:gamma=0.9",
+            ),
         ] {
             assert_eq!(over(set, low_level).unwrap(), expected);
         }
         for taken in ["dt+red", "dt+early:gap=64"] {
             let error = over(ActionSet::AlphaEarly, taken).unwrap_err().to_string();
             assert!(error.contains(taken), "{error}");
+        }
+        for (set, low_level) in [
+            (ActionSet::Alpha, "reverie"),
+            (ActionSet::AlphaEarly, "sonic"),
+            (ActionSet::AlphaIngress, "dt"),
+        ] {
+            let error = over(set, low_level).unwrap_err().to_string();
+            assert!(
+                error.contains(low_level) && error.contains(set.name()),
+                "{error}"
+            );
         }
         let error = "early".parse::<ActionSet>().unwrap_err().to_string();
         assert!(

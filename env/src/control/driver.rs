@@ -16,12 +16,14 @@ use super::meter::{ActiveTime, BaseRates, RewardMeter};
 use super::privileged::{self, Known};
 use super::record::ControlRecord;
 use super::ways::{ControlTopology, Ways, switch_id};
+use super::{ALPHAS, INITIAL_LEVEL};
 use super::{ActionSet, BasePolicy, CodeUnits, Objective, SWITCH, TriggerMode};
 use bufgym_sim::convert::single;
 use bufgym_sim::network::{
     self, FlowView, OneSwitch, Outcome, Recorders, SimError, Simulator, SwitchId,
 };
 use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::Switch;
 use bufgym_sim::switch::aqm::early::EARLY_OFF;
 use bufgym_sim::switch::policy::{NeuralDynamicThreshold, TriggerCause};
 use bufgym_sim::traffic::Trace;
@@ -159,6 +161,16 @@ impl ControlEnv<OneSwitch> {
     }
 }
 
+/// Puts levels of α in force at the egress and the ingress of a port.
+fn set_memory_alphas(
+    switch: &mut Switch<NeuralDynamicThreshold>,
+    port: usize,
+    (egress, ingress): (&u8, &u8),
+) {
+    let [egress, ingress] = [egress, ingress].map(|level| ALPHAS[usize::from(*level)]);
+    switch.set_memory_alphas(port, ingress, egress);
+}
+
 /// A switch's policy and queue management, and what watches the network.
 fn controlled<T: ControlTopology>(
     scenario: &Scenario,
@@ -180,8 +192,7 @@ fn controlled<T: ControlTopology>(
     let capacity = |at: &Scenario| at.buffer_bytes;
     let simulator = Simulator::in_network(scenario, trace, topology.clone(), capacity, make)?;
     let simulator = simulator.managed(low_level.policy().aqm(), scenario)?;
-    let wants_slowdowns = options.objective.slowdown > 0.0;
-    let rates = wants_slowdowns.then(|| BaseRates::new(scenario, trace, &topology));
+    let rates = BaseRates::new(scenario, trace, &topology, &options.objective);
     let ways = Ways::new(topology, simulator.switches().len(), trace);
     let time = ActiveTime::new(ways, options.tau_s, rates.clone());
     let meter = RewardMeter::new(time, trace.flows.len());
@@ -211,7 +222,7 @@ impl<T: ControlTopology> ControlEnv<T> {
         };
         let switches = (0..simulator.switches().len()).map(switch_id);
         let agents = switches.map(agent).collect::<Result<Vec<_>, _>>()?;
-        let timed = options.objective.fct > 0.0 || options.objective.slowdown > 0.0;
+        let timed = options.objective.measures_time();
         let relative = options.baseline == RewardBaseline::UnlimitedBuffer && timed;
         let ideal = relative.then(|| {
             let time = ActiveTime::new(ways.clone(), options.tau_s, base_rates.clone());
@@ -240,15 +251,19 @@ impl<T: ControlTopology> ControlEnv<T> {
             intervals: Vec::new(),
             actions: ActionSet::of(&options.low_level),
         };
-        for switch in (0..env.agents.len()).map(switch_id) {
-            env.at = switch;
+        for at in (0..env.agents.len()).map(switch_id) {
+            env.at = at;
             env.set_interval_alarm();
-            if env.actions.drops_early() {
-                let off = vec![EARLY_OFF; env.ports()];
-                env.simulator
-                    .switch_and_observer(switch)
-                    .0
-                    .set_early_drop(&off);
+            let ports = env.ports();
+            let (switch, _) = env.simulator.switch_and_observer(at);
+            match env.actions {
+                ActionSet::Alpha => {}
+                ActionSet::AlphaEarly => switch.set_early_drop(&vec![EARLY_OFF; ports]),
+                ActionSet::AlphaIngress => {
+                    for port in 0..ports {
+                        set_memory_alphas(switch, port, (&INITIAL_LEVEL, &INITIAL_LEVEL));
+                    }
+                }
             }
         }
         env.at = SWITCH;
@@ -329,8 +344,15 @@ impl<T: ControlTopology> ControlEnv<T> {
         let agent = &self.agents[at.index()];
         let (switch, _) = self.simulator.switch_and_observer(at);
         switch.policy_mut().apply(&agent.pending);
-        if self.actions.drops_early() {
-            switch.set_early_drop(&agent.pending_early);
+        match self.actions {
+            ActionSet::Alpha => {}
+            ActionSet::AlphaEarly => switch.set_early_drop(&agent.pending_second),
+            ActionSet::AlphaIngress => {
+                let levels = agent.pending.iter().zip(&agent.pending_second);
+                for (port, levels) in levels.enumerate() {
+                    set_memory_alphas(switch, port, levels);
+                }
+            }
         }
     }
 
@@ -377,8 +399,9 @@ impl<T: ControlTopology> ControlEnv<T> {
 
     fn observe(&mut self) {
         let (at, now) = (self.at(), self.simulator.now());
+        let switch_now = self.simulator.switch_now(at);
         let switch = self.simulator.switch(at);
-        self.agents[at.index()].observe(switch.buffer(), switch.policy(), now);
+        self.agents[at.index()].observe(switch, now, switch_now);
         self.close_interval();
     }
 
@@ -403,6 +426,11 @@ impl<T: ControlTopology> ControlEnv<T> {
             });
         }
         agent.reward_scale.weigh(&terms, &mut agent.reward);
+        if agent.reward_scale.charges_pauses() {
+            let switch = self.simulator.switch(at);
+            let paused = |port| switch.ingress_use(port, switch_now).paused;
+            agent.reward_scale.charge_pauses(paused, &mut agent.reward);
+        }
         self.shape(now);
     }
 

@@ -11,6 +11,7 @@ use bufgym_sim::switch::{Loss, PacketView, SwitchId, View};
 use bufgym_sim::traffic::{Trace, host_number};
 use bufgym_sim::units::Time;
 
+use super::Objective;
 use super::ways::{ControlTopology, Ways, numbered};
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -116,16 +117,23 @@ impl FlowMeter {
 /// has a weight of 1,024, and sums of them are exact.
 const SLOWDOWN_UNIT: f64 = 1_024.0;
 
-/// One over the base time of every flow, by number.
+/// One over the base time of every flow, by number, times its weight: that of an answer to a query is 1 and
+/// the largest, that of another flow what slowdowns of all flows weigh beside it.
 #[derive(Clone, Debug)]
 pub(super) struct BaseRates(Arc<[u64]>);
 
 impl BaseRates {
+    /// `None` where the objective has no slowdowns.
     pub(super) fn new<T: ControlTopology>(
         scenario: &Scenario,
         trace: &Trace,
         topology: &T,
-    ) -> BaseRates {
+        objective: &Objective,
+    ) -> Option<BaseRates> {
+        if !objective.measures_slowdowns() {
+            return None;
+        }
+        let of_others = objective.slowdown / (objective.slowdown + objective.incast);
         let base = BaseTime::new(scenario);
         let switch_of = |host: u32| topology.switch_of(host_number(host));
         let second = trace.second_kind();
@@ -137,9 +145,11 @@ impl BaseRates {
                 connected: scenario.preconnected && flow.query >= 0,
                 rdma: scenario.rdma_of(flow.query >= 0, second == Some(flow.kind)),
             });
-            floor_u64(SLOWDOWN_UNIT / base.max(Time(1)).as_secs_f64()).max(1)
+            let weight = if flow.query >= 0 { 1.0 } else { of_others };
+            let rate = floor_u64(weight * SLOWDOWN_UNIT / base.max(Time(1)).as_secs_f64());
+            if weight > 0.0 { rate.max(1) } else { 0 }
         };
-        BaseRates(numbered(trace).into_iter().map(rate).collect())
+        Some(BaseRates(numbered(trace).into_iter().map(rate).collect()))
     }
 
     /// One over the base time of a flow, 1/s.

@@ -18,6 +18,10 @@ use bufgym_sim::input::{excerpt, suggestion};
 /// | `delay` | minus ∫ q_i dt | |
 /// | `fairness` | minus the growth of its share of the variance of port slowdowns; with one switch | paper, §VI-D |
 /// | `slowdown` | minus the discounted time its flows are active, each over its base time | |
+/// | `incast` | the same of the answers to queries alone | |
+/// | `paused` | minus the time for which it has paused its neighbour, see [lossless packets](super::ActionSet::AlphaIngress) | |
+///
+/// `pfc` is `incast=1,paused=1`.
 ///
 /// In a network of several switches a flow counts at every port of its way, in equal parts.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -35,13 +39,17 @@ pub struct Objective {
     pub fairness: f64,
     /// Flow completion time over base time.
     pub slowdown: f64,
+    /// Flow completion time over base time of the answers to queries.
+    pub incast: f64,
+    /// Time for which neighbours are paused.
+    pub paused: f64,
 }
 
 /// Why a text is not an objective.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ObjectiveError {
     /// No such term.
-    #[error("objective '{}' is not known{}; use fct, loss, throughput, delay, fairness or slowdown, or weights such as fct=1,loss=0.1", excerpt(.name), suggestion(.name, &TERMS))]
+    #[error("objective '{}' is not known{}; use fct, loss, throughput, delay, fairness, slowdown, incast, paused or pfc, or weights such as fct=1,loss=0.1", excerpt(.name), suggestion(.name, &NAMES))]
     Unknown {
         /// The name given.
         name: String,
@@ -62,7 +70,18 @@ pub enum ObjectiveError {
     },
 }
 
-const TERMS: [&str; 6] = ["fct", "loss", "throughput", "delay", "fairness", "slowdown"];
+/// Names of the terms, in the order of their weights, and of the objective of several.
+const NAMES: [&str; 9] = [
+    "fct",
+    "loss",
+    "throughput",
+    "delay",
+    "fairness",
+    "slowdown",
+    "incast",
+    "paused",
+    "pfc",
+];
 
 /// Flow time's weight in the objective `delay`: an empty buffer is no use if flows do not finish.
 const DELAY_FLOW_WEIGHT: f64 = 0.2;
@@ -76,6 +95,8 @@ impl Objective {
         delay: 0.0,
         fairness: 0.0,
         slowdown: 0.0,
+        incast: 0.0,
+        paused: 0.0,
     };
 
     /// Mean flow completion time, the paper's main objective.
@@ -83,6 +104,16 @@ impl Objective {
         fct: 1.0,
         ..Objective::NONE
     };
+
+    /// Whether slowdowns of flows enter it.
+    pub fn measures_slowdowns(&self) -> bool {
+        self.slowdown > 0.0 || self.incast > 0.0
+    }
+
+    /// Whether the time that flows take enters it.
+    pub fn measures_time(&self) -> bool {
+        self.fct > 0.0 || self.measures_slowdowns()
+    }
 
     fn named(name: &str) -> Option<Objective> {
         let none = Objective::NONE;
@@ -107,11 +138,24 @@ impl Objective {
                 slowdown: 1.0,
                 ..none
             },
+            "incast" => Objective {
+                incast: 1.0,
+                ..none
+            },
+            "paused" => Objective {
+                paused: 1.0,
+                ..none
+            },
+            "pfc" => Objective {
+                incast: 1.0,
+                paused: 1.0,
+                ..none
+            },
             _ => return None,
         })
     }
 
-    fn weights(&self) -> [f64; 6] {
+    fn weights(&self) -> [f64; 8] {
         [
             self.fct,
             self.loss,
@@ -119,6 +163,8 @@ impl Objective {
             self.delay,
             self.fairness,
             self.slowdown,
+            self.incast,
+            self.paused,
         ]
     }
 
@@ -130,6 +176,8 @@ impl Objective {
             "delay" => &mut self.delay,
             "fairness" => &mut self.fairness,
             "slowdown" => &mut self.slowdown,
+            "incast" => &mut self.incast,
+            "paused" => &mut self.paused,
             _ => return false,
         };
         *slot = weight;
@@ -185,14 +233,14 @@ impl FromStr for Objective {
 
 impl fmt::Display for Objective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(name) = TERMS
+        if let Some(name) = NAMES
             .iter()
             .find(|name| Objective::named(name) == Some(*self))
         {
             return f.write_str(name);
         }
         let mut separator = "";
-        for (term, weight) in TERMS.iter().zip(self.weights()).filter(|(_, w)| *w != 0.0) {
+        for (term, weight) in NAMES.iter().zip(self.weights()).filter(|(_, w)| *w != 0.0) {
             write!(f, "{separator}{term}={weight}")?;
             separator = ",";
         }

@@ -1,7 +1,7 @@
 //! The observation of the policy network: per port an eight-step history of five features, all of
 //! which a switch can measure (paper, §III and §V-A).
 
-use super::{INITIAL_INDEX, cell_centre};
+use super::{ActionSet, INITIAL_INDEX, cell_centre};
 use bufgym_sim::convert::single;
 
 /// Steps of history.
@@ -19,6 +19,17 @@ pub const FEATURE_NAMES: [&str; FEATURES] = [
     "elapsed: log(1 + t * C / (8 * beta)) / log(65), t in s, C in bit/s",
 ];
 
+/// The same where decisions set the control factors of [ingress queues](super::ActionSet::AlphaIngress): what
+/// came by the port and pauses stand in the places of arrivals and of the last action, which is a function
+/// of what was observed before.
+pub const INGRESS_FEATURE_NAMES: [&str; FEATURES] = [
+    "queue: q_i / B, lossy and lossless",
+    "ingress: log(1 + bytes / beta) / log(65), of lossless packets that came by the port",
+    "dropped: log(1 + bytes / beta) / log(65)",
+    "paused: share of the time since the last decision for which the port has paused its neighbour",
+    "elapsed: log(1 + t * C / (8 * beta)) / log(65), t in s, C in bit/s",
+];
+
 /// Base of the logarithmic scale, which reaches 1 at `LOG_RANGE - 1` units. (Not from the paper: at
 /// line rate an interval of 20 ms is 40 β, so a linear scale would lose small or large values.)
 pub const LOG_RANGE: f64 = 65.0;
@@ -30,18 +41,26 @@ pub(super) fn log_scaled(x: f64) -> f32 {
 
 /// The history of all ports, `[ports, HISTORY, FEATURES]`, newest step last.
 ///
-/// Steps before the first decision are zero, except their last action, which is that of α = 1.
+/// Steps before the first decision are zero, except their last action, which is that of α = 1, where
+/// that is observed.
 #[derive(Clone, Debug)]
 pub struct Observation {
     values: Vec<f32>,
 }
 
 impl Observation {
-    /// An empty history.
+    /// An empty history for decisions at the egress.
     pub fn new(ports: usize) -> Observation {
+        Observation::before(ports, ActionSet::Alpha)
+    }
+
+    /// An empty history for decisions that set `actions`.
+    pub fn before(ports: usize, actions: ActionSet) -> Observation {
         let mut values = vec![0.0; ports * HISTORY * FEATURES];
-        for frame in values.chunks_exact_mut(FEATURES) {
-            frame[3] = cell_centre(INITIAL_INDEX);
+        if !actions.sets_ingress() {
+            for frame in values.chunks_exact_mut(FEATURES) {
+                frame[3] = cell_centre(INITIAL_INDEX);
+            }
         }
         Observation { values }
     }

@@ -2,7 +2,7 @@
 
 use super::{AutoresetMode, BufferEnv, BufferEnvOptions, EnvError, MultiAgentVectorEnv};
 use super::{NetworkEnv, TraceSequence, VectorEnv, VectorError};
-use crate::control::ControlOptions;
+use crate::control::{BasePolicy, ControlOptions};
 use bufgym_sim::input::excerpt;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 
@@ -23,7 +23,8 @@ pub struct EnvSpec {
 pub struct MakeOptions {
     /// Which traces it plays in which order.
     pub traces: TraceSequence,
-    /// Trigger, objective and scale of the reward.
+    /// Trigger, objective and scale of the reward. Where packets are lossless, Reverie takes the place of
+    /// Dynamic Threshold as the low level, which is not defined there.
     pub control: ControlOptions,
     /// Settings of the scenario to change, `key=value` each.
     pub settings: Vec<String>,
@@ -101,7 +102,7 @@ pub struct Registry {
 }
 
 /// Names of the environments of this crate and the presets they simulate.
-const STANDARD: [(&str, &str); 9] = [
+const STANDARD: [(&str, &str); 10] = [
     ("bufgym/NDT-16x1G-v0", "ndt-16x1g"),
     ("bufgym/NS3-16x1G-v0", "ns3-16x1g"),
     ("bufgym/NDT-96x10G-Incast-v0", "ndt-96x10g-incast"),
@@ -111,6 +112,7 @@ const STANDARD: [(&str, &str); 9] = [
     ("bufgym/Linux-16x25G-v0", "linux-16x25g"),
     ("bufgym/DCTCP-16x10G-v0", "dctcp-16x10g"),
     ("bufgym/LeafSpine-4x4-v0", "leafspine-4x4"),
+    ("bufgym/Reverie-4x4-v0", "reverie-4x4"),
 ];
 
 impl Registry {
@@ -205,10 +207,14 @@ impl Registry {
         for setting in &options.settings {
             scenario.set(setting)?;
         }
+        let mut control = options.control.clone();
+        if scenario.has_lossless() && control.low_level.is_default() {
+            control.low_level = BasePolicy::reverie();
+        }
         Ok(BufferEnvOptions {
             scenario,
             traces: options.traces,
-            control: options.control.clone(),
+            control,
         })
     }
 
@@ -348,16 +354,32 @@ mod tests {
     }
 
     #[test]
-    fn every_preset_of_one_switch_and_the_small_network_have_a_name_here() {
+    fn every_preset_of_one_switch_and_the_small_networks_have_a_name_here() {
         let registry = Registry::standard();
         let specs = registry.specs().iter();
         let registered: Vec<&str> = specs.map(|spec| spec.scenario.name.as_str()).collect();
         let presets = Scenario::presets().iter();
+        let small = ["leafspine-4x4", "reverie-4x4"];
         let expected: Vec<&str> = presets
-            .filter(|preset| !preset.scenario().is_fabric() || preset.name == "leafspine-4x4")
+            .filter(|preset| !preset.scenario().is_fabric() || small.contains(&preset.name))
             .map(|preset| preset.name)
             .collect();
         assert_eq!(registered, expected);
+    }
+
+    #[test]
+    fn where_packets_are_lossless_decisions_set_both_sides_over_reverie() {
+        let env = make_network("bufgym/Reverie-4x4-v0", &MakeOptions::default()).unwrap();
+        assert_eq!(env.options().control.low_level, BasePolicy::reverie());
+        assert_eq!(env.action_space(0).shape(), [6, 2]);
+        let mut options = MakeOptions::default();
+        options.control.low_level = "fab".parse().unwrap();
+        let mut env = make_network("bufgym/Reverie-4x4-v0", &options).unwrap();
+        let error = env
+            .reset(Some(1), &Default::default())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("sonic-abm or reverie"), "{error}");
     }
 
     #[test]

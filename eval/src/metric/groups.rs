@@ -177,7 +177,7 @@ impl PairedObjectives {
     /// comparisons have by itself, and for mean slowdown, whose ratios are [others](super::SlowdownRatios).
     pub fn of_metric(&self, metric: Metric) -> Option<Interval> {
         match metric {
-            Metric::MeanFct | Metric::MeanSlowdown => None,
+            Metric::MeanFct | Metric::MeanSlowdown | Metric::IncastAndPauses => None,
             Metric::Loss => self.loss_ratio,
             Metric::Goodput => self.goodput_ratio.as_ref().map(Interval::inverse),
             Metric::QueueingDelay => self.p99_queueing_delay_ratio,

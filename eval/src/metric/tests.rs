@@ -100,6 +100,7 @@ fn samples(values: &[(f64, f64)]) -> Vec<Sample> {
         value,
         mean_fct_ms,
         complete: true,
+        paused_ms: 0.0,
     };
     values.iter().map(sample).collect()
 }
@@ -184,7 +185,15 @@ fn who_does_not_finish_loses() {
 #[test]
 fn every_objective_has_its_metric() {
     let of = |text: &str| Metric::of(&text.parse().unwrap());
-    let names = ["fct", "loss", "throughput", "delay", "fairness", "slowdown"];
+    let names = [
+        "fct",
+        "loss",
+        "throughput",
+        "delay",
+        "fairness",
+        "slowdown",
+        "pfc",
+    ];
     let named = names.map(of);
     assert_eq!(named, Metric::ALL);
     assert_eq!(of("fct=1,loss=0.1"), Metric::MeanFct);

@@ -137,6 +137,15 @@ pub enum ExportError {
     /// The layers do not form a network.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// Decisions set what no export has a place for.
+    #[error(
+        "weights over {low_level} set alpha of ingress queues too, and no export has these yet; `bufgym eval` \
+         runs the checkpoint as it is"
+    )]
+    Ingress {
+        /// The heuristic below the decisions.
+        low_level: String,
+    },
     /// A number of the network is out of range.
     #[error("{0}")]
     Value(String),
@@ -155,12 +164,17 @@ impl Source {
     /// A trained actor with its recorded observations.
     ///
     /// # Errors
-    /// When the network cannot be rounded to integers.
+    /// When decisions set the α of ingress queues, and when the network cannot be rounded to integers.
     pub fn new(
         weights: ActorWeights,
         manifest: Manifest,
         recording: Recording,
     ) -> Result<Source, ExportError> {
+        if manifest.action_set().sets_ingress() {
+            return Err(ExportError::Ingress {
+                low_level: manifest.low_level.to_string(),
+            });
+        }
         let network = Network::from_actor(&weights, &manifest);
         let integer = integer(&network, &recording)?;
         let agreement = agreement(&weights, &integer, &recording);

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use bufgym_env::control::{
-    ALPHAS, ActionSet, BasePolicy, FEATURE_NAMES, HISTORY, INITIAL_INDEX, cell_centre,
-};
+use bufgym_env::control::{ALPHAS, ActionSet, BasePolicy, HISTORY, INITIAL_INDEX, cell_centre};
 use bufgym_sim::input::condensed;
 use bufgym_sim::switch::aqm::early::GAPS;
 use serde::{Deserialize, Serialize};
@@ -98,7 +96,8 @@ pub struct Feature {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Levels {
-    /// How an output becomes an index into `alphas` or `early_gaps`.
+    /// How an output becomes an index into `alphas` or `early_gaps`; two outputs without gaps are indices
+    /// into `alphas`, for egress and for ingress queues.
     pub rule: String,
     /// The levels of α.
     pub alphas: Vec<f64>,
@@ -106,8 +105,8 @@ pub struct Levels {
     pub centres: Vec<f32>,
     /// The level before the first decision.
     pub initial_index: usize,
-    /// The levels of the second output: the longest gap between early drops, packets, 0 for none. Absent
-    /// where there is one output.
+    /// The levels of the second output where that is early drop: the longest gap between drops, packets, 0
+    /// for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_gaps: Option<Vec<u32>>,
 }
@@ -151,7 +150,7 @@ impl Manifest {
             format_version: FORMAT_VERSION,
             bufgym_version: env!("CARGO_PKG_VERSION").to_owned(),
             architecture: Architecture::of(ActionSet::Alpha),
-            features: current_features(),
+            features: current_features(ActionSet::Alpha),
             actions: Levels::of(ActionSet::Alpha),
             low_level: BasePolicy::default(),
             scenario: scenario.to_owned(),
@@ -172,6 +171,7 @@ impl Manifest {
         let actions = ActionSet::of(&low_level);
         Manifest {
             architecture: Architecture::of(actions),
+            features: current_features(actions),
             actions: Levels::of(actions),
             low_level,
             ..self
@@ -221,7 +221,7 @@ impl Manifest {
         let actions = self.action_set();
         let architecture = Architecture::of(actions);
         compare(path, "architecture", &self.architecture, &architecture)?;
-        compare(path, "features", &self.features, &current_features())?;
+        compare(path, "features", &self.features, &current_features(actions))?;
         compare(path, "actions", &self.actions, &Levels::of(actions))
     }
 }
@@ -253,7 +253,7 @@ impl Levels {
     }
 }
 
-fn current_features() -> Vec<Feature> {
+fn current_features(actions: ActionSet) -> Vec<Feature> {
     let feature = |text: &&str| {
         let (name, scale) = text.split_once(": ").unwrap_or((text, ""));
         let (name, scale) = (name.to_owned(), scale.to_owned());
@@ -265,7 +265,7 @@ fn current_features() -> Vec<Feature> {
             deviation: 1.0,
         }
     };
-    FEATURE_NAMES.iter().map(feature).collect()
+    actions.feature_names().iter().map(feature).collect()
 }
 
 /// Fails with the first field, at any depth, in which two values differ.

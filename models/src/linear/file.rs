@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bufgym_env::control::BasePolicy;
+use bufgym_env::control::{ActionSet, BasePolicy};
 use bufgym_sim::input::{self, condensed, excerpt};
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
@@ -30,8 +30,9 @@ pub struct LinearFile {
     pub bufgym_version: String,
     /// The heuristic whose α the rule sets.
     pub low_level: BasePolicy,
-    /// The weights by feature. In the file `weights` are those for α and `early` those for early drop;
-    /// it has the latter where the heuristic ends in `+early`.
+    /// The weights by feature. In the file `weights` are those for α, `early` those for early drop and
+    /// `ingress` those for the α of ingress queues; it has the second where the heuristic ends in `+early`,
+    /// and the third where it manages the memory of lossless packets.
     #[serde(flatten)]
     pub rule: LinearRule,
     /// Name of the scenario it was tuned in.
@@ -131,9 +132,10 @@ fn read(text: &[u8]) -> Result<LinearFile, String> {
     let alpha = LinearRule::new(weights(&mut fields, ALPHA)?);
     let file = LinearFile {
         bufgym_version: fields.take("bufgym_version")?,
-        rule: match low_level.drops_early() {
-            true => alpha.with_early(weights(&mut fields, EARLY)?),
-            false => alpha,
+        rule: match ActionSet::of(&low_level) {
+            ActionSet::Alpha => alpha,
+            ActionSet::AlphaEarly => alpha.with_early(weights(&mut fields, EARLY)?),
+            ActionSet::AlphaIngress => alpha.with_ingress(weights(&mut fields, INGRESS)?),
         },
         low_level,
         scenario: fields.take("scenario")?,
@@ -186,11 +188,16 @@ impl Fields {
 /// Names of the fields that hold weights.
 const ALPHA: &str = "weights";
 const EARLY: &str = "early";
+const INGRESS: &str = "ingress";
 
 impl Serialize for LinearRule {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let early = self.early().map(|weights| (EARLY, weights));
-        serializer.collect_map([(ALPHA, self.alpha())].into_iter().chain(early))
+        let name = match self.actions() {
+            ActionSet::AlphaIngress => INGRESS,
+            ActionSet::Alpha | ActionSet::AlphaEarly => EARLY,
+        };
+        let second = self.second().map(|weights| (name, weights));
+        serializer.collect_map([(ALPHA, self.alpha())].into_iter().chain(second))
     }
 }
 

@@ -25,7 +25,8 @@ fn observation(ports: usize, seed: u64) -> Vec<f32> {
 /// Few enough large weights that most actions are not clamped.
 fn rule(seed: u64) -> LinearRule {
     let mut rng = rng::stream(seed, "test weights", 0);
-    LinearRule::from_slice(&[(); 2 * LINEAR].map(|()| rng::uniform(&mut rng) - 0.5))
+    let weights = [(); 2 * LINEAR].map(|()| rng::uniform(&mut rng) - 0.5);
+    LinearRule::from_slice(ActionSet::AlphaEarly, &weights)
 }
 
 fn act(rule: &LinearRule, observation: &[f32]) -> Vec<f32> {
@@ -75,7 +76,7 @@ proptest! {
         weights in proptest::array::uniform::<_, LINEAR>(-1e6_f64..1e6),
         seed: u64,
     ) {
-        for action in act(&LinearRule::from_slice(&weights), &observation(16, seed)) {
+        for action in act(&LinearRule::from_slice(ActionSet::Alpha, &weights), &observation(16, seed)) {
             prop_assert!((-1.0..=1.0).contains(&action));
         }
     }

@@ -371,7 +371,7 @@ fn manage_memory<P: Policy, T: Topology>(
             true => Err(PolicyParseError::Unusable {
                 policy: "for lossless_priorities".to_owned(),
                 problem: "it has no thresholds at the ingress; must be dt, sonic, sonic-abm or \
-                          reverie"
+                          reverie, and below decisions sonic, sonic-abm or reverie"
                     .to_owned(),
             }),
         };

@@ -51,28 +51,19 @@ impl Scenario {
     }
 
     /// Refuses what no learned policy can decide about: ports of spines that draw on the buffers of
-    /// leaves, since decisions are made switch by switch, and lossless priorities, whose thresholds are at
-    /// the ports by which packets come.
+    /// leaves, since decisions are made switch by switch.
     ///
     /// # Errors
     /// Where there are such, with the remedy.
     pub fn require_decidable(&self) -> Result<(), ScenarioError> {
-        let (field, value, problem) = if self.pools_spines() {
-            let problem = "decisions are about the ports of one switch; must be own";
-            ("spine_pool", self.spine_pool.to_string(), problem)
-        } else if self.has_lossless() {
-            let problem = "decisions are about output queues, and the thresholds of lossless packets are \
-                           at the input; must be none";
-            let priorities = self.lossless_priorities.to_string();
-            ("lossless_priorities", priorities, problem)
-        } else {
+        if !self.pools_spines() {
             return Ok(());
-        };
+        }
         Err(ScenarioError::Invalid {
             scenario: self.name.clone(),
-            field,
-            value,
-            problem: problem.to_owned(),
+            field: "spine_pool",
+            value: self.spine_pool.to_string(),
+            problem: "decisions are about the ports of one switch; must be own".to_owned(),
         })
     }
 

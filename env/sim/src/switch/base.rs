@@ -19,7 +19,9 @@ use crate::switch::{PolicyParseError, PolicySpec};
 /// - [FAB](crate::switch::policy::FlowAwareBuffer): long flows,
 /// - [ABM](crate::switch::policy::ActiveBufferManagement): all priorities, not unscheduled packets,
 /// - [EDT](crate::switch::policy::EnhancedDynamicThreshold): the controlled state,
-/// - [TDT](crate::switch::policy::TrafficAwareThreshold): the normal state and evacuations.
+/// - [TDT](crate::switch::policy::TrafficAwareThreshold): the normal state and evacuations,
+/// - [SONiC and Reverie](crate::switch::policy::ManagedMemory): two, that of lossy packets at the egress and
+///   that of lossless ones at the ingress of a port.
 ///
 /// In text and files it is a policy string without `alpha`, such as `abm` or
 /// `fab:short_bytes=62500`; queue management may stand behind it, as in `dt+random:p=0.01`. Behind
@@ -44,7 +46,7 @@ pub enum UnknownBasePolicy {
         name: String,
     },
     /// The text gives α, which the control sets.
-    #[error("low level '{}': leave out alpha, which the decisions set", excerpt(.text))]
+    #[error("low level '{}': leave out alpha (alpha_i and alpha_e), which the decisions set", excerpt(.text))]
     AlphaGiven {
         /// The text given.
         text: String,
@@ -60,9 +62,12 @@ pub enum UnknownBasePolicy {
     },
 }
 
+/// Parameters that are control factors: one for both, or one for each side of a switch.
+const FACTORS: [&str; 3] = ["alpha", "alpha_i", "alpha_e"];
+
 fn has_alpha(definition: &Definition) -> bool {
     let mut parameters = definition.info.parameters.iter();
-    parameters.any(|parameter| parameter.name == "alpha")
+    parameters.any(|parameter| FACTORS.contains(&parameter.name))
 }
 
 fn names() -> Vec<&'static str> {
@@ -79,6 +84,11 @@ impl BasePolicy {
     /// Dynamic Threshold: `T = α_i (B - Q)` (paper, §IV-B).
     pub fn dt() -> BasePolicy {
         BasePolicy(PolicySpec::named(DT))
+    }
+
+    /// Reverie: thresholds of both sides of a switch, for lossless and lossy packets (NSDI 2024, §3).
+    pub fn reverie() -> BasePolicy {
+        BasePolicy(PolicySpec::named("reverie"))
     }
 
     /// All low-level heuristics with default parameters, in the order of the catalogue.
@@ -107,6 +117,19 @@ impl BasePolicy {
     /// Whether the control sets early drop besides α.
     pub fn drops_early(&self) -> bool {
         self.0.aqm().is_some_and(AqmSpec::is_open)
+    }
+
+    /// Whether it manages the memory of a switch with lossless packets: then the control sets a factor of
+    /// egress and one of ingress queues.
+    pub fn manages_memory(&self) -> bool {
+        let name = self.0.name();
+        let mut named = catalogue()
+            .iter()
+            .filter(|definition| definition.info.name == name);
+        named.any(|definition| {
+            let mut parameters = definition.info.parameters.iter();
+            parameters.any(|parameter| parameter.name == "alpha_i")
+        })
     }
 
     /// Whether packets are admitted by Dynamic Threshold.
@@ -151,7 +174,10 @@ impl FromStr for BasePolicy {
             });
         }
         let policy: PolicySpec = text.parse().map_err(UnknownBasePolicy::Parameter)?;
-        let gives_alpha = |part: &str| part.trim_start().starts_with("alpha=");
+        let gives_alpha = |part: &str| {
+            let (name, _) = part.split_once('=').unwrap_or((part, ""));
+            FACTORS.contains(&name.trim())
+        };
         if written.split([':', ',']).any(gives_alpha) {
             return Err(UnknownBasePolicy::AlphaGiven {
                 text: text.to_owned(),
@@ -182,7 +208,7 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        let names = "dt, edt, tdt, fab, ib, abm, occamy";
+        let names = "dt, edt, tdt, fab, ib, abm, occamy, sonic, sonic-abm, reverie";
         assert_eq!(listed(), names);
         for low_level in BasePolicy::all() {
             assert_eq!(low_level.to_string().parse(), Ok(low_level.clone()));
@@ -207,7 +233,7 @@ mod tests {
     #[test]
     fn a_policy_without_alpha_is_refused_with_a_list_of_those_with_one() {
         let message = |text: &str| text.parse::<BasePolicy>().unwrap_err().to_string();
-        let names = "dt, edt, tdt, fab, ib, abm, occamy";
+        let names = "dt, edt, tdt, fab, ib, abm, occamy, sonic, sonic-abm, reverie";
         for name in [
             "cs",
             "st",
@@ -234,7 +260,13 @@ mod tests {
                 suggestion("etd", &["edt"])
             )
         );
-        assert!(message("edt:alpha=2").contains("leave out alpha"));
+        for given in [
+            "edt:alpha=2",
+            "reverie:gamma=0.9,alpha_i=2",
+            "sonic:alpha_e=2",
+        ] {
+            assert!(message(given).contains("leave out alpha"), "{given}");
+        }
         for (text, drops_early) in [
             ("dt+early", true),
             ("fab+early:min_bytes=9", true),
@@ -254,7 +286,8 @@ mod tests {
         assert!(error.to_string().contains(names), "{error}");
     }
 
-    /// Except Dynamic Threshold, which the control implements itself.
+    /// Except Dynamic Threshold, which the control implements itself, and those that manage memory, whose
+    /// factors the switch keeps.
     #[test]
     fn exactly_the_base_policies_let_their_alpha_be_set() {
         let scenario = Scenario::default();
@@ -263,7 +296,11 @@ mod tests {
             let mut policy = PolicySpec::named(name).build(&scenario).unwrap();
             let expected = name
                 .parse::<BasePolicy>()
-                .is_ok_and(|named| !named.is_default());
+                .is_ok_and(|named| !named.is_default() && !named.manages_memory());
+            assert_eq!(
+                policy.memory().is_some(),
+                name.starts_with("sonic") || name == "reverie"
+            );
             let queues = scenario.port_count();
             for queue in 0..queues {
                 assert_eq!(policy.set_alpha(queue, 4.0), expected, "{name}");

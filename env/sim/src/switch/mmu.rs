@@ -168,8 +168,19 @@ struct Ingress {
     headroom: u64,
     /// Since when it pauses its neighbour.
     pausing: Option<Time>,
+    /// How long it has paused it before.
+    paused: Time,
     /// When it repeats that.
     refresh: Time,
+}
+
+/// What lossless packets take at the ingress of a port.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct IngressUse {
+    /// Bytes stored that came by the port.
+    pub bytes: u64,
+    /// How long its queues have paused the neighbour behind it, added up.
+    pub paused: Time,
 }
 
 /// A pause frame that a port is to send.
@@ -586,6 +597,7 @@ impl Mmu {
             return;
         }
         self.ingress[place].pausing = None;
+        self.ingress[place].paused += now - from;
         let (port, priority) = (place / self.priorities, place % self.priorities);
         self.counters.log.push(Paused {
             switch: self.id,
@@ -635,6 +647,25 @@ impl Mmu {
             _ => Mmu::dynamic(alpha, self.limits.egress[0], self.stored[0]),
         };
         Some(crate::convert::floor_u64(threshold))
+    }
+
+    /// Sets α of all egress queues of lossy and of all ingress queues of lossless packets of a port.
+    fn set_alphas(&mut self, port: usize, [ingress, egress]: [f64; 2]) {
+        let queues = port * self.priorities..(port + 1) * self.priorities;
+        self.alphas[0][queues.clone()].fill(ingress);
+        self.alphas[1][queues].fill(egress);
+    }
+
+    /// What the lossless queues at the ingress of a port hold, headroom included, and how long they have
+    /// paused their neighbour until `now`, each pause counted.
+    fn ingress_at(&self, port: usize, now: Time) -> IngressUse {
+        let queues = &self.ingress[port * self.priorities..(port + 1) * self.priorities];
+        let own = queues.iter().enumerate();
+        let own = own.filter(|(priority, _)| self.lossless.contains(*priority));
+        own.fold(IngressUse::default(), |sum, (_, queue)| IngressUse {
+            bytes: sum.bytes + queue.bytes,
+            paused: sum.paused + queue.paused + queue.pausing.map_or(Time::ZERO, |from| now - from),
+        })
     }
 
     /// Whether the switch pauses what sends to a port at a priority.

@@ -8,7 +8,7 @@ use crate::control::{ActionSet, CodeUnits, action_level, cell_centre};
 use bufgym_sim::convert::single;
 use bufgym_sim::network::{Neighbour, SwitchId, Topology};
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::SharedBuffer;
+use bufgym_sim::switch::Switch;
 use bufgym_sim::switch::policy::NeuralDynamicThreshold;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::{Rate, Time};
@@ -26,8 +26,11 @@ pub(super) struct Agent {
     pub(super) decisions: u64,
     /// α by port, decided and perhaps not yet in force.
     pub(super) pending: Vec<u8>,
-    /// The same for the levels of early drop; empty where decisions do not set them.
-    pub(super) pending_early: Vec<u8>,
+    /// The same for the second output, early drop or α at the ingress; empty where there is none.
+    pub(super) pending_second: Vec<u8>,
+    /// How long the ports had paused their neighbours at the last step of the observation; empty where
+    /// that is not observed.
+    paused: Vec<Time>,
     /// Number of the current alarms; others are out of date.
     pub(super) alarm: u64,
 }
@@ -42,8 +45,10 @@ impl Agent {
         options: &ControlOptions,
     ) -> Result<Agent, SimError> {
         let ports = rates.len();
+        let actions = ActionSet::of(&options.low_level);
+        let paused = if actions.sets_ingress() { ports } else { 0 };
         Ok(Agent {
-            observation: Observation::new(ports),
+            observation: Observation::before(ports, actions),
             reward: IntervalReward::new(ports),
             reward_scale: RewardScale::new(scenario, at, trace, options)?,
             scale: FeatureScale::new(at, &rates),
@@ -51,7 +56,8 @@ impl Agent {
             last_decision: Time::ZERO,
             decisions: 0,
             pending: Vec::new(),
-            pending_early: Vec::new(),
+            pending_second: Vec::new(),
+            paused: vec![Time::ZERO; paused],
             alarm: 0,
         })
     }
@@ -60,25 +66,42 @@ impl Agent {
         self.owed.len()
     }
 
-    /// Appends a step to the observation.
+    /// Appends a step to the observation; `now` is on the hosts' clock, `switch_now` on that of the switch.
     pub(super) fn observe(
         &mut self,
-        buffer: &SharedBuffer,
-        policy: &NeuralDynamicThreshold,
+        switch: &Switch<NeuralDynamicThreshold>,
         now: Time,
+        switch_now: Time,
     ) {
-        let elapsed_s = (now - self.last_decision).as_secs_f64();
+        let (buffer, policy) = (switch.buffer(), switch.policy());
+        let since = now - self.last_decision;
+        let elapsed_s = since.as_secs_f64();
         let scale = &self.scale;
         let elapsed = log_scaled(elapsed_s / scale.drain_s);
         let slow_ports = scale.slow.as_ref();
         let slow = slow_ports.map(|slow| (slow, log_scaled(elapsed_s / slow.drain_s)));
+        let paused = &mut self.paused;
         self.observation.push(|port| {
             let volumes = policy.volumes(port);
+            let [second, fourth] = match paused.get_mut(port) {
+                None => [
+                    log_scaled(volumes.enqueued as f64 / scale.beta),
+                    cell_centre(usize::from(policy.indices()[port])),
+                ],
+                Some(before) => {
+                    let used = switch.ingress_use(port, switch_now);
+                    let added = used.paused - std::mem::replace(before, used.paused);
+                    [
+                        log_scaled(used.bytes as f64 / scale.beta),
+                        single(added.as_secs_f64() / elapsed_s.max(f64::MIN_POSITIVE)),
+                    ]
+                }
+            };
             [
                 single(buffer.port(port) as f64 / scale.buffer),
-                log_scaled(volumes.enqueued as f64 / scale.beta),
+                second,
                 log_scaled(volumes.dropped as f64 / scale.beta),
-                cell_centre(usize::from(policy.indices()[port])),
+                fourth,
                 match slow {
                     Some((slow, elapsed)) if slow.ports[port] => elapsed,
                     _ => elapsed,
@@ -96,9 +119,9 @@ impl Agent {
         };
         self.pending.clear();
         self.pending.extend(level(0));
-        if actions.drops_early() {
-            self.pending_early.clear();
-            self.pending_early.extend(level(1));
+        if outputs > 1 {
+            self.pending_second.clear();
+            self.pending_second.extend(level(1));
         }
     }
 }

@@ -123,7 +123,7 @@ impl<T: ControlTopology> ControlEnv<T> {
     /// Records the [pending](ControlEnv::act) decision.
     pub(super) fn record_decision(&mut self) {
         let agent = &mut self.agents[0];
-        let (levels, early) = (take(&mut agent.pending), take(&mut agent.pending_early));
+        let (levels, early) = (take(&mut agent.pending), take(&mut agent.pending_second));
         // A decision that the caller makes without a trigger is recorded as one by interval.
         let fired = self.simulator.switch(SWITCH).policy().fired();
         let cause = fired.unwrap_or(TriggerCause::Interval);
@@ -131,7 +131,7 @@ impl<T: ControlTopology> ControlEnv<T> {
             lines.decided(buffer, now, cause, [&levels, &early]);
         });
         let agent = &mut self.agents[0];
-        (agent.pending, agent.pending_early) = (levels, early);
+        (agent.pending, agent.pending_second) = (levels, early);
     }
 
     pub(super) fn record(&mut self, note: impl FnOnce(&mut EventLines, &SharedBuffer, Time)) {

@@ -51,6 +51,10 @@ pub(super) struct RewardScale {
     beta: f64,
     /// B·Δt_ref, byte seconds.
     queue_area: f64,
+    /// What pauses of all ports for Δt_ref add up to, seconds.
+    paused_s: f64,
+    /// How long every port had paused its neighbour when it was charged for that.
+    charged: Vec<Time>,
     fairness: Option<Fairness>,
 }
 
@@ -92,6 +96,8 @@ impl RewardScale {
             beta_packets: beta / scenario.full_packet_bytes() as f64,
             beta,
             queue_area: at.buffer_bytes as f64 * options.reference_interval_s,
+            paused_s: f64::from(at.ports) * options.reference_interval_s,
+            charged: vec![Time::ZERO; at.port_count()],
             fairness,
         })
     }
@@ -103,7 +109,29 @@ impl RewardScale {
 
     /// Cost of a slowdown of 1, in units of the reward.
     pub(super) fn slowdown_price(&self) -> f64 {
-        self.objective.slowdown / self.slowdowns
+        (self.objective.slowdown + self.objective.incast) / self.slowdowns
+    }
+
+    /// Whether pauses cost anything.
+    pub(super) fn charges_pauses(&self) -> bool {
+        self.objective.paused > 0.0
+    }
+
+    /// Charges every port for the time for which it has paused its neighbour since the last charge;
+    /// `paused` says how long it has done so in all.
+    pub(super) fn charge_pauses(
+        &mut self,
+        paused: impl Fn(usize) -> Time,
+        reward: &mut IntervalReward,
+    ) {
+        let price = self.objective.paused / self.paused_s;
+        let ports = reward.port_rewards.iter_mut().zip(&mut self.charged);
+        for (port, (paid, charged)) in ports.enumerate() {
+            let now = paused(port);
+            *paid -= single(price * (now - *charged).as_secs_f64());
+            *charged = now;
+        }
+        reward.total = reward.port_rewards.iter().map(|&r| f64::from(r)).sum();
     }
 
     /// Computes an interval's rewards. `terms` has per port the totals of the meter and the

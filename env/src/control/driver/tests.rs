@@ -1,5 +1,6 @@
 mod early;
 mod fabric;
+mod ingress;
 mod low_level;
 
 use super::reward::RewardScale;

@@ -1,6 +1,6 @@
 //! A switch under memory management: what arrives, what leaves, what is paused.
 
-use super::{Booking, Management, Mmu, PauseFrame};
+use super::{Booking, IngressUse, Management, Mmu, PauseFrame};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
 use crate::scenario::Scenario;
 use crate::switch::{Admission, Loss, PacketView, Policy, Switch, SwitchObserver};
@@ -20,6 +20,27 @@ impl<P: Policy> Switch<P> {
         let capacity = self.buffer.capacity();
         let mmu = Mmu::new(self.id, management, at, capacity, rates, seed);
         self.mmu = Some(Box::new(mmu));
+    }
+
+    /// Sets the control factors of a port: that of its ingress queues of lossless packets, and that of its
+    /// egress queues of lossy ones. Without memory management nothing happens.
+    ///
+    /// # Panics
+    /// When there is no such port.
+    pub fn set_memory_alphas(&mut self, port: usize, ingress: f64, egress: f64) {
+        if let Some(mmu) = &mut self.mmu {
+            mmu.set_alphas(port, [ingress, egress]);
+        }
+    }
+
+    /// What lossless packets take at the ingress of a port at `now`, on the clock of the switch. Nothing
+    /// without memory management.
+    ///
+    /// # Panics
+    /// When there is no such port.
+    pub fn ingress_use(&self, port: usize, now: Time) -> IngressUse {
+        let mmu = self.mmu.as_ref();
+        mmu.map_or_else(IngressUse::default, |mmu| mmu.ingress_at(port, now))
     }
 
     /// Its memory management, if it has one.

@@ -7,7 +7,7 @@ pub use action::{ALPHAS, INITIAL_INDEX, INITIAL_LEVEL, action_index, action_leve
 
 use serde::{Deserialize, Serialize};
 
-use super::{AnyPolicy, Loss, PacketView, Policy, Verdict, View};
+use super::{AnyPolicy, Loss, Management, PacketView, Policy, Verdict, View};
 use crate::convert::floor_u64;
 
 /// When a decision of the control loop is due.
@@ -137,7 +137,8 @@ impl NeuralDynamicThreshold {
 
     /// Sets the α of every queue of the heuristic to that of its port.
     fn set_heuristic_alphas(&mut self) {
-        let Some(heuristic) = &mut self.heuristic else {
+        // The switch keeps those of memory management, see `Switch::set_memory_alphas`.
+        let Some(heuristic) = self.heuristic.as_mut().filter(|low| low.memory().is_none()) else {
             return;
         };
         for (port, &index) in self.indices.iter().enumerate() {
@@ -299,6 +300,10 @@ impl Policy for NeuralDynamicThreshold {
 
     fn expel(&mut self, view: View<'_>) -> Option<usize> {
         self.heuristic.as_mut()?.expel(view)
+    }
+
+    fn memory(&self) -> Option<Management> {
+        self.heuristic.as_ref()?.memory()
     }
 
     #[inline]
