@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::arrivals::{Arrivals, ByArrivals};
 use crate::metric::{
-    AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios, PairedObjectives,
-    SlowdownRatios, SlowdownTails, Slowdowns,
+    AllFlows, ClassSlowdowns, FlowClasses, LosslessMetrics, LosslessRatios, ObjectiveMetrics,
+    ObjectiveRatios, PairedObjectives, SlowdownRatios, SlowdownTails, Slowdowns,
 };
 pub use crate::scenario_facts::ScenarioFacts;
 pub use crate::seeds::{SeedGroup, Training};
@@ -101,6 +101,9 @@ pub struct TraceResult {
     /// The metrics of the other objectives.
     #[serde(flatten)]
     pub objectives: ObjectiveMetrics,
+    /// Pauses and occupancy, where some packets are not to be lost.
+    #[serde(flatten)]
+    pub lossless: LosslessMetrics,
     /// Why the trace counts as failed, if it does: some flows did not finish.
     pub failure: Option<String>,
 }
@@ -172,6 +175,12 @@ pub struct PolicySummary {
     /// The same relative to DT's (α = 1).
     #[serde(flatten)]
     pub objective_ratios: ObjectiveRatios,
+    /// Means of pauses and occupancy, where some packets are not to be lost.
+    #[serde(flatten)]
+    pub lossless: LosslessMetrics,
+    /// The same relative to DT's (α = 1).
+    #[serde(flatten)]
+    pub lossless_ratios: LosslessRatios,
 }
 
 impl TraceResult {
@@ -319,6 +328,12 @@ impl Evaluation {
         self.policies
             .iter()
             .find(|summary| summary.entry.policy == policy)
+    }
+
+    /// Whether some packets of the scenario are not to be lost.
+    pub fn has_lossless(&self) -> bool {
+        let mut measured = self.results.iter();
+        measured.any(|result| result.lossless.pauses.is_some())
     }
 
     /// The learned policies.

@@ -15,7 +15,8 @@ use crate::data::{
 };
 use crate::entrant::Entrant;
 use crate::metric::{
-    AllFlows, ClassSlowdowns, FlowClasses, IsolatedPorts, ObjectiveMetrics, SlowdownTails,
+    AllFlows, ClassSlowdowns, FlowClasses, IsolatedPorts, LosslessMetrics, ObjectiveMetrics,
+    SlowdownTails,
 };
 use crate::stats::RESAMPLES;
 use crate::{stats, summary, timeline};
@@ -273,7 +274,10 @@ fn run_all(
                 trace: numbered.index,
             });
             let ports = ports[run / entrants.len()].as_ref();
-            let result = trace_result(entrant, numbered, &outcome, ports);
+            let mut result = trace_result(entrant, numbered, &outcome, ports);
+            if scenario.has_lossless() && result.failure.is_none() {
+                result.lossless = LosslessMetrics::of(&outcome, ports);
+            }
             Ok((result, outcome.trigger_intervals_ps))
         })
         .collect::<Result<Vec<(TraceResult, Vec<u64>)>, EvalError>>()?;
@@ -346,6 +350,7 @@ fn trace_result(
         ratio_to_dt: None,
         p99_ratio_to_dt: None,
         objectives: ObjectiveMetrics::default(),
+        lossless: LosslessMetrics::default(),
         failure: None,
     };
     // Means over the flows that did finish say nothing about a trace in which some did not.

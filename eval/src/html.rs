@@ -26,6 +26,7 @@ pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
         (tables::versus(evaluation))
         (tables::completion_times(evaluation))
         (tables::slowdowns(evaluation))
+        (tables::lossless(evaluation))
         (tables::objectives(evaluation))
         (tables::buffer(evaluation))
         @if !timelines.is_empty() { (timeline_section(evaluation, &timelines)) }
@@ -180,6 +181,15 @@ fn method(evaluation: &Evaluation) -> Markup {
                  only these flows are simulated, in the same buffer with complete sharing; its \
                  variance is over the ports that have flows."
             }
+            @if evaluation.has_lossless() {
+                p {
+                    "Pauses are those that switches begin by a frame to what sends to one of their \
+                     ports at a lossless priority; paused time is the sum over all of them, so that \
+                     it can exceed the simulated time. A lossless drop is a packet of such a priority \
+                     that was lost all the same. Occupancies are 99th percentiles over time of what a \
+                     class of packets takes of the buffers of switches that hosts are at."
+                }
+            }
             p {
                 "What a drop costs depends on minRTO and on loss recovery, so that these numbers hold \
                  for the transport below and not for others."
@@ -316,6 +326,22 @@ mod tests {
         ]));
         assert!(page.contains("cs failed 1 of 2 traces"));
         assert!(page.contains("1 of 300 flows did not finish"));
+    }
+
+    #[test]
+    fn pauses_are_shown_where_packets_are_lossless() {
+        let plain = synthetic::typical(0.8);
+        let paused = synthetic::with_pauses(plain.clone());
+        let (plain, paused) = (page(&plain), page(&paused));
+        for part in [
+            "Pauses and lossless packets",
+            "Paused",
+            "Lossless drops",
+            "Lossy p99",
+        ] {
+            assert!(paused.contains(part), "{part}");
+            assert!(!plain.contains(part), "{part}");
+        }
     }
 
     #[test]

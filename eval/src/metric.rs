@@ -2,6 +2,7 @@
 //! on many traces with those of DT (α = 1).
 
 mod groups;
+mod lossless;
 mod ports;
 mod slowdowns;
 
@@ -13,9 +14,10 @@ use bufgym_sim::traffic::Trace;
 use crate::stats::{self, Interval, Tally};
 
 pub use groups::{
-    AllFlows, ClassSlowdowns, Column, FlowClasses, ObjectiveMetrics, ObjectiveRatios,
-    PairedObjectives, RatioColumn, SlowdownTails,
+    AllFlows, ClassSlowdowns, Column, FlowClasses, LosslessMetrics, ObjectiveMetrics,
+    ObjectiveRatios, PairedObjectives, RatioColumn, SlowdownTails,
 };
+pub use lossless::{LosslessColumn, LosslessRatios};
 pub use ports::IsolatedPorts;
 pub use slowdowns::{SlowdownColumn, SlowdownRatios, Slowdowns};
 

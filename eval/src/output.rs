@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bufgym_sim::files::{Staging, parent, write_new};
 use serde_json::Value;
 
-use crate::data::{Evaluation, TraceResult};
+use crate::data::Evaluation;
 use crate::figures::{self, FigureError};
 use crate::html;
 
@@ -109,7 +109,7 @@ fn contents(evaluation: &Evaluation) -> Result<Vec<(String, Vec<u8>)>, OutputErr
             html::render(evaluation, &figures).into_bytes(),
         ),
         ("report.json".to_string(), json(evaluation)?),
-        ("per_trace.csv".to_string(), csv(&evaluation.results)?),
+        ("per_trace.csv".to_string(), csv(evaluation)?),
     ];
     files.extend(
         figures
@@ -180,9 +180,22 @@ const PER_TRACE_COLUMNS: [&str; 31] = [
     "incast_p99_slowdown",
 ];
 
+/// The columns that follow where some packets are not to be lost.
+const LOSSLESS_COLUMNS: [&str; 5] = [
+    "pauses",
+    "paused_ms",
+    "drops_lossless",
+    "p99_lossless_occupancy",
+    "p99_lossy_occupancy",
+];
+
 /// `per_trace.csv`: one row per policy and trace.
-fn csv(results: &[TraceResult]) -> Result<Vec<u8>, OutputError> {
-    rows_csv("per_trace.csv", &PER_TRACE_COLUMNS, results)
+fn csv(evaluation: &Evaluation) -> Result<Vec<u8>, OutputError> {
+    let mut columns = PER_TRACE_COLUMNS.to_vec();
+    if evaluation.has_lossless() {
+        columns.extend(LOSSLESS_COLUMNS);
+    }
+    rows_csv("per_trace.csv", &columns, &evaluation.results)
 }
 
 /// The CSV file `name`: one line per row with the fields of these names; a field without a number is
@@ -272,7 +285,7 @@ mod tests {
     #[test]
     fn the_rows_of_the_csv() {
         let evaluation = synthetic::evaluation(&[("cs", &[5.0]), ("dt", &[10.0])]);
-        let text = String::from_utf8(csv(&evaluation.results).unwrap()).unwrap();
+        let text = String::from_utf8(csv(&evaluation).unwrap()).unwrap();
         let mut lines = text.lines();
         assert_eq!(
             lines.next(),
@@ -292,6 +305,22 @@ mod tests {
             )
         );
         assert_eq!(lines.count(), 1);
+    }
+
+    /// Columns are added behind the others, and only where there is something to be said.
+    #[test]
+    fn pauses_have_columns_of_their_own() {
+        let plain = synthetic::evaluation(&[("cs", &[5.0]), ("dt", &[10.0])]);
+        let paused = synthetic::with_pauses(plain.clone());
+        let [plain, paused] = [plain, paused].map(|e| String::from_utf8(csv(&e).unwrap()).unwrap());
+        let added = [
+            ",pauses,paused_ms,drops_lossless,p99_lossless_occupancy,p99_lossy_occupancy",
+            ",5,10,0,0.25,0.5",
+            ",10,20,0,0.25,0.5",
+        ];
+        for ((plain, paused), added) in plain.lines().zip(paused.lines()).zip(added) {
+            assert_eq!(format!("{plain}{added}"), paused);
+        }
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::arrivals::ByArrivals;
 use crate::data::{BASELINE, Entry, PolicySummary, Role, TraceResult, UNLIMITED, Versus};
 use crate::metric::{
-    AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios, PairedObjectives,
-    SlowdownRatios, SlowdownTails, Slowdowns,
+    AllFlows, ClassSlowdowns, FlowClasses, LosslessMetrics, LosslessRatios, ObjectiveMetrics,
+    ObjectiveRatios, PairedObjectives, SlowdownRatios, SlowdownTails, Slowdowns,
 };
 use crate::seeds::{self, SeedGroup};
 use crate::stats::{self, Interval, Tally};
@@ -98,6 +98,7 @@ fn summarise_one(
     let ratios: Vec<f64> = counted.iter().filter_map(|r| r.ratio_to_dt).collect();
     let tail_ratios: Vec<f64> = counted.iter().filter_map(|r| r.p99_ratio_to_dt).collect();
     let objectives = gather(&counted, |r| r.objectives);
+    let lossless = gather(&counted, |r| r.lossless);
     let slowdowns: Vec<Slowdowns> = gather(&counted, TraceResult::slowdowns);
     let of_dt = gather(baseline, TraceResult::slowdowns);
     let failed = own.iter().filter(|r| r.failure.is_some()).count() as u64;
@@ -135,6 +136,13 @@ fn summarise_one(
         objective_ratios: ObjectiveRatios::of(
             &objectives,
             &gather(baseline, |r| r.objectives),
+            resamples,
+            seed,
+        ),
+        lossless: LosslessMetrics::mean(&lossless),
+        lossless_ratios: LosslessRatios::of(
+            &lossless,
+            &gather(baseline, |r| r.lossless),
             resamples,
             seed,
         ),

@@ -1,8 +1,10 @@
 //! The comparison as tables for the terminal.
 
-use crate::data::{Evaluation, PolicySummary, SeedGroup};
+use crate::data::{Evaluation, PolicySummary, Role, SeedGroup};
 use crate::format;
-use crate::metric::{ObjectiveRatios, SlowdownColumn, SlowdownRatios};
+use crate::metric::{
+    LosslessColumn, LosslessRatios, ObjectiveRatios, SlowdownColumn, SlowdownRatios,
+};
 
 const HEADER: [&str; 9] = [
     "policy",
@@ -54,6 +56,33 @@ fn render_slowdowns(evaluation: &Evaluation) -> String {
         let cell = |column: &SlowdownColumn| {
             let value = format::optional((column.field)(&slowdowns));
             let ratio = format::interval((column.ratio)(&policy.slowdown_ratios).as_ref());
+            format!("{value}, {ratio}")
+        };
+        let name = std::iter::once(policy.entry.policy.clone());
+        name.chain(columns.iter().map(cell)).collect()
+    };
+    aligned(&header, evaluation.policies.iter().map(row)) + "\n"
+}
+
+/// Pauses, lossless losses and occupancy, each with its ratio to DT's; nothing where no packet is
+/// lossless.
+fn render_lossless(evaluation: &Evaluation) -> String {
+    if !evaluation.has_lossless() {
+        return String::new();
+    }
+    let columns = LosslessRatios::COLUMNS;
+    let header: Vec<&str> = std::iter::once("pauses, ÷ DT's [95 %]")
+        .chain(columns.iter().map(|column| column.title))
+        .collect();
+    let row = |policy: &PolicySummary| {
+        let cell = |column: &LosslessColumn| {
+            let value = (column.field)(&policy.lossless);
+            let value = match column.is_share {
+                true if policy.entry.role == Role::Reference => return format::NONE.to_owned(),
+                true => format::percent(value),
+                false => format::optional(value),
+            };
+            let ratio = format::interval((column.ratio)(&policy.lossless_ratios).as_ref());
             format!("{value}, {ratio}")
         };
         let name = std::iter::once(policy.entry.policy.clone());
@@ -138,7 +167,7 @@ pub(crate) fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) 
 /// All tables of an evaluation, with a line that says what was compared and one per failed trace.
 pub fn render_evaluation(evaluation: &Evaluation) -> String {
     let mut text = format!(
-        "{} · {} {} traces, seed {} · ratios to DT (α = 1), lower is better\n\n{}\n{}{}{}\
+        "{} · {} {} traces, seed {} · ratios to DT (α = 1), lower is better\n\n{}\n{}{}{}{}\
          other objectives: means over traces ÷ DT's [95 %]\n\n{}",
         evaluation.scenario.name,
         evaluation.traces,
@@ -146,6 +175,7 @@ pub fn render_evaluation(evaluation: &Evaluation) -> String {
         evaluation.seed,
         render(&evaluation.policies),
         render_slowdowns(evaluation),
+        render_lossless(evaluation),
         render_seeds(&evaluation.seeds),
         render_arrivals(&evaluation.policies),
         render_objectives(&evaluation.policies),
@@ -201,6 +231,37 @@ mod tests {
             assert_eq!(widths.len(), 8);
             assert!(widths.iter().all(|w| *w == widths[0]), "{text}");
         }
+    }
+
+    #[test]
+    fn pauses_stand_beside_their_ratios() {
+        let plain = synthetic::evaluation(&[
+            ("reverie", &[8.0, 22.0]),
+            ("dt", &[10.0, 20.0]),
+            ("unlimited", &[5.0, 10.0]),
+        ]);
+        assert!(!render_evaluation(&plain).contains("lossless drops"));
+        let text = render_evaluation(&synthetic::with_pauses(plain));
+        let table = &text[text.find("pauses, ÷").unwrap()..];
+        let reverie = table
+            .lines()
+            .find(|line| line.starts_with("reverie"))
+            .unwrap();
+        let cells: Vec<&str> = reverie.split("  ").filter(|c| !c.is_empty()).collect();
+        let expected = [
+            "15.0, 1.000 [0.800–1.100]",
+            "30.0, 1.000 [0.800–1.100]",
+            "0, –",
+            "25\u{a0}%, 1.000 [1.000–1.000]",
+            "50\u{a0}%, 1.000 [1.000–1.000]",
+        ];
+        let cells: Vec<&str> = cells[1..].iter().map(|cell| cell.trim()).collect();
+        assert_eq!(cells, expected);
+        let unlimited = table
+            .lines()
+            .find(|line| line.starts_with("unlimited"))
+            .unwrap();
+        assert!(unlimited.trim_end().ends_with('–'), "{unlimited}");
     }
 
     #[test]

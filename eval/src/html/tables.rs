@@ -5,7 +5,8 @@ use maud::{Markup, html};
 use crate::data::{Evaluation, PolicySummary, Role};
 use crate::format;
 use crate::metric::{
-    self, AllFlows, ClassSlowdowns, FlowClasses, ObjectiveMetrics, ObjectiveRatios, SlowdownRatios,
+    self, AllFlows, ClassSlowdowns, FlowClasses, LosslessMetrics, LosslessRatios, ObjectiveMetrics,
+    ObjectiveRatios, SlowdownRatios,
 };
 use crate::stats::{Interval, Tally};
 
@@ -255,6 +256,46 @@ pub fn slowdowns(evaluation: &Evaluation) -> Markup {
         .collect();
     let caption = "Means over traces, and means of the ratios to DT’s (α = 1) on the same trace.";
     by_policy(evaluation, "Slowdowns by class", caption, &columns)
+}
+
+/// Pauses, lossless losses and occupancy, each beside its ratio to DT's; nothing where no packet is
+/// lossless.
+pub fn lossless(evaluation: &Evaluation) -> Markup {
+    if !evaluation.has_lossless() {
+        return html! {};
+    }
+    let ratios = LosslessRatios::COLUMNS;
+    let columns: Vec<Column> = LosslessMetrics::COLUMNS
+        .iter()
+        .zip(ratios)
+        .flat_map(|(metric, column)| {
+            let has_none =
+                move |p: &PolicySummary| column.is_share && p.entry.role == Role::Reference;
+            let value = texts(metric.title, metric.unit, move |policy| {
+                match has_none(policy) {
+                    true => format::NONE.to_string(),
+                    false => {
+                        let value = (metric.field)(&policy.lossless);
+                        format::optional(value.map(|value| value * metric.scale))
+                    }
+                }
+            });
+            let ratio = cells("Ratio to DT", "95 % interval", move |policy| {
+                let ratio = (column.ratio)(&policy.lossless_ratios);
+                match has_none(policy) {
+                    true => plain(format::NONE.to_string()),
+                    false if column.lower_is_better => policy_ratio(policy, ratio),
+                    false => Cell {
+                        class: "",
+                        ..policy_ratio(policy, ratio)
+                    },
+                }
+            });
+            [value, ratio]
+        })
+        .collect();
+    let caption = "Means over traces, and their ratios to DT’s (α = 1), which is SONiC here.";
+    by_policy(evaluation, "Pauses and lossless packets", caption, &columns)
 }
 
 /// What the policies do for objectives other than FCT: the metric of each, and its ratio to DT's.

@@ -140,6 +140,27 @@ metrics! {
     }
 }
 
+metrics! {
+    /// Pauses, losses and occupancy where some packets are not to be lost; nothing where all may be.
+    LosslessMetrics {
+        /// Pauses that switches have begun.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pauses: "Pauses", "per trace", |run, _| run.summary.pauses as f64;
+        /// Their lengths together, milliseconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        paused_ms: "Paused", "ms per trace", |run, _| run.summary.paused_ms;
+        /// Lossless packets that were lost.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        drops_lossless: "Lossless drops", "per trace", |run, _| run.summary.drops_lossless as f64;
+        /// 99th percentile over time of the lossless packets in the leaves' buffers, as a share of them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        p99_lossless_occupancy: "Lossless p99", "% of the buffer" * 100.0, |run, _| run.summary.p99_lossless_occupancy;
+        /// The same of lossy packets.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        p99_lossy_occupancy: "Lossy p99", "% of the buffer" * 100.0, |run, _| run.summary.p99_lossy_occupancy;
+    }
+}
+
 /// Geometric means over traces of a policy's metrics over those of another one on the same traces, with 95 %
 /// bootstrap intervals ([`stats::bootstrap_geometric_ratio`]); `None` where a trace has no such metric. Lower
 /// is better, except for goodput.
