@@ -1,5 +1,7 @@
 //! The worked examples of the rules, by hand, under both forms of them.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::engine::clock::Potential;
 use crate::engine::packet::{Packet, PacketKind, SizeClass};
@@ -341,47 +343,120 @@ fn r6_alphas_are_shares_of_the_pool() {
     }
 }
 
-/// A neighbour that sends packets of 1,048 B back to back, 2 µs away, until a pause frame of 64 B
-/// reaches it, which the port begins to send after `busy`: how many packets come after the one that
-/// made the queue pause, the largest headroom, and how many were lost.
-fn after_the_trigger(busy: Time, headroom: &str) -> (usize, u64, u64) {
-    let mut bench = Bench::new(SONIC, &[headroom, "buffer_bytes=200000"]);
-    let packet = RATE.transmission_time(1_048);
-    let propagation = Time::from_us(2);
-    let mut stops: Option<Time> = None;
-    let mut after = 0;
-    for number in 0u64.. {
-        let begins = Time(number * packet.0);
-        if stops.is_some_and(|stops| begins >= stops) {
-            break;
-        }
-        bench.now = begins + packet + propagation;
-        let paused = stops.is_some();
-        bench.arrive(0, LOSSLESS, 1_048);
-        after += usize::from(paused);
-        if stops.is_none() && !bench.frames.is_empty() {
-            stops = Some(bench.now + busy + RATE.transmission_time(64) + propagation);
-        }
-    }
-    let counters = &bench.mmu().counters;
-    (after, counters.max_headroom, counters.drops_lossless)
+/// A neighbour that sends packets of one size back to back until a pause frame of 64 B takes effect.
+#[derive(Clone, Copy, Debug)]
+struct Neighbour {
+    rate: Rate,
+    propagation: Time,
+    response: Time,
+    packet: u16,
+    /// The packet that the port has just begun to send when it is to send the frame; 0: none.
+    reverse: u16,
 }
+
+impl Neighbour {
+    /// 25 Gbit/s, 2 µs, 1,048 B.
+    const OF_W1: Neighbour = Neighbour {
+        rate: RATE,
+        propagation: Time::from_us(2),
+        response: Time::ZERO,
+        packet: 1_048,
+        reverse: 0,
+    };
+
+    /// How many packets come after the one that made the queue pause, the largest headroom, and how
+    /// many were lost.
+    fn after_the_trigger(self, changes: &[&str]) -> (usize, u64, u64) {
+        let mut bench = Bench::new(SONIC, changes);
+        let packet = self.rate.transmission_time(u64::from(self.packet));
+        let mut stops: Option<Time> = None;
+        let mut after = 0;
+        for number in 0u64.. {
+            let begins = Time(number * packet.0);
+            if stops.is_some_and(|stops| begins >= stops) {
+                break;
+            }
+            bench.now = begins + packet + self.propagation;
+            let paused = stops.is_some();
+            bench.arrive(0, LOSSLESS, self.packet);
+            after += usize::from(paused);
+            if stops.is_none() && !bench.frames.is_empty() {
+                let frame = self.rate.transmission_time(64);
+                let busy = self.rate.transmission_time(u64::from(self.reverse));
+                stops = Some(bench.now + busy + frame + self.propagation + self.response);
+            }
+        }
+        let counters = &bench.mmu().counters;
+        (after, counters.max_headroom, counters.drops_lossless)
+    }
+}
+
+const ROOM: &str = "buffer_bytes=200000";
 
 #[test]
 fn w1_what_comes_after_the_trigger() {
-    assert_eq!(
-        after_the_trigger(Time::ZERO, "headroom_bytes=13624"),
-        (12, 13_624, 0)
-    );
-    let (after, _, lost) = after_the_trigger(Time::ZERO, "headroom_bytes=13623");
+    let with = |headroom| Neighbour::OF_W1.after_the_trigger(&[ROOM, headroom]);
+    assert_eq!(with("headroom_bytes=13624"), (12, 13_624, 0));
+    let (after, _, lost) = with("headroom_bytes=13623");
     assert_eq!((after, lost), (12, 1));
 }
 
 #[test]
 fn w2_a_packet_has_just_begun_on_the_reverse_link() {
-    let busy = RATE.transmission_time(1_048);
-    let (after, headroom, lost) = after_the_trigger(busy, "headroom_bytes=15708");
-    assert_eq!((after, headroom, lost), (13, 14_672, 0));
+    let busy = Neighbour {
+        reverse: 1_048,
+        ..Neighbour::OF_W1
+    };
+    let found = busy.after_the_trigger(&[ROOM, "headroom_bytes=15708"]);
+    assert_eq!(found, (13, 14_672, 0));
+}
+
+proptest! {
+    /// W1 and W2 for any line and any packets: what is needed is never used up, and a byte less than what
+    /// is used loses exactly one packet.
+    #[test]
+    fn a_byte_less_than_what_comes_loses_one_packet(
+        gbps in 1u64..=400,
+        propagation in 0u64..10_000,
+        response in 0u64..5_000,
+        packet in 100u16..1_500,
+        reverse in 0.0f64..=1.0,
+        rules in prop::sample::select(RULES.to_vec()),
+    ) {
+        let mut neighbour = Neighbour {
+            rate: Rate(gbps * 1_000_000_000),
+            propagation: Time::from_ns(propagation),
+            response: Time::from_ns(response),
+            packet,
+            reverse: (reverse * f64::from(packet)) as u16,
+        };
+        let mut scenario = Scenario::default();
+        for change in [
+            format!("mss={}", packet - 48),
+            "header_bytes=48".to_owned(),
+            format!("propagation_ns={propagation}"),
+            format!("pfc_response_ns={response}"),
+        ] {
+            scenario.set(&change).unwrap();
+        }
+        let needed = scenario.needed_headroom(neighbour.rate);
+        let with = |neighbour: Neighbour, headroom: u64| {
+            let buffer = format!("buffer_bytes={}", 2 * headroom + 60_000);
+            let headroom = format!("headroom_bytes={headroom}");
+            neighbour.after_the_trigger(&[rules, &headroom, &buffer])
+        };
+        let (after, used, lost) = with(neighbour, needed);
+        prop_assert!(used <= needed, "{} of {}", used, needed);
+        prop_assert_eq!((used, lost), ((after as u64 + 1) * u64::from(packet), 0));
+        prop_assert_eq!(with(neighbour, used), (after, used, 0));
+        let (again, _, lost) = with(neighbour, used - 1);
+        prop_assert_eq!((again, lost), (after, 1));
+        // The formula is met up to a packet, and to what rounded times of so many packets add up to.
+        neighbour.reverse = packet;
+        let (_, used, _) = with(neighbour, needed);
+        let slack = u64::from(packet) + needed / 1_000 + 2;
+        prop_assert!(needed - used <= slack, "{} of {}", used, needed);
+    }
 }
 
 #[test]
