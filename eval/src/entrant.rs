@@ -14,7 +14,7 @@ use bufgym_export::int8::{self, IntegerFile};
 use bufgym_export::{IntegerActor, Source};
 use bufgym_models::checkpoint::{self, Manifest, SeedResult, Validation};
 use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearRule};
-use bufgym_sim::network::{Outcome, Recorders, SimError, Simulator, Topology};
+use bufgym_sim::network::{IngressSampling, Outcome, Recorders, SimError, Simulator, Topology};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{AnyPolicy, Policy as _, PolicyParseError, PolicySpec};
 use bufgym_sim::traffic::Trace;
@@ -41,6 +41,8 @@ pub struct Recording {
     pub timeline: Option<Time>,
     /// Whether to record every lost packet.
     pub drops: bool,
+    /// When lossless ingress queues are looked at, if they are.
+    pub ingress: Option<IngressSampling>,
     /// When decisions are due; rules decide at every packet.
     pub trigger: TriggerMode,
 }
@@ -346,6 +348,7 @@ impl Entrant {
             } => {
                 let mut options = run_options(low_level.clone(), recording.timeline);
                 options.drops = recording.drops;
+                options.ingress = recording.ingress;
                 options.control.trigger = recording.trigger;
                 run_controlled(scenario, trace, decider.controller().as_mut(), &options)
             }
@@ -391,6 +394,9 @@ fn recorded<T: Topology>(
     }
     if recording.drops {
         simulator.record_drops();
+    }
+    if let Some(sampling) = recording.ingress {
+        simulator.sample_ingress(sampling);
     }
     simulator.run()
 }

@@ -9,6 +9,7 @@ mod cost;
 mod dependence;
 mod drops;
 mod page;
+pub mod pauses;
 mod watch;
 
 pub use cost::{Inference, RateIntervals};

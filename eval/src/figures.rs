@@ -9,6 +9,7 @@ pub(crate) mod bars;
 mod evaluation;
 mod explain;
 mod learning;
+mod pauses;
 pub(crate) mod plot;
 pub(crate) mod style;
 pub(crate) mod timeline;
@@ -16,6 +17,7 @@ pub(crate) mod timeline;
 pub use explain::figures as of_explanation;
 pub(crate) use explain::share_of;
 pub use learning::{LearningCurve, learning};
+pub use pauses::figures as of_pauses;
 
 use crate::data::{Entry, Evaluation};
 

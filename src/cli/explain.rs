@@ -1,9 +1,11 @@
-//! `bufgym explain`: what a learned policy has learned.
+//! `bufgym explain`: what a learned policy has learned, and who pauses whom.
 
 use std::path::PathBuf;
 
 use bufgym::eval::Entrant;
+use bufgym::eval::explain::pauses::{self, PausesConfig};
 use bufgym::eval::explain::{self, ExplainConfig, ExplainError, TRACES};
+use bufgym::sim::scenario::Scenario;
 use clap::Args;
 use serde_json::json;
 
@@ -14,21 +16,27 @@ use super::output::Output;
 use super::policy;
 use super::scenario::{ScenarioArgs, check_memory};
 
-/// Show what a learned policy has learned
+/// Show what a learned policy has learned, or who pauses whom where packets are lossless
 #[derive(Args)]
 #[command(
     after_help = "Writes explain.html (one file that opens anywhere), explain.json and the figures: how the \
     decided alpha depends on what the switch sees, queues and thresholds in an in-cast, how full the \
     buffer is when packets are lost, and the time of a decision against the time between decisions. \
-    All of it is measured on validation traces.\n\nExamples:\n  \
+    All of it is measured on validation traces.\n\nWhere the scenario has lossless_priorities it shows \
+    instead which ports pause which neighbours, when, and how long their ingress queues are, under \
+    several policies.\n\nExamples:\n  \
     bufgym explain --out reports/shipped-explained\n  \
     bufgym explain --checkpoint runs/mine/checkpoints/best --out reports/mine-explained\n  \
-    bufgym explain --traces 4 --set min_rto_us=10000 --out out --json"
+    bufgym explain --traces 4 --set min_rto_us=10000 --out out --json\n  \
+    bufgym explain --scenario reverie-4x4 --policy dt --policy reverie:gamma=0.99 --out reports/pauses"
 )]
 pub struct ExplainArgs {
     /// Checkpoint folder with actor.safetensors and manifest.json [default: the shipped weights]
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
+    /// Where packets are lossless: policy to show; may be repeated [default: dt, sonic-abm, reverie]
+    #[arg(long, value_name = "P", conflicts_with = "checkpoint")]
+    policy: Vec<String>,
     #[command(flatten)]
     scenario: ScenarioArgs,
     /// Validation traces
@@ -44,7 +52,17 @@ pub struct ExplainArgs {
 
 /// Runs the command.
 pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
-    let scenario = args.scenario.resolve()?;
+    let scenario = args.scenario.resolve_any()?;
+    if scenario.has_lossless() {
+        return explain_pauses(&args, scenario, common);
+    }
+    scenario.require_single().or_bad_input()?;
+    if let Some(policy) = args.policy.first() {
+        return Err(CliError::bad(format!(
+            "--policy {policy}: rules are explained where packets are lossless; set \
+             lossless_priorities, or give a network with --checkpoint"
+        )));
+    }
     let entrant = entrant(&args)?;
     check_memory(&scenario, args.traces, 0)?;
     let output = Output::folder(&args.out, args.force)?;
@@ -67,6 +85,42 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
     let mut text = explain::findings(&explanation).join("\n");
     text.push_str(&format!("\nexplanation: {}", page.display()));
     common.print(&json!(explanation), &text)
+}
+
+/// Who pauses whom under several policies.
+fn explain_pauses(args: &ExplainArgs, scenario: Scenario, common: &Common) -> CliResult {
+    let entrants = match (&args.checkpoint, args.policy.as_slice()) {
+        (Some(_), _) => {
+            scenario.require_decidable().or_bad_input()?;
+            vec![Entrant::baseline(), entrant(args)?]
+        }
+        (None, []) => {
+            let rules = pauses::POLICIES.map(str::to_owned);
+            policy::parse_all(&rules, &scenario)?
+        }
+        (None, texts) => policy::parse_all(texts, &scenario)?,
+    };
+    check_memory(&scenario, args.traces, 0)?;
+    let output = Output::folder(&args.out, args.force)?;
+    let config = PausesConfig {
+        scenario,
+        entrants,
+        traces: args.traces,
+        seed: common.seed(),
+    };
+    let bar = eval::progress_bar(common);
+    let explained = pauses::explain(&config, &|progress| {
+        bar.set_length(progress.total as u64);
+        bar.inc(1);
+    })
+    .map_err(eval::classify)?;
+    bar.finish_and_clear();
+
+    output.write_folder(|folder| pauses::write_into(&explained, folder).or_failure())?;
+    let mut text = pauses::findings(&explained).join("\n");
+    let page = output.path().join("explain.html");
+    text.push_str(&format!("\nexplanation: {}", page.display()));
+    common.print(&json!(explained), &text)
 }
 
 fn entrant(args: &ExplainArgs) -> CliResult<Entrant> {

@@ -110,3 +110,25 @@ fn a_policy_that_is_never_asked_is_said_so() {
         &["never asked", "validation"],
     );
 }
+
+#[test]
+fn pauses_are_explained_where_packets_are_lossless() {
+    let sandbox = Sandbox::new();
+    let network = "--scenario reverie-4x4 --set measure_ms=4 --traces 1 --quiet";
+    let run = sandbox.ok(&format!(
+        "explain {network} --policy dt --policy reverie --out e"
+    ));
+    assert!(run.stdout.contains("reverie pauses "), "{}", run.stdout);
+    assert!(sandbox.read("e/pauses.svg").contains("priority 3"));
+    let json: serde_json::Value = serde_json::from_str(&sandbox.read("e/explain.json")).unwrap();
+    assert_eq!(json["format"], "bufgym-pauses");
+    assert_eq!(json["policies"][1]["policy"], "reverie");
+    sandbox.refused(
+        &format!("explain {network} --policy st --out f"),
+        &["st", "must be dt, sonic, sonic-abm or reverie"],
+    );
+    sandbox.refused(
+        "explain --policy dt --out f",
+        &["--policy dt", "set lossless_priorities", "--checkpoint"],
+    );
+}

@@ -2,6 +2,7 @@
 
 mod base;
 mod checks;
+mod ingress;
 mod isolated;
 mod observer;
 mod outcome;
@@ -21,6 +22,7 @@ pub use crate::host::{FlowRef, FlowView, HostObserver, LostSegment};
 pub use crate::switch::SwitchObserver;
 pub use base::{BaseFlow, BaseTime};
 pub use checks::Violation;
+pub use ingress::{IngressRow, IngressSampling};
 pub use isolated::{IsolatedFlow, isolated_port};
 pub use observer::Observer;
 pub use outcome::{DropRow, FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};

@@ -27,7 +27,7 @@ pub use crate::engine::packet::PacketId;
 pub use crate::engine::topology::SwitchId;
 pub use base::{BasePolicy, UnknownBasePolicy};
 pub use buffer::SharedBuffer;
-pub use mmu::{IngressUse, LosslessDrop, Management, Paused, Sharing};
+pub use mmu::{IngressState, IngressUse, LosslessDrop, Management, Paused, Sharing};
 pub use observer::SwitchObserver;
 pub use open_loop::{Fate, OpenLoop};
 pub use policy::{

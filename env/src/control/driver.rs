@@ -20,7 +20,7 @@ use super::{ALPHAS, INITIAL_LEVEL};
 use super::{ActionSet, BasePolicy, CodeUnits, Objective, SWITCH, TriggerMode};
 use bufgym_sim::convert::single;
 use bufgym_sim::network::{
-    self, FlowView, OneSwitch, Outcome, Recorders, SimError, Simulator, SwitchId,
+    self, FlowView, IngressSampling, OneSwitch, Outcome, Recorders, SimError, Simulator, SwitchId,
 };
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::Switch;
@@ -622,6 +622,11 @@ impl<T: ControlTopology> ControlEnv<T> {
     /// See [`Recorders::measure_waits`].
     pub fn measure_waits(&mut self) {
         self.simulator.observer_mut().0.measure_waits();
+    }
+
+    /// See [`Recorders::sample_ingress`].
+    pub fn sample_ingress(&mut self, sampling: IngressSampling) {
+        self.simulator.observer_mut().0.sample_ingress(sampling);
     }
 
     /// See [`Recorders::record_drops`].

@@ -176,7 +176,7 @@ fn bar(
 }
 
 /// Consecutive bins whose threshold lies within the panel.
-fn visible_runs(thresholds: impl Iterator<Item = f64>, top: f64) -> Vec<Vec<(usize, f64)>> {
+pub fn visible_runs(thresholds: impl Iterator<Item = f64>, top: f64) -> Vec<Vec<(usize, f64)>> {
     let mut runs: Vec<Vec<(usize, f64)>> = Vec::new();
     let mut open = false;
     for (bin, threshold) in thresholds.enumerate() {

@@ -3,3 +3,4 @@
 mod evaluation;
 mod explanation;
 mod papers;
+mod pauses;

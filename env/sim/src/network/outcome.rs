@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::ingress::IngressRow;
 use crate::convert::floor_usize;
 use crate::switch::{Loss, LosslessDrop, Paused, SwitchId};
 use crate::traffic::FlowSpec;
@@ -150,6 +151,8 @@ pub struct Outcome {
     pub switches: Vec<SwitchRow>,
     /// Timeline rows in order of time; empty unless requested.
     pub timeline: Vec<TimelineRow>,
+    /// Lossless ingress queues in order of time; empty unless requested.
+    pub ingress: Vec<IngressRow>,
     /// Lost packets in order of time; empty unless requested.
     pub drops: Vec<DropRow>,
     /// Time between consecutive decisions, picoseconds; empty without a control loop.

@@ -1,5 +1,6 @@
 //! What can be recorded of a run: waiting times, a timeline of all ports, every lost packet.
 
+use super::ingress::{IngressSamples, IngressSampling};
 use super::observer::Observer;
 use super::outcome::{DropRow, Outcome, TimelineRow};
 use crate::convert::{floor_u64, index};
@@ -12,8 +13,15 @@ use crate::units::Time;
 #[derive(Clone, Default, Debug)]
 pub struct Recorders {
     waits: Option<Box<Waits>>,
-    timeline: Option<Box<Timeline>>,
+    samples: Option<Box<Samples>>,
     drops: Option<Vec<DropRow>>,
+}
+
+/// What is looked at in equal intervals: one thing to ask for before every event.
+#[derive(Clone, Default, Debug)]
+struct Samples {
+    timeline: Option<Timeline>,
+    ingress: Option<IngressSamples>,
 }
 
 impl Recorders {
@@ -26,12 +34,18 @@ impl Recorders {
 
     /// Records the state of every port every `interval` of simulated time from `start` on.
     pub fn record_timeline(&mut self, interval: Time, start: Time) {
-        self.timeline = Some(Box::new(Timeline {
+        self.samples.get_or_insert_default().timeline = Some(Timeline {
             interval: interval.max(Time(1)),
             start,
             next: Vec::new(),
             rows: Vec::new(),
-        }));
+        });
+    }
+
+    /// Records lossless ingress queues at these instants; to be called before the run.
+    pub fn sample_ingress(&mut self, sampling: IngressSampling) {
+        let samples = self.samples.get_or_insert_default();
+        samples.ingress = Some(IngressSamples::new(sampling));
     }
 
     /// Records every lost packet from now on.
@@ -75,19 +89,24 @@ impl SwitchObserver for Recorders {
 impl Observer for Recorders {
     #[inline]
     fn before_event<P: Policy>(&mut self, now: EventTime, switches: &[Switch<P>]) {
-        if let Some(timeline) = &mut self.timeline {
-            timeline.sample(now, switches);
+        if let Some(samples) = &mut self.samples {
+            if let Some(timeline) = &mut samples.timeline {
+                timeline.sample(now, switches);
+            }
+            if let Some(ingress) = &mut samples.ingress {
+                ingress.sample(|switch| now.at(switch.potential()), switches);
+            }
         }
     }
 
-    /// Hands over the timeline and the drops.
+    /// Hands over the timeline, ingress queues and drops.
     fn report(&mut self, outcome: &mut Outcome) {
         if let Some(waits) = &self.waits {
             outcome.summary.p99_queueing_delay_us = waits.times.percentile_us(99.0);
         }
-        if let Some(timeline) = self.timeline.take() {
-            outcome.timeline = timeline.rows;
-        }
+        let samples = self.samples.take().unwrap_or_default();
+        outcome.timeline = samples.timeline.map_or_else(Vec::new, |taken| taken.rows);
+        outcome.ingress = samples.ingress.map_or_else(Vec::new, |taken| taken.rows);
         outcome.drops = self.drops.take().unwrap_or_default();
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use super::base::{BaseFlow, BaseTime};
+use super::ingress::IngressSampling;
 use super::observer::Observer;
 use super::outcome::{FlowRecord, Outcome, Summary, SwitchRow};
 use super::pauses::{PauseSummary, Pauses};
@@ -341,6 +342,11 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
     pub fn record_timeline(&mut self, interval: Time) {
         let now = self.switch_now(SwitchId(0));
         self.observer.record_timeline(interval, now);
+    }
+
+    /// As [`Recorders::sample_ingress`].
+    pub fn sample_ingress(&mut self, sampling: IngressSampling) {
+        self.observer.sample_ingress(sampling);
     }
 
     /// As [`Recorders::record_drops`].
@@ -860,6 +866,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             switches: self.switch_rows(),
             records,
             timeline: Vec::new(),
+            ingress: Vec::new(),
             drops: Vec::new(),
             trigger_intervals_ps: Vec::new(),
             pauses: self.pauses(),

@@ -222,6 +222,23 @@ pub struct LosslessDrop {
     pub at: Time,
 }
 
+/// A queue of lossless packets at the port by which they came.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct IngressState {
+    /// The port.
+    pub port: usize,
+    /// The priority.
+    pub priority: usize,
+    /// Its length, bytes, those on headroom included.
+    pub bytes: u64,
+    /// Bytes on headroom.
+    pub headroom_bytes: u64,
+    /// The length that is compared with the threshold: the filtered one of Reverie.
+    pub compared_bytes: f64,
+    /// The threshold beyond which packets go to the headroom, bytes.
+    pub threshold_bytes: f64,
+}
+
 /// Counts over a run.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct MmuCounters {
@@ -666,6 +683,38 @@ impl Mmu {
             bytes: sum.bytes + queue.bytes,
             paused: sum.paused + queue.paused + queue.pausing.map_or(Time::ZERO, |from| now - from),
         })
+    }
+
+    /// The queues of lossless packets at the ports by which they come, where `buffer` is that of the
+    /// switch. The threshold of `sonic-abm`, which moves its state, is the one that was computed last, and
+    /// that of Dynamic Threshold for an empty queue.
+    pub(crate) fn lossless_ingress(
+        &self,
+        buffer: &SharedBuffer,
+    ) -> impl Iterator<Item = IngressState> {
+        let pool_used = buffer.occupancy() - self.headroom;
+        let state = move |place: usize| {
+            let ingress = &self.ingress[place];
+            let dynamic = Mmu::dynamic(self.alphas[0][place], self.limits.pool, pool_used);
+            let filtered = self.at_ingress.filtered(place);
+            let length = ingress.bytes as f64;
+            let (compared_bytes, threshold_bytes) = match self.management.sharing {
+                Sharing::Sonic => (length, dynamic),
+                Sharing::SonicAbm if ingress.bytes == 0 => (length, dynamic),
+                Sharing::SonicAbm => (length, self.at_ingress.threshold(place)),
+                Sharing::Reverie { .. } => (filtered, dynamic / self.at_ingress.congestion(place)),
+            };
+            IngressState {
+                port: place / self.priorities,
+                priority: place % self.priorities,
+                bytes: ingress.bytes,
+                headroom_bytes: ingress.headroom,
+                compared_bytes,
+                threshold_bytes,
+            }
+        };
+        let places = 0..self.ingress.len();
+        places.filter(|&place| self.is_lossless(place)).map(state)
     }
 
     /// Whether the switch pauses what sends to a port at a priority.

@@ -6,7 +6,7 @@ use super::{ControlEnv, ControlOptions, Pause, Reading};
 use crate::control::record::{self, RecordError};
 use crate::control::ways::ControlTopology;
 use crate::control::{ALPHAS, cell_centre};
-use bufgym_sim::network::{LeafSpine, OneSwitch, Outcome, SimError};
+use bufgym_sim::network::{IngressSampling, LeafSpine, OneSwitch, Outcome, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
@@ -70,6 +70,8 @@ pub struct RunOptions {
     pub timeline: Option<Time>,
     /// Whether to record every lost packet.
     pub drops: bool,
+    /// When lossless ingress queues are to be looked at.
+    pub ingress: Option<IngressSampling>,
 }
 
 /// Runs `trace` to its end or a limit with the decisions of `controller`, at every switch of the
@@ -148,6 +150,9 @@ fn prepared<T: ControlTopology>(
     }
     if options.drops {
         env.record_drops();
+    }
+    if let Some(sampling) = options.ingress {
+        env.sample_ingress(sampling);
     }
     Ok(env)
 }

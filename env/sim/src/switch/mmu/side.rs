@@ -109,6 +109,11 @@ impl Side {
         self.queues[queue].filtered
     }
 
+    /// The threshold that was noted last.
+    pub(super) fn threshold(&self, queue: usize) -> f64 {
+        self.queues[queue].threshold
+    }
+
     /// Notes the threshold that was computed, and returns it.
     pub(super) fn note(&mut self, queue: usize, threshold: f64) -> f64 {
         self.queues[queue].threshold = threshold;
