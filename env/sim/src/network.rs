@@ -8,6 +8,7 @@ mod observer;
 mod outcome;
 mod pauses;
 mod recorders;
+mod report;
 mod simulator;
 mod window;
 

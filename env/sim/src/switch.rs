@@ -230,9 +230,22 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Admission {
-        if self.mmu.is_some() {
-            return self.arrive_managed(packets, id, now, observer);
+        match self.mmu.is_some() {
+            true => self.arrive_managed(packets, id, now, observer),
+            false => self.arrive_unmanaged(packets, id, now, observer),
         }
+    }
+
+    /// As [`arrive`](Switch::arrive), where memory is not managed.
+    #[inline(always)]
+    pub(crate) fn arrive_unmanaged<O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        id: PacketId,
+        now: Time,
+        observer: &mut O,
+    ) -> Admission {
+        debug_assert!(self.mmu.is_none(), "it has another way");
         let packet = self.packet_view(&packets[id]);
         observer.arriving(self.id, self.view(now), packet);
         let fits = self.buffer.fits(packet.bytes);
@@ -303,9 +316,22 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Option<PacketId> {
-        if self.mmu.is_some() {
-            return self.sent_managed(packets, id, now, observer);
+        match self.mmu.is_some() {
+            true => self.sent_managed(packets, id, now, observer),
+            false => self.sent_unmanaged(packets, id, now, observer),
         }
+    }
+
+    /// As [`sent`](Switch::sent), where memory is not managed.
+    #[inline(always)]
+    pub(crate) fn sent_unmanaged<O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        id: PacketId,
+        now: Time,
+        observer: &mut O,
+    ) -> Option<PacketId> {
+        debug_assert!(self.mmu.is_none(), "it has another way");
         let mut packet = self.packet_view(&packets[id]);
         if self.meters.is_some() {
             packet.bytes = u64::from(self.counted_bytes(&packets[id]));

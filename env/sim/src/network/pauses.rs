@@ -4,12 +4,13 @@
 use super::observer::Observer;
 use super::simulator::Simulator;
 use crate::engine::event::{PauseEffect, Subject, Timer};
+use crate::engine::link::Links;
 use crate::engine::outlet::Outlet;
 use crate::engine::packet::{Flags, Packet, PacketId, PacketKind, PauseNote, SizeClass};
 use crate::engine::topology::{Neighbour, SwitchId, Topology};
-use crate::scenario::{PfcMode, Scenario, Watchdog};
+use crate::scenario::{PfcMode, Scenario, Tier, Watchdog};
 use crate::switch::mmu::PauseFrame;
-use crate::switch::{Policy, Switch};
+use crate::switch::{LosslessDrop, Paused, Policy, PolicyParseError, Switch};
 use crate::units::Time;
 
 /// Bits of a pause quantum.
@@ -53,6 +54,52 @@ impl Pauses {
     /// The timer to set at time zero.
     pub(super) fn watch(&self) -> Option<Time> {
         self.watchdog.filter(|_| self.active)
+    }
+}
+
+/// Has the policy of a switch manage its memory, if it can. Whether it does.
+pub(super) fn manage_memory<P: Policy, T: Topology>(
+    scenario: &Scenario,
+    topology: &T,
+    switch: &mut Switch<P>,
+    links: &Links,
+    seed: u64,
+) -> Result<bool, PolicyParseError> {
+    let Some(management) = switch.policy().memory() else {
+        return match scenario.has_lossless() {
+            false => Ok(false),
+            true => Err(PolicyParseError::Unusable {
+                policy: "for lossless_priorities".to_owned(),
+                problem: "it has no thresholds at the ingress; must be dt, sonic, sonic-abm or \
+                          reverie, and below decisions sonic, sonic-abm or reverie"
+                    .to_owned(),
+            }),
+        };
+    };
+    let id = switch.id();
+    let ports = 0..topology.ports(id);
+    let rates: Vec<_> = ports
+        .map(|port| links.rate(topology.line(id, port)))
+        .collect();
+    let at = topology.scenario_at(scenario, id);
+    switch.manage_memory(management, &at, &rates, seed);
+    Ok(true)
+}
+
+/// Events where there are pauses.
+impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn on_arrival_with_pauses(&mut self, subject: Subject) {
+        if !self.takes_pause(subject) {
+            self.arrive::<true>(subject);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn on_sent_with_pauses(&mut self, subject: Subject) {
+        self.leave::<true>(subject);
     }
 }
 
@@ -330,6 +377,32 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             }
         }
         chain
+    }
+}
+
+/// What is told of pauses.
+impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
+    pub(super) fn pause_summary(&self) -> PauseSummary {
+        let (topology, links) = (self.topology(), &self.engine.links);
+        let leaf = Tier::Leaf.name();
+        let is_leaf = |id| topology.kind(id, links).0 == leaf;
+        let now = |switch: &Switch<P>| self.engine.now.at(switch.potential());
+        PauseSummary::of(self.switches.as_ref(), is_leaf, now)
+    }
+
+    /// Times for which switches have paused their neighbours, in the order of their beginnings.
+    pub fn pauses(&self) -> Vec<Paused> {
+        let mmus = self.switches.as_ref().iter().filter_map(Switch::mmu);
+        let mut pauses: Vec<Paused> = mmus.flat_map(|mmu| mmu.paused()).collect();
+        pauses.sort_by_key(|paused| (paused.from, paused.switch, paused.port, paused.priority));
+        pauses
+    }
+
+    /// The first lossless packet that was lost.
+    pub fn first_lossless_drop(&self) -> Option<LosslessDrop> {
+        let mmus = self.switches.as_ref().iter().filter_map(Switch::mmu);
+        let drops = mmus.filter_map(|mmu| mmu.counters.first_lossless_drop);
+        drops.min_by_key(|drop| (drop.at, drop.switch))
     }
 }
 

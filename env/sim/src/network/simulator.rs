@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-use super::base::{BaseFlow, BaseTime};
+use super::base::BaseTime;
 use super::ingress::IngressSampling;
 use super::observer::Observer;
-use super::outcome::{FlowRecord, Outcome, Summary, SwitchRow};
-use super::pauses::{PauseSummary, Pauses};
+use super::outcome::{Outcome, SwitchRow};
+use super::pauses::{Pauses, manage_memory};
 use super::recorders::Recorders;
 use super::window::Window;
 use crate::engine::Engine;
@@ -24,13 +24,13 @@ use crate::engine::topology::{
     LeafSpine, MAX_QUEUES, OneSwitch, PooledLeafSpine, SwitchId, Topology,
 };
 use crate::host::{FlowView, Hosts};
-use crate::scenario::{HostQueue, Scenario, ScenarioError, Tier};
+use crate::scenario::{HostQueue, Scenario, ScenarioError};
 use crate::switch::aqm::AqmSpec;
 use crate::switch::{
-    Admission, AnyPolicy, LosslessDrop, Meters, Paused, Policy, PolicyParseError, PolicySpec,
-    SharedBuffer, Switch, SwitchCounters, SwitchSettings,
+    Admission, AnyPolicy, Meters, Policy, PolicyParseError, PolicySpec, SharedBuffer, Switch,
+    SwitchCounters, SwitchSettings,
 };
-use crate::traffic::{Trace, TraceError, host_number};
+use crate::traffic::{Trace, TraceError};
 use crate::transport::Settings;
 use crate::units::Time;
 
@@ -80,10 +80,10 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     pub(super) hosts: Hosts<T>,
     pub(super) switches: T::PerSwitch<Switch<P>>,
     pub(super) observer: O,
-    base: BaseTime,
-    window: Window,
+    pub(super) base: BaseTime,
+    pub(super) window: Window,
     /// Flows of queries have connections before they start.
-    preconnected: bool,
+    pub(super) preconnected: bool,
     time_limit: EventTime,
     fair_hosts: bool,
     loses_enqueued: bool,
@@ -93,7 +93,7 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     touched: SwitchId,
     pub(super) outlets: Outlets,
     pub(super) pauses: Pauses,
-    wall: Duration,
+    pub(super) wall: Duration,
 }
 
 /// A simulation of a leaf-spine network.
@@ -363,35 +363,6 @@ fn meters<T: Topology>(scenario: &Scenario, topology: &T, at: SwitchId, links: &
     Meters::new(rates, record_bytes, scenario.int_on_acks)
 }
 
-/// Has the policy of a switch manage its memory, if it can. Whether it does.
-fn manage_memory<P: Policy, T: Topology>(
-    scenario: &Scenario,
-    topology: &T,
-    switch: &mut Switch<P>,
-    links: &Links,
-    seed: u64,
-) -> Result<bool, PolicyParseError> {
-    let Some(management) = switch.policy().memory() else {
-        return match scenario.has_lossless() {
-            false => Ok(false),
-            true => Err(PolicyParseError::Unusable {
-                policy: "for lossless_priorities".to_owned(),
-                problem: "it has no thresholds at the ingress; must be dt, sonic, sonic-abm or \
-                          reverie, and below decisions sonic, sonic-abm or reverie"
-                    .to_owned(),
-            }),
-        };
-    };
-    let id = switch.id();
-    let ports = 0..topology.ports(id);
-    let rates: Vec<_> = ports
-        .map(|port| links.rate(topology.line(id, port)))
-        .collect();
-    let at = topology.scenario_at(scenario, id);
-    switch.manage_memory(management, &at, &rates, seed);
-    Ok(true)
-}
-
 fn check_network<T: Topology>(scenario: &Scenario, topology: &T) -> Result<(), SimError> {
     topology.check().map_err(SimError::Network)?;
     let (hosts, ports) = (topology.hosts(), scenario.port_count());
@@ -447,11 +418,23 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// time, whichever comes first.
     pub fn advance(&mut self) -> Pause {
         let started = Instant::now();
-        let pause = loop {
+        let pause = match self.pauses.active {
+            true => self.run_events::<true>(),
+            false => self.run_events::<false>(),
+        };
+        self.wall += started.elapsed();
+        pause
+    }
+
+    /// As [`advance`](Simulator::advance). `PAUSES` says whether switches manage memory and pause their
+    /// neighbours: all that this needs has a path of its own, so that the common one has no trace of it.
+    #[inline(always)]
+    fn run_events<const PAUSES: bool>(&mut self) -> Pause {
+        loop {
             if self.hosts.finished() {
                 break Pause::Finished;
             }
-            if !self.run_event() || self.stuck().is_some() {
+            if !self.run_event::<PAUSES>() || self.stuck().is_some() {
                 break Pause::TimeLimit;
             }
             let at = match T::IS_FABRIC {
@@ -466,14 +449,15 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             {
                 break Pause::Alarm(tag);
             }
-        };
-        self.wall += started.elapsed();
-        pause
+        }
     }
 
     /// Runs one event; `false` when none is left before the limit of simulated time.
     pub fn step(&mut self) -> bool {
-        self.run_event()
+        match self.pauses.active {
+            true => self.run_event::<true>(),
+            false => self.run_event::<false>(),
+        }
     }
 
     /// Runs to the end and reports.
@@ -485,7 +469,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 
     #[inline(always)]
-    fn run_event(&mut self) -> bool {
+    fn run_event<const PAUSES: bool>(&mut self) -> bool {
         let due = self.engine.events.next();
         if due.time() > self.time_limit {
             return false;
@@ -494,7 +478,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         self.engine.now = due.time();
         self.observer
             .before_event(due.time(), self.switches.as_ref());
-        self.dispatch(self.engine.events.source(due));
+        self.dispatch::<PAUSES>(self.engine.events.source(due));
         debug_assert!(
             self.check_invariants().is_ok(),
             "{:?}",
@@ -505,56 +489,56 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
 
     /// Each source has its own copy of the code, so that the compiler knows which queue is meant.
     #[inline(always)]
-    fn dispatch(&mut self, at: u8) {
+    fn dispatch<const PAUSES: bool>(&mut self, at: u8) {
         if T::IS_FABRIC {
-            return self.dispatch_in_fabric(at);
+            return self.dispatch_in_fabric::<PAUSES>(at);
         }
         match at {
-            source::FREE => self.port_is_free(source::FREE),
-            source::FREE_OF_ACK => self.port_is_free(source::FREE_OF_ACK),
-            source::ARRIVAL => self.packet_arrives(source::ARRIVAL),
-            source::ARRIVAL_OF_ACK => self.packet_arrives(source::ARRIVAL_OF_ACK),
-            source::NEXT => self.host_goes_on(source::NEXT),
-            source::NEXT_OF_ACK => self.host_goes_on(source::NEXT_OF_ACK),
+            source::FREE => self.port_is_free::<PAUSES>(source::FREE),
+            source::FREE_OF_ACK => self.port_is_free::<PAUSES>(source::FREE_OF_ACK),
+            source::ARRIVAL => self.packet_arrives::<PAUSES>(source::ARRIVAL),
+            source::ARRIVAL_OF_ACK => self.packet_arrives::<PAUSES>(source::ARRIVAL_OF_ACK),
+            source::NEXT => self.host_goes_on::<PAUSES>(source::NEXT),
+            source::NEXT_OF_ACK => self.host_goes_on::<PAUSES>(source::NEXT_OF_ACK),
             _ => self.on_irregular(),
         }
     }
 
     #[inline(always)]
-    fn dispatch_in_fabric(&mut self, at: u8) {
+    fn dispatch_in_fabric<const PAUSES: bool>(&mut self, at: u8) {
         match at {
             fabric::source::IRREGULAR => self.on_irregular(),
             at if at < fabric::source::REACH => {
                 let subject = self.engine.events.take(at);
-                self.on_sent(subject);
+                self.on_sent::<PAUSES>(subject);
             }
             at => {
                 let subject = self.engine.events.take(at);
-                self.on_arrival(subject);
+                self.on_arrival::<PAUSES>(subject);
             }
         }
     }
 
     #[inline(always)]
-    fn port_is_free(&mut self, queue: u8) {
+    fn port_is_free<const PAUSES: bool>(&mut self, queue: u8) {
         let subject = self.engine.events.take(queue);
-        self.on_sent(subject);
+        self.on_sent::<PAUSES>(subject);
     }
 
     #[inline(always)]
-    fn packet_arrives(&mut self, queue: u8) {
+    fn packet_arrives<const PAUSES: bool>(&mut self, queue: u8) {
         let subject = self.engine.events.take(queue);
-        self.on_arrival(subject);
+        self.on_arrival::<PAUSES>(subject);
     }
 
     #[inline(always)]
-    fn host_goes_on(&mut self, queue: u8) {
+    fn host_goes_on<const PAUSES: bool>(&mut self, queue: u8) {
         if self.fair_hosts {
             let subject = self.engine.events.take(queue);
             self.hosts.line_is_free(subject.sender, &mut self.engine);
         } else {
             let subject = self.engine.events.take_arrival(queue);
-            self.on_arrival(subject);
+            self.on_arrival::<PAUSES>(subject);
         }
     }
 
@@ -578,9 +562,11 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             _ => TieRank::FIRST,
         };
         match timer {
-            Timer::Arrival(subject) => self.on_arrival(subject),
+            Timer::Arrival(subject) if self.pauses.active => self.on_arrival::<true>(subject),
+            Timer::Arrival(subject) => self.on_arrival::<false>(subject),
             Timer::Next(host) => self.hosts.line_is_free(host, engine),
-            Timer::Free(subject) => self.on_sent(subject),
+            Timer::Free(subject) if self.pauses.active => self.on_sent::<true>(subject),
+            Timer::Free(subject) => self.on_sent::<false>(subject),
             Timer::Retransmission(flow) => {
                 self.hosts
                     .on_retransmission_timer(flow, engine, &mut self.observer);
@@ -601,43 +587,54 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
 
     /// The last bit of a packet reaches a switch; in a network of several, a switch or a host.
     #[inline(always)]
-    fn on_arrival(&mut self, subject: Subject) {
-        let id = subject.packet;
-        if self.pauses.active && self.takes_pause(subject) {
-            return;
+    fn on_arrival<const PAUSES: bool>(&mut self, subject: Subject) {
+        match PAUSES {
+            true => self.on_arrival_with_pauses(subject),
+            false => self.arrive::<false>(subject),
         }
+    }
+
+    /// As [`on_arrival`](Self::on_arrival); `PAUSES` says whether switches may manage their memory.
+    #[inline(always)]
+    pub(super) fn arrive<const PAUSES: bool>(&mut self, subject: Subject) {
+        let id = subject.packet;
         if !T::IS_FABRIC {
             self.hosts.nics().follow(subject, &mut self.engine);
-            return self.admit(SwitchId(0), id);
+            return self.admit::<PAUSES>(SwitchId(0), id);
         }
         let Some(from) = subject.sending_switch() else {
             let switch = self.hosts.attachment(subject.sender).switch;
-            return self.admit(switch, id);
+            return self.admit::<PAUSES>(switch, id);
         };
         match subject.receiving_switch() {
             Some(to) => {
                 let came = T::POOLS_SPINES.then(|| (from, self.port_of(from, id)));
                 let queue = self.hosts.queue_at(to, came, &self.engine.packets[id]);
                 self.engine.packets[id].queue = queue;
-                self.admit(to, id);
+                self.admit::<PAUSES>(to, id);
             }
             None => self.hosts.receive(id, &mut self.engine, &mut self.observer),
         }
     }
 
     #[inline(always)]
-    fn admit(&mut self, at: SwitchId, id: PacketId) {
+    fn admit<const PAUSES: bool>(&mut self, at: SwitchId, id: PacketId) {
         if T::IS_FABRIC {
             self.touched = at;
         }
         let switch = &mut self.switches.as_mut()[at.index()];
         let now = self.engine.now.at(switch.potential());
-        match switch.arrive(&mut self.engine.packets, id, now, &mut self.observer) {
+        let (packets, observer) = (&mut self.engine.packets, &mut self.observer);
+        let admission = match PAUSES {
+            true => switch.arrive(packets, id, now, observer),
+            false => switch.arrive_unmanaged(packets, id, now, observer),
+        };
+        match admission {
             Admission::Served => self.serve(at, id),
             Admission::Queued => {}
             Admission::Lost(_) => self.dispose(id),
         }
-        if self.pauses.active {
+        if PAUSES {
             self.send_frames(at);
         }
         if self.loses_enqueued {
@@ -676,7 +673,16 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// interface of a host. One propagation delay later it reaches the far end. With a single switch
     /// that is a host, and now on its clock.
     #[inline(always)]
-    fn on_sent(&mut self, subject: Subject) {
+    fn on_sent<const PAUSES: bool>(&mut self, subject: Subject) {
+        match PAUSES {
+            true => self.on_sent_with_pauses(subject),
+            false => self.leave::<false>(subject),
+        }
+    }
+
+    /// As [`on_sent`](Self::on_sent); `PAUSES` says whether switches may manage their memory.
+    #[inline(always)]
+    pub(super) fn leave<const PAUSES: bool>(&mut self, subject: Subject) {
         let id = subject.packet;
         let engine = &mut self.engine;
         let at = match subject.sending_switch() {
@@ -691,17 +697,22 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         }
         let switch = &mut self.switches.as_mut()[at.index()];
         let now = engine.now.at(switch.potential());
-        if let Some(next) = switch.sent(&mut engine.packets, id, now, &mut self.observer) {
+        let (packets, observer) = (&mut engine.packets, &mut self.observer);
+        let next = match PAUSES {
+            true => switch.sent(packets, id, now, observer),
+            false => switch.sent_unmanaged(packets, id, now, observer),
+        };
+        if let Some(next) = next {
             self.serve(at, next);
         }
-        if self.pauses.active {
+        if PAUSES {
             self.send_frames(at);
         }
         if self.loses_enqueued {
             self.dispose_of_lost(at);
         }
         if !T::IS_FABRIC {
-            if self.pauses.active && self.engine.packets[id].kind == PacketKind::Pause {
+            if PAUSES && self.engine.packets[id].kind == PacketKind::Pause {
                 return self.pause_reaches_host(id);
             }
             self.hosts.receive(id, &mut self.engine, &mut self.observer);
@@ -849,75 +860,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         self.count(|counters| counters.drops)
     }
 
-    fn count(&self, of: impl Fn(&SwitchCounters) -> u64) -> u64 {
+    pub(super) fn count(&self, of: impl Fn(&SwitchCounters) -> u64) -> u64 {
         let switches = self.switches.as_ref().iter();
         switches.map(|switch| of(switch.counters())).sum()
-    }
-
-    /// Records and aggregates as of now. What the observer has recorded is handed over.
-    pub fn outcome(&mut self) -> Outcome {
-        let records = self.records();
-        let mut outcome = Outcome {
-            summary: self.summary().with_records(
-                &records,
-                self.window.from(),
-                self.window.classes_apart,
-            ),
-            switches: self.switch_rows(),
-            records,
-            timeline: Vec::new(),
-            ingress: Vec::new(),
-            drops: Vec::new(),
-            trigger_intervals_ps: Vec::new(),
-            pauses: self.pauses(),
-            first_lossless_drop: self.first_lossless_drop(),
-            stuck: self.stuck().map(str::to_owned),
-        };
-        self.observer.report(&mut outcome);
-        outcome
-    }
-
-    fn summary(&self) -> Summary {
-        let wall_s = self.wall.as_secs_f64();
-        let forwarded = self.packets_forwarded();
-        let drops_data = self.count(|counters| counters.drops_data);
-        let buffers = || self.switches.as_ref().iter().map(Switch::buffer);
-        let occupancies = buffers().map(|buffer| buffer.occupancy_percentile(99.0));
-        let pauses = self.pause_summary();
-        Summary {
-            pauses: pauses.pauses,
-            drops_lossless: pauses.drops_lossless,
-            paused_ms: pauses.paused_ms,
-            p99_lossless_occupancy: pauses.p99_lossless,
-            p99_lossy_occupancy: pauses.p99_lossy,
-            drops: self.drops(),
-            drops_data,
-            dropped_bytes: self.count(|counters| counters.dropped_bytes),
-            pushed_out: self.count(|counters| counters.pushed_out),
-            marks: self.count(|counters| counters.marks),
-            timeouts: self.hosts.counters().timeouts,
-            timeout_wait_ms: self.timeout_wait_ms(),
-            tail_probes: self.hosts.counters().tail_probes,
-            spurious_retransmissions: self.hosts.counters().duplicates,
-            packets_forwarded: forwarded,
-            simulated_s: self.last_finish().as_secs_f64(),
-            wall_s,
-            packets_per_s: if wall_s > 0.0 {
-                forwarded as f64 / wall_s
-            } else {
-                0.0
-            },
-            max_occupancy_bytes: buffers()
-                .map(SharedBuffer::max_occupancy)
-                .max()
-                .unwrap_or(0),
-            p99_occupancy: occupancies.fold(0.0, f64::max),
-            p99_queueing_delay_us: f64::NAN,
-            loss_per_delivered: drops_data as f64 / self.delivered_segments() as f64,
-            goodput_bps: self.goodput_bps(),
-            mean_bytes_by_priority: self.mean_bytes_by_priority(),
-            ..Summary::default()
-        }
     }
 
     #[cold]
@@ -937,111 +882,11 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         self.window.close(rows);
     }
 
-    fn switch_rows(&self) -> Vec<SwitchRow> {
+    pub(super) fn switch_rows(&self) -> Vec<SwitchRow> {
         let switches = self.switches.as_ref();
         let links = &self.engine.links;
         self.window
             .rows(switches, self.topology(), links, self.now())
-    }
-
-    fn pause_summary(&self) -> PauseSummary {
-        let (topology, links) = (self.topology(), &self.engine.links);
-        let leaf = Tier::Leaf.name();
-        let is_leaf = |id| topology.kind(id, links).0 == leaf;
-        let now = |switch: &Switch<P>| self.engine.now.at(switch.potential());
-        PauseSummary::of(self.switches.as_ref(), is_leaf, now)
-    }
-
-    /// Times for which switches have paused their neighbours, in the order of their beginnings.
-    pub fn pauses(&self) -> Vec<Paused> {
-        let mmus = self.switches.as_ref().iter().filter_map(Switch::mmu);
-        let mut pauses: Vec<Paused> = mmus.flat_map(|mmu| mmu.paused()).collect();
-        pauses.sort_by_key(|paused| (paused.from, paused.switch, paused.port, paused.priority));
-        pauses
-    }
-
-    /// The first lossless packet that was lost.
-    pub fn first_lossless_drop(&self) -> Option<LosslessDrop> {
-        let mmus = self.switches.as_ref().iter().filter_map(Switch::mmu);
-        let drops = mmus.filter_map(|mmu| mmu.counters.first_lossless_drop);
-        drops.min_by_key(|drop| (drop.at, drop.switch))
-    }
-
-    fn timeout_wait_ms(&self) -> f64 {
-        let waited = self.hosts.counters().timeout_wait_ps as f64 * 1e-9;
-        waited / self.hosts.flows() as f64
-    }
-
-    fn mean_bytes_by_priority(&self) -> Vec<f64> {
-        let mut sums = Vec::new();
-        for switch in self.switches.as_ref() {
-            let means = switch.buffer().mean_by_priority();
-            sums.resize(means.len(), 0.0);
-            sums.iter_mut()
-                .zip(means)
-                .for_each(|(sum, mean)| *sum += mean);
-        }
-        sums
-    }
-
-    /// Data packets, without duplicates, that receivers have in order.
-    fn delivered_segments(&self) -> u64 {
-        let flows = 0..self.hosts.flows();
-        flows
-            .map(|number| u64::from(self.hosts.delivered_segments(number)))
-            .sum()
-    }
-
-    fn goodput_bps(&self) -> f64 {
-        if self.hosts.flows() == 0 {
-            return f64::NAN;
-        }
-        let mss = u64::from(self.hosts.settings().mss);
-        let delivered = |number: usize| {
-            let segments = u64::from(self.hosts.delivered_segments(number));
-            self.hosts.spec(number).size.min(segments * mss)
-        };
-        let bytes: u64 = (0..self.hosts.flows()).map(delivered).sum();
-        let end = if self.finished() {
-            self.last_finish()
-        } else {
-            self.now()
-        };
-        let span = end.saturating_since(self.hosts.first_start());
-        8.0 * bytes as f64 / span.as_secs_f64()
-    }
-
-    fn records(&self) -> Vec<FlowRecord> {
-        let mut by_place: Vec<(u32, FlowRecord)> = (0..self.hosts.flows())
-            .map(|number| (self.hosts.place(number), self.record(number)))
-            .collect();
-        by_place.sort_by_key(|entry| entry.0);
-        by_place.into_iter().map(|entry| entry.1).collect()
-    }
-
-    fn record(&self, number: usize) -> FlowRecord {
-        let spec = self.hosts.spec(number);
-        let finish = self.hosts.finish(number);
-        let fct = finish.map(|finish| finish - spec.start);
-        let base = finish.map(|_| {
-            let switch_of = |host: u32| self.topology().switch_of(host_number(host));
-            self.base.of(BaseFlow {
-                bytes: spec.size,
-                across: switch_of(spec.src) != switch_of(spec.dst),
-                connected: self.preconnected && spec.query >= 0,
-                rdma: self.hosts.rdma_of(number),
-            })
-        });
-        let slowdown = |(fct, base): (Time, Time)| fct.as_secs_f64() / base.as_secs_f64();
-        FlowRecord {
-            spec,
-            established: self.hosts.established(number),
-            finish,
-            fct,
-            base,
-            slowdown: fct.zip(base).map(slowdown),
-            timeouts: self.hosts.timeouts_of(number),
-        }
     }
 }
 
