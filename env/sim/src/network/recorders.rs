@@ -24,6 +24,19 @@ struct Samples {
     ingress: Option<IngressSamples>,
 }
 
+impl Samples {
+    #[cold]
+    #[inline(never)]
+    fn take<P: Policy>(&mut self, now: EventTime, switches: &[Switch<P>]) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.sample(now, switches);
+        }
+        if let Some(ingress) = &mut self.ingress {
+            ingress.sample(|switch| now.at(switch.potential()), switches);
+        }
+    }
+}
+
 impl Recorders {
     /// Measures how long packets wait in the switches, for
     /// [`Summary::p99_queueing_delay_us`](super::Summary::p99_queueing_delay_us); to be called before
@@ -87,15 +100,10 @@ impl SwitchObserver for Recorders {
 }
 
 impl Observer for Recorders {
-    #[inline]
+    #[inline(always)]
     fn before_event<P: Policy>(&mut self, now: EventTime, switches: &[Switch<P>]) {
         if let Some(samples) = &mut self.samples {
-            if let Some(timeline) = &mut samples.timeline {
-                timeline.sample(now, switches);
-            }
-            if let Some(ingress) = &mut samples.ingress {
-                ingress.sample(|switch| now.at(switch.potential()), switches);
-            }
+            samples.take(now, switches);
         }
     }
 

@@ -123,14 +123,15 @@ impl Window {
         let last = pauses.iter().map(end).max().unwrap_or(Time::ZERO);
         let mut paused_in = vec![0u128; step_of(last) + 1];
         for paused in pauses {
-            for at in step_of(paused.from)..=step_of(end(paused)) {
+            let steps = step_of(paused.from)..=step_of(end(paused));
+            for (at, sum) in steps.clone().zip(&mut paused_in[steps]) {
                 let begins = Time(at as u64 * step.0);
                 let within = Window {
                     from: begins,
                     to: begins + step,
                 };
                 let part = within.clip(paused).map_or(0, |(from, to)| (to - from).0);
-                paused_in[at] += u128::from(part);
+                *sum += u128::from(part);
             }
         }
         let windows = paused_in.windows(STEPS.min(paused_in.len()));
