@@ -4,6 +4,7 @@ mod bench;
 mod choose;
 mod credence;
 mod curves;
+pub mod embed;
 mod error;
 mod eval;
 mod explain;
@@ -23,6 +24,7 @@ mod trace;
 mod train;
 mod tune;
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -31,7 +33,10 @@ use clap::{Args, Parser, Subcommand};
 
 use error::{CliError, CliResult};
 
-/// Exit code of bad usage and bad input; a failure of the work itself is 1.
+const EXIT_SUCCESS: u8 = 0;
+/// Exit code of a failure of the work itself.
+const EXIT_FAILURE: u8 = 1;
+/// Exit code of bad usage and bad input.
 const EXIT_BAD_INPUT: u8 = 2;
 
 #[derive(Parser)]
@@ -123,26 +128,32 @@ enum Command {
 
 /// Parses the arguments, runs the subcommand, and turns an error into one line and an exit code.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    ExitCode::from(run_with(std::env::args_os().collect()))
+}
+
+/// [`main`] with these arguments, the first of which is the program's name.
+fn run_with(arguments: Vec<OsString>) -> u8 {
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => return usage(error),
     };
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_env("BUFGYM_LOG")
                 .unwrap_or_else(|_| if cli.common.quiet { "error" } else { "warn" }.into()),
         )
-        .without_time()
-        .init();
+        .without_time();
+    // It is there already when a program runs several commands.
+    let _ = log.try_init();
     match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(CliError::Interrupted(code)) => ExitCode::from(code),
+        Ok(()) => EXIT_SUCCESS,
+        Err(CliError::Interrupted(code)) => code,
         Err(error) => {
             say(format_args!("error: {error}"));
             match error {
-                CliError::Input(_) => ExitCode::from(EXIT_BAD_INPUT),
-                _ => ExitCode::FAILURE,
+                CliError::Input(_) => EXIT_BAD_INPUT,
+                _ => EXIT_FAILURE,
             }
         }
     }
@@ -179,21 +190,21 @@ fn run(cli: Cli) -> CliResult {
 }
 
 /// Help and version go to stdout; a usage error becomes one line on stderr.
-fn usage(error: clap::Error) -> ExitCode {
+fn usage(error: clap::Error) -> u8 {
     use clap::error::ErrorKind;
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // Nothing useful can be done when stdout is closed.
             let _ = error.print();
-            ExitCode::SUCCESS
+            EXIT_SUCCESS
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
-            ExitCode::from(EXIT_BAD_INPUT)
+            EXIT_BAD_INPUT
         }
         _ => {
             say(error::usage(error));
-            ExitCode::from(EXIT_BAD_INPUT)
+            EXIT_BAD_INPUT
         }
     }
 }

@@ -35,6 +35,12 @@
 //! # }
 //! ```
 
+// The command line names this crate as other programs do.
+extern crate self as bufgym;
+
+#[doc(hidden)]
+pub mod cli;
+
 pub use bufgym_agents as agents;
 pub use bufgym_credence as credence;
 pub use bufgym_env as env;

@@ -66,7 +66,7 @@ pub use registry::{EnvSpec, MakeOptions, Registry, RegistryError};
 pub use registry::{make, make_network, make_network_vec, make_vec};
 pub use space::{BoxSpace, MultiDiscreteSpace, Space};
 pub use traces::TraceSequence;
-pub use vector::{Layout, StepBuffers, VectorEnv, VectorError, VectorSeed};
+pub use vector::{Layout, StepBuffers, StepSlices, VectorEnv, VectorError, VectorSeed};
 
 /// One environment: an agent acts, the world moves on to the next decision and answers with an
 /// observation and a reward.

@@ -1,6 +1,7 @@
 //! The policies that take part in a comparison.
 
 mod error;
+mod own;
 
 use std::fmt;
 use std::io;
@@ -72,6 +73,7 @@ enum Decider {
     Network(Box<FastActor>),
     Integer(Box<IntegerActor>),
     Linear(Box<LinearRule>),
+    Own(own::Own),
 }
 
 impl Decider {
@@ -81,6 +83,7 @@ impl Decider {
             Decider::Network(actor) => actor.clone(),
             Decider::Integer(actor) => actor.clone(),
             Decider::Linear(rule) => rule.clone(),
+            Decider::Own(own) => own.controller(),
         }
     }
 }
@@ -172,6 +175,23 @@ impl Entrant {
                 source,
             })?;
         Ok(Entrant::integer(name, &source.integer))
+    }
+
+    /// A policy of the caller's own over Dynamic Threshold: `make` is called for every run. What it decides
+    /// has to follow from what it is shown, so that runs do not depend on each other. `origin` says in a few
+    /// words where it comes from.
+    pub fn own(
+        name: &str,
+        origin: &str,
+        make: impl Fn() -> Box<dyn Controller> + Send + Sync + 'static,
+    ) -> Entrant {
+        let kind = Kind::Learned {
+            decider: Decider::Own(own::Own::new(make)),
+            low_level: BasePolicy::default(),
+            origin: origin.to_string(),
+            training: None,
+        };
+        Entrant::new(name, kind)
     }
 
     /// The same learned policy over another heuristic; rules stay what they are.

@@ -1,6 +1,6 @@
 //! Runs every policy on every trace in parallel. The result does not depend on the number of threads.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use bufgym_sim::network::{Outcome, SimError};
@@ -68,6 +68,9 @@ pub enum EvalError {
         /// The cause.
         source: Box<SimError>,
     },
+    /// The caller has stopped it.
+    #[error("the evaluation was stopped")]
+    Stopped,
     /// The number of traces is zero.
     #[error("an evaluation needs at least one trace")]
     NoTraces,
@@ -169,6 +172,19 @@ pub fn evaluate(config: &EvalConfig, progress: OnProgress) -> Result<Evaluation,
     evaluate_traces(config, Split::Test, &traces, progress)
 }
 
+/// As [`evaluate`], until `stop` is set: no simulation begins after that.
+///
+/// # Errors
+/// As [`evaluate`], and [`EvalError::Stopped`].
+pub fn evaluate_until(
+    config: &EvalConfig,
+    progress: OnProgress,
+    stop: &AtomicBool,
+) -> Result<Evaluation, EvalError> {
+    let traces = split_traces(&config.scenario, Split::Test, config.seed, config.traces)?;
+    compare(config, Split::Test, &traces, progress, stop)
+}
+
 /// Compares the policies on the given traces, all of which must belong to `split`.
 ///
 /// # Errors
@@ -179,11 +195,21 @@ pub fn evaluate_traces(
     traces: &[NumberedTrace],
     progress: OnProgress,
 ) -> Result<Evaluation, EvalError> {
+    compare(config, split, traces, progress, &AtomicBool::new(false))
+}
+
+fn compare(
+    config: &EvalConfig,
+    split: Split,
+    traces: &[NumberedTrace],
+    progress: OnProgress,
+    stop: &AtomicBool,
+) -> Result<Evaluation, EvalError> {
     let start = Instant::now();
     check(config, split, traces)?;
     let entrants = with_references(&config.entrants);
     let entries: Vec<Entry> = entrants.iter().map(Entrant::entry).collect();
-    let (mut results, intervals) = run_all(&config.scenario, &entrants, traces, progress)?;
+    let (mut results, intervals) = run_all(&config.scenario, &entrants, traces, progress, stop)?;
     summary::fill_ratios(&mut results);
     let timeline = timeline::of_busiest_trace(&config.scenario, &entrants, traces, &results)?;
     let (resamples, seed) = (config.resamples, config.seed);
@@ -254,8 +280,13 @@ fn run_all(
     entrants: &[Entrant],
     traces: &[NumberedTrace],
     progress: OnProgress,
+    stop: &AtomicBool,
 ) -> Result<(Vec<TraceResult>, Vec<TriggerIntervals>), EvalError> {
-    let ports = isolated_ports(scenario, traces)?;
+    let go_on = || match stop.load(Ordering::Relaxed) {
+        true => Err(EvalError::Stopped),
+        false => Ok(()),
+    };
+    let ports = isolated_ports(scenario, traces, go_on)?;
     let done = AtomicUsize::new(0);
     let total = entrants.len() * traces.len();
     // Runs of one trace follow each other, so that simulations under way at a time differ in length.
@@ -264,6 +295,7 @@ fn run_all(
         .map(|run| {
             let entrant = &entrants[run % entrants.len()];
             let numbered = &traces[run / entrants.len()];
+            go_on()?;
             let outcome = entrant
                 .run(scenario, &numbered.trace, None)
                 .map_err(EvalError::simulation(entrant.name(), numbered))?;
@@ -298,11 +330,13 @@ fn run_all(
 fn isolated_ports(
     scenario: &Scenario,
     traces: &[NumberedTrace],
+    go_on: impl Fn() -> Result<(), EvalError> + Sync,
 ) -> Result<Vec<Option<IsolatedPorts>>, EvalError> {
     if scenario.is_fabric() {
         return Ok(vec![None; traces.len()]);
     }
     let measure = |numbered: &NumberedTrace| {
+        go_on()?;
         IsolatedPorts::measure(scenario, &numbered.trace)
             .map(Some)
             .map_err(EvalError::simulation("cs", numbered))

@@ -8,7 +8,7 @@ use super::{EpisodeStats, Reset, ResetOptions, Resumable};
 mod buffers;
 
 use buffers::Row;
-pub use buffers::{Layout, StepBuffers};
+pub use buffers::{Layout, StepBuffers, StepSlices};
 pub(super) use buffers::{Rows, row};
 
 /// `N` environments of one kind, stepped in parallel on the current rayon pool, with the semantics
@@ -254,9 +254,24 @@ impl<E: Env> VectorEnv<E> {
         options: &ResetOptions,
         buffers: &mut StepBuffers,
     ) -> Result<(), VectorError> {
+        self.reset_into(mask, seed, options, buffers.slices())
+    }
+
+    /// [`VectorEnv::reset_where`] into memory of the caller's own.
+    ///
+    /// # Errors
+    /// As [`VectorEnv::reset_where`].
+    pub fn reset_into(
+        &mut self,
+        mask: &[bool],
+        seed: VectorSeed<'_>,
+        options: &ResetOptions,
+        buffers: StepSlices<'_>,
+    ) -> Result<(), VectorError> {
         check_selection(mask, seed, self.len())?;
         buffers.check(&self.layout)?;
-        on_selected(mask, &mut self.envs, buffers.rows(), |i, env, mut row| {
+        let rows = buffers.rows(&self.layout);
+        on_selected(mask, &mut self.envs, rows, |i, env, mut row| {
             row.write_reset(&env.reset(seed.of(i), options)?);
             Ok(())
         })
@@ -271,6 +286,18 @@ impl<E: Env> VectorEnv<E> {
     /// [`VectorError`] when an argument has the wrong length, an action lies outside its space, or
     /// an environment fails or needs a reset.
     pub fn step(&mut self, actions: &[f32], buffers: &mut StepBuffers) -> Result<(), VectorError> {
+        self.step_into(actions, buffers.slices())
+    }
+
+    /// [`VectorEnv::step`] into memory of the caller's own.
+    ///
+    /// # Errors
+    /// As [`VectorEnv::step`].
+    pub fn step_into(
+        &mut self,
+        actions: &[f32],
+        buffers: StepSlices<'_>,
+    ) -> Result<(), VectorError> {
         let width = self.layout.action_len();
         check_len("actions", actions.len(), self.len() * width)?;
         buffers.check(&self.layout)?;
@@ -281,7 +308,7 @@ impl<E: Env> VectorEnv<E> {
                 checked.map_err(|source| VectorError::Env { env, source })?;
             }
         }
-        let rows = buffers.rows();
+        let rows = buffers.rows(&self.layout);
         let results: Vec<Result<(), EnvError>> = self
             .envs
             .par_iter_mut()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bufgym_eval::data::{Evaluation, Role, Timing};
 use bufgym_eval::evaluate::{self, EvalConfig, EvalError, Progress, evaluate};
@@ -41,6 +42,27 @@ fn config(traces: u64) -> EvalConfig {
 
 fn run(config: &EvalConfig) -> Evaluation {
     evaluate(config, &|_| {}).unwrap()
+}
+
+#[test]
+fn no_simulation_begins_after_it_was_stopped() {
+    let config = config(6);
+    let (stop, done) = (AtomicBool::new(false), Mutex::new(0));
+    let stopped = evaluate::evaluate_until(
+        &config,
+        &|progress: Progress<'_>| {
+            assert_eq!(progress.total, 42);
+            *done.lock().unwrap() += 1;
+            stop.store(true, Ordering::SeqCst);
+        },
+        &stop,
+    );
+    let error = stopped.unwrap_err();
+    assert!(matches!(error, EvalError::Stopped));
+    assert_eq!(error.to_string(), "the evaluation was stopped");
+    // One that every thread had begun.
+    let threads = rayon::current_num_threads();
+    assert!((1..=threads).contains(&done.into_inner().unwrap()));
 }
 
 #[test]

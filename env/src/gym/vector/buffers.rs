@@ -149,7 +149,48 @@ impl StepBuffers {
         row(&self.port_rewards, env, self.layout.components)
     }
 
-    /// Refuses buffers without the shapes of `layout`: callers can replace the fields.
+    /// All fields as slices.
+    pub fn slices(&mut self) -> StepSlices<'_> {
+        StepSlices {
+            observations: &mut self.observations,
+            privileged: &mut self.privileged,
+            rewards: &mut self.rewards,
+            port_rewards: &mut self.port_rewards,
+            discounts: &mut self.discounts,
+            entropy_weights: &mut self.entropy_weights,
+            elapsed_ps: &mut self.elapsed_ps,
+            terminated: &mut self.terminated,
+            truncated: &mut self.truncated,
+            resets: &mut self.resets,
+            final_observations: &mut self.final_observations,
+            final_privileged: &mut self.final_privileged,
+            infos: &mut self.infos,
+        }
+    }
+}
+
+/// Where a step of a [`VectorEnv`](super::VectorEnv) writes, in memory of the caller's own: the fields of
+/// [`StepBuffers`], whoever owns them.
+#[derive(Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are those of StepBuffers")]
+pub struct StepSlices<'a> {
+    pub observations: &'a mut [f32],
+    pub privileged: &'a mut [f32],
+    pub rewards: &'a mut [f64],
+    pub port_rewards: &'a mut [f32],
+    pub discounts: &'a mut [f32],
+    pub entropy_weights: &'a mut [f32],
+    pub elapsed_ps: &'a mut [u64],
+    pub terminated: &'a mut [bool],
+    pub truncated: &'a mut [bool],
+    pub resets: &'a mut [bool],
+    pub final_observations: &'a mut [f32],
+    pub final_privileged: &'a mut [f32],
+    pub infos: &'a mut [Option<EpisodeStats>],
+}
+
+impl<'a> StepSlices<'a> {
+    /// Refuses buffers without the shapes of `layout`: callers choose them.
     pub(super) fn check(&self, layout: &Layout) -> Result<(), VectorError> {
         let envs = layout.envs;
         let observations = envs * layout.observation_len();
@@ -199,25 +240,20 @@ impl StepBuffers {
     }
 
     /// The rows, to be written in parallel. The lengths must have been checked.
-    pub(super) fn rows(&mut self) -> Vec<Row<'_>> {
-        let layout = &self.layout;
+    pub(super) fn rows(self, layout: &Layout) -> Vec<Row<'a>> {
         let (observation, privileged) = (layout.observation_len(), layout.privileged_len());
-        let mut observations = Rows(&mut self.observations, observation);
-        let mut privileged_rows = Rows(&mut self.privileged, privileged);
-        let mut port_rewards = Rows(&mut self.port_rewards, layout.components);
-        let mut final_observations = Rows(&mut self.final_observations, observation);
-        let mut final_privileged = Rows(&mut self.final_privileged, privileged);
+        let mut observations = Rows(self.observations, observation);
+        let mut privileged_rows = Rows(self.privileged, privileged);
+        let mut port_rewards = Rows(self.port_rewards, layout.components);
+        let mut final_observations = Rows(self.final_observations, observation);
+        let mut final_privileged = Rows(self.final_privileged, privileged);
         let flags = self
             .terminated
             .iter_mut()
-            .zip(&mut self.truncated)
-            .zip(&mut self.resets);
-        let weights = self.discounts.iter_mut().zip(&mut self.entropy_weights);
-        let scalars = self
-            .rewards
-            .iter_mut()
-            .zip(&mut self.elapsed_ps)
-            .zip(&mut self.infos);
+            .zip(self.truncated)
+            .zip(self.resets);
+        let weights = self.discounts.iter_mut().zip(self.entropy_weights);
+        let scalars = self.rewards.iter_mut().zip(self.elapsed_ps).zip(self.infos);
         flags
             .zip(weights)
             .zip(scalars)

@@ -1,0 +1,48 @@
+"""A reinforcement-learning gym for buffer management in shared-memory switches.
+
+The simulator and the environments are in Rust. This package gives them the interfaces of Python:
+
+=============================  =====================================================================
+``bufgym.make``                one environment, a ``gymnasium.Env``; also ``gymnasium.make``
+``bufgym.make_vec``            many in parallel, a ``gymnasium.vector.VectorEnv``; also
+                               ``gymnasium.make_vec``
+``bufgym.sb3.VecEnv``          the same for Stable-Baselines3
+``bufgym.torch``               the permutation-equivariant network, with the checkpoints of ``bufgym``
+``bufgym.pettingzoo``          a network of switches, each an agent
+``bufgym.simulate``            one trace under one policy, as Arrow tables
+``bufgym.evaluate``            policies on the same unseen traces, as Arrow tables
+``python -m bufgym``           the command line
+=============================  =====================================================================
+
+Times that a name ends in ``_ps`` are whole picoseconds, other units are at the ends of names too.
+"""
+
+from bufgym._native import (
+    ALPHAS,
+    FEATURE_NAMES,
+    HISTORY,
+    PRIVILEGED_NAMES,
+    __version__,
+    environments,
+)
+from bufgym.env import BufferEnv, make
+from bufgym.evaluation import Evaluation, Policy, Simulation, evaluate, simulate
+from bufgym.vector import BufferVectorEnv, make_vec
+
+__all__ = [
+    "ALPHAS",
+    "BufferEnv",
+    "BufferVectorEnv",
+    "Evaluation",
+    "FEATURE_NAMES",
+    "HISTORY",
+    "PRIVILEGED_NAMES",
+    "Policy",
+    "Simulation",
+    "__version__",
+    "environments",
+    "evaluate",
+    "make",
+    "make_vec",
+    "simulate",
+]

@@ -1,0 +1,138 @@
+"""A single switch as an environment of Gymnasium."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from bufgym import _native, arguments
+
+Observation = NDArray[np.float32]
+Action = NDArray[np.float32]
+
+
+class BufferEnv(gymnasium.Env[Observation, Action]):
+    """A shared-memory switch whose agent sets one α per port.
+
+    Between two decisions every packet is admitted to queue ``i`` by ``q_i < α_i (B - Q)``, with the buffer
+    ``B`` and its occupancy ``Q`` in bytes. A step runs to the next trigger, so steps differ in length.
+
+    ===============  =====================  ============================================================
+    action           float32 [ports]        in [-1, 1]; eight equal cells stand for the α of
+                                            ``bufgym.ALPHAS``, 2^-2 to 2^5
+    \\- early drop   float32 [ports, 2]     where ``low_level`` ends in ``+early``: α, then the level of
+                                            early drop
+    observation      float32 [ports, 8, 5]  in [-1, 1]; the last 8 decisions, newest last, of
+                                            ``bufgym.FEATURE_NAMES``
+    reward           float                  by the objective
+    terminated       bool                   all flows are complete: do not bootstrap
+    truncated        bool                   a limit of the scenario was reached: bootstrap
+    ===============  =====================  ============================================================
+
+    The info of a step has
+
+    =====================  ====================  ========================================================
+    ``privileged``         float32 [ports, 22]   ``bufgym.PRIVILEGED_NAMES``: what only the simulator
+                                                 knows, for critics
+    ``port_rewards``       float32 [ports]       the reward in parts
+    ``discount``           float                 e^(-Δt/τ), the factor of the next observation's value
+    ``entropy_weight``     float                 weight of an entropy bonus
+    ``elapsed_ps``         int                   length of the step, simulated picoseconds
+    ``skipped``            int                   after a reset, if any: traces passed over, because they
+                                                 end without a decision
+    ``episode_stats``      dict                  at the end of an episode: its statistics
+    =====================  ====================  ========================================================
+
+    Observations and the arrays of infos are new ones at every step. An environment is for one thread at a
+    time; other threads run while it steps.
+
+    Args:
+        env_id: registered name, see ``bufgym.environments()``.
+        render_mode: ``"rgb_array"`` for pictures, or None.
+"""
+
+    __doc__ = (__doc__ or "") + arguments.DESCRIPTION
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}
+
+    def __init__(
+        self,
+        env_id: str,
+        *,
+        render_mode: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(f"render_mode {render_mode!r} is not known; it is 'rgb_array' or None")
+        self.render_mode = render_mode
+        self._native = _native.Env(env_id, arguments.native(settings, options))
+        self.observation_space = arguments.box(self._native.observation_space())
+        self.action_space = arguments.box(self._native.action_space())
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begins an episode, which is one trace of flows, and runs to its first decision.
+
+        A seed starts the sequence of traces again. Without one the sequence goes on; the first reset
+        without a seed uses that of the environment's keyword arguments, never the machine's entropy.
+
+        Args:
+            seed: from 0 to 2^64 - 1.
+            options: ``{"trace": index}`` plays exactly this trace of the split.
+        """
+        observation, info = self._native.reset(seed, **_trace(options))
+        super().reset(seed=seed)
+        return observation, info
+
+    def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Sets α on all ports and runs to the next decision or the end of the episode."""
+        return self._native.step(action)
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """A picture, uint8 [height, width, 3], with ``render_mode="rgb_array"``: the bar of the whole buffer,
+        then that of every port's queue, red where it has reached its threshold, with the line of the threshold;
+        below are α and the port. Lines are at quarters of the buffer."""
+        return self._native.render() if self.render_mode == "rgb_array" else None
+
+    def snapshot(self) -> str:
+        """The exact state as JSON, for :meth:`restore`."""
+        return self._native.snapshot()
+
+    def restore(self, snapshot: str) -> tuple[Observation, dict[str, Any]] | None:
+        """Goes to the state of a snapshot of an environment with the same keyword arguments.
+
+        What follows is bit for bit what would have followed there. The episode so far is simulated again.
+        Returns observation and info, or None when no episode had been begun.
+        """
+        return self._native.restore(snapshot)
+
+    @property
+    def trace_index(self) -> int | None:
+        """Index in its split of the trace that is played; None before the first reset."""
+        return self._native.trace_index()
+
+    @property
+    def scenario(self) -> str:
+        """What is simulated, every setting of it, as a scenario file (TOML)."""
+        return self._native.scenario()
+
+
+def _trace(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The option of a reset, if any."""
+    unknown = [key for key in options or {} if key != "trace"]
+    if unknown:
+        raise ValueError(f"options[{unknown[0]!r}] is not known; a reset has the option 'trace'")
+    return dict(options or {})
+
+
+def make(env_id: str, **options: Any) -> BufferEnv:
+    """The environment called ``env_id``, without wrappers.
+
+    ``gymnasium.make`` takes the same arguments; it puts wrappers around the environment that check the
+    order of calls and, once, what is returned.
+    """
+    return BufferEnv(env_id, **options)

@@ -1,0 +1,108 @@
+"""The environments for Stable-Baselines3: ``pip install 'bufgym[sb3]'``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv as _VecEnv
+
+from bufgym.vector import BufferVectorEnv
+
+
+class VecEnv(_VecEnv):
+    """``num_envs`` switches in parallel behind the interface of Stable-Baselines3.
+
+    It wants no ``DummyVecEnv``, ``SubprocVecEnv`` or ``Monitor``: environments step on threads of Rust, and
+    at the end of an episode ``info["episode"]`` has its return, length and time. Stable-Baselines3 keeps what
+    it is given, so observations are copied out of the arrays of Rust.
+
+    Infos have ``discount``, ``elapsed_ps``, ``TimeLimit.truncated`` and, at the end of an episode,
+    ``terminal_observation`` and ``episode_stats``. Discounts of Stable-Baselines3 count steps, those of the
+    environment simulated time; algorithms here use the former.
+
+    Args:
+        env_id: registered name, see ``bufgym.environments()``.
+        num_envs: how many.
+        threads: on which environments step; one per processor by default.
+        options: keyword arguments of :class:`bufgym.BufferEnv`.
+    """
+
+    def __init__(
+        self, env_id: str, num_envs: int = 1, *, threads: int | None = None, **options: Any
+    ) -> None:
+        self.envs = BufferVectorEnv(
+            env_id, num_envs, autoreset_mode=AutoresetMode.SAME_STEP, threads=threads, **options
+        )
+        self.render_mode = self.envs.render_mode
+        self._actions: NDArray[np.float32] | None = None
+        self._lengths = np.zeros(num_envs, dtype=np.int64)
+        self._simulated_ps = np.zeros(num_envs, dtype=np.uint64)
+        super().__init__(num_envs, self.envs.single_observation_space, self.envs.single_action_space)
+
+    def reset(self) -> NDArray[np.float32]:
+        seeds: Any = self._seeds if any(seed is not None for seed in self._seeds) else None
+        options = self._options[0] if self._options and self._options[0] else None
+        observations, infos = self.envs.reset(seed=seeds, options=options)
+        self.reset_infos = [self._info(infos, env) for env in range(self.num_envs)]
+        self._lengths[:] = 0
+        self._simulated_ps[:] = 0
+        self._reset_seeds()
+        self._reset_options()
+        return observations.copy()
+
+    def step_async(self, actions: NDArray[np.float32]) -> None:
+        self._actions = actions
+
+    def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
+        assert self._actions is not None, "step_async comes before step_wait"
+        observations, rewards, terminated, truncated, infos = self.envs.step(self._actions)
+        self._lengths += 1
+        self._simulated_ps += infos["elapsed_ps"]
+        dones = terminated | truncated
+        each = [self._info(infos, env) for env in range(self.num_envs)]
+        for env in np.flatnonzero(dones):
+            stats = {name: values[env] for name, values in infos["episode_stats"].items() if name[0] != "_"}
+            each[env]["TimeLimit.truncated"] = bool(truncated[env] and not terminated[env])
+            each[env]["terminal_observation"] = infos["final_obs"][env].copy()
+            each[env]["episode_stats"] = stats
+            each[env]["episode"] = {
+                "r": float(stats["return"]),
+                "l": int(self._lengths[env]),
+                "t": float(self._simulated_ps[env]) * 1e-12,
+            }
+            self._lengths[env] = 0
+            self._simulated_ps[env] = 0
+        return observations.copy(), rewards.astype(np.float32), dones, each
+
+    @staticmethod
+    def _info(infos: dict[str, Any], env: int) -> dict[str, Any]:
+        return {
+            "discount": float(infos["discount"][env]),
+            "elapsed_ps": int(infos["elapsed_ps"][env]),
+            "TimeLimit.truncated": False,
+        }
+
+    def close(self) -> None:
+        self.envs.close()
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        if attr_name == "render_mode":
+            return [self.envs.render_mode for _ in self._get_indices(indices)]
+        return [getattr(self.envs, attr_name) for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        raise AttributeError(f"{attr_name}: attributes of environments in Rust cannot be set")
+
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+        raise AttributeError(f"{method_name}: environments in Rust have no methods of their own")
+
+    def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
+        # What a Monitor would add is there.
+        from stable_baselines3.common.monitor import Monitor
+
+        return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
+
+    def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
+        return self.envs.render() or [None] * self.num_envs

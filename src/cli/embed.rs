@@ -1,0 +1,44 @@
+//! What programs take from the command line that have it built in, such as the Python package: the
+//! whole of it, and the names of policies and scenarios in its options.
+
+use std::ffi::OsString;
+
+use bufgym::eval::Entrant;
+use bufgym::sim::scenario::Scenario;
+
+use super::error::CliResult;
+use super::{policy, scenario};
+
+/// Runs the command line with these arguments, the first of which is the program's name, and returns the
+/// exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    super::run_with(arguments.into_iter().collect())
+}
+
+/// The policies that `texts` name, each as `--policy` takes it.
+///
+/// # Errors
+/// The line that the command line prints.
+pub fn policies(texts: &[String], scenario: &Scenario) -> Result<Vec<Entrant>, String> {
+    line(policy::parse_all(texts, scenario))
+}
+
+/// The scenario that `--scenario` and `--set` name.
+///
+/// # Errors
+/// The line that the command line prints.
+pub fn scenario(name: &str, settings: &[String]) -> Result<Scenario, String> {
+    line(scenario::load(name, settings))
+}
+
+/// Checks that so many traces of the scenario fit into memory, with `results` bytes of each.
+///
+/// # Errors
+/// The line that the command line prints.
+pub fn check_memory(scenario: &Scenario, traces: u64, results: u64) -> Result<(), String> {
+    line(scenario::check_memory(scenario, traces, results))
+}
+
+fn line<T>(result: CliResult<T>) -> Result<T, String> {
+    result.map_err(|error| error.to_string())
+}
