@@ -14,7 +14,7 @@ The simulator and the environments are in Rust. This package gives them the inte
 ``python -m bufgym``           the command line
 =============================  =====================================================================
 
-Times that a name ends in ``_ps`` are whole picoseconds, other units are at the ends of names too.
+Names end in their units; ``_ps`` are whole picoseconds. ``import bufgym`` registers the environments.
 """
 
 from bufgym._native import (
@@ -27,6 +27,7 @@ from bufgym._native import (
 )
 from bufgym.env import BufferEnv, make
 from bufgym.evaluation import Evaluation, Policy, Simulation, evaluate, simulate
+from bufgym.registration import register_envs
 from bufgym.vector import BufferVectorEnv, make_vec
 
 __all__ = [
@@ -44,5 +45,8 @@ __all__ = [
     "evaluate",
     "make",
     "make_vec",
+    "register_envs",
     "simulate",
 ]
+
+register_envs()

@@ -6,8 +6,13 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv as _VecEnv
+from stable_baselines3.sac.policies import Actor as _SACActor
+from stable_baselines3.sac.policies import SACPolicy
+from torch import Tensor
 
+from bufgym.torch import Actor
 from bufgym.vector import BufferVectorEnv
 
 
@@ -100,9 +105,35 @@ class VecEnv(_VecEnv):
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
         # What a Monitor would add is there.
-        from stable_baselines3.common.monitor import Monitor
-
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         return self.envs.render() or [None] * self.num_envs
+
+
+class _PortActor(_SACActor):
+    """The actor of SAC with the network of :class:`bufgym.torch.Actor` in the place of layers of its own."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        shape = self.action_space.shape or (1,)
+        #: The network; ``net.save`` makes a checkpoint of it.
+        self.net = Actor(shape[1] if len(shape) > 1 else 1)
+        # Layers that are not used would be saved and optimised with it.
+        del self.latent_pi, self.mu, self.log_std
+
+    def get_action_dist_params(self, obs: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        mean, log_std = self.net(obs)
+        return mean.flatten(1), log_std.flatten(1), {}
+
+
+class PortSACPolicy(SACPolicy):
+    """Policy of SAC whose actor is the permutation-equivariant network: ``SAC(PortSACPolicy, envs)``.
+
+    After training ``model.actor.net.save(folder)`` writes a checkpoint for ``bufgym eval --policy ndt:folder``
+    and ``bufgym export``. The critics are those of Stable-Baselines3, of the flat observation.
+    """
+
+    def make_actor(self, features_extractor: Any = None) -> _SACActor:
+        options = self._update_features_extractor(self.actor_kwargs, features_extractor)
+        return _PortActor(**options).to(self.device)
