@@ -58,8 +58,9 @@ class NetworkEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]):
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observations, dict[str, dict[str, Any]]]:
-        """Begins an episode and runs to its first turn; ``options={"trace": index}`` plays this trace."""
-        self._native.reset(seed, **dict(options or {}))
+        """Begins an episode and runs to its first turn; ``options={"trace": index}`` plays this trace. As in
+        other environments of PettingZoo, options that are not known have no effect."""
+        self._native.reset(seed, (options or {}).get("trace"))
         self.agents = list(self.possible_agents)
         observations, _, infos = self._told()
         return observations, infos

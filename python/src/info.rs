@@ -1,6 +1,7 @@
 //! The info of a reset or a step as a dictionary.
 
 use bufgym::env::gym::{EpisodeStats, Info};
+use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -41,7 +42,10 @@ pub fn dictionary<'py>(
 /// The statistics of an episode.
 pub fn statistics<'py>(py: Python<'py>, stats: &EpisodeStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("seed", stats.seed)?;
+    // Gymnasium puts numbers of many environments into arrays; whole numbers of Python's would become
+    // signed ones there, too short for the seeds of two of the splits.
+    let seed = PyArray1::from_slice(py, &[stats.seed]).get_item(0)?;
+    dict.set_item("seed", seed)?;
     dict.set_item("index", stats.index)?;
     dict.set_item("return", stats.return_)?;
     dict.set_item("discounted_return", stats.discounted_return)?;

@@ -1,8 +1,12 @@
 """What tests have in common."""
 
 import pytest
+import torch
 
-#: Every environment of a single switch.
+# Networks are small: threads would only wait for each other.
+torch.set_num_threads(1)
+
+#: The environment of most tests, and one of several switches.
 SWITCH = "bufgym/NDT-16x1G-v0"
 NETWORK = "bufgym/LeafSpine-4x4-v0"
 #: A scenario whose episodes are short.

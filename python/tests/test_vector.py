@@ -168,3 +168,17 @@ def test_wrappers_of_gymnasium_work_on_it(small):
         infos = envs.step(action)[4]
         ended += int(infos.get("_episode", np.zeros(3)).sum())
     assert ended >= 3 and len(envs.return_queue) == ended
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_seeds_of_all_splits_fit_into_infos(small, split):
+    envs = make(small, split=split)
+    envs.reset(seed=1)
+    for action in actions(envs, 300):
+        infos = envs.step(action)[4]
+        if "episode_stats" in infos:
+            break
+    seeds = infos["episode_stats"]["seed"][infos["_episode_stats"]]
+    # The two highest bits of a seed are those of its split.
+    assert seeds.dtype == np.uint64
+    assert set(seeds >> np.uint64(62)) == {{"train": 1, "validation": 2, "test": 3}[split]}
