@@ -92,7 +92,7 @@ class BufferEnv(gymnasium.Env[Observation, Action]):
         """Sets α on all ports and runs to the next decision or the end of the episode."""
         return self._native.step(action)
 
-    def render(self) -> NDArray[np.uint8] | None:
+    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
         """A picture, uint8 [height, width, 3], with ``render_mode="rgb_array"``: the bar of the whole buffer,
         then that of every port's queue, red where it has reached its threshold, with the line of the threshold;
         below are α and the port. Lines are at quarters of the buffer."""

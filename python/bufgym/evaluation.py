@@ -132,7 +132,7 @@ def simulate(
 class Evaluation:
     """Policies compared on the same unseen traces. Ratios are relative to DT with α = 1."""
 
-    def __init__(self, native: Any) -> None:
+    def __init__(self, native: _native.Evaluation) -> None:
         self._native = native
 
     @cached_property
@@ -150,7 +150,8 @@ class Evaluation:
     @cached_property
     def report(self) -> dict[str, Any]:
         """Everything, as in ``report.json``."""
-        return json.loads(self._native.report())
+        report: dict[str, Any] = json.loads(self._native.report())
+        return report
 
     @property
     def findings(self) -> list[str]:

@@ -13,7 +13,7 @@ from bufgym import _native, arguments
 Observations = dict[str, NDArray[np.float32]]
 
 
-class NetworkEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]):
+class NetworkEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]):  # type: ignore[misc]
     """A network whose switches decide each at its own times: ``leaf_0``, ``leaf_1``, ... ``spine_0``, ...
 
     Switches have their own triggers, so one of them has a turn in a step: ``infos[agent]["turn"]`` says whose it

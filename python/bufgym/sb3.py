@@ -60,7 +60,7 @@ class VecEnv(_VecEnv):
     def step_async(self, actions: NDArray[np.float32]) -> None:
         self._actions = actions
 
-    def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
+    def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         assert self._actions is not None, "step_async comes before step_wait"
         observations, rewards, terminated, truncated, infos = self.envs.step(self._actions)
         self._lengths += 1
@@ -122,7 +122,9 @@ class _PortActor(_SACActor):
         # Layers that are not used would be saved and optimised with it.
         del self.latent_pi, self.mu, self.log_std
 
-    def get_action_dist_params(self, obs: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    def get_action_dist_params(  # type: ignore[override]
+        self, obs: Tensor
+    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
         mean, log_std = self.net(obs)
         return mean.flatten(1), log_std.flatten(1), {}
 

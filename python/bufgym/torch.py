@@ -59,12 +59,15 @@ class Actor(nn.Module):
         """An action with noise, [batch, ports] or [batch, ports, outputs], and the logarithm of its density,
         [batch]; gradients go through both."""
         mean, log_std = self(observation)
-        noise = torch.randn_like(mean)
-        before = mean + log_std.exp() * noise
-        # The density of the Gaussian, and that of tanh: log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2x)).
-        density = -0.5 * noise**2 - log_std - 0.5 * math.log(2.0 * math.pi)
-        density = density - 2.0 * (math.log(2.0) - before - softplus(-2.0 * before))
-        return self._flat(torch.tanh(before)), density.flatten(1).sum(1)
+        before = mean + log_std.exp() * torch.randn_like(mean)
+        return self._flat(torch.tanh(before)), _log_density(before, mean, log_std)
+
+    def log_density(self, observation: Tensor, action: Tensor) -> Tensor:
+        """The logarithm of the density of an action, [batch], as for policy gradients."""
+        mean, log_std = self(observation)
+        # Of an action that was rounded to one of the ends, the inverse of tanh is infinite.
+        inside = action.reshape(mean.shape).clamp(-1 + 1e-6, 1 - 1e-6)
+        return _log_density(torch.atanh(inside), mean, log_std)
 
     def _flat(self, action: Tensor) -> Tensor:
         return action.squeeze(2) if self.outputs == 1 else action
@@ -138,6 +141,14 @@ class Actor(nn.Module):
             return self.act(torch.from_numpy(observation).to(device)[None])[0].cpu().numpy()
 
         return Policy(decide, name, low_level)
+
+
+def _log_density(before: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
+    """Of the tanh of ``before``, which has a Gaussian's density, added up over ports and outputs."""
+    gaussian = -0.5 * ((before - mean) / log_std.exp()) ** 2 - log_std - 0.5 * math.log(2.0 * math.pi)
+    # log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2x)).
+    slope = 2.0 * (math.log(2.0) - before - softplus(-2.0 * before))
+    return (gaussian - slope).flatten(1).sum(1)
 
 
 def soft_clamp(x: Tensor) -> Tensor:

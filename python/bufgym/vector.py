@@ -136,7 +136,7 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
             infos,
         )
 
-    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:  # type: ignore[override]
         """A picture of every environment, see :meth:`bufgym.BufferEnv.render`."""
         return tuple(self._native.render()) if self.render_mode == "rgb_array" else None
 
@@ -164,7 +164,7 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
             )
         if not mask.any():
             raise ValueError("options['reset_mask']: no environment is to be reset")
-        return mask.tolist()
+        return [bool(value) for value in mask]
 
     def _infos(self, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         everywhere = self._all

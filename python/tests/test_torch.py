@@ -68,6 +68,7 @@ def test_the_density_of_a_sample_is_that_of_torch():
     normal = torch.distributions.Normal(mean, log_std.exp())
     expected = (normal.log_prob(before) - torch.log(1 - action**2)).flatten(1).sum(1)
     assert torch.allclose(density, expected, atol=1e-6)
+    assert torch.allclose(actor.log_density(x, action), expected, atol=1e-6)
 
 
 def test_its_policy_is_judged_like_its_checkpoint(tmp_path):

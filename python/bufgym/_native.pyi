@@ -1,0 +1,114 @@
+"""What the package is built on, in Rust. Programs use the classes around it."""
+
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+#: The control factors that actions stand for: 2^-2, 2^-1, ..., 2^5.
+ALPHAS: list[float]
+#: What is observed of a port at a decision, each with its scale.
+FEATURE_NAMES: list[str]
+#: What only the simulator knows of a port.
+PRIVILEGED_NAMES: list[str]
+#: Decisions in an observation.
+HISTORY: int
+
+_Real = NDArray[np.float32]
+#: Shape, least and largest value.
+_Bounds = tuple[list[int], float, float]
+#: A name, or name, function and heuristic.
+_Policy = str | tuple[str, Any, str]
+
+def environments() -> list[tuple[str, str, bool]]:
+    """Name, summary and whether it is a network, of every registered environment."""
+
+def command_line(arguments: list[str]) -> int:
+    """Runs the command line with these arguments, the first of which is the program's name, and returns
+    the exit code."""
+
+def simulate(policy: _Policy, arguments: dict[str, Any]) -> tuple[str, str, list[dict[str, Any]]]:
+    """Runs one trace under one policy. Returns the policy's name, the summary as JSON, and the columns of
+    flows, switches, timeline and pauses."""
+
+def evaluate(policies: list[_Policy], arguments: dict[str, Any]) -> Evaluation:
+    """Runs every policy on every trace."""
+
+def save_network(folder: str, tensors: dict[str, _Real], origin: dict[str, Any]) -> None:
+    """Writes a checkpoint, which replaces an existing one."""
+
+@final
+class Env:
+    """A single switch under control."""
+
+    def __new__(cls, id: str, arguments: dict[str, Any]) -> Env: ...
+    def observation_space(self) -> _Bounds: ...
+    def action_space(self) -> _Bounds: ...
+    def reset(self, seed: int | None = None, trace: int | None = None) -> tuple[_Real, dict[str, Any]]: ...
+    def step(self, action: _Real) -> tuple[_Real, float, bool, bool, dict[str, Any]]: ...
+    def render(self) -> NDArray[np.uint8]:
+        """uint8 [height, width, 3]."""
+
+    def snapshot(self) -> str: ...
+    def restore(self, snapshot: str) -> tuple[_Real, dict[str, Any]] | None: ...
+    def trace_index(self) -> int | None: ...
+    def scenario(self) -> str: ...
+
+@final
+class VectorEnv:
+    """Switches under control that step in parallel."""
+
+    def __new__(cls, id: str, envs: int, mode: str, threads: int, arguments: dict[str, Any]) -> VectorEnv: ...
+    def observation_space(self) -> _Bounds: ...
+    def action_space(self) -> _Bounds: ...
+    def threads(self) -> int: ...
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays that every call writes to, by name."""
+
+    def reset(
+        self, seeds: list[int | None], mask: list[bool] | None = None, trace: int | None = None
+    ) -> None: ...
+    def step(self, actions: _Real) -> list[tuple[int, dict[str, Any]]]:
+        """Returns the statistics of episodes that have ended, each with the number of its environment."""
+
+    def render(self) -> list[NDArray[np.uint8]]: ...
+
+@final
+class NetworkEnv:
+    """A network of switches, each an agent."""
+
+    def __new__(cls, id: str, arguments: dict[str, Any]) -> NetworkEnv: ...
+    def agents(self) -> list[str]: ...
+    def observation_spaces(self) -> list[_Bounds]: ...
+    def action_spaces(self) -> list[_Bounds]: ...
+    def turn(self) -> int: ...
+    def reset(self, seed: int | None = None, trace: int | None = None) -> None: ...
+    def step(self, action: _Real) -> tuple[bool, bool]:
+        """Whether the episode was terminated, and truncated."""
+
+    def told(self) -> list[tuple[_Real, float, dict[str, Any]]]:
+        """Observation, reward and info of every agent."""
+
+@final
+class Network:
+    """A network as Rust runs it, from a checkpoint."""
+
+    def __new__(cls, folder: str) -> Network: ...
+    def manifest(self) -> str: ...
+    def outputs(self) -> int: ...
+    def tensors(self) -> dict[str, _Real]: ...
+    def forward(self, observations: _Real) -> tuple[_Real, _Real]:
+        """Mean before tanh and logarithm of the standard deviation, each [batch, ports, outputs], for
+        observations float32 [batch, ports, 8, 5]."""
+
+@final
+class Evaluation:
+    """A finished evaluation."""
+
+    def per_trace(self) -> dict[str, Any]: ...
+    def policies(self) -> dict[str, Any]: ...
+    def report(self) -> str: ...
+    def text(self) -> str: ...
+    def findings(self) -> list[str]: ...
+    def write(self, folder: str, force: bool) -> None: ...
