@@ -75,13 +75,10 @@ fn described(value: &Bound<'_, PyAny>) -> String {
             let name = name.map_or_else(|_| "of another type".to_owned(), |name| name.to_string());
             format!("an array {name}{:?}", array.shape())
         }
-        Err(_) => format!(
-            "{}",
-            value
-                .get_type()
-                .name()
-                .map_or_else(|_| "something else".to_owned(), |name| name.to_string())
-        ),
+        Err(_) => {
+            let name = value.get_type().name();
+            name.map_or_else(|_| "something else".to_owned(), |name| name.to_string())
+        }
     }
 }
 

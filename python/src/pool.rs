@@ -12,9 +12,11 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::failure::invalid;
 
-/// By process and number of threads. Pools stay until the process ends: those of a parent could not be
-/// joined in a child.
-static POOLS: Mutex<Option<HashMap<(u32, usize), Arc<ThreadPool>>>> = Mutex::new(None);
+/// By process and number of threads.
+type Pools = HashMap<(u32, usize), Arc<ThreadPool>>;
+
+/// All pools. They stay until the process ends: those of a parent could not be joined in a child.
+static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
 
 /// A pool of this process.
 #[derive(Clone)]

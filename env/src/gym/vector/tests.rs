@@ -46,6 +46,50 @@ fn next_step_semantics() {
 }
 
 #[test]
+fn memory_of_the_callers_own_is_written_like_buffers() {
+    let (mut envs, mut buffers) = walks(AutoresetMode::NextStep);
+    let mut other = envs.clone();
+    // Observations lie in the middle of a longer slice; the rest is where it was.
+    let mut memory = vec![9.0; 10];
+    let mut own = other.buffers();
+    let actions = [0.25, 0.5, 1.0];
+    envs.step(&actions, &mut buffers).unwrap();
+    let slices = StepSlices {
+        observations: &mut memory[2..8],
+        ..own.slices()
+    };
+    other.step_into(&actions, slices).unwrap();
+    assert_eq!(memory[2..8], buffers.observations);
+    assert_eq!([&memory[..2], &memory[8..]].concat(), [9.0; 4]);
+    assert_eq!(
+        (&own.rewards, &own.infos),
+        (&buffers.rewards, &buffers.infos)
+    );
+
+    let mask = [false, true, false];
+    let slices = StepSlices {
+        observations: &mut memory[2..8],
+        ..own.slices()
+    };
+    let reset = other.reset_into(&mask, VectorSeed::Keep, &PLAIN, slices);
+    reset.unwrap();
+    assert_eq!(
+        memory[4..6],
+        [2.0, 0.0],
+        "the second walk begins its next episode"
+    );
+    assert_eq!(memory[2..4], buffers.observations[..2]);
+
+    let slices = StepSlices {
+        observations: &mut memory[..5],
+        ..own.slices()
+    };
+    let error = other.step_into(&actions, slices).unwrap_err();
+    let text = "buffer of observations: 5 given where 6 are needed";
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
 fn same_step_semantics() {
     let (mut envs, mut buffers) = walks(AutoresetMode::SameStep);
     envs.step(&[0.25, 0.5, 1.0], &mut buffers).unwrap();
