@@ -30,8 +30,9 @@
 //! a share of the buffer, e and d are logarithms of bytes in units of β, time is a logarithm in
 //! units of the time that β takes at line rate. So the features do not depend on the size of the
 //! buffer, the line rate or the number of ports. Where decisions set the α of ingress queues, what came by
-//! the port and pauses stand for arrivals and actions ([`INGRESS_FEATURE_NAMES`]
-//! (bufgym_env::control::INGRESS_FEATURE_NAMES)), and the features keep their names. The factors bring typical values near 1, so that a
+//! the port and pauses stand for arrivals and actions
+//! ([`INGRESS_FEATURE_NAMES`](bufgym_env::control::INGRESS_FEATURE_NAMES)), and the features keep their
+//! names. The factors bring typical values near 1, so that a
 //! search may use one step size for all weights.
 
 mod file;
