@@ -76,8 +76,12 @@ fn what_cannot_be_lossless_is_refused_in_one_line() {
         &["xon_bytes", "must be from 1"],
     );
     sandbox.refused(
-        "train --scenario reverie-4x4 --steps 100 --out run",
-        &["lossless_priorities", "must be none"],
+        "train --scenario reverie-4x4 --low-level fab --steps 100 --out run",
+        &["low_level", "must be reverie, sonic or sonic-abm"],
+    );
+    sandbox.refused(
+        "train --scenario reverie-4x4 --actions alpha --low-level reverie --steps 100 --out run",
+        &["reverie", "alpha,ingress, not alpha"],
     );
     assert!(!sandbox.path("run").exists());
 }
