@@ -276,9 +276,11 @@ const EVEN: Interval = Interval {
 };
 
 /// The ratio on one trace, below 1 if the policy is better; 1 if both values are equal, even if both
-/// are zero.
+/// are zero, and where no flow answers a query.
 fn ratio_on_a_trace(metric: Metric, own: &Sample, dt: &Sample) -> f64 {
-    if own.value == dt.value {
+    let without_queries =
+        metric == Metric::IncastAndPauses && own.value.is_nan() && dt.value.is_nan();
+    if own.value == dt.value || without_queries {
         1.0
     } else if metric.higher_is_better() {
         dt.value / own.value
