@@ -236,7 +236,11 @@ impl<T: Topology> Hosts<T> {
             completed: 0,
             last_finish: Time::ZERO,
             pause_expiries: Vec::new(),
-            nics: Nics::new::<T>(scenario.host_queue, topology.hosts()),
+            nics: Nics::new::<T>(
+                scenario.host_queue,
+                scenario.hosts_alternate_classes(),
+                topology.hosts(),
+            ),
             pools: Pools::default(),
             sacks: SackStore::default(),
             counters: HostCounters {

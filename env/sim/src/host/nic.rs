@@ -23,9 +23,20 @@ pub(crate) enum Nics {
 }
 
 impl Nics {
-    pub(super) fn new<T: Topology>(kind: HostQueue, hosts: usize) -> Nics {
+    /// `by_class` has fair interfaces serve RDMA and TCP in turn.
+    pub(super) fn new<T: Topology>(kind: HostQueue, by_class: bool, hosts: usize) -> Nics {
         match kind {
-            HostQueue::Fair => Nics::Fair(vec![FairNic::default(); hosts]),
+            HostQueue::Fair => {
+                let turn = match by_class {
+                    true => Turn::Class { rdma: false },
+                    false => Turn::Flow,
+                };
+                let nic = FairNic {
+                    turn,
+                    ..FairNic::default()
+                };
+                Nics::Fair(vec![nic; hosts])
+            }
             HostQueue::Fifo if T::IS_FABRIC => Nics::Queue(vec![QueueNic::default(); hosts]),
             HostQueue::Fifo => Nics::Fifo(vec![FifoNic::default(); hosts]),
         }
@@ -161,8 +172,8 @@ impl Nics {
     }
 }
 
-/// Serves flows in turn: each with data to send has one queue and one packet a turn. Packets without
-/// data go first: as Linux `fq` serves a flow that was idle before the backlogged ones, a pure ACK
+/// Serves flows in turn, or RDMA and TCP in turn and the flows of each: each flow with data to send has
+/// one queue and one packet a turn. Packets without data go first: as Linux `fq` serves a flow that was idle before the backlogged ones, a pure ACK
 /// does not wait for a round of full packets.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct FairNic {
@@ -178,6 +189,67 @@ pub(crate) struct FairNic {
     held: PacketQueue,
     /// Queues of a port, where pauses have told.
     priorities: u16,
+    turn: Turn,
+}
+
+/// Whose turn it is among flows with data.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+enum Turn {
+    /// The next flow's.
+    #[default]
+    Flow,
+    /// The next flow's of a class while it has one that may send, else the other's.
+    Class {
+        /// RDMA's turn, not TCP's.
+        rdma: bool,
+    },
+}
+
+/// What goes next where not just the first ready flow does.
+impl FairNic {
+    /// Nothing is paused and flows have turns.
+    #[inline(always)]
+    fn is_plain(&self) -> bool {
+        self.paused == 0 && self.turn == Turn::Flow
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_by_turn<T: Topology>(
+        &mut self,
+        flows: &mut [Flow],
+        engine: &Engine<T>,
+    ) -> Option<PacketId> {
+        if let Some(packet) = self.control.pop_front(&engine.packets) {
+            return Some(packet);
+        }
+        let place = self.place_of_next(flows)?;
+        let number = self.ready.remove(place)?;
+        let flow = &mut flows[number as usize];
+        if let Turn::Class { rdma } = &mut self.turn {
+            *rdma = !flow.is_rdma();
+        }
+        let packet = flow.waiting.pop_front(&engine.packets);
+        if !flow.waiting.is_empty() {
+            self.ready.push_back(number);
+        }
+        packet
+    }
+
+    /// The place among ready flows of the one that sends next: it is not paused, and if any of the class
+    /// whose turn it is may send, it is of that class.
+    fn place_of_next(&self, flows: &[Flow]) -> Option<usize> {
+        let open = |flow: &Flow| !self.holds(u16::from(flow.priority));
+        let place = |sends: &dyn Fn(&Flow) -> bool| {
+            let mut ready = self.ready.iter();
+            ready.position(|&number| sends(&flows[number as usize]))
+        };
+        match self.turn {
+            Turn::Flow => None,
+            Turn::Class { rdma } => place(&|flow| flow.is_rdma() == rdma && open(flow)),
+        }
+        .or_else(|| place(&open))
+    }
 }
 
 /// Pauses (IEEE 802.1Qbb): what is paused waits, the rest goes on.
@@ -214,32 +286,6 @@ impl FairNic {
             queue.push_back(&mut engine.packets, id);
         }
     }
-
-    #[cold]
-    #[inline(never)]
-    fn next_of_unpaused<T: Topology>(
-        &mut self,
-        flows: &mut [Flow],
-        engine: &Engine<T>,
-    ) -> Option<PacketId> {
-        if let Some(packet) = self.control.pop_front(&engine.packets) {
-            return Some(packet);
-        }
-        let place = self.first_unpaused(flows)?;
-        let flow = self.ready.remove(place)?;
-        let waiting = &mut flows[flow as usize].waiting;
-        let packet = waiting.pop_front(&engine.packets);
-        if !waiting.is_empty() {
-            self.ready.push_back(flow);
-        }
-        packet
-    }
-
-    /// The place among ready flows of the first that is not paused.
-    fn first_unpaused(&self, flows: &[Flow]) -> Option<usize> {
-        let mut ready = self.ready.iter();
-        ready.position(|&flow| !self.holds(u16::from(flows[flow as usize].priority)))
-    }
 }
 
 impl FairNic {
@@ -255,9 +301,9 @@ impl FairNic {
     }
 
     fn next_flow(&self, flows: &[Flow]) -> Option<u32> {
-        let flow = match self.paused {
-            0 => self.ready.front().copied(),
-            _ => self.first_unpaused(flows).map(|place| self.ready[place]),
+        let flow = match self.is_plain() {
+            true => self.ready.front().copied(),
+            false => self.place_of_next(flows).map(|place| self.ready[place]),
         };
         flow.filter(|_| self.control.is_empty())
     }
@@ -273,8 +319,8 @@ impl FairNic {
 
     #[inline(always)]
     fn next<T: Topology>(&mut self, flows: &mut [Flow], engine: &Engine<T>) -> Option<PacketId> {
-        if self.paused != 0 {
-            return self.next_of_unpaused(flows, engine);
+        if !self.is_plain() {
+            return self.next_by_turn(flows, engine);
         }
         if let Some(packet) = self.control.pop_front(&engine.packets) {
             return Some(packet);

@@ -1,7 +1,9 @@
 //! A buffer with lossless packets: what follows from the settings, and what they must be.
 
 use super::validate::Checks;
-use super::{HostQueue, Marking, PfcMode, Scenario, ScenarioError, Scheduler, SpinePool, Tier};
+use super::{
+    HostQueue, LosslessRules, Marking, PfcMode, Scenario, ScenarioError, Scheduler, SpinePool, Tier,
+};
 use crate::units::Rate;
 
 /// Bytes on the line in 60 quanta of 512 bits, the response that a pause is usually allowed, and
@@ -16,6 +18,12 @@ impl Scenario {
     /// Whether some packets are not to be lost.
     pub fn has_lossless(&self) -> bool {
         !self.lossless_priorities.is_empty()
+    }
+
+    /// Whether hosts send a packet of RDMA and one of TCP in turn, as the published code of Reverie has
+    /// it, in place of a packet of each flow.
+    pub(crate) fn hosts_alternate_classes(&self) -> bool {
+        self.has_lossless() && self.rules == LosslessRules::Ns3
     }
 
     /// Bytes of the largest packet on the wire, of any class.

@@ -275,6 +275,42 @@ const ALL_POLICIES: [&str; 7] = [
 /// Rates of the links between switches, where those of hosts have 25 Gbit/s; 0: the same.
 const FABRIC_RATES: [&str; 3] = ["0", "10e9", "100e9"];
 
+/// A host sends ten segments of TCP beside three flows of RDMA. As flows in turn they take 40 packets of
+/// the line, as classes in turn 20.
+#[test]
+fn hosts_send_rdma_and_tcp_in_turn_under_the_rules_of_the_code() {
+    let flow = |id, dst, (size, query, priority)| FlowSpec {
+        id,
+        src: 0,
+        dst,
+        start: Time::ZERO,
+        size,
+        kind: 0,
+        query,
+        priority,
+    };
+    let (rdma, tcp) = ((1_000_000, 0, 3), (10_000, -1, 1));
+    let trace = Trace {
+        flows: vec![
+            flow(0, 4, rdma),
+            flow(1, 5, rdma),
+            flow(2, 8, rdma),
+            flow(3, 9, tcp),
+        ],
+        ..Trace::default()
+    };
+    // 1,048 bytes at 25 Gbit/s.
+    let packet_ns = 335;
+    let packets_of_line = |rules| {
+        let mut simulator = simulator("reverie", &scenario(&[rules]), &trace);
+        let outcome = simulator.run();
+        assert_eq!(outcome.summary.drops, 0, "{rules}");
+        outcome.records[3].finish.unwrap().as_ns() / packet_ns
+    };
+    let (paper, code) = (packets_of_line("rules=paper"), packets_of_line("rules=ns3"));
+    assert!((paper - code).abs_diff(20) <= 2, "{paper} {code}");
+}
+
 /// What of the network the property below is about.
 fn networks() -> impl Strategy<Value = Vec<String>> {
     let leaves = 2u32..4;
