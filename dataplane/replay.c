@@ -419,7 +419,7 @@ static void replay_decision(void)
     counts.decisions++;
     decided_ps = now_ps;
     overdue = 0;
-    if (header.values[KEY_LATENCY_PS] == 0) {
+    if (header.values[KEY_LATENCY_PS] == 0 && !header.values[KEY_LATENCY_VARIES]) {
         apply();
     }
 }
@@ -430,7 +430,8 @@ static void replay_application(void)
     if (!control.suspended) {
         refuse("levels come into force, and none were decided");
     }
-    if (now_ps - decided_ps != header.values[KEY_LATENCY_PS]) {
+    if (!header.values[KEY_LATENCY_VARIES] &&
+        now_ps - decided_ps != header.values[KEY_LATENCY_PS]) {
         differ(TRIGGERS, "levels come into force %" PRIu64 " ps after their decision",
                now_ps - decided_ps);
     }

@@ -40,6 +40,7 @@ enum key {
     KEY_MAX_INTERVAL_PS,
     KEY_FAB_SHORT_BYTES,
     KEY_FAB_IDLE_PS,
+    KEY_LATENCY_VARIES,
     KEY_EARLY_MIN_BYTES,
     KEY_EARLY_GRACE_PS,
     KEY_EARLY_SPARE,
@@ -50,8 +51,8 @@ enum key {
 static const char *const key_names[KEYS] = {
     "ports",           "queues_per_port",     "buffer_bytes",     "rate_bps",
     "beta_bytes",      "gamma_bytes",         "count_in_service", "decision_latency_ps",
-    "max_interval_ps", "fab_short_bytes",     "fab_idle_ps",      "early_min_bytes",
-    "early_grace_ps",  "early_spare",         "early_mark",
+    "max_interval_ps", "fab_short_bytes",     "fab_idle_ps",      "decision_latency_varies",
+    "early_min_bytes", "early_grace_ps",      "early_spare",      "early_mark",
 };
 
 static struct {
@@ -302,6 +303,7 @@ static void check_header(void)
                 values[KEY_QUEUES_PER_PORT] <= MAX_QUEUES_PER_PORT,
             "queues_per_port (1 to 8)");
     require(values[KEY_COUNT_IN_SERVICE] <= 1, "count_in_service (0 or 1)");
+    require(values[KEY_LATENCY_VARIES] <= 1, "decision_latency_varies (0 or 1)");
     if (values[KEY_PORTS] < 1 || values[KEY_PORTS] > NDT_MAX_PORTS) {
         refuse("%" PRIu64 " ports; this replay is compiled for 1 to %d, see NDT_MAX_PORTS",
                values[KEY_PORTS], NDT_MAX_PORTS);

@@ -161,6 +161,40 @@ fn a_replay_agrees_on_every_trigger_level_and_verdict() {
     assert!(safeguards > 0 && intervals > 0, "{safeguards} {intervals}");
 }
 
+/// The record of a switch has decisions that each take their own time.
+#[test]
+fn a_latency_that_varies_is_that_of_the_record() {
+    let fixed = record(&["decision_latency_us=400"], "dt", 3);
+    let with = |lines: &str| {
+        changed(&fixed, 0, "decision_latency_ps,", |line| {
+            assert_eq!(line, "decision_latency_ps,400000000");
+            lines.to_owned()
+        })
+    };
+    let cases = [
+        ("decision_latency_ps,0", 2, "and none were decided"),
+        ("decision_latency_ps,1", 1, "after their decision"),
+        (
+            "decision_latency_ps,0\ndecision_latency_varies,1",
+            0,
+            "differences 0",
+        ),
+        (
+            "decision_latency_ps,0\ndecision_latency_varies,2",
+            2,
+            "decision_latency_varies (0 or 1)",
+        ),
+    ];
+    for (_, program) in replays() {
+        for (lines, code, message) in cases {
+            let output = replay(&program, &with(lines));
+            let text = text(&output);
+            assert_eq!(output.status.code(), Some(code), "{lines}: {text}");
+            assert!(text.contains(message), "{lines}: {text}");
+        }
+    }
+}
+
 /// Decisions about both, with the simulator's own draws: every early drop is the same.
 #[test]
 fn early_drop_is_replayed_packet_by_packet() {
