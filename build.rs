@@ -10,6 +10,8 @@ const ALPHA_FOLDER: &str = "checkpoints/ndt-fct-alpha";
 const LINEAR: &str = "checkpoints/linear.json";
 const TUNED: &str = "checkpoints/tuned";
 const HEAD_LOG: &str = ".git/logs/HEAD";
+/// Written by `cargo package`.
+const PACKAGED_FROM: &str = ".cargo_vcs_info.json";
 const FILES: [&str; 2] = ["manifest.json", "actor.safetensors"];
 
 fn main() -> io::Result<()> {
@@ -51,8 +53,15 @@ fn included(folder: &Path) -> String {
     }
 }
 
-/// The commit that is built, as far as it is known.
+/// The commit that is built, as far as it is known. A package names the one that it was made from; it
+/// may lie in a repository of something else.
 fn revision() -> String {
+    if let Ok(text) = fs::read_to_string(PACKAGED_FROM) {
+        return match packaged_from(&text) {
+            Some(name) => format!("revision {name}"),
+            None => "revision unknown".to_owned(),
+        };
+    }
     let git = Command::new("git")
         .args(["rev-parse", "--short=10", "HEAD"])
         .output();
@@ -63,6 +72,13 @@ fn revision() -> String {
         }
         _ => "revision unknown".to_owned(),
     }
+}
+
+/// The first ten digits of `"sha1": "..."`.
+fn packaged_from(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("\"sha1\"")?;
+    let name = rest.split('"').nth(1)?.get(..10)?;
+    name.bytes().all(|b| b.is_ascii_hexdigit()).then_some(name)
 }
 
 /// Every file of tuned parameters with its name.

@@ -27,3 +27,8 @@ pub use imitation::Examples;
 pub use random::RandomAgent;
 pub use replay::{Batch, Frame, Replay, ReplayError, ReplayShape, Transition};
 pub use sac::{ActorValue, EntropyOf, Sac, SacConfig, SacError, TwinMinimum, UpdateMetrics};
+
+/// The README's examples, which are tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -49,3 +49,8 @@ pub use data::{Evaluation, PolicySummary, TraceResult};
 pub use entrant::{Entrant, EntrantError};
 pub use evaluate::{EvalConfig, EvalError, Progress, TRACES, evaluate, evaluate_traces};
 pub use output::OutputError;
+
+/// The README's examples, which are tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

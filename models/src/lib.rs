@@ -44,6 +44,11 @@ pub use linear::{LINEAR_FEATURES, LinearFile, LinearFileError, LinearRule, Linea
 pub use noise::standard_normal;
 pub use weights::ActorWeights;
 
+/// The README's examples, which are tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
+
 /// The processor, without automatic differentiation. Every operation runs on the calling thread.
 pub fn cpu() -> Device {
     Device::flex()

@@ -84,6 +84,11 @@ use state::Stored;
 use trainer::{End, Output, Trainer};
 use validation::ValidationSet;
 
+/// The README's examples, which are tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
+
 /// The policies that the learned one is compared with at the end. DT and the unlimited buffer are
 /// in every comparison.
 const BASELINES: [&str; 3] = ["edt", "st", "cs"];

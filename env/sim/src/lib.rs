@@ -27,3 +27,8 @@ pub mod switch;
 pub mod traffic;
 pub mod transport;
 pub mod units;
+
+/// The README's examples, which are tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -51,3 +51,8 @@ pub use queues::{Arrival, Counts, Packets, Queues, Storage, Victim};
 pub use run::{Fate, NoObserver, Observer, Outcome, run};
 pub use spec::{ORACLE_STREAM, PolicySpec};
 pub use switch::{Order, Switch};
+
+/// The README's examples, which are tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -45,6 +45,11 @@ use bufgym_models::checkpoint::Manifest;
 use bufgym_models::weights::ActorWeights;
 use bufgym_sim::input::{excerpt, suggestion};
 
+/// The README's examples, which are tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
+
 /// A target of [`export`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -238,33 +243,17 @@ fn agreement(
 fn integer_c(source: &Source) -> Vec<File> {
     let about = c::text::about(&source.manifest);
     let [header, program] = c_int8::render(&source.integer.network, &about);
-    let early = source.network.gaps.as_ref().map(|_| {
-        File::new(
-            "ndt_early.h",
-            include_str!("../../../dataplane/ndt_early.h"),
-        )
-    });
+    let early = source.network.gaps.as_ref();
+    let early = early.map(|_| File::new("ndt_early.h", include_str!("dataplane/ndt_early.h")));
     let mut files = vec![
         File::new(c_int8::HEADER, header),
         File::new(c_int8::SOURCE, program),
         File::new(int8::FILE, source.integer.to_json()),
-        File::new(
-            "ndt_control.h",
-            include_str!("../../../dataplane/ndt_control.h"),
-        ),
-        File::new(
-            "ndt_codes.h",
-            include_str!("../../../dataplane/ndt_codes.h"),
-        ),
-        File::new(
-            "ndt_flows.h",
-            include_str!("../../../dataplane/ndt_flows.h"),
-        ),
-        File::new("replay.c", include_str!("../../../dataplane/replay.c")),
-        File::new(
-            "replay_record.h",
-            include_str!("../../../dataplane/replay_record.h"),
-        ),
+        File::new("ndt_control.h", include_str!("dataplane/ndt_control.h")),
+        File::new("ndt_codes.h", include_str!("dataplane/ndt_codes.h")),
+        File::new("ndt_flows.h", include_str!("dataplane/ndt_flows.h")),
+        File::new("replay.c", include_str!("dataplane/replay.c")),
+        File::new("replay_record.h", include_str!("dataplane/replay_record.h")),
     ];
     files.extend(early);
     files

@@ -8,7 +8,7 @@ use bufgym_models::files::sha256;
 use bufgym_models::weights::ActorWeights;
 
 /// A Python program that loads the folder.
-const LOADER: &str = include_str!("../../../examples/load_in_pytorch.py");
+const LOADER: &str = include_str!("pytorch/load_in_pytorch.py");
 
 /// The files of a checkpoint, with the low-level policy also where a checkpoint leaves it out, and
 /// a program that loads them.

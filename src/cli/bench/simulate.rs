@@ -32,7 +32,7 @@ const ROUNDS: u32 = 5;
 const FREE: &str = "cs";
 
 /// Flows for which ns-3's results are known: web search at half load and in-cast queries.
-const MIXED_LIST: &str = include_str!("../../../env/sim/tests/suite/fidelity/data/flows_mixed.csv");
+const MIXED_LIST: &str = include_str!("flows_mixed.csv");
 
 /// What the simulator is measured on.
 pub struct Load {

@@ -28,3 +28,8 @@ pub use record::{Arrival, Data, arrivals_memory, record, record_network};
 pub use score::Scores;
 pub use threshold::best_threshold;
 pub use train::{Settings, TrainError, train};
+
+/// The README's examples, which are tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

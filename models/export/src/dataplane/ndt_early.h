@@ -1,0 +1,1 @@
+../../../../dataplane/ndt_early.h

@@ -1,0 +1,1 @@
+../../../../dataplane/replay_record.h
