@@ -9,6 +9,7 @@ pub(crate) mod bars;
 mod evaluation;
 mod explain;
 mod learning;
+mod panels;
 mod pauses;
 pub(crate) mod plot;
 pub(crate) mod style;

@@ -2,6 +2,7 @@
 
 use plotters::prelude::*;
 
+use super::panels::{self, FOOT, RIGHT};
 use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, text};
 use super::{Figure, FigureError, draw};
 use crate::explain::pauses::{IngressSeries, PausedQueue, PausesExcerpt, PausesExplained};
@@ -14,10 +15,6 @@ const NAME: u32 = 20;
 const BAR: u32 = 11;
 /// Space between lanes.
 const GAP: u32 = 9;
-const PANEL: u32 = 150;
-const FOOT: u32 = 44;
-const LEFT: u32 = 58;
-const RIGHT: u32 = 14;
 
 /// Of the height of a panel, where the strip of pauses begins and ends.
 const STRIP: [f64; 2] = [1.03, 1.11];
@@ -80,7 +77,7 @@ fn lanes(excerpt: &PausesExcerpt) -> Result<Figure, FigureError> {
                 .margin_right(RIGHT)
                 .x_label_area_size(FOOT)
                 .margin_left(RIGHT)
-                .build_cartesian_2d(from..to, tall..0.0)
+                .build_cartesian_2d(panels::time_axis(from, to), tall..0.0)
                 .map_err(text)?;
             let tick = |value: &f64| format::tick(*value);
             chart
@@ -198,7 +195,8 @@ fn ingress(
     let longest = policies.clone().flat_map(|policy| &of(policy).bytes).max();
     let top_kb = longest.map_or(1.0, |bytes| (*bytes as f64).max(1e3) / 1e3);
     let legend = style::legend_height(&keys);
-    let height = legend + policies.clone().map(|_| PANEL).sum::<u32>() + FOOT;
+    let count = excerpt.policies.len();
+    let height = legend + panels::height(count);
     let name = format!("ingress-{}-{}-{}", queue.switch, queue.port, queue.priority);
     let title = format!(
         "Ingress queue of {} {}, port {}",
@@ -216,14 +214,10 @@ fn ingress(
         description,
         |canvas| {
             style::legend(canvas, &keys)?;
-            let (_, mut rest) = canvas.split_vertically(legend);
-            for policy in policies {
-                let last = policy + 1 == excerpt.policies.len();
-                let (panel, below) = rest.split_vertically(if last { PANEL + FOOT } else { PANEL });
-                draw_panel(&panel, excerpt, (policy, place), top_kb, last)?;
-                rest = below;
-            }
-            Ok(())
+            let (_, rest) = canvas.split_vertically(legend);
+            panels::stack(&rest, count, |panel, policy, last| {
+                draw_panel(panel, excerpt, (policy, place), top_kb, last)
+            })
         },
     )
 }
@@ -237,36 +231,9 @@ fn draw_panel(
 ) -> Drawn {
     let policy = &excerpt.policies[policy];
     let series = &policy.lengths[place];
-    let label = short_name(&policy.policy).to_owned();
-    let at = (LEFT.cast_signed(), 2);
-    panel
-        .draw(&Text::new(label, at, style::label(TYPE)))
-        .map_err(text)?;
-    let [from, to] = span(excerpt);
-    let mut chart = ChartBuilder::on(panel)
-        .margin_right(RIGHT)
-        .margin_top(20)
-        .x_label_area_size(if last { FOOT } else { 4 })
-        .y_label_area_size(LEFT - 2)
-        .build_cartesian_2d(from..to, 0.0..top_kb * 1.14)
-        .map_err(text)?;
-    let tick = |value: &f64| format::tick(*value);
-    let mut mesh = chart.configure_mesh();
-    mesh.y_desc("KB")
-        .x_labels(if last { 6 } else { 0 })
-        .y_labels(4)
-        .x_label_formatter(&tick)
-        .y_label_formatter(&tick)
-        .label_style(style::label(TYPE))
-        .axis_desc_style(style::label(TYPE))
-        .axis_style(style::INK.mix(0.45))
-        .bold_line_style(style::INK.mix(0.12))
-        .light_line_style(TRANSPARENT)
-        .disable_x_mesh();
-    if last {
-        mesh.x_desc("time, ms");
-    }
-    mesh.draw().map_err(text)?;
+    let time @ [from, to] = span(excerpt);
+    let name = short_name(&policy.policy);
+    let mut chart = panels::axes(panel, name, time, 0.0..top_kb * 1.14, last)?;
 
     let steps = Steps {
         from,

@@ -33,9 +33,10 @@ const GREY: RGBColor = RGBColor(0x80, 0x87, 0x91);
 const OLIVE: RGBColor = RGBColor(0x9a, 0x85, 0x1c);
 
 /// Colours of the rules that have none of their own. Where they are used up, they begin again with
+/// the next of [`DASHES`].
 const RULES: [RGBColor; 3] = [TEAL, PINK, OLIVE];
 
-/// the next of these dashes and gaps, pixels.
+/// Dashes and gaps in pixels.
 const DASHES: [(i32, i32); 4] = [(2, 2), (7, 3), (1, 5), (12, 3)];
 
 /// How a policy is drawn.

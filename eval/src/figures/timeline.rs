@@ -6,14 +6,10 @@ use std::collections::BTreeSet;
 use plotters::prelude::*;
 
 use super::style::{self, Canvas, Drawn, text};
-use super::{Figure, FigureError, draw};
+use super::{Figure, FigureError, draw, panels};
 use crate::data::{Entry, Role, Timeline, TimelineSeries};
 use crate::findings::short_name;
 use crate::format;
-
-const PANEL: u32 = 150;
-const FOOT: u32 = 44;
-const TYPE: u32 = style::TYPE;
 
 /// One figure per port, one panel per policy; `entries` are the policies in the order that colours
 /// follow.
@@ -76,16 +72,11 @@ pub fn panels(
     let queues = rows.iter().flat_map(|row| &row.series.max_queue_bytes);
     let longest = queues.max().copied().unwrap_or(0);
     let top_kb = (longest as f64 * 1.1).max(timeline.buffer_bytes as f64 * 0.05) / 1e3;
-    let height = rows.iter().map(|_| PANEL).sum::<u32>() + FOOT;
-    draw(name, (style::WIDTH, height), title, description, |canvas| {
-        let mut rest = canvas.clone();
-        for (index, row) in rows.iter().enumerate() {
-            let last = index + 1 == rows.len();
-            let (panel, below) = rest.split_vertically(if last { PANEL + FOOT } else { PANEL });
-            draw_panel(&panel, timeline, row, top_kb, last)?;
-            rest = below;
-        }
-        Ok(())
+    let size = (style::WIDTH, panels::height(rows.len()));
+    draw(name, size, title, description, |canvas| {
+        panels::stack(canvas, rows.len(), |panel, index, last| {
+            draw_panel(panel, timeline, &rows[index], top_kb, last)
+        })
     })
 }
 
@@ -103,34 +94,8 @@ fn draw_panel(panel: &Canvas, timeline: &Timeline, row: &Row, top_kb: f64, last:
     } = row;
     let bins = series.max_queue_bytes.len();
     let at = |bin: usize| timeline.start_ms + bin as f64 * timeline.bin_ms;
-    panel
-        .draw(&Text::new(label.clone(), (58, 2), style::label(TYPE)))
-        .map_err(text)?;
-    let mut chart = ChartBuilder::on(panel)
-        .margin_right(14)
-        .margin_top(20)
-        .x_label_area_size(if last { FOOT } else { 4 })
-        .y_label_area_size(56)
-        .build_cartesian_2d(at(0)..at(bins), 0.0..top_kb)
-        .map_err(text)?;
-    let tick = |value: &f64| format::tick(*value);
-    let mut mesh = chart.configure_mesh();
-    mesh.y_desc("KB")
-        .x_labels(if last { 6 } else { 0 })
-        .y_labels(4)
-        .x_label_formatter(&tick)
-        .y_label_formatter(&tick)
-        .label_style(style::label(TYPE))
-        .axis_desc_style(style::label(TYPE))
-        .axis_style(style::INK.mix(0.45))
-        .bold_line_style(style::INK.mix(0.12))
-        .light_line_style(TRANSPARENT)
-        .disable_x_mesh();
-    if last {
-        mesh.x_desc("time, ms");
-    }
-    mesh.draw().map_err(text)?;
-
+    let time = [at(0), at(bins)];
+    let mut chart = panels::axes(panel, label, time, 0.0..top_kb, last)?;
     let bars = (0..bins).flat_map(|bin| {
         let (queue, threshold) = (series.max_queue_bytes[bin], series.min_threshold_bytes[bin]);
         bar(at(bin), at(bin + 1), queue, threshold, stroke.colour)
