@@ -133,7 +133,9 @@ fn entrants(
 pub(super) fn classify(error: EvalError) -> CliError {
     match &error {
         EvalError::Scenario(_) | EvalError::NoTraces => CliError::input(error),
-        EvalError::Simulation { source, .. } if matches!(**source, SimError::Policy(_)) => {
+        EvalError::Simulation { source, .. }
+            if matches!(**source, SimError::Policy(_) | SimError::Controller(_)) =>
+        {
             CliError::input(error)
         }
         _ => CliError::failure(error),

@@ -157,12 +157,13 @@ impl Controller for Observed<'_> {
         self.controller.act(observation, ports, action);
     }
 
-    fn decide(&mut self, at: &Reading<'_>, action: &mut [f32]) {
-        self.controller.decide(at, action);
+    fn decide(&mut self, at: &Reading<'_>, action: &mut [f32]) -> Result<(), SimError> {
+        self.controller.decide(at, action)?;
         let observation = at.observation();
         self.watched.decisions += 1;
         self.watched.count(observation, action);
         self.watched.keep(observation, self.kept, self.chance);
+        Ok(())
     }
 }
 

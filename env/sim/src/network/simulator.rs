@@ -49,6 +49,9 @@ pub enum SimError {
     /// The network cannot be simulated.
     #[error("{0}")]
     Network(String),
+    /// What decides at the switches could not: which decision, and why.
+    #[error("{0}")]
+    Controller(String),
 }
 
 /// Why the event loop returned.

@@ -26,8 +26,13 @@ pub trait Controller {
     /// once per decision. A controller that decides from more than the observation, such as from the
     /// integer codes ([`CodeHistory`](crate::control::CodeHistory)), overrides it; in a network it is
     /// asked for all switches in turn and keeps what it remembers of each apart.
-    fn decide(&mut self, at: &Reading<'_>, action: &mut [f32]) {
+    ///
+    /// # Errors
+    /// When it cannot decide, such as because its network does not fit the switch: usually
+    /// [`SimError::Controller`]. The run ends with it.
+    fn decide(&mut self, at: &Reading<'_>, action: &mut [f32]) -> Result<(), SimError> {
         self.act(at.observation(), at.ports(), action);
+        Ok(())
     }
 }
 
@@ -78,7 +83,7 @@ pub struct RunOptions {
 /// scenario, of which there may be several.
 ///
 /// # Errors
-/// When the scenario is inconsistent or the trace does not fit it.
+/// When the scenario is inconsistent or the trace does not fit it, and when the controller cannot decide.
 pub fn run_controlled(
     scenario: &Scenario,
     trace: &Trace,
@@ -101,7 +106,7 @@ fn run<T: ControlTopology>(
     let mut action = Vec::new();
     while env.advance() == Pause::Decision {
         action.resize(env.ports() * env.outputs(), 0.0);
-        controller.decide(&env.reading(), &mut action);
+        controller.decide(&env.reading(), &mut action)?;
         env.act(&action);
     }
     Ok(env.outcome())
@@ -128,7 +133,7 @@ pub fn run_recorded(
     let mut action = vec![0.0; env.ports() * env.outputs()];
     let mut pause = env.advance();
     while pause == Pause::Decision {
-        controller.decide(&env.reading(), &mut action);
+        controller.decide(&env.reading(), &mut action)?;
         env.act(&action);
         env.write_record(out)?;
         pause = env.advance();

@@ -7,6 +7,7 @@ use bufgym_env::control::{
     CodeHistory, ControlOptions, Controller, FEATURES, FixedAlpha, HISTORY, Reading, RunOptions,
     cell_centre, run_recorded,
 };
+use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{self, Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::generate;
@@ -33,7 +34,7 @@ impl Controller for Hashed {
         panic!("decides from the codes");
     }
 
-    fn decide(&mut self, at: &Reading<'_>, action: &mut [f32]) {
+    fn decide(&mut self, at: &Reading<'_>, action: &mut [f32]) -> Result<(), SimError> {
         const START: u32 = 2_166_136_261;
         self.0.observe(at);
         let ports = self.0.as_slice().chunks(HISTORY * FEATURES);
@@ -45,6 +46,7 @@ impl Controller for Hashed {
             let (hash, output) = (hashes[place / outputs], place % outputs);
             *value = cell_centre((mixed(all, hash) >> (13 + 4 * output) & 7) as usize);
         }
+        Ok(())
     }
 }
 

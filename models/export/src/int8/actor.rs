@@ -3,6 +3,7 @@
 use std::mem::take;
 
 use bufgym_env::control::{CodeHistory, Controller, Reading, cell_centre};
+use bufgym_sim::network::SimError;
 
 use super::{IntegerDense, IntegerLayer, IntegerNetwork, mean, mean_share, reciprocal};
 
@@ -157,7 +158,7 @@ impl Controller for IntegerActor {
     }
 
     /// Reads the codes that a dataplane computes in integers, so that it decides the same.
-    fn decide(&mut self, at: &Reading<'_>, action: &mut [f32]) {
+    fn decide(&mut self, at: &Reading<'_>, action: &mut [f32]) -> Result<(), SimError> {
         let (ports, switch) = (at.ports(), at.switch().index());
         if self.histories.len() <= switch {
             self.histories.resize(switch + 1, None);
@@ -169,6 +170,7 @@ impl Controller for IntegerActor {
             *action = cell_centre(level);
         }
         self.histories[switch] = Some(codes);
+        Ok(())
     }
 
     /// Decides on the codes nearest to an observation. The action is the centre of the level's
