@@ -10,6 +10,7 @@
 //! | [`slotted`] | the discrete-time model of the theorems |
 //! | [`models`] | the permutation-equivariant actor and the critics, checkpoints of weights |
 //! | [`export`] | trained weights for dataplanes: safetensors, ONNX, C, integer C, eBPF |
+//! | [`onnx`] | networks from ONNX files as policies |
 //! | [`agents`] | soft actor-critic and its replay, fixed and random agents |
 //! | [`train`] | rollout workers, learner, validation, run folders, event files |
 //! | [`credence`] | the random forest of the policy Credence: labelled arrivals, training, scores |
@@ -47,6 +48,7 @@ pub use bufgym_env as env;
 pub use bufgym_eval as eval;
 pub use bufgym_export as export;
 pub use bufgym_models as models;
+pub use bufgym_onnx as onnx;
 pub use bufgym_sim as sim;
 pub use bufgym_slotted as slotted;
 pub use bufgym_train as train;

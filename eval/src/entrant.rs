@@ -2,6 +2,7 @@
 
 mod error;
 mod own;
+mod portable;
 
 use std::fmt;
 use std::io;
@@ -15,6 +16,7 @@ use bufgym_export::int8::{self, IntegerFile};
 use bufgym_export::{IntegerActor, Source};
 use bufgym_models::checkpoint::{self, Manifest, SeedResult, Validation};
 use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearRule};
+use bufgym_onnx::OnnxNetwork;
 use bufgym_sim::network::{IngressSampling, Outcome, Recorders, SimError, Simulator, Topology};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{AnyPolicy, Policy as _, PolicyParseError, PolicySpec};
@@ -22,6 +24,7 @@ use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
 pub use error::{ControlRecordError, EntrantError};
+pub use portable::ONNX;
 
 use crate::data::{BASELINE, Entry, Role, Training, UNLIMITED};
 use crate::{format, observations};
@@ -73,6 +76,7 @@ enum Decider {
     Network(Box<FastActor>),
     Integer(Box<IntegerActor>),
     Linear(Box<LinearRule>),
+    Portable(OnnxNetwork),
     Own(own::Own),
 }
 
@@ -83,6 +87,7 @@ impl Decider {
             Decider::Network(actor) => actor.clone(),
             Decider::Integer(actor) => actor.clone(),
             Decider::Linear(rule) => rule.clone(),
+            Decider::Portable(network) => Box::new(network.actor()),
             Decider::Own(own) => own.controller(),
         }
     }
@@ -146,6 +151,17 @@ impl Entrant {
             low_level: file.low_level.clone(),
             origin: integer_origin(file),
             training: None,
+        };
+        Entrant::new(name, kind)
+    }
+
+    /// A network from an ONNX file over the heuristic that it is for, under the given policy string.
+    pub fn portable(name: &str, network: &OnnxNetwork) -> Entrant {
+        let kind = Kind::Learned {
+            decider: Decider::Portable(network.clone()),
+            low_level: network.low_level().clone(),
+            origin: portable::origin(network),
+            training: portable::training(network),
         };
         Entrant::new(name, kind)
     }
@@ -261,6 +277,21 @@ impl Entrant {
         Ok(Entrant::linear(policy, &loaded))
     }
 
+    /// Checks what can be checked before a run: that a network from an ONNX file can decide about so many
+    /// ports as the switches of the scenario have.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn check(&self, scenario: &Scenario) -> Result<(), EntrantError> {
+        match &self.kind {
+            Kind::Learned {
+                decider: Decider::Portable(network),
+                ..
+            } => portable::check(&self.name, network, scenario),
+            _ => Ok(()),
+        }
+    }
+
     /// The policy string in its canonical form.
     pub fn name(&self) -> &str {
         &self.name
@@ -284,6 +315,19 @@ impl Entrant {
                 low_level,
                 ..
             } => Some((actor, low_level.clone())),
+            _ => None,
+        }
+    }
+
+    /// What makes controllers of a network, ours or one from an ONNX file, and the heuristic whose α it
+    /// sets.
+    pub fn networks(&self) -> Option<(impl Fn() -> Box<dyn Controller> + Sync, BasePolicy)> {
+        match &self.kind {
+            Kind::Learned {
+                decider: decider @ (Decider::Network(_) | Decider::Portable(_)),
+                low_level,
+                ..
+            } => Some((|| decider.controller(), low_level.clone())),
             _ => None,
         }
     }
@@ -528,8 +572,8 @@ fn measured(result: Option<&Validation>, split: &str) -> String {
 impl FromStr for Entrant {
     type Err = EntrantError;
 
-    /// Reads a rule such as `dt` or `dt:alpha=8`, or loads the files of `ndt:DIR`, `ndt-int8:DIR` or
-    /// `linear:FILE`. A checkpoint in the folder of `ndt-int8` is rounded to integers.
+    /// Reads a rule such as `dt` or `dt:alpha=8`, or loads the files of `ndt:DIR`, `ndt-int8:DIR`,
+    /// `linear:FILE` or `onnx:FILE`. A checkpoint in the folder of `ndt-int8` is rounded to integers.
     fn from_str(text: &str) -> Result<Entrant, EntrantError> {
         match text.split_once(':').unwrap_or((text, "")) {
             (LEARNED, "") => Err(EntrantError::NoFolder(text.to_string())),
@@ -538,6 +582,8 @@ impl FromStr for Entrant {
             (INTEGER, folder) => Entrant::load_integer(text, folder),
             (LINEAR, "") => Err(EntrantError::NoFile(text.to_string())),
             (LINEAR, file) => Entrant::load_linear(text, file),
+            (ONNX, "") => Err(EntrantError::NoOnnxFile(text.to_string())),
+            (ONNX, file) => Ok(Entrant::portable(text, &portable::load(text, file)?)),
             _ => text
                 .parse()
                 .map(Entrant::rule)

@@ -2,7 +2,7 @@
 //! source.
 
 use bufgym::eval::Entrant;
-use bufgym::eval::entrant::{INTEGER, LINEAR};
+use bufgym::eval::entrant::{INTEGER, LINEAR, ONNX};
 use bufgym::sim::switch::aqm::{self, AqmSpec};
 use bufgym::sim::switch::policy::{Deployment, ParameterInfo, catalogue};
 use clap::Args;
@@ -32,11 +32,12 @@ struct Learned {
     switch: &'static str,
     /// Name of the part after the colon of its policy string.
     parameter: &'static str,
-    default: &'static str,
+    /// What the name alone stands for, if it can stand alone.
+    default: Option<&'static str>,
     meaning: &'static str,
 }
 
-const LEARNED: [Learned; 3] = [
+const LEARNED: [Learned; 4] = [
     Learned {
         name: "ndt",
         summary: "per-port Dynamic Threshold whose alpha a trained network sets",
@@ -44,7 +45,7 @@ const LEARNED: [Learned; 3] = [
         source: "Neural Dynamic Thresholds (NDT), sections III to V",
         switch: "needs counters beside Dynamic Threshold, and a processor that decides; the shipped weights also a byte counter and a time per flow, for FAB below, and a counter per port and a time per flow with losses, for early drop",
         parameter: "DIR",
-        default: "the shipped weights",
+        default: Some("the shipped weights"),
         meaning: "checkpoint folder, as in ndt:DIR",
     },
     Learned {
@@ -54,7 +55,7 @@ const LEARNED: [Learned; 3] = [
         source: "control: NDT; rounding: Frantar et al., GPTQ, ICLR 2023",
         switch: "as ndt, without floating point",
         parameter: "DIR",
-        default: "the shipped weights",
+        default: Some("the shipped weights"),
         meaning: "checkpoint folder, or one that `bufgym export --format c-int8` wrote",
     },
     Learned {
@@ -64,8 +65,18 @@ const LEARNED: [Learned; 3] = [
         source: "control: NDT; weights: CMA-ES (Hansen, The CMA Evolution Strategy: A Tutorial, 2016)",
         switch: "needs counters beside Dynamic Threshold, and a processor that decides; the shipped weights also a byte counter and a time per flow, for FAB below, and a counter per port and a time per flow with losses, for early drop",
         parameter: "FILE",
-        default: "the shipped weights",
+        default: Some("the shipped weights"),
         meaning: "file that `bufgym tune --policy linear` wrote, as in linear:FILE",
+    },
+    Learned {
+        name: ONNX,
+        summary: "any network from an ONNX file in the place of ndt's",
+        rule: "as ndt; input [ports, 8, 5], output `action` or `action_mean` per port (docs/dataplane.md)",
+        source: "control: NDT; file: ONNX, operators of version 9 to 20",
+        switch: "as ndt, with a processor that runs the network",
+        parameter: "FILE",
+        default: None,
+        meaning: "as `bufgym export --format onnx` or PyTorch writes it, with ,low_level=P and ,actions=A behind it where its metadata do not say them",
     },
 ];
 
@@ -183,16 +194,19 @@ impl Listed {
 
 impl Learned {
     fn describe(&self) -> String {
+        let name = self.name;
+        let alone = self
+            .default
+            .map(|default| format!("{name} ({default}) or "));
         format!(
-            "{name}  {}\n  rule    {}\n  source  {}\n  switch  {}\n  use     {name} ({}) or {name}:{} ({})",
+            "{name}  {}\n  rule    {}\n  source  {}\n  switch  {}\n  use     {}{name}:{} ({})",
             self.summary,
             self.rule,
             self.source,
             self.switch,
-            self.default,
+            alone.unwrap_or_default(),
             self.parameter,
             self.meaning,
-            name = self.name,
         )
     }
 

@@ -23,10 +23,11 @@ const MANIFEST: &str = "manifest.json";
 pub const SHIPPED: &str = "ndt";
 
 /// The policy that `text` names: a rule, a rule `:tuned` for the scenario, `ndt:DIR`,
-/// `ndt-int8:DIR`, `linear:FILE`, or `ndt`, `ndt-int8` and `linear` for the shipped weights.
+/// `ndt-int8:DIR`, `linear:FILE`, `onnx:FILE`, or `ndt`, `ndt-int8` and `linear` for the shipped weights.
 ///
 /// # Errors
-/// Bad input: no such policy, or a checkpoint or file that cannot be used.
+/// Bad input: no such policy, or a checkpoint or file that cannot be used, such as a network for another
+/// number of ports.
 pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Entrant> {
     if let Some(tuned) = tune::tuned(text, scenario)? {
         return Ok(tuned);
@@ -41,7 +42,11 @@ pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Entrant> {
         LINEAR => shipped_linear()?.ok_or_else(|| {
             CliError::bad("policy linear: this program was built without a linear rule; run `bufgym tune --policy linear` and give its file, as in linear:FILE")
         }),
-        _ => text.parse().or_bad_input(),
+        _ => {
+            let entrant: Entrant = text.parse().or_bad_input()?;
+            entrant.check(scenario).or_bad_input()?;
+            Ok(entrant)
+        }
     }
 }
 

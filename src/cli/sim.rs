@@ -31,7 +31,7 @@ use super::scenario::{ScenarioArgs, TraceChoice};
     bufgym sim --policy ndt:runs/mine/checkpoints/best --trace flows.csv --json\n  \
     bufgym sim --policy ndt --seed 3 --record-control control.txt")]
 pub struct SimArgs {
-    /// Policy: `dt`, `dt:alpha=8`, `ndt`, `ndt:DIR`, `ndt-int8:DIR`, `linear:FILE` ... (`bufgym policies` lists them)
+    /// Policy: `dt`, `dt:alpha=8`, `ndt`, `ndt:DIR`, `ndt-int8:DIR`, `linear:FILE`, `onnx:FILE` ... (`bufgym policies` lists them)
     #[arg(long, value_name = "P")]
     policy: String,
     /// Flows: id,src,dst,start_ns,size_bytes[,kind,query,priority]
@@ -52,7 +52,7 @@ pub struct SimArgs {
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     timeline_interval_us: u64,
     /// Record every packet event and every decision of a policy with a control loop (`ndt`,
-    /// `ndt:DIR`, `ndt-int8:DIR`, `linear:FILE`), for dataplane/replay.c; docs/control-loop.md has the format
+    /// `ndt:DIR`, `ndt-int8:DIR`, `linear:FILE`, `onnx:FILE`), for dataplane/replay.c; docs/control-loop.md has the format
     #[arg(long, value_name = "FILE")]
     record_control: Option<PathBuf>,
     /// Write into a folder that is not empty, and over a record

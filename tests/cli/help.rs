@@ -60,7 +60,16 @@ fn every_listed_policy_is_described_and_accepted() {
         .iter()
         .map(|policy| policy["name"].as_str().unwrap())
         .collect();
-    for expected in ["cs", "st", "dt", "edt", "unlimited", "ndt", "linear"] {
+    for expected in [
+        "cs",
+        "st",
+        "dt",
+        "edt",
+        "unlimited",
+        "ndt",
+        "linear",
+        "onnx",
+    ] {
         assert!(names.contains(&expected), "{names:?}");
     }
     for name in names {

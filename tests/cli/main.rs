@@ -24,6 +24,7 @@ mod inference;
 mod limits;
 mod linear;
 mod lossless;
+mod portable;
 mod recording;
 mod simulation;
 mod slotted;

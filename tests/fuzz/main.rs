@@ -164,6 +164,7 @@ fuzzed! {
     forest
     linear_rule
     integer_network
+    onnx_network
     slotted_arrivals
     tuned_parameters
     policy

@@ -15,12 +15,14 @@ use bufgym::eval::tune::Stored;
 use bufgym::export::Source;
 use bufgym::export::golden::Recording;
 use bufgym::export::int8::{IntegerFile, IntegerLayer};
+use bufgym::export::{Network, onnx};
 use bufgym::models::checkpoint::{self, Manifest};
 use bufgym::models::files::sha256;
 use bufgym::models::linear::LinearFile;
 use bufgym::models::probabilities::UNIFORM;
 use bufgym::models::windows::OBSERVATION;
 use bufgym::models::{ActorWeights, cpu, npy};
+use bufgym::onnx::{OnnxNetwork, Settings};
 use bufgym::sim::rng;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
@@ -30,7 +32,7 @@ use bufgym::train::TrainConfig;
 use rand::RngExt as _;
 
 /// How many there are.
-pub const COUNT: usize = 17;
+pub const COUNT: usize = 18;
 
 const MIB: u64 = 1 << 20;
 
@@ -61,6 +63,7 @@ pub fn by_name(name: &str) -> Option<Reader> {
         forest,
         linear_rule,
         integer_network,
+        onnx_network,
         slotted_arrivals,
         tuned_parameters,
         policy,
@@ -391,6 +394,36 @@ pub fn linear_rule() -> Reader {
             let mut file = LinearFile::parse(input, Path::new("rule.json")).map_err(said)?;
             let mut actions = vec![0.0_f32; 3 * file.rule.outputs()];
             file.rule.act(&random_observations(3), 3, &mut actions);
+            assert!(
+                actions.iter().all(|action| action.abs() <= 1.0),
+                "{actions:?}"
+            );
+            Ok(())
+        }),
+    }
+}
+
+pub fn onnx_network() -> Reader {
+    let bytes = |low_level: &str| {
+        let manifest = some_manifest().over(low_level.parse().expect("a heuristic"));
+        let mut random = rng::stream(1, "weights", 0);
+        let weights = ActorWeights::random_for(manifest.action_set(), &mut random);
+        let network = Network::from_actor(&weights, &manifest);
+        onnx::encode(&network, &manifest).expect("it is a network")
+    };
+    Reader {
+        name: "onnx_network",
+        seeds: vec![bytes("dt"), bytes("dt+early")],
+        memory: 64 * MIB,
+        read: Box::new(|input| {
+            let settings = Settings::default();
+            let network = OnnxNetwork::parse(input, Path::new("net.onnx"), &settings);
+            let mut actor = network.map_err(said)?.actor();
+            let mut actions = vec![0.0_f32; 3 * actor.outputs()];
+            let observations = random_observations(3);
+            actor
+                .try_act(&observations, 3, &mut actions)
+                .map_err(said)?;
             assert!(
                 actions.iter().all(|action| action.abs() <= 1.0),
                 "{actions:?}"

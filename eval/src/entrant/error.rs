@@ -5,11 +5,12 @@ use bufgym_export::ExportError;
 use bufgym_export::int8::IntegerFileError;
 use bufgym_models::LinearFileError;
 use bufgym_models::checkpoint::CheckpointError;
+use bufgym_onnx::OnnxError;
 use bufgym_sim::input::{excerpt, suggestion};
 use bufgym_sim::switch::PolicyParseError;
 use bufgym_sim::switch::policy::catalogue;
 
-use super::{INTEGER, LEARNED, LINEAR};
+use super::{INTEGER, LEARNED, LINEAR, ONNX};
 
 /// A policy string that names no policy, or whose checkpoint or file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -79,12 +80,34 @@ pub enum EntrantError {
         /// What is wrong with it.
         source: LinearFileError,
     },
+    /// `onnx` without a file.
+    #[error(
+        "policy `{}` needs a file, as in onnx:actor.onnx; `bufgym export --format onnx` writes one",
+        excerpt(.0)
+    )]
+    NoOnnxFile(String),
+    /// What stands behind the file cannot be read.
+    #[error("policy `{}`: {problem}", excerpt(.policy))]
+    OnnxSetting {
+        /// The policy string.
+        policy: String,
+        /// Which setting, and what would be right.
+        problem: String,
+    },
+    /// The ONNX file holds no network that can decide here.
+    #[error("policy `{}`: {source}", excerpt(.policy))]
+    Onnx {
+        /// The policy string.
+        policy: String,
+        /// What is wrong with it.
+        source: OnnxError,
+    },
 }
 
 /// All names that a policy string may start with.
 fn names() -> Vec<&'static str> {
     let rules = catalogue().iter().map(|definition| definition.info.name);
-    rules.chain([LEARNED, INTEGER, LINEAR]).collect()
+    rules.chain([LEARNED, INTEGER, LINEAR, ONNX]).collect()
 }
 
 /// Why there is no control record of a run.
@@ -92,7 +115,7 @@ fn names() -> Vec<&'static str> {
 pub enum ControlRecordError {
     /// The policy is a rule, which decides packet by packet.
     #[error(
-        "policy `{}` has no control loop to record; ndt, ndt:DIR, ndt-int8:DIR and linear:FILE have one",
+        "policy `{}` has no control loop to record; ndt, ndt:DIR, ndt-int8:DIR, linear:FILE and onnx:FILE have one",
         excerpt(.0)
     )]
     NoControl(String),

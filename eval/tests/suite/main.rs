@@ -4,3 +4,4 @@ mod evaluation;
 mod explanation;
 mod papers;
 mod pauses;
+mod portable;

@@ -15,6 +15,7 @@
 use super::ExportError;
 use super::network::{Convolution, Network};
 use super::stages::{Stage, Stages};
+use bufgym_env::control::ActionSet;
 use bufgym_env::convert::signed;
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::weights::transpose;
@@ -208,9 +209,9 @@ fn model(graph: Graph, network: &Network, manifest: &Manifest) -> Result<Message
         .iter()
         .map(ToString::to_string)
         .collect();
-    let sets = match network.gaps {
-        None => "alpha",
-        Some(_) => "alpha and the level of early drop",
+    let (actions, sets) = match network.gaps {
+        None => (ActionSet::Alpha, "alpha"),
+        Some(_) => (ActionSet::AlphaEarly, "alpha and the level of early drop"),
     };
     let about = format!(
         "Sets the threshold factor {sets} of every port of a shared-memory switch over the heuristic \
@@ -222,6 +223,7 @@ fn model(graph: Graph, network: &Network, manifest: &Manifest) -> Result<Message
         ("history", format!("{} steps, newest last", network.history)),
         ("alphas", alphas.join(", ")),
         ("low_level", manifest.low_level.to_string()),
+        ("actions", actions.to_string()),
         ("scenario", manifest.scenario.clone()),
         ("objective", manifest.objective.clone()),
         ("seed", manifest.seed.to_string()),

@@ -192,7 +192,7 @@ fn names() -> Vec<&'static str> {
 }
 
 /// Policies that decide from a file of weights, which are no rules.
-const LEARNED: [&str; 3] = ["ndt", "ndt-int8", "linear"];
+const LEARNED: [&str; 4] = ["ndt", "ndt-int8", "linear", "onnx"];
 
 fn unknown(name: &str) -> String {
     if LEARNED.contains(&name) {

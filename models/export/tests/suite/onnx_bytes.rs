@@ -213,6 +213,7 @@ fn the_file_says_what_it_is() {
         .collect();
     assert_eq!(facts["weights_sha256"], "abc");
     assert_eq!(facts["scenario"], "some-scenario");
+    assert_eq!([&facts["low_level"], &facts["actions"]], ["dt", "alpha"]);
     assert_eq!(facts["alphas"].split(", ").count(), network.actions.levels);
     let features: serde_json::Value = serde_json::from_str(&facts["features"]).unwrap();
     assert_eq!(
@@ -222,10 +223,13 @@ fn the_file_says_what_it_is() {
     assert!(!facts.contains_key("early_gaps"));
     let network = random::with_early(network, &mut rng);
     let model = onnx::encode(&network, &manifest).unwrap();
-    let gaps = all(&model, 14)
-        .into_iter()
-        .find(|entry| texts(entry, 1) == ["early_gaps"])
-        .map(|entry| texts(entry, 2).remove(0));
+    let fact = |key: &str| {
+        let entries = all(&model, 14).into_iter();
+        let mut entries = entries.filter(|entry| texts(entry, 1) == [key]);
+        entries.next().map(|entry| texts(entry, 2).remove(0))
+    };
+    assert_eq!(fact("actions").as_deref(), Some("alpha,early"));
+    let gaps = fact("early_gaps");
     let gaps: Option<Vec<u32>> =
         gaps.map(|text| text.split(", ").map(|gap| gap.parse().unwrap()).collect());
     assert_eq!(gaps, network.gaps);

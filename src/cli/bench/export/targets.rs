@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use bufgym::env::control::Controller as _;
+use bufgym::env::control::Controller;
 use bufgym::export::{self, Format, IntegerActor, Source};
 use bufgym::models::FastActor;
+use bufgym::onnx::{OnnxNetwork, Settings};
 
 use super::{Load, elf};
 use crate::cli::bench::repeat;
@@ -36,11 +37,15 @@ pub fn all() -> Vec<Target> {
     let mut targets = vec![
         Target {
             name: "Rust, f32",
-            prepare: |source, _| Ok(rust_float(source)),
+            prepare: |source, _| Ok(rust_float(FastActor::new(&source.weights))),
         },
         Target {
             name: "Rust, int8",
             prepare: |source, _| Ok(rust_integer(source)),
+        },
+        Target {
+            name: "ONNX in Rust (onnx:FILE)",
+            prepare: |source, _| onnx_in_rust(source),
         },
         Target {
             name: "ONNX Runtime",
@@ -113,8 +118,7 @@ fn rounds(budget: Duration, count: usize, mut round: impl FnMut()) -> f64 {
     times[times.len() / 2]
 }
 
-fn rust_float(source: &Source) -> Prepared {
-    let mut actor = FastActor::new(&source.weights);
+fn rust_float(mut actor: impl Controller + 'static) -> Prepared {
     Prepared {
         bytes: None,
         nanoseconds: Box::new(move |load, budget| {
@@ -128,6 +132,15 @@ fn rust_float(source: &Source) -> Prepared {
             }))
         }),
     }
+}
+
+/// The exported graph, as the policy `onnx:FILE` runs it.
+fn onnx_in_rust(source: &Source) -> Result<Prepared, String> {
+    let files = export::export(source, Format::Onnx).map_err(|error| error.to_string())?;
+    let file = files.first().ok_or("there is no file")?;
+    let network = OnnxNetwork::parse(&file.bytes, Path::new(&file.path), &Settings::default());
+    let network = network.map_err(|error| error.to_string())?;
+    Ok(rust_float(network.actor()))
 }
 
 fn rust_integer(source: &Source) -> Prepared {

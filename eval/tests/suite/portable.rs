@@ -1,0 +1,180 @@
+//! Exported networks decide as those in the checkpoints, and networks that cannot decide end a run with
+//! their error.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bufgym_env::control::{Controller, RunOptions, action_index, run_controlled};
+use bufgym_eval::Entrant;
+use bufgym_eval::data::{Evaluation, Role, TraceResult};
+use bufgym_eval::evaluate::{EvalConfig, EvalError, evaluate};
+use bufgym_export::{Network, onnx};
+use bufgym_models::checkpoint;
+use bufgym_sim::network::SimError;
+use bufgym_sim::rng::{Split, trace_seed};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::traffic::generate;
+
+/// Shipped weights: one value per port, and two.
+const SHIPPED: [&str; 2] = ["ndt-fct-alpha", "ndt-fct"];
+
+fn checkpoint(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../checkpoints")
+        .join(name)
+}
+
+/// A checkpoint as `bufgym export` writes it, and both as policies: `ndt:` and `onnx:`.
+fn both(name: &str, folder: &Path) -> [Entrant; 2] {
+    let from = checkpoint(name);
+    let (weights, manifest) = checkpoint::load_actor(&from).unwrap();
+    let bytes = onnx::encode(&Network::from_actor(&weights, &manifest), &manifest).unwrap();
+    let file = folder.join(format!("{name}.onnx"));
+    fs::write(&file, bytes).unwrap();
+    let policies = [
+        format!("ndt:{}", from.display()),
+        format!("onnx:{}", file.display()),
+    ];
+    policies.map(|policy| policy.parse().unwrap())
+}
+
+fn scenario() -> Scenario {
+    let mut scenario = Scenario::preset("ndt-16x1g").unwrap();
+    scenario.set("flows=300..300").unwrap();
+    scenario
+}
+
+fn run(entrants: Vec<Entrant>, traces: u64) -> Evaluation {
+    let config = EvalConfig {
+        traces,
+        resamples: 200,
+        ..EvalConfig::new(scenario(), entrants, 5)
+    };
+    evaluate(&config, &|_| {}).unwrap()
+}
+
+#[test]
+fn an_exported_checkpoint_is_the_checkpoint_trace_by_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in SHIPPED {
+        let [native, portable] = both(name, folder.path());
+        assert_eq!(portable.role(), Role::Learned);
+        assert!(portable.network().is_none());
+        let low_level = |entrant: &Entrant| entrant.controller().unwrap().1;
+        assert_eq!(low_level(&portable), low_level(&native));
+        let origin = portable.entry().origin;
+        assert!(
+            origin.starts_with("ONNX network trained on ndt-16x1g for fct"),
+            "{origin}"
+        );
+        let evaluation = run(vec![native.clone(), portable.clone()], 6);
+        let results = |entrant: &Entrant| -> Vec<TraceResult> {
+            let results = evaluation.results_of(entrant.name());
+            let unnamed = |result: &TraceResult| TraceResult {
+                policy: String::new(),
+                ..result.clone()
+            };
+            results.map(unnamed).collect()
+        };
+        assert_eq!(results(&portable).len(), 6);
+        assert_eq!(results(&portable), results(&native), "{name}");
+    }
+}
+
+/// Decides as one controller and counts where another would choose another level.
+struct Beside {
+    leads: Box<dyn Controller>,
+    other: Box<dyn Controller>,
+    levels: u64,
+    different: u64,
+}
+
+impl Controller for Beside {
+    fn outputs(&self) -> usize {
+        self.leads.outputs()
+    }
+
+    fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
+        let mut theirs = action.to_vec();
+        self.leads.act(observation, ports, action);
+        self.other.act(observation, ports, &mut theirs);
+        for (&ours, &theirs) in action.iter().zip(&theirs) {
+            assert!((ours - theirs).abs() < 1e-5, "{ours} {theirs}");
+            self.levels += 1;
+            self.different += u64::from(action_index(ours) != action_index(theirs));
+        }
+    }
+}
+
+#[test]
+fn levels_of_an_exported_checkpoint_are_those_of_the_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in SHIPPED {
+        let [native, portable] = both(name, folder.path());
+        let (leads, low_level) = native.controller().unwrap();
+        let (other, _) = portable.controller().unwrap();
+        let mut beside = Beside {
+            leads,
+            other,
+            levels: 0,
+            different: 0,
+        };
+        let mut options = RunOptions::default();
+        options.control.low_level = low_level;
+        let scenario = scenario();
+        for index in 0..8 {
+            let trace = generate(&scenario, trace_seed(Split::Test, 11, index));
+            run_controlled(&scenario, &trace, &mut beside, &options).unwrap();
+        }
+        println!(
+            "{name}: {} of {} levels differ",
+            beside.different, beside.levels
+        );
+        assert!(beside.levels > 10_000, "{}", beside.levels);
+        // A sum that is rounded in another order may cross an edge between levels, rarely.
+        assert!(
+            beside.different * 10_000 <= beside.levels,
+            "{}",
+            beside.different
+        );
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let [_, portable] = both("ndt-fct", folder.path());
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let evaluation = pool.unwrap().install(|| run(vec![portable.clone()], 4));
+        evaluation.results
+    };
+    assert_eq!(on(1), on(4));
+}
+
+#[test]
+fn a_network_that_cannot_decide_ends_the_run_with_its_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (weights, manifest) = checkpoint::load_actor(&checkpoint("ndt-fct-alpha")).unwrap();
+    let mut network = Network::from_actor(&weights, &manifest);
+    if let Some(bufgym_export::Layer::Dense(last)) = network.layers.last_mut() {
+        // Times what ReLU has made zero, this is no number.
+        last.weight.fill(f32::INFINITY);
+    }
+    let file = folder.path().join("broken.onnx");
+    fs::write(&file, onnx::encode(&network, &manifest).unwrap()).unwrap();
+    let broken: Entrant = format!("onnx:{}", file.display()).parse().unwrap();
+    let config = EvalConfig {
+        traces: 1,
+        ..EvalConfig::new(scenario(), vec![broken], 5)
+    };
+    let error = evaluate(&config, &|_| {}).unwrap_err();
+    let EvalError::Simulation { source, .. } = &error else {
+        panic!("{error}");
+    };
+    assert!(matches!(**source, SimError::Controller(_)), "{error}");
+    let text = error.to_string();
+    for word in ["broken.onnx", "on trace 0", "`action` is NaN at port 0"] {
+        assert!(text.contains(word), "{text}");
+    }
+}

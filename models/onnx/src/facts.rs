@@ -1,0 +1,110 @@
+//! What the metadata of a file say about its network: what `bufgym export` writes, all of it optional.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use bufgym_env::control::{ALPHAS, ActionSet, BasePolicy};
+use bufgym_sim::input::{condensed, excerpt};
+use bufgym_sim::switch::aqm::early::GAPS;
+use serde::Deserialize;
+use tract_onnx::pb::ModelProto;
+
+/// Where a network comes from and what it sets, as far as its file says so.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// The heuristic whose α it sets.
+    pub low_level: Option<BasePolicy>,
+    /// What it sets.
+    pub actions: Option<ActionSet>,
+    /// The scenario it was trained in.
+    pub scenario: Option<String>,
+    /// The objective of the training.
+    pub objective: Option<String>,
+    /// Seed of the training.
+    pub seed: Option<u64>,
+    /// Program that made the file, with its version; may be empty.
+    pub producer: String,
+}
+
+/// A feature of the observation in the metadata.
+#[derive(Deserialize)]
+struct Feature {
+    name: String,
+    scale: String,
+}
+
+impl Facts {
+    /// Reads the metadata of a file.
+    ///
+    /// # Errors
+    /// When a field has no usable value.
+    pub(crate) fn of(model: &ModelProto) -> Result<Facts, String> {
+        let producer = format!("{} {}", model.producer_name, model.producer_version);
+        Ok(Facts {
+            low_level: parsed(model, "low_level")?,
+            actions: parsed(model, "actions")?,
+            scenario: field(model, "scenario").map(str::to_owned),
+            objective: field(model, "objective").map(str::to_owned),
+            seed: parsed(model, "seed")?,
+            producer: producer.trim().to_owned(),
+        })
+    }
+}
+
+/// Checks that the network reads and sets what this program shows it and lets it set, as far as the
+/// metadata say so.
+///
+/// # Errors
+/// When a field says something else.
+pub(crate) fn check(model: &ModelProto, actions: ActionSet) -> Result<(), String> {
+    let other = |key: &str, found: &str, expected: String| {
+        Err(format!(
+            "`{key}` in the metadata is {}; must be {expected} for a network that sets {actions}",
+            excerpt(found)
+        ))
+    };
+    if let Some(text) = field(model, "features") {
+        let features: Vec<Feature> = serde_json::from_str(text)
+            .map_err(|error| format!("`features` in the metadata: {}", condensed(error)))?;
+        let found = features.iter().map(|f| format!("{}: {}", f.name, f.scale));
+        let found: Vec<String> = found.collect();
+        let expected = actions.feature_names();
+        if let Some((found, expected)) = found.iter().zip(expected).find(|(a, b)| a != b) {
+            return other("features", found, (*expected).to_owned());
+        }
+        if found.len() != expected.len() {
+            let count = format!("{} features", found.len());
+            return other("features", &count, expected.len().to_string());
+        }
+    }
+    if let Some(text) = field(model, "alphas").filter(|text| *text != joined(&ALPHAS)) {
+        return other("alphas", text, joined(&ALPHAS));
+    }
+    match field(model, "early_gaps") {
+        Some(text) if actions.drops_early() && text != joined(&GAPS) => {
+            other("early_gaps", text, joined(&GAPS))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn joined<T: Display>(values: &[T]) -> String {
+    let values: Vec<String> = values.iter().map(T::to_string).collect();
+    values.join(", ")
+}
+
+fn field<'a>(model: &'a ModelProto, key: &str) -> Option<&'a str> {
+    let entries = &model.metadata_props;
+    let entry = entries.iter().find(|entry| entry.key == key);
+    entry.map(|entry| entry.value.as_str())
+}
+
+fn parsed<T: FromStr<Err: Display>>(model: &ModelProto, key: &str) -> Result<Option<T>, String> {
+    let value = field(model, key).map(|text| {
+        text.parse().map_err(|error| {
+            let error = condensed(error);
+            format!("`{key}` in the metadata is '{}': {error}", excerpt(text))
+        })
+    });
+    value.transpose()
+}

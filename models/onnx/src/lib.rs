@@ -1,0 +1,40 @@
+//! Networks from ONNX files as policies: whatever framework made them, and whatever is in them.
+//!
+//! [`OnnxNetwork::load`] reads a file, [`OnnxNetwork::actor`] is a
+//! [`Controller`](bufgym_env::control::Controller) for one run. The runtime is tract, which is Rust
+//! throughout and computes on one thread.
+//!
+//! # What a network takes and gives
+//!
+//! | | name | type and shape |
+//! |---|---|---|
+//! | input, the only one | any | `float32 [ports, 8, 5]` or `[1, ports, 8, 5]` |
+//! | output | `action`, or any if it is the only one | `float32`, in [-1, 1] |
+//! | or | `action_mean` | `float32`, μ: the action is `tanh μ` |
+//! | second output, or none | `early_action` or `early_action_mean`, `ingress_action` or `ingress_action_mean` | as the first |
+//!
+//! The input is the [`Observation`](bufgym_env::control::Observation). Its sizes may be left open. A
+//! number of ports that is fixed has to be that of every switch the network decides about.
+//!
+//! An output has a value for every port, `[ports]` or `[ports, 1]`, behind a 1 where the input has
+//! one. Where decisions set two things, such as α and early drop, there are two such outputs, or one
+//! of shape `[ports, 2]`. Other outputs are not computed.
+//!
+//! What the values set follows from the heuristic below ([`ActionSet::of`]), which the
+//! metadata of the file name (`low_level`, as `bufgym export` writes it) or the caller ([`Settings`]);
+//! it is Dynamic Threshold where neither does.
+//!
+//! [`ActionSet::of`]: bufgym_env::control::ActionSet::of
+
+mod actor;
+mod beside;
+mod error;
+mod facts;
+mod graph;
+mod interface;
+mod network;
+
+pub use actor::OnnxActor;
+pub use error::OnnxError;
+pub use facts::Facts;
+pub use network::{OPSETS, OnnxNetwork, Settings};

@@ -1,0 +1,329 @@
+//! A network that was read from a file.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bufgym_env::control::{ActionSet, BasePolicy};
+use bufgym_sim::input::{self, condensed, excerpt};
+use tract_onnx::Onnx;
+use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::*;
+use tract_onnx::tract_hir::infer::Factoid as _;
+
+use crate::actor::OnnxActor;
+use crate::beside::Beside;
+use crate::error::OnnxError;
+use crate::facts::{self, Facts};
+use crate::graph::{self, Operators, SAFEST};
+use crate::interface::{Input, Output, expected_output};
+
+/// Versions of ONNX's operators that are run. The runtime is tested with those up to 18; what changed its
+/// meaning up to 20 is refused.
+pub const OPSETS: RangeInclusive<i64> = 9..=20;
+
+/// What the caller says about a network, in the place of what its file says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// The heuristic whose α it sets.
+    pub low_level: Option<BasePolicy>,
+    /// What it sets; together with a heuristic as in `bufgym train`: `alpha,early` puts early drop
+    /// behind it.
+    pub actions: Option<ActionSet>,
+}
+
+/// A network from an ONNX file. Cheap to clone; runs share it.
+#[derive(Clone)]
+pub struct OnnxNetwork(Arc<Inner>);
+
+struct Inner {
+    path: PathBuf,
+    model: InferenceModel,
+    input: Input,
+    outputs: Vec<Output>,
+    low_level: BasePolicy,
+    facts: Facts,
+    /// By number of ports.
+    plans: Mutex<BTreeMap<usize, Arc<Plan>>>,
+}
+
+/// The network for one number of ports.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub runnable: Arc<TypedRunnableModel>,
+    /// Whether no operator remembers anything from one run to the next.
+    pub is_stateless: bool,
+}
+
+impl OnnxNetwork {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, when it is no ONNX file of [`OPSETS`] or damaged, when the runtime lacks
+    /// an operator, when input or outputs are not as the [crate](crate) says, and when metadata or
+    /// settings contradict each other.
+    pub fn load(path: &Path, settings: &Settings) -> Result<OnnxNetwork, OnnxError> {
+        let bytes = input::read(path, input::MAX_WEIGHTS).map_err(|error| OnnxError::Io {
+            path: path.to_owned(),
+            error,
+        })?;
+        OnnxNetwork::parse(&bytes, path, settings)
+    }
+
+    /// As [`load`](OnnxNetwork::load), from memory. `path` is the name in messages, and weights in files
+    /// of their own are sought beside it.
+    ///
+    /// # Errors
+    /// As [`load`](OnnxNetwork::load).
+    pub fn parse(bytes: &[u8], path: &Path, settings: &Settings) -> Result<OnnxNetwork, OnnxError> {
+        let wrong = |problem: String| OnnxError::File {
+            path: path.to_owned(),
+            problem,
+        };
+        let runtime = runtime();
+        let (mut file, version) = decode(bytes, &runtime).map_err(wrong)?;
+        let facts = Facts::of(&file).map_err(wrong)?;
+        let low_level = low_level(&facts, settings).map_err(|error| OnnxError::Actions {
+            path: path.to_owned(),
+            error,
+        })?;
+        let actions = ActionSet::of(&low_level);
+        facts::check(&file, actions).map_err(wrong)?;
+        let (input, outputs) =
+            narrow(&mut file, actions, &Operators::new(&runtime, version)).map_err(wrong)?;
+        let folder = path.parent().and_then(Path::to_str);
+        let parsed = runtime.parse(&file, folder);
+        let parsed = parsed.map_err(|error| wrong(said(&error)))?;
+        let place = parsed.model.input_outlets().map(<[OutletId]>::len);
+        if !matches!(place, Ok(1)) || !parsed.unresolved_inputs.is_empty() {
+            return Err(wrong("the graph is damaged".to_owned()));
+        }
+        check_constants(&parsed.model).map_err(wrong)?;
+        Ok(OnnxNetwork(Arc::new(Inner {
+            path: path.to_owned(),
+            model: parsed.model,
+            input,
+            outputs,
+            low_level,
+            facts,
+            plans: Mutex::default(),
+        })))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// The heuristic whose α it sets.
+    pub fn low_level(&self) -> &BasePolicy {
+        &self.0.low_level
+    }
+
+    /// What its file says about itself.
+    pub fn facts(&self) -> &Facts {
+        &self.0.facts
+    }
+
+    /// A controller for one run.
+    pub fn actor(&self) -> OnnxActor {
+        OnnxActor::new(self.clone())
+    }
+
+    /// Checks that the network can be computed for switches with so many ports, and prepares it.
+    ///
+    /// # Errors
+    /// When it is for another number, or has other outputs than it should.
+    pub fn prepare(&self, ports: usize) -> Result<(), OnnxError> {
+        self.plan(ports).map(|_| ())
+    }
+
+    pub(crate) fn input(&self) -> &Input {
+        &self.0.input
+    }
+
+    pub(crate) fn outputs(&self) -> &[Output] {
+        &self.0.outputs
+    }
+
+    pub(crate) fn actions(&self) -> ActionSet {
+        ActionSet::of(&self.0.low_level)
+    }
+
+    /// The network for so many ports.
+    ///
+    /// # Errors
+    /// As [`prepare`](OnnxNetwork::prepare).
+    pub(crate) fn plan(&self, ports: usize) -> Result<Arc<Plan>, OnnxError> {
+        let plans = &self.0.plans;
+        let mut plans = plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plan) = plans.get(&ports) {
+            return Ok(Arc::clone(plan));
+        }
+        if let Some(fixed) = self.0.input.ports.filter(|fixed| *fixed != ports) {
+            return Err(OnnxError::Ports {
+                path: self.0.path.clone(),
+                input: self.0.input.name.clone(),
+                fixed,
+                ports,
+            });
+        }
+        let plan = self
+            .build(ports)
+            .map_err(|problem| self.failed(ports, problem))?;
+        plans.insert(ports, Arc::clone(&plan));
+        Ok(plan)
+    }
+
+    fn build(&self, ports: usize) -> Result<Arc<Plan>, String> {
+        let shape = self.0.input.shape(ports);
+        let observation = InferenceFact::dt_shape(f32::datum_type(), &shape);
+        let model = self.0.model.clone().with_input_fact(0, observation);
+        let model = model.and_then(|model| model.into_optimized());
+        let model = model.map_err(|error| said(&error))?;
+        for (place, output) in self.0.outputs.iter().enumerate() {
+            let fact = model.output_fact(place).map_err(|error| said(&error))?;
+            let shape = fact.shape.as_concrete().map(<[usize]>::to_vec);
+            let shapes = self.0.input.shapes_of_outputs(ports, output.values);
+            let fits = shape.is_some_and(|shape| shapes.contains(&shape));
+            if fact.datum_type != f32::datum_type() || !fits {
+                return Err(format!(
+                    "output `{}` is {}; {}",
+                    excerpt(&output.name),
+                    described(fact),
+                    expected_output(&self.0.input, output, self.actions(), ports)
+                ));
+            }
+        }
+        let runnable = model.into_runnable().map_err(|error| said(&error))?;
+        let state = runnable.spawn().map_err(|error| said(&error))?;
+        let is_stateless = state.op_states.iter().all(Option::is_none);
+        Ok(Arc::new(Plan {
+            runnable,
+            is_stateless,
+        }))
+    }
+
+    /// The error for what the runtime could not do.
+    pub(crate) fn failed(&self, ports: usize, problem: String) -> OnnxError {
+        OnnxError::Compute {
+            path: self.0.path.clone(),
+            ports,
+            problem,
+        }
+    }
+}
+
+impl fmt::Debug for OnnxNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OnnxNetwork").field(&self.0.path).finish()
+    }
+}
+
+/// The runtime, which would map files beside the network into memory.
+fn runtime() -> Onnx {
+    Onnx {
+        provider: Arc::new(Beside),
+        ..tract_onnx::onnx()
+    }
+}
+
+/// Type and shape of a tensor.
+fn described(fact: &TypedFact) -> String {
+    let kind = match fact.datum_type {
+        DatumType::F16 => "float16".to_owned(),
+        DatumType::F32 => "float32".to_owned(),
+        DatumType::F64 => "float64".to_owned(),
+        DatumType::I32 => "int32".to_owned(),
+        DatumType::I64 | DatumType::TDim => "int64".to_owned(),
+        other => format!("{other:?}").to_lowercase(),
+    };
+    let sizes: Vec<String> = fact.shape.iter().map(ToString::to_string).collect();
+    excerpt(&format!("{kind} [{}]", sizes.join(", ")))
+}
+
+/// What the runtime says, on one line.
+pub(crate) fn said(error: &TractError) -> String {
+    condensed(format!("{error:#}"))
+}
+
+/// The file, and the version of its operators; in the file a later version than [`SAFEST`] is replaced by
+/// that, because the runtime would warn of it.
+fn decode(bytes: &[u8], runtime: &Onnx) -> Result<(ModelProto, i64), String> {
+    let damaged = |reason: String| {
+        format!("not an ONNX file, or damaged: {reason}; export the network again")
+    };
+    let file = runtime.proto_model_for_read(&mut &*bytes);
+    let mut file = file.map_err(|error| damaged(said(&error)))?;
+    let standard = file
+        .opset_import
+        .iter_mut()
+        .find(|set| ["", "ai.onnx"].contains(&set.domain.as_str()));
+    let Some(standard) = standard.filter(|_| file.graph.is_some()) else {
+        return Err(damaged("there is no graph in it".to_owned()));
+    };
+    if !OPSETS.contains(&standard.version) {
+        return Err(format!(
+            "the operators are of version {}; must be {} to {}: export the network with opset_version={SAFEST}",
+            standard.version,
+            OPSETS.start(),
+            OPSETS.end(),
+        ));
+    }
+    let version = standard.version;
+    standard.version = version.min(SAFEST);
+    Ok((file, version))
+}
+
+/// Refuses weights that are not numbers: comparisons in the runtime can hide them.
+fn check_constants(model: &InferenceModel) -> Result<(), String> {
+    for node in model.nodes() {
+        for output in &node.outputs {
+            let Some(constant) = output.fact.value.concretize() else {
+                continue;
+            };
+            let plain = constant.try_as_plain_ram();
+            let values = plain.and_then(|plain| plain.as_slice::<f32>());
+            if values.is_ok_and(|values| values.iter().any(|value| value.is_nan())) {
+                return Err(format!(
+                    "a value of the constant `{}` is not a number; train and export the network again",
+                    excerpt(&node.name)
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The heuristic that decisions are about.
+fn low_level(facts: &Facts, settings: &Settings) -> Result<BasePolicy, bufgym_env::control::Unfit> {
+    let given = settings.low_level.as_ref();
+    let low_level = given.or(facts.low_level.as_ref());
+    let low_level = low_level.cloned().unwrap_or_default();
+    // What the file says it sets is about the heuristic that the file names.
+    let actions = settings
+        .actions
+        .or(facts.actions.filter(|_| given.is_none()));
+    match actions {
+        None => Ok(low_level),
+        Some(actions) => actions.over(&low_level),
+    }
+}
+
+/// Input and outputs of the graph, which is left with what these outputs need.
+fn narrow(
+    file: &mut ModelProto,
+    actions: ActionSet,
+    operators: &Operators<'_>,
+) -> Result<(Input, Vec<Output>), String> {
+    let graph = file.graph.get_or_insert_default();
+    graph::check_names(graph)?;
+    let input = Input::of(graph)?;
+    let outputs = Output::of(graph, actions)?;
+    let names: Vec<String> = outputs.iter().map(|output| output.name.clone()).collect();
+    graph::prune(graph, &names);
+    graph::check(graph, &HashSet::new(), operators)?;
+    Ok((input, outputs))
+}

@@ -1,0 +1,12 @@
+//! Networks from ONNX files: what they decide, and what is refused.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "tests convert the small numbers that they make"
+)]
+
+mod build;
+mod damage;
+mod decisions;
+mod refusals;

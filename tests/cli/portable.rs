@@ -1,0 +1,91 @@
+//! `onnx:FILE` is a policy wherever policies are named.
+
+use serde_json::Value;
+
+use crate::harness::Sandbox;
+
+const SMALL: &str = "--set ports=4 --set active_ports=2..4 --set flows=10..15 --set buffer_bytes=200000 --set incast_degree=2..3";
+
+/// Exports the shipped weights into `exported/actor.onnx`.
+fn exported() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.ok("export --format onnx --out exported --quiet");
+    sandbox
+}
+
+fn without_names(text: &str) -> Value {
+    let mut value: Value = serde_json::from_str(text).unwrap();
+    for field in ["policy", "wall_s", "packets_per_s"] {
+        value.as_object_mut().map(|map| map.remove(field));
+    }
+    value
+}
+
+#[test]
+fn exported_weights_run_as_they_are() {
+    let sandbox = exported();
+    let simulate = |policy: &str| {
+        let run = sandbox.ok(&format!("sim --policy {policy} {SMALL} --json"));
+        without_names(&run.stdout)
+    };
+    let native = simulate("ndt");
+    assert!(native["decisions"].as_u64().unwrap() > 0);
+    assert_eq!(simulate("onnx:exported/actor.onnx"), native);
+    let over = "onnx:exported/actor.onnx,low_level=abm,actions=alpha";
+    assert_ne!(simulate(over), native);
+    let report = sandbox
+        .ok(&format!(
+            "eval --policy onnx:exported/actor.onnx --policy {over} {SMALL} --traces 2 --json"
+        ))
+        .json();
+    assert_eq!(report["policies"][0]["policy"], "onnx:exported/actor.onnx");
+    assert_eq!(report["policies"][0]["role"], "learned");
+    let origin = |index: usize| {
+        report["policies"][index]["origin"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert!(
+        origin(0).contains("trained on ndt-16x1g for fct"),
+        "{}",
+        origin(0)
+    );
+    assert!(origin(1).contains("over abm"), "{}", origin(1));
+}
+
+#[test]
+fn the_control_loop_of_a_network_is_recorded() {
+    let sandbox = exported();
+    sandbox.ok(&format!(
+        "sim --policy onnx:exported/actor.onnx {SMALL} --record-control record.txt --quiet"
+    ));
+    assert!(
+        sandbox
+            .read("record.txt")
+            .contains("onnx:exported/actor.onnx")
+    );
+}
+
+#[test]
+fn files_that_are_no_networks_are_refused() {
+    let sandbox = exported();
+    sandbox.write("text.onnx", "no network");
+    let cases: [(&str, &[&str]); 6] = [
+        ("onnx", &["bufgym export --format onnx"]),
+        ("onnx:", &["bufgym export --format onnx"]),
+        ("onnx:none.onnx", &["none.onnx", "No such file"]),
+        ("onnx:text.onnx", &["text.onnx", "not an ONNX file"]),
+        (
+            "onnx:exported/actor.onnx,actions=beta",
+            &["beta", "alpha,early"],
+        ),
+        ("onnx:exported/actor.onnx,low_level=cs", &["cs", "edt"]),
+    ];
+    for (policy, words) in cases {
+        for command in ["sim", "eval --traces 1"] {
+            sandbox.refused(&format!("{command} --policy {policy}"), words);
+        }
+    }
+    sandbox.refused("sim --policy onxx:a.onnx", &["onxx", "`onnx`"]);
+}
