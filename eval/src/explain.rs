@@ -23,8 +23,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use bufgym_env::control::{ActionSet, BasePolicy};
-use bufgym_models::FastActor;
+use bufgym_env::control::{ActionSet, BasePolicy, Controller};
 use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::PolicySpec;
@@ -142,7 +141,7 @@ pub struct Explanation {
 pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanation, ExplainError> {
     let start = Instant::now();
     let entrant = &config.entrant;
-    let Some((actor, low_level)) = entrant.network() else {
+    let Some((make, low_level)) = entrant.networks() else {
         return Err(ExplainError::NotLearned(entrant.name().to_owned()));
     };
     let sets_early = ActionSet::of(&low_level).drops_early();
@@ -155,7 +154,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
     let other_rates = other_rates.filter(|rate| **rate != scenario.rate_bps);
     let study = Study {
         name: entrant.name(),
-        actor,
+        make: &make,
         low_level,
         seed: config.seed,
         done: AtomicUsize::new(0),
@@ -172,7 +171,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
     drops.extend(study.rules(scenario, &traces)?);
     let intervals = study.intervals(config, &watched)?;
     let incast = Scenario::preset(INCAST)?;
-    let inference = Inference::measure(actor, &watched.observations, &intervals);
+    let inference = Inference::measure(make().as_mut(), &watched.observations, &intervals);
     let beta = (capacity / u64::from(scenario.ports.max(1))).max(1);
     Ok(Explanation {
         format: FORMAT.to_owned(),
@@ -185,7 +184,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
         seed: config.seed,
         traces: config.traces,
         decisions: watched.decisions,
-        dependences: dependences(actor, &watched.observations, SAMPLES, config.seed),
+        dependences: dependences(&make, &watched.observations, SAMPLES, config.seed),
         alphas: watched.alphas,
         early: sets_early.then_some(watched.early),
         timeline: incast_timeline(entrant, &incast, config.seed)?,
@@ -204,7 +203,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
 /// The simulations of an explanation.
 struct Study<'a> {
     name: &'a str,
-    actor: &'a FastActor,
+    make: &'a (dyn Fn() -> Box<dyn Controller> + Sync),
     low_level: BasePolicy,
     seed: u64,
     done: AtomicUsize,
@@ -233,12 +232,12 @@ impl Study<'_> {
         let runs: Result<Vec<Watched>, EvalError> = traces
             .par_iter()
             .map(|numbered| {
-                let mut actor = self.actor.clone();
+                let mut controller = (self.make)();
                 let mut chance = rng::stream(self.seed, "explain observations", numbered.index);
                 let run = watch(
                     scenario,
                     &numbered.trace,
-                    &mut actor,
+                    controller.as_mut(),
                     self.low_level.clone(),
                     kept,
                     &mut chance,

@@ -27,6 +27,7 @@ use super::scenario::{ScenarioArgs, check_memory};
     several policies.\n\nExamples:\n  \
     bufgym explain --out reports/shipped-explained\n  \
     bufgym explain --checkpoint runs/mine/checkpoints/best --out reports/mine-explained\n  \
+    bufgym explain --policy onnx:mine.onnx --out reports/mine-explained\n  \
     bufgym explain --traces 4 --set min_rto_us=10000 --out out --json\n  \
     bufgym explain --scenario reverie-4x4 --policy dt --policy reverie:gamma=0.99 --out reports/pauses"
 )]
@@ -34,7 +35,8 @@ pub struct ExplainArgs {
     /// Checkpoint folder with actor.safetensors and manifest.json [default: the shipped weights]
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
-    /// Where packets are lossless: policy to show; may be repeated [default: dt, sonic-abm, reverie]
+    /// Network to explain, as in onnx:FILE; where packets are lossless any policy to show, and it may be
+    /// repeated [default there: dt, sonic-abm, reverie]
     #[arg(long, value_name = "P", conflicts_with = "checkpoint")]
     policy: Vec<String>,
     #[command(flatten)]
@@ -57,13 +59,15 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
         return explain_pauses(&args, scenario, common);
     }
     scenario.require_single().or_bad_input()?;
-    if let Some(policy) = args.policy.first() {
-        return Err(CliError::bad(format!(
-            "--policy {policy}: rules are explained where packets are lossless; set \
-             lossless_priorities, or give a network with --checkpoint"
-        )));
-    }
-    let entrant = entrant(&args)?;
+    let entrant = match args.policy.as_slice() {
+        [] => entrant(&args)?,
+        [network] => network_of(network, &scenario)?,
+        [_, second, ..] => {
+            return Err(CliError::bad(format!(
+                "--policy {second}: one network is explained at a time; leave one out"
+            )));
+        }
+    };
     check_memory(&scenario, args.traces, 0)?;
     let output = Output::folder(&args.out, args.force)?;
     let config = ExplainConfig {
@@ -85,6 +89,19 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
     let mut text = explain::findings(&explanation).join("\n");
     text.push_str(&format!("\nexplanation: {}", page.display()));
     common.print(&json!(explanation), &text)
+}
+
+/// The network that a policy string names.
+fn network_of(policy: &str, scenario: &Scenario) -> CliResult<Entrant> {
+    let entrant = policy::parse(policy, scenario)?;
+    let is_network = entrant.networks().is_some();
+    match is_network {
+        true => Ok(entrant),
+        false => Err(CliError::bad(format!(
+            "--policy {policy}: rules are explained where packets are lossless; set \
+             lossless_priorities, or give a network with --checkpoint, or as onnx:FILE"
+        ))),
+    }
 }
 
 /// Who pauses whom under several policies.

@@ -52,6 +52,35 @@ fn a_folder_with_page_numbers_and_figures() {
 }
 
 #[test]
+fn a_network_from_an_onnx_file_is_explained_as_its_checkpoint() {
+    let sandbox = Sandbox::new();
+    sandbox.random_checkpoint("c");
+    sandbox.ok("export --checkpoint c --format onnx --out exported --quiet");
+    let explained = |network: &str, out: &str| {
+        let run = sandbox.ok(&format!("explain {network} {SMALL} --out {out} --json"));
+        run.json()
+    };
+    let native = explained("--checkpoint c", "native");
+    let portable = explained("--policy onnx:exported/actor.onnx", "portable");
+    assert_eq!(portable["policy"], "onnx:exported/actor.onnx");
+    for part in ["dependences", "alphas", "drops", "intervals"] {
+        let without_names = |explanation: &serde_json::Value| {
+            let text = explanation[part].to_string();
+            text.replace("onnx:exported/actor.onnx", "ndt:c")
+        };
+        assert_eq!(without_names(&portable), without_names(&native), "{part}");
+    }
+    sandbox.refused(
+        &format!("explain --policy dt {SMALL} --out rule"),
+        &["--policy dt", "onnx:FILE"],
+    );
+    sandbox.refused(
+        &format!("explain --policy ndt --policy ndt {SMALL} --out two"),
+        &["one network"],
+    );
+}
+
+#[test]
 fn early_drop_is_explained_where_decisions_set_it() {
     let sandbox = Sandbox::new();
     sandbox.random_checkpoint_over("c", "fab+early");

@@ -2,8 +2,7 @@
 
 use std::time::Instant;
 
-use bufgym_env::control::Controller as _;
-use bufgym_models::FastActor;
+use bufgym_env::control::Controller;
 use serde::{Deserialize, Serialize};
 
 use super::dependence::Observations;
@@ -71,17 +70,16 @@ pub struct Inference {
 impl Inference {
     /// Times the network on sampled observations. `intervals` are those of each line rate, sorted.
     pub(crate) fn measure(
-        actor: &FastActor,
+        controller: &mut dyn Controller,
         observations: &Observations,
         intervals: &[(RateIntervals, Vec<f64>)],
     ) -> Inference {
-        let mut actor = actor.clone();
-        let mut action = vec![0.0; observations.ports * actor.outputs()];
+        let mut action = vec![0.0; observations.ports * controller.outputs()];
         let mut times: Vec<f64> = (0..WARM_UP + PASSES)
             .map(|pass| {
                 let observation = observations.get(pass % observations.count().max(1));
                 let begun = Instant::now();
-                actor.act(observation, observations.ports, &mut action);
+                controller.act(observation, observations.ports, &mut action);
                 begun.elapsed().as_secs_f64() * 1e6
             })
             .skip(WARM_UP)

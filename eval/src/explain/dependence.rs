@@ -250,13 +250,14 @@ impl DependenceCurve {
     }
 }
 
-/// The dependence of the decisions of `controller` on every factor, averaged over `samples` decisions
-/// for each population. The result does not depend on the number of threads.
+/// The dependence of the decisions of a controller on every factor, averaged over `samples` decisions
+/// for each population. `make` is called for every controller that a thread needs. The result does not
+/// depend on the number of threads.
 ///
 /// # Panics
 /// When there is no port.
-pub fn dependences<C: Controller + Clone + Send + Sync>(
-    controller: &C,
+pub fn dependences(
+    make: &(dyn Fn() -> Box<dyn Controller> + Sync),
     observations: &Observations,
     samples: u64,
     seed: u64,
@@ -284,7 +285,7 @@ pub fn dependences<C: Controller + Clone + Send + Sync>(
                         factor,
                         steps,
                     };
-                    average.curve(controller, *population, &grid)
+                    average.curve(make, *population, &grid)
                 })
             });
             Dependence {
@@ -306,9 +307,9 @@ struct Average<'a> {
 }
 
 impl Average<'_> {
-    fn curve<C: Controller + Clone + Send + Sync>(
+    fn curve(
         &self,
-        controller: &C,
+        make: &(dyn Fn() -> Box<dyn Controller> + Sync),
         ports: Population,
         grid: &[f64],
     ) -> DependenceCurve {
@@ -316,7 +317,7 @@ impl Average<'_> {
         let sums = self
             .pairs
             .par_chunks(32)
-            .map(|pairs| self.sum(&mut controller.clone(), pairs, grid))
+            .map(|pairs| self.sum(make().as_mut(), pairs, grid))
             .reduce(
                 || vec![[0; 2]; grid.len() + 1],
                 |a, b| {
@@ -328,7 +329,7 @@ impl Average<'_> {
         let alpha = |sum: &[u64; 2]| sum[0] as f64 / count - INITIAL_INDEX as f64;
         let early = |sum: &[u64; 2]| sum[1] as f64 / count;
         let (replaced, observed) = (&sums[..grid.len()], &sums[grid.len()]);
-        let sets_early = controller.outputs() > 1;
+        let sets_early = make().outputs() > 1;
         let mut values: Vec<f64> = self
             .pairs
             .iter()
@@ -439,8 +440,17 @@ mod tests {
         }
     }
 
+    /// What is found of copies of a controller.
+    fn found(
+        controller: impl Controller + Clone + Sync + 'static,
+        observations: &Observations,
+        samples: u64,
+    ) -> Vec<Dependence> {
+        dependences(&|| Box::new(controller.clone()), observations, samples, 1)
+    }
+
     fn of(controller: &Known) -> Vec<Dependence> {
-        dependences(controller, &observations(), 200, 1)
+        found(controller.clone(), &observations(), 200)
     }
 
     fn curve(dependences: &[Dependence], factor: Factor) -> &DependenceCurve {
@@ -508,7 +518,7 @@ mod tests {
                 }
             }
         }
-        let found = dependences(&Both, &observations(), 200, 1);
+        let found = found(Both, &observations(), 200);
         let queue = curve(&found, Factor::Queue);
         assert_eq!(change(queue), -7.0);
         let early = queue.means(Decided::Early);
@@ -538,7 +548,7 @@ mod tests {
                 }
             }
         }
-        let found = dependences(&Oldest, &observations(), 200, 1);
+        let found = found(Oldest, &observations(), 200);
         let curves = &found[0].curves;
         assert_eq!(curves[0].steps, Steps::Newest);
         assert_eq!(change(&curves[0]), 0.0);
@@ -564,7 +574,7 @@ mod tests {
             busy_from: 0.01,
             values: vec![0.0; HISTORY_VALUES],
         };
-        let found = dependences(&Known(|_, _| 0.0), &idle, 10, 1);
+        let found = found(Known(|_, _| 0.0), &idle, 10);
         assert_eq!(found.len(), 4);
         assert!(found.iter().all(|d| d.curves.len() == 2));
     }

@@ -124,7 +124,7 @@ pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
             fast_cumulative,
             per_packet(context, &fast)?,
         ],
-        inference: Inference::measure(actor, &observations, &[]),
+        inference: Inference::measure(&mut actor.clone(), &observations, &[]),
     };
     let mut claims = results.claims();
     variants::explain(&mut claims, &VARIANTS, |variant| {
