@@ -29,6 +29,7 @@ pub use driver::{
 pub use objective::{Objective, ObjectiveError};
 pub use observation::{
     FEATURE_NAMES, FEATURES, HISTORY, INGRESS_FEATURE_NAMES, LOG_RANGE, Observation,
+    ObservationScale,
 };
 pub use privileged::{OCCUPANCY_FEATURE, PRIVILEGED, PRIVILEGED_NAMES, SENDER_FEATURES};
 pub use record::{EARLY_RECORD_FORMAT, RECORD_FORMAT, RecordError};

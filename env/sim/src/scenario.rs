@@ -273,6 +273,8 @@ settings! {
         elephant_bytes: u64 = 30_000_000, "size of a background flow, bytes";
         decision_latency_us: u64 = 0, "from a trigger to its decision taking effect, us";
         max_interval_us: u64 = 0, "longest time between decisions, us; 0: off";
+        /// A trigger that fires earlier is kept until then, as by a controller that polls.
+        min_interval_us: u64 = 0, "shortest time between decisions, us; 0: off";
         max_decisions: u64 = 0, "an episode is truncated after so many decisions; 0: off";
         max_simulated_ms: u64 = 0, "an episode is truncated after so much time, ms; 0: off";
     }

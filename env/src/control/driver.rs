@@ -132,18 +132,22 @@ pub struct ControlEnv<T: ControlTopology = OneSwitch> {
     reference_interval_s: f64,
     latency: Time,
     max_interval: Time,
+    min_interval: Time,
     max_decisions: u64,
     decisions: u64,
     intervals: Vec<u64>,
     actions: ActionSet,
 }
 
-/// Bit of an alarm's tag: it puts a delayed decision in force. Then there are 15 bits for the switch,
-/// and the others are the number of its alarm.
+/// Bit of an alarm's tag: it puts a delayed decision in force.
 const APPLY: u64 = 1 << 63;
 
+/// Bit of an alarm's tag: the shortest interval is over. Below it there are 15 bits for the switch, and
+/// the others are the number of its alarm.
+const RELEASE: u64 = 1 << 62;
+
 /// Bits of the number of an alarm.
-const ALARM_BITS: u32 = 48;
+const ALARM_BITS: u32 = 47;
 
 impl ControlEnv<OneSwitch> {
     /// Prepares the trace at time zero with α = 1 on every port. If a port has several queues, its
@@ -246,6 +250,7 @@ impl<T: ControlTopology> ControlEnv<T> {
             reference_interval_s: options.reference_interval_s,
             latency: Time::from_us(scenario.decision_latency_us),
             max_interval: Time::from_us(scenario.max_interval_us),
+            min_interval: Time::from_us(scenario.min_interval_us),
             max_decisions: scenario.max_decisions,
             decisions: 0,
             intervals: Vec::new(),
@@ -316,15 +321,20 @@ impl<T: ControlTopology> ControlEnv<T> {
 
     /// Handles an alarm and returns whether a decision is due.
     fn on_alarm(&mut self, tag: u64) -> bool {
-        let switch = (tag & !APPLY) >> ALARM_BITS;
-        let at = switch_id(bufgym_sim::convert::index(switch));
-        if tag & !APPLY != self.tag(at) {
+        let kind = tag & (APPLY | RELEASE);
+        let tag = tag ^ kind;
+        let at = switch_id(bufgym_sim::convert::index(tag >> ALARM_BITS));
+        if tag != self.tag(at) {
             return false;
         }
         self.at = at;
-        if tag & APPLY == 0 {
-            self.policy_mut().fire(TriggerCause::Interval);
-            return true;
+        match kind {
+            APPLY => {}
+            RELEASE => return self.policy_mut().release(),
+            _ => {
+                self.policy_mut().fire(TriggerCause::Interval);
+                return true;
+            }
         }
         self.apply();
         if !T::IS_FABRIC {
@@ -387,6 +397,11 @@ impl<T: ControlTopology> ControlEnv<T> {
             self.simulator.set_alarm(latency, self.tag(at) | APPLY);
         }
         self.set_interval_alarm();
+        if self.min_interval > Time::ZERO {
+            self.policy_mut().hold();
+            let tag = self.tag(at) | RELEASE;
+            self.simulator.set_alarm(self.min_interval, tag);
+        }
     }
 
     fn set_interval_alarm(&mut self) {

@@ -39,6 +39,44 @@ pub(super) fn log_scaled(x: f64) -> f32 {
     single(libm::log1p(x.max(0.0)) / libm::log(LOG_RANGE)).min(1.0)
 }
 
+/// What the measured quantities of a port are divided by in its observation.
+#[derive(Clone, Copy, Debug)]
+pub struct ObservationScale {
+    buffer: f64,
+    beta: f64,
+    /// Time to send β at line rate, 8β/C, seconds.
+    drain_s: f64,
+}
+
+impl ObservationScale {
+    /// Of a buffer B and a trigger sensitivity β in bytes and a line rate C in bit/s, none of them 0.
+    pub fn new(buffer_bytes: u64, beta: u64, rate_bps: u64) -> ObservationScale {
+        ObservationScale {
+            buffer: buffer_bytes as f64,
+            beta: beta as f64,
+            drain_s: 8.0 * beta as f64 / rate_bps as f64,
+        }
+    }
+
+    /// Bytes that wait: q/B.
+    #[inline]
+    pub fn queue(&self, bytes: u64) -> f32 {
+        single(bytes as f64 / self.buffer)
+    }
+
+    /// Bytes since the last decision: `log(1 + bytes/β)/log 65`, at most 1.
+    #[inline]
+    pub fn volume(&self, bytes: u64) -> f32 {
+        log_scaled(bytes as f64 / self.beta)
+    }
+
+    /// Seconds since the last decision: `log(1 + t·C/(8β))/log 65`, at most 1.
+    #[inline]
+    pub fn elapsed(&self, seconds: f64) -> f32 {
+        log_scaled(seconds / self.drain_s)
+    }
+}
+
 /// The history of all ports, `[ports, HISTORY, FEATURES]`, newest step last.
 ///
 /// Steps before the first decision are zero, except their last action, which is that of α = 1, where
@@ -94,6 +132,10 @@ mod tests {
         let second = &observation.as_slice()[HISTORY * FEATURES..];
         assert_eq!(second[35..40], [1.0, 0.5, 1.0, -1.0, 0.0]);
         assert_eq!(second[30..35], [0.0, 0.0, 0.0, -0.375, 0.0]);
+        let scale = ObservationScale::new(1_000, 100, 800);
+        assert_eq!(scale.queue(250), 0.25);
+        assert_eq!(scale.volume(6_400), 1.0);
+        assert_eq!(scale.elapsed(0.5), log_scaled(0.5));
         assert_eq!(log_scaled(0.0), 0.0);
         assert_eq!(log_scaled(64.0), 1.0);
         assert!((f64::from(log_scaled(7.0)) - 8f64.ln() / 65f64.ln()).abs() < 1e-6);

@@ -29,6 +29,9 @@ pub enum RecordError {
     /// The record cannot be written.
     #[error("cannot write the record: {0}")]
     Write(#[from] io::Error),
+    /// Decisions have a shortest interval, which records have no lines for.
+    #[error("min_interval_us = {0}: a control record is of decisions at their triggers; must be 0")]
+    MinInterval(u64),
 }
 
 /// The record's header: constants of the run as `key,value` lines; `policy` is the policy string.

@@ -163,6 +163,7 @@ fn the_default_preset_prints_its_documented_values() {
             "elephant_bytes = 30000000",
             "decision_latency_us = 0",
             "max_interval_us = 0",
+            "min_interval_us = 0",
             "max_decisions = 0",
             "max_simulated_ms = 0",
         ]
@@ -542,6 +543,12 @@ fn values_that_make_no_scenario_are_refused() {
         scenario,
         "max_interval_us = 18446744073709551615: must be from 0",
     );
+    let scenario = Scenario {
+        max_interval_us: 300,
+        min_interval_us: 301,
+        ..Scenario::default()
+    };
+    refused(scenario, "min_interval_us = 301: must be from 0 to 300");
 }
 
 #[test]

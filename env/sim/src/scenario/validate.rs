@@ -105,6 +105,11 @@ impl Scenario {
         self.validate_traffic(&check)?;
         check.within("decision_latency_us", self.decision_latency_us, 0, MAX_US)?;
         check.within("max_interval_us", self.max_interval_us, 0, MAX_US)?;
+        let longest = match self.max_interval_us {
+            0 => MAX_US,
+            longest => longest,
+        };
+        check.within("min_interval_us", self.min_interval_us, 0, longest)?;
         // 10^9 ms, eleven days: the largest start time of a flow.
         check.within("max_simulated_ms", self.max_simulated_ms, 0, 1_000_000_000)
     }

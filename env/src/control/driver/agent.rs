@@ -2,7 +2,7 @@
 
 use super::reward::{IntervalReward, RewardScale};
 use super::{ControlOptions, SimError};
-use crate::control::observation::{Observation, log_scaled};
+use crate::control::observation::{Observation, ObservationScale};
 use crate::control::privileged::Scale;
 use crate::control::{ActionSet, CodeUnits, action_level, cell_centre};
 use bufgym_sim::convert::single;
@@ -77,30 +77,30 @@ impl Agent {
         let since = now - self.last_decision;
         let elapsed_s = since.as_secs_f64();
         let scale = &self.scale;
-        let elapsed = log_scaled(elapsed_s / scale.drain_s);
+        let elapsed = scale.port.elapsed(elapsed_s);
         let slow_ports = scale.slow.as_ref();
-        let slow = slow_ports.map(|slow| (slow, log_scaled(elapsed_s / slow.drain_s)));
+        let slow = slow_ports.map(|slow| (slow, slow.port.elapsed(elapsed_s)));
         let paused = &mut self.paused;
         self.observation.push(|port| {
             let volumes = policy.volumes(port);
             let [second, fourth] = match paused.get_mut(port) {
                 None => [
-                    log_scaled(volumes.enqueued as f64 / scale.beta),
+                    scale.port.volume(volumes.enqueued),
                     cell_centre(usize::from(policy.indices()[port])),
                 ],
                 Some(before) => {
                     let used = switch.ingress_use(port, switch_now);
                     let added = used.paused - std::mem::replace(before, used.paused);
                     [
-                        log_scaled(used.bytes as f64 / scale.beta),
+                        scale.port.volume(used.bytes),
                         single(added.as_secs_f64() / elapsed_s.max(f64::MIN_POSITIVE)),
                     ]
                 }
             };
             [
-                single(buffer.port(port) as f64 / scale.buffer),
+                scale.port.queue(buffer.port(port)),
                 second,
-                log_scaled(volumes.dropped as f64 / scale.beta),
+                scale.port.volume(volumes.dropped),
                 fourth,
                 match slow {
                     Some((slow, elapsed)) if slow.ports[port] => elapsed,
@@ -129,10 +129,8 @@ impl Agent {
 /// What the features of a switch are divided by.
 #[derive(Clone, Debug)]
 pub(super) struct FeatureScale {
-    buffer: f64,
-    beta: f64,
-    /// Time to send β at the rate of the fastest port, 8β/C, seconds.
-    drain_s: f64,
+    /// Of the fastest ports.
+    port: ObservationScale,
     /// Ports that are slower, if there are any.
     slow: Option<SlowPorts>,
     pub(super) units: CodeUnits,
@@ -144,8 +142,8 @@ pub(super) struct FeatureScale {
 struct SlowPorts {
     /// By port.
     ports: Vec<bool>,
-    /// As [`FeatureScale::drain_s`] of these.
-    drain_s: f64,
+    /// As [`FeatureScale::port`] of these.
+    port: ObservationScale,
     /// As [`CodeUnits::drain_ns`] of these.
     drain_ns: u64,
 }
@@ -162,14 +160,12 @@ impl FeatureScale {
             };
             SlowPorts {
                 ports: rates.iter().map(|own| own.0 == rate).collect(),
-                drain_s: 8.0 * units.beta as f64 / rate as f64,
+                port: ObservationScale::new(units.buffer_bytes, units.beta, rate),
                 drain_ns: CodeUnits::new(&slow).drain_ns,
             }
         });
         FeatureScale {
-            buffer: at.buffer_bytes as f64,
-            beta: units.beta as f64,
-            drain_s: 8.0 * units.beta as f64 / at.rate_bps as f64,
+            port: ObservationScale::new(units.buffer_bytes, units.beta, at.rate_bps),
             slow,
             privileged: Scale {
                 buffer: at.buffer_bytes as f64,

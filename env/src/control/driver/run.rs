@@ -116,8 +116,8 @@ fn run<T: ControlTopology>(
 /// decision to `out`, after each decision. `policy` is the controller's name in the record.
 ///
 /// # Errors
-/// As [`run_controlled`], when there are several switches, and when `out` fails; then the record is
-/// incomplete.
+/// As [`run_controlled`], when there are several switches or decisions have a shortest interval, and when
+/// `out` fails; then the record is incomplete.
 pub fn run_recorded(
     scenario: &Scenario,
     trace: &Trace,
@@ -126,6 +126,9 @@ pub fn run_recorded(
     policy: &str,
     out: &mut dyn io::Write,
 ) -> Result<Outcome, RecordError> {
+    if scenario.min_interval_us > 0 {
+        return Err(RecordError::MinInterval(scenario.min_interval_us));
+    }
     let mut env = prepared::<OneSwitch>(scenario, trace, options)?;
     env.record_events(scenario);
     let header = record::header(scenario, &options.control, policy)?;

@@ -183,6 +183,71 @@ fn the_longest_interval_is_kept() {
     assert!(outcome.summary.completed == 60);
 }
 
+/// A controller that polls: a trigger within the shortest interval is served when that is over, one after
+/// it at once, and what the ports have counted in the meantime is all in the observation.
+#[test]
+fn the_shortest_interval_is_kept_and_a_trigger_in_it_waits() {
+    let interval = Time::from_us(2_000);
+    let scenario = Scenario {
+        min_interval_us: 2_000,
+        ..small()
+    };
+    let trace = generate(&scenario, 5);
+    let mut env = ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
+    let (mut at_once, mut waited, mut last) = (0, 0, None);
+    while env.advance() == Pause::Decision {
+        let now = env.simulator().now();
+        let policy = env.simulator().policy();
+        assert!(matches!(
+            policy.fired(),
+            Some(TriggerCause::Excess | TriggerCause::Safeguard)
+        ));
+        let beta = env.reading().units(0).beta;
+        let reached = |port| {
+            let volumes = policy.volumes(port);
+            volumes.enqueued + volumes.dropped >= beta
+        };
+        assert!((0..16).any(reached));
+        match last.map(|last| now - last) {
+            Some(since) if since < interval => panic!("{since:?} since the last decision"),
+            Some(since) if since == interval => waited += 1,
+            _ => at_once += 1,
+        }
+        last = Some(now);
+        env.act(&[cell_centre(3); 16]);
+    }
+    assert!(waited > 5 && at_once > 5, "{waited} {at_once}");
+    assert_eq!(env.outcome().summary.completed, 60);
+}
+
+/// With the longest interval as short as the shortest one, decisions come at a fixed rate, and the
+/// latency of a decision changes nothing about that.
+#[test]
+fn the_shortest_interval_goes_with_the_longest_and_with_a_latency() {
+    for settings in [
+        &["min_interval_us=700", "max_interval_us=700"][..],
+        &[
+            "min_interval_us=700",
+            "max_interval_us=700",
+            "decision_latency_us=300",
+        ],
+    ] {
+        let mut scenario = small();
+        for setting in settings {
+            scenario.set(setting).unwrap();
+        }
+        let trace = generate(&scenario, 5);
+        let mut controller = FixedAlpha::new(3);
+        let options = RunOptions::default();
+        let outcome = run_controlled(&scenario, &trace, &mut controller, &options).unwrap();
+        let intervals = &outcome.trigger_intervals_ps;
+        assert!(intervals.len() > 20, "{}", intervals.len());
+        let exact = Time::from_us(700).as_ps();
+        assert!(intervals.iter().all(|&ps| ps == exact), "{intervals:?}");
+        assert_eq!(outcome.summary.completed, 60);
+    }
+}
+
 #[test]
 fn a_limit_of_decisions_truncates() {
     let scenario = Scenario {

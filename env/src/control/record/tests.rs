@@ -220,3 +220,13 @@ fn a_record_that_cannot_be_written_is_an_error() {
         run_recorded(&scenario, &trace, &mut agent, &options, "drawn", &mut out).unwrap_err();
     assert_eq!(error.to_string(), "cannot write the record: no room");
 }
+
+#[test]
+fn decisions_that_wait_are_not_recorded() {
+    let (scenario, trace) = crowded(&["min_interval_us=100"]);
+    let (mut agent, options, mut out) = (Drawn(7), over("dt"), Vec::new());
+    let refused = run_recorded(&scenario, &trace, &mut agent, &options, "drawn", &mut out);
+    let error = refused.unwrap_err().to_string();
+    assert!(error.starts_with("min_interval_us = 100: "), "{error}");
+    assert!(out.is_empty());
+}

@@ -87,6 +87,8 @@ pub struct NeuralDynamicThreshold {
     volumes: Vec<PortVolumes>,
     guard_armed: bool,
     suspended: bool,
+    /// Decisions wait, although triggers fire.
+    held: bool,
     fired: Option<TriggerCause>,
     queues_per_port: usize,
     /// Admits packets in place of Dynamic Threshold.
@@ -104,6 +106,7 @@ impl NeuralDynamicThreshold {
             volumes: vec![PortVolumes::default(); ports],
             guard_armed: true,
             suspended: false,
+            held: false,
             fired: None,
             queues_per_port: 1,
             heuristic: None,
@@ -196,6 +199,18 @@ impl NeuralDynamicThreshold {
     /// decision is delayed.
     pub fn suspend(&mut self) {
         self.suspended = true;
+    }
+
+    /// Makes decisions wait until [`release`](NeuralDynamicThreshold::release). Triggers fire as ever, and
+    /// the first one makes a decision due then.
+    pub fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// Ends a [`hold`](NeuralDynamicThreshold::hold) and returns whether a decision is due.
+    pub fn release(&mut self) -> bool {
+        self.held = false;
+        self.decision_due()
     }
 
     #[inline]
@@ -308,7 +323,7 @@ impl Policy for NeuralDynamicThreshold {
 
     #[inline]
     fn decision_due(&self) -> bool {
-        self.fired.is_some()
+        self.fired.is_some() && !self.held
     }
 
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {

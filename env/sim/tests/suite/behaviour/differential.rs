@@ -54,6 +54,7 @@ const NUMBERS: [(&str, u64, u64); 31] = [
     ("elephant_bytes", 1, 1_000_000_000_000),
     ("decision_latency_us", 0, 100_000_000),
     ("max_interval_us", 0, 100_000_000),
+    ("min_interval_us", 0, 100_000_000),
     ("max_simulated_ms", 0, 1_000_000_000),
     ("flows", 1, 200),
     ("incast_degree", 1, 20),

@@ -246,3 +246,21 @@ fn excess_takes_precedence_if_another_port_fires_the_safeguard() {
     ndt.on_enqueue(view(&buffer), packet(0, BETA));
     assert_eq!(ndt.fired(), Some(TriggerCause::Excess));
 }
+
+#[test]
+fn a_decision_that_is_held_waits_with_its_trigger() {
+    let buffer = SharedBuffer::new(100_000, 100_000, 2, 1);
+    let mut ndt = policy(TriggerMode::CumulativeEvent);
+    ndt.hold();
+    assert!(!ndt.release(), "nothing has fired");
+    ndt.hold();
+    ndt.on_enqueue(view(&buffer), packet(0, 10_000));
+    assert_eq!(ndt.fired(), Some(TriggerCause::Excess));
+    assert!(!ndt.decision_due());
+    // What leaves afterwards does not take the trigger back.
+    ndt.on_departure(view(&buffer), packet(0, 10_000));
+    assert_eq!(ndt.volumes(0).excess, 0);
+    assert!(ndt.release() && ndt.decision_due());
+    ndt.acknowledge();
+    assert!(!ndt.decision_due());
+}
