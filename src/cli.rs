@@ -20,6 +20,7 @@ mod scenario;
 mod scenarios;
 mod sim;
 mod slotted;
+mod sonic_agent;
 mod trace;
 mod train;
 mod tune;
@@ -123,6 +124,7 @@ enum Command {
     Scenarios(scenarios::ScenariosArgs),
     Credence(credence::CredenceArgs),
     Slotted(slotted::SlottedArgs),
+    SonicAgent(sonic_agent::SonicAgentArgs),
     Bench(bench::BenchArgs),
 }
 
@@ -185,6 +187,7 @@ fn run(cli: Cli) -> CliResult {
         Command::Scenarios(args) => scenarios::run(args, &common),
         Command::Credence(args) => credence::run(args, &common),
         Command::Slotted(args) => slotted::run(args, &common),
+        Command::SonicAgent(args) => sonic_agent::run(args, &common),
         Command::Bench(args) => bench::run(args, &common),
     }
 }

@@ -14,6 +14,7 @@
 //! | [`agents`] | soft actor-critic and its replay, fixed and random agents |
 //! | [`train`] | rollout workers, learner, validation, run folders, event files |
 //! | [`credence`] | the random forest of the policy Credence: labelled arrivals, training, scores |
+//! | [`sonic`] | the agent for switches with SONiC |
 //! | [`eval`] | paired evaluation on unseen traces, statistics, the report |
 //!
 //! # A packet's way through
@@ -51,4 +52,5 @@ pub use bufgym_models as models;
 pub use bufgym_onnx as onnx;
 pub use bufgym_sim as sim;
 pub use bufgym_slotted as slotted;
+pub use bufgym_sonic as sonic;
 pub use bufgym_train as train;

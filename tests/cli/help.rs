@@ -4,7 +4,7 @@ use bufgym::sim::switch::policy::catalogue;
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "train",
     "eval",
     "headroom",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 15] = [
     "credence",
     "policies",
     "scenarios",
+    "sonic-agent",
     "bench",
 ];
 

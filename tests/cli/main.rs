@@ -28,6 +28,8 @@ mod portable;
 mod recording;
 mod simulation;
 mod slotted;
+#[cfg(unix)]
+mod sonic;
 mod training;
 mod tuning;
 mod winnings;

@@ -1,0 +1,358 @@
+//! Ports, egress queues, buffer profiles and pool of a switch, as its databases have them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
+
+use crate::schema::{self, Reference, key};
+use crate::{Database, Databases, Error, profiles};
+
+/// Which part of a switch is to be controlled.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The pool whose queues are meant.
+    pub pool: String,
+    /// Names of ports; all that have a queue in the pool where it is empty.
+    pub ports: Vec<String>,
+    /// Size of the pool where the databases do not have it, bytes.
+    pub buffer_bytes: Option<u64>,
+}
+
+/// The controlled part of a switch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// The buffer pool that the queues share.
+    pub pool: String,
+    /// Its size B, bytes.
+    pub buffer_bytes: u64,
+    /// Number of ports with a queue in the pool, controlled or not: N of β = B/N.
+    pub sharing: u64,
+    /// The controlled ports, in the order of their numbers.
+    pub ports: Vec<Port>,
+    /// Fields of the profiles in use, by name.
+    pub profiles: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// A controlled port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its name, such as `Ethernet0`.
+    pub name: String,
+    /// Its rate, bit/s.
+    pub rate_bps: u64,
+    /// Object id of the port's counters.
+    pub oid: String,
+    /// Its queues in the pool, by configuration key.
+    pub queues: Vec<Queues>,
+}
+
+/// Queues of a port that are configured together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queues {
+    /// Their key in CONFIG_DB, `BUFFER_QUEUE|PORT|FIRST-LAST`.
+    pub key: String,
+    /// The profile that they have when nobody controls them.
+    pub profile: Reference,
+    /// Its `dynamic_th`.
+    pub threshold: i8,
+    /// Object ids of the queues' counters.
+    pub oids: Vec<String>,
+}
+
+impl Layout {
+    /// Finds the queues of a pool.
+    ///
+    /// # Errors
+    /// When the configuration is not one that the agent can work with: which key, and what would be right.
+    pub fn find(databases: &mut Databases, wanted: &Wanted) -> Result<Layout, Error> {
+        let mut finder = Finder {
+            databases,
+            wanted,
+            profiles: BTreeMap::new(),
+        };
+        let buffer_bytes = finder.pool()?;
+        let mut found = finder.queues()?;
+        let profiles = finder.profiles;
+        let sharing = u64::try_from(found.len()).expect("ports are few");
+        if sharing == 0 {
+            let problem = format!("no port has a queue with a profile in {}", wanted.pool);
+            return Err(Error::switch(config(schema::BUFFER_QUEUE), problem));
+        }
+        if !wanted.ports.is_empty() {
+            let absent = wanted.ports.iter().find(|port| !found.contains_key(*port));
+            if let Some(absent) = absent {
+                return Err(Error::NoPort {
+                    wanted: absent.clone(),
+                    pool: wanted.pool.clone(),
+                    present: found.into_keys().collect(),
+                });
+            }
+            found.retain(|port, _| wanted.ports.contains(port));
+        }
+        let mut ports = with_counters(databases, found)?;
+        ports.sort_by_cached_key(|port| numbered(&port.name));
+        Ok(Layout {
+            pool: wanted.pool.clone(),
+            buffer_bytes,
+            sharing,
+            ports,
+            profiles,
+        })
+    }
+
+    /// β = B/N, at least 1.
+    pub fn beta(&self) -> u64 {
+        (self.buffer_bytes / self.sharing).max(1)
+    }
+}
+
+/// `CONFIG_DB KEY`, for messages.
+pub(crate) fn config(key: &str) -> String {
+    format!("{} {key}", Database::Config.name())
+}
+
+/// Configured queues by port.
+type Found = BTreeMap<String, Vec<(Queues, RangeInclusive<u8>)>>;
+
+struct Finder<'a> {
+    databases: &'a mut Databases,
+    wanted: &'a Wanted,
+    profiles: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Finder<'_> {
+    /// The size of the pool.
+    fn pool(&mut self) -> Result<u64, Error> {
+        let name = &self.wanted.pool;
+        let key = key(schema::BUFFER_POOL, name);
+        let fields = self.databases.hash(Database::Config, &key)?;
+        if fields.is_empty() {
+            let pools = self
+                .databases
+                .names(Database::Config, schema::BUFFER_POOL)?;
+            let problem = format!("no such pool; there are {}", listed(&pools));
+            return Err(Error::switch(config(&key), problem));
+        }
+        for (field, right) in [("type", &["egress", "both"][..]), ("mode", &["dynamic"])] {
+            let value = fields.get(field).map_or("missing", String::as_str);
+            if !right.contains(&value) {
+                let problem =
+                    format!("{field} is {value}; an egress pool with dynamic thresholds is needed");
+                return Err(Error::switch(config(&key), problem));
+            }
+        }
+        // With dynamic buffer calculation the size is that which the buffer manager has computed.
+        let computed = format!("{}:{name}", schema::APPL_BUFFER_POOL);
+        let computed = self.databases.field(Database::Appl, &computed, "size")?;
+        let sizes = [fields.get("size").cloned(), computed];
+        let size = sizes
+            .into_iter()
+            .flatten()
+            .find_map(|size| size.parse().ok());
+        match self.wanted.buffer_bytes.or(size) {
+            Some(size) if size > 0 => Ok(size),
+            _ => Err(Error::switch(
+                config(&key),
+                "the databases have no size of the pool; give it with --buffer-bytes",
+            )),
+        }
+    }
+
+    /// The queues whose profile is in the pool, by port.
+    fn queues(&mut self) -> Result<Found, Error> {
+        let mut found = Found::new();
+        for name in self
+            .databases
+            .names(Database::Config, schema::BUFFER_QUEUE)?
+        {
+            let key = key(schema::BUFFER_QUEUE, &name);
+            let profile = self
+                .databases
+                .field(Database::Config, &key, schema::PROFILE)?;
+            let Some(profile) = profile.filter(|profile| !profile.is_empty()) else {
+                continue;
+            };
+            let profile = Reference::parse(&profile);
+            let Some(threshold) = self.threshold(&profile.name, &key)? else {
+                continue;
+            };
+            let (port, indices) =
+                place(&name).map_err(|problem| Error::switch(config(&key), problem))?;
+            let queues = Queues {
+                key,
+                profile,
+                threshold,
+                oids: Vec::new(),
+            };
+            found
+                .entry(port.to_owned())
+                .or_default()
+                .push((queues, indices));
+        }
+        Ok(found)
+    }
+
+    /// The `dynamic_th` of a profile, if it is in the pool.
+    fn threshold(&mut self, profile: &str, user: &str) -> Result<Option<i8>, Error> {
+        let key = key(schema::BUFFER_PROFILE, profile);
+        if !self.profiles.contains_key(profile) {
+            let fields = self.databases.hash(Database::Config, &key)?;
+            if fields.is_empty() {
+                let problem = format!("its profile {profile} is not in {}", schema::BUFFER_PROFILE);
+                return Err(Error::switch(config(user), problem));
+            }
+            let fields = fields.into_iter().collect();
+            self.profiles.insert(profile.to_owned(), fields);
+        }
+        let fields = &self.profiles[profile];
+        let pool = fields.get(schema::POOL).map(|pool| schema::pool_name(pool));
+        if pool != Some(self.wanted.pool.as_str()) {
+            self.profiles.remove(profile);
+            return Ok(None);
+        }
+        if profiles::is_own(profile) {
+            let problem =
+                format!("it still has the agent's profile {profile}; run with --restore first");
+            return Err(Error::switch(config(user), problem));
+        }
+        let threshold = fields
+            .get(schema::DYNAMIC_TH)
+            .and_then(|value| value.parse().ok());
+        match threshold.filter(|threshold| schema::DYNAMIC_TH_RANGE.contains(threshold)) {
+            Some(threshold) => Ok(Some(threshold)),
+            None => {
+                let given = fields.get(schema::DYNAMIC_TH);
+                let problem = match (given, fields.get(schema::STATIC_TH)) {
+                    (Some(given), _) => format!("dynamic_th is {given}; must be from -8 to 7"),
+                    (None, Some(_)) => {
+                        "has static_th, a fixed limit; a profile with dynamic_th is needed"
+                            .to_owned()
+                    }
+                    (None, None) => "has no dynamic_th".to_owned(),
+                };
+                Err(Error::switch(config(&key), problem))
+            }
+        }
+    }
+}
+
+/// Port and queue numbers of `PORT|FIRST-LAST`.
+fn place(name: &str) -> Result<(&str, RangeInclusive<u8>), String> {
+    let (port, queues) = match name.split('|').collect::<Vec<_>>()[..] {
+        [port, queues] => (port, queues),
+        [_, _, _, _] => {
+            return Err("a chassis with virtual output queues is not supported".to_owned());
+        }
+        _ => return Err("must be BUFFER_QUEUE|PORT|QUEUES".to_owned()),
+    };
+    if port.contains(',') {
+        return Err("names several ports; a key for each port is needed".to_owned());
+    }
+    let (first, last) = queues.split_once('-').unwrap_or((queues, queues));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if first <= last && last < 64 => Ok((port, first..=last)),
+        _ => Err(format!("'{queues}' is no queue and no range of queues")),
+    }
+}
+
+/// Ports with their rates and the object ids of their counters.
+fn with_counters(databases: &mut Databases, found: Found) -> Result<Vec<Port>, Error> {
+    let ports = map(databases, schema::PORT_MAP, "counterpoll port enable")?;
+    let queues = map(databases, schema::QUEUE_MAP, "counterpoll queue enable")?;
+    let mut complete = Vec::with_capacity(found.len());
+    for (name, groups) in found {
+        let key = key(schema::PORT, &name);
+        let speed = databases.field(Database::Config, &key, "speed")?;
+        let speed: Option<u64> = speed.as_ref().and_then(|speed| speed.parse().ok());
+        let Some(speed) = speed.filter(|speed| (1..=10_000_000).contains(speed)) else {
+            return Err(Error::switch(
+                config(&key),
+                "speed is missing or no number of Mbit/s",
+            ));
+        };
+        let absent = |table: &str, name: &str| {
+            let key = format!("{} {table}", Database::Counters.name());
+            Error::switch(key, format!("has no {name}; are its counters polled?"))
+        };
+        let oid = ports
+            .get(&name)
+            .ok_or_else(|| absent(schema::PORT_MAP, &name))?;
+        let mut complete_groups = Vec::with_capacity(groups.len());
+        for (mut group, indices) in groups {
+            for index in indices {
+                let queue = format!("{name}:{index}");
+                let oid = queues
+                    .get(&queue)
+                    .ok_or_else(|| absent(schema::QUEUE_MAP, &queue))?;
+                group.oids.push(oid.clone());
+            }
+            complete_groups.push(group);
+        }
+        complete.push(Port {
+            rate_bps: speed * 1_000_000,
+            oid: oid.clone(),
+            queues: complete_groups,
+            name,
+        });
+    }
+    Ok(complete)
+}
+
+fn map(
+    databases: &mut Databases,
+    table: &str,
+    remedy: &str,
+) -> Result<HashMap<String, String>, Error> {
+    let map = databases.hash(Database::Counters, table)?;
+    match map.is_empty() {
+        false => Ok(map),
+        true => Err(Error::switch(
+            format!("{} {table}", Database::Counters.name()),
+            format!(
+                "is not there; is this a switch with SONiC, and are counters polled (`{remedy}`)?"
+            ),
+        )),
+    }
+}
+
+/// A name with its number apart, so that `Ethernet8` comes before `Ethernet16`.
+fn numbered(name: &str) -> (String, u64, String) {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number = name[stem.len()..].parse().unwrap_or(0);
+    (stem.to_owned(), number, name.to_owned())
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_queues_are_read() {
+        assert_eq!(place("Ethernet0|3"), Ok(("Ethernet0", 3..=3)));
+        assert_eq!(place("Ethernet12|0-2"), Ok(("Ethernet12", 0..=2)));
+        for (name, word) in [
+            ("Ethernet0,Ethernet4|0-2", "several ports"),
+            ("lc1|asic0|Ethernet0|0-2", "chassis"),
+            ("Ethernet0", "must be"),
+            ("Ethernet0|2-1", "no range"),
+            ("Ethernet0|x", "no range"),
+            ("Ethernet0|0-99", "no range"),
+        ] {
+            let problem = place(name).unwrap_err();
+            assert!(problem.contains(word), "{name}: {problem}");
+        }
+    }
+
+    #[test]
+    fn ports_are_in_the_order_of_their_numbers() {
+        let mut names = ["Ethernet16", "Ethernet8", "Ethernet0", "mgmt"];
+        names.sort_by_cached_key(|name| numbered(name));
+        assert_eq!(names, ["Ethernet0", "Ethernet8", "Ethernet16", "mgmt"]);
+    }
+}

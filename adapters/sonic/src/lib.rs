@@ -1,0 +1,45 @@
+//! An agent for switches with [SONiC](https://sonicfoundation.dev): it reads counters from the Redis
+//! database of the switch, decides on an α per port as in the simulator, and sets it as the
+//! `dynamic_th` of a buffer profile, which is log2 α.
+//!
+//! - [`Databases`]: the connection, with the few operations that are needed.
+//! - [`Layout`]: ports, egress queues, buffer profiles and pool of a switch, as configured.
+//! - [`counters`]: one reading of all counters.
+//! - [`Monitor`]: readings become the observation `[ports, 8, 5]` and the trigger of decisions.
+//! - [`profiles`]: what is written, and how the old values come back.
+//! - [`Agent`]: all of it, poll by poll.
+//! - [`simulated`]: the simulator in the place of a switch, for tests and trials.
+//!
+//! `docs/sonic.md` has SONiC's side of it, with sources.
+
+pub mod address;
+pub mod agent;
+pub mod counters;
+pub mod databases;
+mod error;
+pub mod layout;
+pub mod monitor;
+pub mod profiles;
+pub mod schema;
+pub mod simulated;
+
+pub use address::Address;
+pub use agent::{Agent, Change, Event, Settings};
+pub use databases::{Database, Databases};
+pub use error::Error;
+pub use layout::Layout;
+pub use monitor::Monitor;
+
+use bufgym_env::control::BasePolicy;
+
+/// Checks that a switch with SONiC can do what a network was trained to decide on: the α of Dynamic
+/// Threshold and nothing else.
+///
+/// # Errors
+/// [`Error::LowLevel`] for another heuristic, queue management, early drop or ingress queues.
+pub fn fits(low_level: &BasePolicy) -> Result<(), Error> {
+    match low_level.is_default() {
+        true => Ok(()),
+        false => Err(Error::LowLevel(low_level.to_string())),
+    }
+}

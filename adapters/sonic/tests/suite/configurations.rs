@@ -1,0 +1,443 @@
+//! Configurations as switches have them, and ones that the agent cannot work with.
+
+use std::time::Duration;
+
+use bufgym_sonic::{Agent, Database, Databases, Error, Event, Settings};
+
+use crate::server::Server;
+use crate::switch::{Watcher, delete, dump, set, settings, unset};
+
+/// A switch with three ports at 100 and 25 Gbit/s, eight queues each: lossy ones in two groups, lossless ones
+/// between them; the size of the pool is computed by the switch, and counters are as they were once read.
+fn populate(databases: &mut Databases) {
+    let config = [
+        ("BUFFER_POOL|egress_lossy_pool", "mode", "dynamic"),
+        ("BUFFER_POOL|egress_lossy_pool", "type", "egress"),
+        ("BUFFER_POOL|egress_lossless_pool", "mode", "dynamic"),
+        ("BUFFER_POOL|egress_lossless_pool", "type", "egress"),
+        ("BUFFER_POOL|egress_lossless_pool", "size", "34287552"),
+        ("BUFFER_PROFILE|q_lossy_profile", "dynamic_th", "3"),
+        (
+            "BUFFER_PROFILE|q_lossy_profile",
+            "pool",
+            "egress_lossy_pool",
+        ),
+        ("BUFFER_PROFILE|q_lossy_profile", "size", "0"),
+        ("BUFFER_PROFILE|q_scavenger_profile", "dynamic_th", "-1"),
+        (
+            "BUFFER_PROFILE|q_scavenger_profile",
+            "pool",
+            "egress_lossy_pool",
+        ),
+        ("BUFFER_PROFILE|q_scavenger_profile", "size", "1518"),
+        ("BUFFER_PROFILE|egress_lossless_profile", "dynamic_th", "7"),
+        (
+            "BUFFER_PROFILE|egress_lossless_profile",
+            "pool",
+            "egress_lossless_pool",
+        ),
+        ("BUFFER_PROFILE|egress_lossless_profile", "size", "0"),
+        ("DEVICE_METADATA|localhost", "buffer_model", "dynamic"),
+    ];
+    for (key, field, value) in config {
+        set(databases, Database::Config, key, field, value);
+    }
+    set(
+        databases,
+        Database::Appl,
+        "BUFFER_POOL_TABLE:egress_lossy_pool",
+        "size",
+        "23592960",
+    );
+    for (number, (port, speed)) in [
+        ("Ethernet0", "100000"),
+        ("Ethernet8", "100000"),
+        ("Ethernet16", "25000"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        set(
+            databases,
+            Database::Config,
+            &format!("PORT|{port}"),
+            "speed",
+            speed,
+        );
+        for (queues, profile) in [
+            ("0-2", "q_lossy_profile"),
+            ("3-4", "egress_lossless_profile"),
+            ("5", "q_scavenger_profile"),
+        ] {
+            set(
+                databases,
+                Database::Config,
+                &format!("BUFFER_QUEUE|{port}|{queues}"),
+                "profile",
+                profile,
+            );
+        }
+        set(
+            databases,
+            Database::Counters,
+            "COUNTERS_PORT_NAME_MAP",
+            port,
+            &format!("oid:0x10000000000{number:02x}"),
+        );
+        for queue in 0..8 {
+            let oid = format!("oid:0x150000000{number:03x}{queue}");
+            set(
+                databases,
+                Database::Counters,
+                "COUNTERS_QUEUE_NAME_MAP",
+                &format!("{port}:{queue}"),
+                &oid,
+            );
+            counters(
+                databases,
+                number,
+                queue,
+                [1_000_000 * (queue + 1), 0, 2_000],
+            );
+        }
+    }
+}
+
+fn counters(
+    databases: &mut Databases,
+    port: usize,
+    queue: u64,
+    [sent, dropped, watermark]: [u64; 3],
+) {
+    let key = format!("COUNTERS:oid:0x150000000{port:03x}{queue}");
+    for (field, value) in [
+        ("SAI_QUEUE_STAT_BYTES", sent),
+        ("SAI_QUEUE_STAT_PACKETS", sent / 1_000),
+        ("SAI_QUEUE_STAT_DROPPED_BYTES", dropped),
+        ("SAI_QUEUE_STAT_DROPPED_PACKETS", dropped / 1_000),
+        ("SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES", watermark),
+    ] {
+        set(
+            databases,
+            Database::Counters,
+            &key,
+            field,
+            &value.to_string(),
+        );
+    }
+}
+
+fn start(server: &Server, settings: Settings) -> Result<Agent<Watcher>, Error> {
+    let started = Agent::start(
+        server.connect(),
+        Watcher::default(),
+        settings,
+        Duration::ZERO,
+    );
+    started.map(|(agent, _)| agent)
+}
+
+#[test]
+fn lossy_queues_of_all_ports_are_controlled_and_no_others() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let mut databases = server.connect();
+    populate(&mut databases);
+    let before = dump(&mut databases, Database::Config);
+    let mut agent = start(&server, settings(100)).unwrap();
+    let layout = agent.layout();
+    let names: Vec<&str> = layout.ports.iter().map(|port| port.name.as_str()).collect();
+    assert_eq!(names, ["Ethernet0", "Ethernet8", "Ethernet16"]);
+    assert_eq!(
+        (layout.buffer_bytes, layout.sharing, layout.beta()),
+        (23_592_960, 3, 7_864_320)
+    );
+    let rates: Vec<u64> = layout
+        .ports
+        .iter()
+        .map(|port| port.rate_bps / 1_000_000_000)
+        .collect();
+    assert_eq!(rates, [100, 100, 25]);
+    let keys: Vec<&str> = layout.ports[0]
+        .queues
+        .iter()
+        .map(|queues| queues.key.as_str())
+        .collect();
+    assert_eq!(
+        keys,
+        ["BUFFER_QUEUE|Ethernet0|0-2", "BUFFER_QUEUE|Ethernet0|5"]
+    );
+    assert_eq!(layout.ports[0].queues[0].oids.len(), 3);
+    assert_eq!(agent.thresholds(), [3, 3, 3]);
+
+    assert_eq!(agent.poll(Duration::ZERO).unwrap(), Event::Began);
+    // 9 MB sent and 1 MB lost at queue 1 of the second port, then nothing.
+    counters(&mut databases, 1, 1, [11_000_000, 1_000_000, 3_000_000]);
+    let Event::Decided {
+        changes, writes, ..
+    } = agent.poll(Duration::from_millis(100)).unwrap()
+    else {
+        panic!("the longest interval is over");
+    };
+    assert!(!changes.is_empty());
+    // Two queue keys at each port, and for each the profile that it is a copy of.
+    let queues = writes
+        .iter()
+        .filter(|write| write.key.starts_with("BUFFER_QUEUE"));
+    assert_eq!(queues.count(), 6);
+    let config = dump(&mut databases, Database::Config);
+    for (key, fields) in config
+        .iter()
+        .filter(|(key, _)| key.starts_with("BUFFER_PROFILE|bufgym_"))
+    {
+        let old = if key.contains("scavenger") {
+            "q_scavenger_profile"
+        } else {
+            "q_lossy_profile"
+        };
+        let mut expected = before[&format!("BUFFER_PROFILE|{old}")].clone();
+        expected.insert("dynamic_th".to_owned(), fields["dynamic_th"].clone());
+        assert_eq!(*fields, expected);
+    }
+    assert_eq!(
+        config["BUFFER_QUEUE|Ethernet8|3-4"]["profile"],
+        "egress_lossless_profile"
+    );
+    agent.finish().unwrap();
+    assert_eq!(dump(&mut databases, Database::Config), before);
+}
+
+#[test]
+fn ports_can_be_chosen_and_the_others_still_share_the_pool() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let mut databases = server.connect();
+    populate(&mut databases);
+    let mut chosen = settings(100);
+    chosen.wanted.ports = vec!["Ethernet16".to_owned()];
+    chosen.wanted.buffer_bytes = Some(3_000_000);
+    let agent = start(&server, chosen).unwrap();
+    assert_eq!(agent.layout().ports.len(), 1);
+    assert_eq!(agent.layout().beta(), 1_000_000);
+}
+
+#[test]
+fn references_in_brackets_stay_so() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let mut databases = server.connect();
+    populate(&mut databases);
+    set(
+        &mut databases,
+        Database::Config,
+        "BUFFER_PROFILE|q_lossy_profile",
+        "pool",
+        "[BUFFER_POOL|egress_lossy_pool]",
+    );
+    for port in ["Ethernet0", "Ethernet8", "Ethernet16"] {
+        let key = format!("BUFFER_QUEUE|{port}|0-2");
+        set(
+            &mut databases,
+            Database::Config,
+            &key,
+            "profile",
+            "[BUFFER_PROFILE|q_lossy_profile]",
+        );
+    }
+    let before = dump(&mut databases, Database::Config);
+    let mut agent = start(&server, settings(100)).unwrap();
+    agent.poll(Duration::ZERO).unwrap();
+    counters(&mut databases, 0, 0, [30_000_000, 0, 9_000]);
+    agent.poll(Duration::from_millis(100)).unwrap();
+    let set =
+        dump(&mut databases, Database::Config)["BUFFER_QUEUE|Ethernet0|0-2"]["profile"].clone();
+    assert!(
+        set.starts_with("[BUFFER_PROFILE|bufgym_") && set.ends_with("_q_lossy_profile]"),
+        "{set}"
+    );
+    agent.finish().unwrap();
+    assert_eq!(dump(&mut databases, Database::Config), before);
+}
+
+type Spoil = fn(&mut Databases);
+
+/// Each is refused before anything is written, and the message says where and what.
+#[test]
+fn what_the_agent_cannot_work_with_is_refused() {
+    const CASES: [(Spoil, &[&str]); 14] = [
+        (
+            |db| delete(db, Database::Counters, "COUNTERS_QUEUE_NAME_MAP"),
+            &["COUNTERS_QUEUE_NAME_MAP", "counterpoll queue enable"],
+        ),
+        (
+            |db| delete(db, Database::Counters, "COUNTERS_PORT_NAME_MAP"),
+            &["COUNTERS_PORT_NAME_MAP"],
+        ),
+        (
+            |db| {
+                unset(
+                    db,
+                    Database::Counters,
+                    "COUNTERS_QUEUE_NAME_MAP",
+                    "Ethernet8:1",
+                )
+            },
+            &["Ethernet8:1"],
+        ),
+        (
+            |db| delete(db, Database::Counters, "COUNTERS:oid:0x1500000000011"),
+            &["COUNTERS:oid:0x1500000000011", "counterpoll"],
+        ),
+        (
+            |db| {
+                unset(
+                    db,
+                    Database::Counters,
+                    "COUNTERS:oid:0x1500000000011",
+                    "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES",
+                )
+            },
+            &["counterpoll watermark enable"],
+        ),
+        (
+            |db| {
+                set(
+                    db,
+                    Database::Counters,
+                    "COUNTERS:oid:0x1500000000011",
+                    "SAI_QUEUE_STAT_BYTES",
+                    "many",
+                )
+            },
+            &["'many'"],
+        ),
+        (
+            |db| delete(db, Database::Config, "BUFFER_POOL|egress_lossy_pool"),
+            &["BUFFER_POOL|egress_lossy_pool", "egress_lossless_pool"],
+        ),
+        (
+            |db| {
+                set(
+                    db,
+                    Database::Config,
+                    "BUFFER_POOL|egress_lossy_pool",
+                    "mode",
+                    "static",
+                )
+            },
+            &["mode is static"],
+        ),
+        (
+            |db| delete(db, Database::Appl, "BUFFER_POOL_TABLE:egress_lossy_pool"),
+            &["--buffer-bytes"],
+        ),
+        (
+            |db| delete(db, Database::Config, "BUFFER_PROFILE|q_lossy_profile"),
+            &["BUFFER_QUEUE|Ethernet0|0-2", "q_lossy_profile"],
+        ),
+        (
+            |db| {
+                unset(
+                    db,
+                    Database::Config,
+                    "BUFFER_PROFILE|q_lossy_profile",
+                    "dynamic_th",
+                );
+                set(
+                    db,
+                    Database::Config,
+                    "BUFFER_PROFILE|q_lossy_profile",
+                    "static_th",
+                    "100000",
+                );
+            },
+            &["BUFFER_PROFILE|q_lossy_profile", "static_th"],
+        ),
+        (
+            |db| {
+                set(
+                    db,
+                    Database::Config,
+                    "BUFFER_PROFILE|q_lossy_profile",
+                    "dynamic_th",
+                    "9",
+                )
+            },
+            &["dynamic_th is 9", "-8 to 7"],
+        ),
+        (
+            |db| {
+                set(
+                    db,
+                    Database::Config,
+                    "BUFFER_QUEUE|Ethernet0,Ethernet8|6",
+                    "profile",
+                    "q_lossy_profile",
+                )
+            },
+            &["several ports"],
+        ),
+        (
+            |db| unset(db, Database::Config, "PORT|Ethernet8", "speed"),
+            &["PORT|Ethernet8", "speed"],
+        ),
+    ];
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let mut databases = server.connect();
+    for (spoil, words) in CASES {
+        for database in [
+            Database::Appl,
+            Database::Counters,
+            Database::Config,
+            Database::State,
+        ] {
+            let keys: Vec<String> = dump(&mut databases, database).into_keys().collect();
+            keys.iter()
+                .for_each(|key| delete(&mut databases, database, key));
+        }
+        populate(&mut databases);
+        spoil(&mut databases);
+        let before = dump(&mut databases, Database::Config);
+        let error = start(&server, settings(100))
+            .err()
+            .unwrap_or_else(|| panic!("{words:?}"));
+        assert!(error.is_input(), "{error}");
+        let text = error.to_string();
+        for word in words {
+            assert!(text.contains(word), "no '{word}' in: {text}");
+        }
+        assert_eq!(dump(&mut databases, Database::Config), before);
+    }
+}
+
+#[test]
+fn wishes_that_do_not_fit_the_switch_are_refused() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let mut databases = server.connect();
+    populate(&mut databases);
+    let mut wrong = settings(100);
+    wrong.wanted.ports = vec!["Ethernet0".to_owned(), "Ethernet99".to_owned()];
+    let text = start(&server, wrong).err().unwrap().to_string();
+    assert!(
+        text.contains("Ethernet99") && text.contains("Ethernet16"),
+        "{text}"
+    );
+    let mut wrong = settings(100);
+    wrong.wanted.pool = "egress_lossy".to_owned();
+    let text = start(&server, wrong).err().unwrap().to_string();
+    assert!(
+        text.contains("no such pool") && text.contains("egress_lossy_pool"),
+        "{text}"
+    );
+    let mut wrong = settings(100);
+    wrong.timing.longest = Duration::from_millis(50);
+    let text = start(&server, wrong).err().unwrap().to_string();
+    assert!(text.contains("50ms") && text.contains("100ms"), "{text}");
+}

@@ -1,0 +1,83 @@
+//! A Redis server of a test's own.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use bufgym_sonic::{Address, Databases};
+
+/// Makes a missing server an error.
+const REQUIRED: &str = "BUFGYM_REQUIRE_REDIS";
+
+/// A server that listens on a socket in a folder of its own, keeps nothing and ends with this value.
+pub struct Server {
+    process: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts a server; `None` where there is no `redis-server`.
+    pub fn start() -> Option<Server> {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("redis.sock");
+        let process = Command::new("redis-server")
+            .args([
+                "--port",
+                "0",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--unixsocket",
+            ])
+            .arg(&socket)
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let process = match process {
+            Ok(process) => process,
+            Err(error) => {
+                assert!(
+                    std::env::var_os(REQUIRED).is_none(),
+                    "redis-server: {error}"
+                );
+                eprintln!("not tested: redis-server: {error}");
+                return None;
+            }
+        };
+        let server = Server { process, folder };
+        let begin = Instant::now();
+        while Databases::connect(&server.address()).is_err() {
+            assert!(
+                begin.elapsed() < Duration::from_secs(20),
+                "redis-server does not answer"
+            );
+            sleep(Duration::from_millis(20));
+        }
+        Some(server)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("redis.sock")
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> Address {
+        Address::Unix(self.socket())
+    }
+
+    /// A connection.
+    pub fn connect(&self) -> Databases {
+        Databases::connect(&self.address()).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}

@@ -1,0 +1,218 @@
+//! `bufgym sonic-agent`: bad input, and a run against a real Redis server with signals.
+
+use std::process::{Child, Command};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use bufgym::sim::rng::{Split, trace_seed};
+use bufgym::sim::scenario::Scenario;
+use bufgym::sim::traffic;
+use bufgym::sim::units::Time;
+use bufgym::sonic::simulated::SimulatedSwitch;
+use bufgym::sonic::{Database, Databases, schema};
+
+use crate::harness::Sandbox;
+use server::Server;
+
+#[path = "../../adapters/sonic/tests/suite/server.rs"]
+mod server;
+
+#[test]
+fn bad_input_is_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.random_checkpoint_over("alpha", "dt");
+    for address in [
+        "localhost",
+        "redis://localhost:6379",
+        "unix:redis.sock",
+        "host:0",
+    ] {
+        sandbox.refused(
+            &format!("sonic-agent --redis {address} --checkpoint alpha"),
+            &[address, "unix:/PATH or HOST:PORT"],
+        );
+    }
+    sandbox.refused(
+        "sonic-agent --redis unix:/nowhere/redis.sock --checkpoint alpha",
+        &["unix:/nowhere/redis.sock", "cannot connect"],
+    );
+    sandbox.refused(
+        "sonic-agent --redis unix:/nowhere/redis.sock --restore",
+        &["cannot connect"],
+    );
+    sandbox.refused(
+        "sonic-agent --redis unix:/nowhere/redis.sock",
+        &["--checkpoint"],
+    );
+    sandbox.refused(
+        "sonic-agent --redis unix:/nowhere/redis.sock --checkpoint nothing",
+        &["nothing", "No such file"],
+    );
+    let run = "sonic-agent --redis unix:/nowhere/redis.sock --checkpoint alpha";
+    for (option, words) in [
+        ("--counters packets", &["--counters", "queue or port"][..]),
+        ("--max-dynamic-th 7", &["--max-dynamic-th", "-2..=5"]),
+        ("--poll-ms 0", &["--poll-ms"]),
+        ("--stale-ms 500", &["--stale-ms 500", "--poll-ms 1000"]),
+        ("--dry-run --restore", &["--restore"]),
+    ] {
+        sandbox.refused(&format!("{run} {option}"), words);
+    }
+}
+
+/// SONiC has the α of Dynamic Threshold: no early drop, no ingress queues, no other rule, no queue
+/// management that the network was trained with.
+#[test]
+fn weights_that_decide_on_something_else_are_refused() {
+    let sandbox = Sandbox::new();
+    for low_level in ["dt+early", "fab", "reverie", "dt+red", "abm"] {
+        let name = low_level.replace('+', "-");
+        sandbox.random_checkpoint_over(&name, low_level);
+        sandbox.refused(
+            &format!("sonic-agent --redis unix:/nowhere/redis.sock --checkpoint {name}"),
+            &[
+                &name,
+                low_level,
+                "--low-level dt --actions alpha",
+                "checkpoints/ndt-fct-dt",
+            ],
+        );
+    }
+}
+
+/// A populated switch behind a server of its own.
+struct Bench {
+    sandbox: Sandbox,
+    server: Server,
+    databases: Databases,
+    switch: SimulatedSwitch,
+}
+
+impl Bench {
+    fn new() -> Option<Bench> {
+        let server = Server::start()?;
+        let mut scenario = Scenario::default();
+        scenario.set("flows=300").unwrap();
+        let trace = traffic::generate(&scenario, trace_seed(Split::Train, 5, 0));
+        let mut switch = SimulatedSwitch::new(&scenario, &trace, true).unwrap();
+        let mut databases = server.connect();
+        switch.populate(&mut databases).unwrap();
+        let sandbox = Sandbox::new();
+        sandbox.random_checkpoint_over("alpha", "dt");
+        Some(Bench {
+            sandbox,
+            server,
+            databases,
+            switch,
+        })
+    }
+
+    fn command(&self, options: &str) -> String {
+        format!("sonic-agent --redis {} {options}", self.server.address())
+    }
+
+    fn profile(&mut self) -> String {
+        let key = schema::key(schema::BUFFER_QUEUE, "Ethernet0|0");
+        self.databases
+            .field(Database::Config, &key, schema::PROFILE)
+            .unwrap()
+            .unwrap()
+    }
+
+    /// Starts an agent that decides at every reading, and plays until it has written.
+    fn agent(&mut self, options: &str) -> Child {
+        let options = format!(
+            "--checkpoint alpha --poll-ms 5 --min-interval-ms 1 --max-interval-ms 1 {options}"
+        );
+        let mut agent = self.sandbox.spawn(&self.command(&options));
+        let begin = Instant::now();
+        while self.profile() == "q_lossy_profile" {
+            assert!(
+                self.switch.play(Time::from_us(200)),
+                "the trace is too short"
+            );
+            self.switch.publish(&mut self.databases).unwrap();
+            sleep(Duration::from_millis(20));
+            assert!(
+                begin.elapsed() < Duration::from_secs(60),
+                "the agent writes nothing"
+            );
+            assert_eq!(agent.try_wait().unwrap(), None, "the agent has ended");
+        }
+        agent
+    }
+}
+
+fn signal(agent: &Child, name: &str) {
+    let sent = Command::new("kill")
+        .args([format!("-{name}"), agent.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+}
+
+#[test]
+fn signals_put_the_old_profiles_back() {
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
+        let agent = bench.agent("--json");
+        assert!(bench.profile().starts_with("bufgym_"));
+        signal(&agent, name);
+        let output = agent.wait_with_output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
+        assert_eq!(bench.profile(), "q_lossy_profile");
+        let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(result["decisions"].as_u64().unwrap() > 0);
+        assert_eq!(result["restored_queues"], 16);
+        assert!(
+            stderr.contains("16 of 16 ports") && stderr.contains("Ethernet0 0 ->"),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
+fn what_a_killed_agent_has_left_is_put_back_by_restore() {
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    let mut agent = bench.agent("");
+    // A second one is refused and changes nothing.
+    let second = bench.command("--checkpoint alpha");
+    bench.sandbox.refused(&second, &["another agent"]);
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    assert!(bench.profile().starts_with("bufgym_"));
+    let restored = bench.sandbox.ok(&bench.command("--restore --json")).json();
+    assert_eq!(restored["restored_queues"], 16);
+    assert_eq!(bench.profile(), "q_lossy_profile");
+    let again = bench.sandbox.ok(&bench.command("--restore")).stdout;
+    assert!(again.starts_with("0 queue keys"), "{again}");
+}
+
+#[test]
+fn a_dry_run_prints_what_it_would_write() {
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    let options = "--checkpoint alpha --dry-run --poll-ms 5 --min-interval-ms 1 --max-interval-ms 1 --for-s 2";
+    let agent = bench.sandbox.spawn(&bench.command(options));
+    for _ in 0..50 {
+        assert!(
+            bench.switch.play(Time::from_us(200)),
+            "the trace is too short"
+        );
+        bench.switch.publish(&mut bench.databases).unwrap();
+        sleep(Duration::from_millis(20));
+    }
+    let output = agent.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(
+        stderr.contains("dry run") && stderr.contains("would write: HSET BUFFER_PROFILE|bufgym_"),
+        "{stderr}"
+    );
+    assert_eq!(bench.profile(), "q_lossy_profile");
+}
