@@ -23,8 +23,9 @@ pub use bufgym_sim::switch::policy::ndt::{
 pub use bufgym_sim::switch::{BasePolicy, UnknownBasePolicy};
 pub use codes::{CodeHistory, CodeUnits, codes_header, encode, level_code, log_code, queue_code};
 pub use driver::{
-    ControlEnv, ControlOptions, Controlled, Controller, FixedAlpha, IntervalReward, Pause, Reading,
-    RewardBaseline, RunOptions, run_controlled, run_recorded,
+    ControlEnv, ControlOptions, Controlled, ControlledSwitch, Controller, ExternalControl,
+    FixedAlpha, IntervalReward, Pause, Reading, RewardBaseline, RunOptions, run_controlled,
+    run_recorded,
 };
 pub use objective::{Objective, ObjectiveError};
 pub use observation::{

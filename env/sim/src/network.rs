@@ -2,6 +2,7 @@
 
 mod base;
 mod checks;
+mod external;
 mod ingress;
 mod isolated;
 mod observer;
@@ -23,6 +24,7 @@ pub use crate::host::{FlowRef, FlowView, HostObserver, LostSegment};
 pub use crate::switch::SwitchObserver;
 pub use base::{BaseFlow, BaseTime};
 pub use checks::Violation;
+pub use external::{Departure, ExternalSwitch, Frame, FrameKind, HostCounts, measured_flow};
 pub use ingress::{IngressRow, IngressSampling};
 pub use isolated::{IsolatedFlow, isolated_port};
 pub use observer::Observer;

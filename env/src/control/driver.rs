@@ -1,10 +1,12 @@
 //! The slow level of the control: runs a simulation from decision to decision.
 
 mod agent;
+mod external;
 mod measured;
 mod reward;
 mod run;
 
+pub use external::{ControlledSwitch, ExternalControl};
 pub use measured::Reading;
 pub use reward::IntervalReward;
 pub use run::{Controller, FixedAlpha, RunOptions, run_controlled, run_recorded};
@@ -23,9 +25,9 @@ use bufgym_sim::network::{
     self, FlowView, IngressSampling, OneSwitch, Outcome, Recorders, SimError, Simulator, SwitchId,
 };
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::Switch;
 use bufgym_sim::switch::aqm::early::EARLY_OFF;
 use bufgym_sim::switch::policy::{NeuralDynamicThreshold, TriggerCause};
+use bufgym_sim::switch::{PolicyParseError, Switch};
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
@@ -175,6 +177,22 @@ fn set_memory_alphas(
     switch.set_memory_alphas(port, ingress, egress);
 }
 
+/// The fast level at a switch that sees the scenario as `at`.
+fn low_level_policy(
+    at: &Scenario,
+    options: &ControlOptions,
+) -> Result<NeuralDynamicThreshold, PolicyParseError> {
+    // β = γ = B/N (paper, §IV-B).
+    let beta = CodeUnits::new(at).beta;
+    let policy = NeuralDynamicThreshold::new(at.port_count(), beta, beta, options.trigger)
+        .with_queues_per_port(at.queues_per_port as usize);
+    let low_level = &options.low_level;
+    Ok(match low_level.admits_by_dt() {
+        true => policy,
+        false => policy.over(low_level.policy().build(at)?),
+    })
+}
+
 /// A switch's policy and queue management, and what watches the network.
 fn controlled<T: ControlTopology>(
     scenario: &Scenario,
@@ -183,16 +201,7 @@ fn controlled<T: ControlTopology>(
 ) -> Result<(Controlled<T>, Option<BaseRates>), SimError> {
     let low_level = &options.low_level;
     let topology = T::for_trace(scenario, trace.seed)?;
-    let make = |_, at: &Scenario| {
-        // β = γ = B/N (paper, §IV-B).
-        let beta = CodeUnits::new(at).beta;
-        let policy = NeuralDynamicThreshold::new(at.port_count(), beta, beta, options.trigger)
-            .with_queues_per_port(at.queues_per_port as usize);
-        Ok(match low_level.admits_by_dt() {
-            true => policy,
-            false => policy.over(low_level.policy().build(at)?),
-        })
-    };
+    let make = |_, at: &Scenario| low_level_policy(at, options);
     let capacity = |at: &Scenario| at.buffer_bytes;
     let simulator = Simulator::in_network(scenario, trace, topology.clone(), capacity, make)?;
     let simulator = simulator.managed(low_level.policy().aqm(), scenario)?;
@@ -351,19 +360,8 @@ impl<T: ControlTopology> ControlEnv<T> {
     /// Puts the pending decision in force.
     fn apply(&mut self) {
         let at = self.at();
-        let agent = &self.agents[at.index()];
         let (switch, _) = self.simulator.switch_and_observer(at);
-        switch.policy_mut().apply(&agent.pending);
-        match self.actions {
-            ActionSet::Alpha => {}
-            ActionSet::AlphaEarly => switch.set_early_drop(&agent.pending_second),
-            ActionSet::AlphaIngress => {
-                let levels = agent.pending.iter().zip(&agent.pending_second);
-                for (port, levels) in levels.enumerate() {
-                    set_memory_alphas(switch, port, levels);
-                }
-            }
-        }
+        self.agents[at.index()].apply(switch, self.actions);
     }
 
     /// Decides on all ports of the current switch: `action` is `[ports, outputs]`, with values of

@@ -102,7 +102,7 @@ pub struct Registry {
 }
 
 /// Names of the environments of this crate and the presets they simulate.
-const STANDARD: [(&str, &str); 10] = [
+const STANDARD: [(&str, &str); 11] = [
     ("bufgym/NDT-16x1G-v0", "ndt-16x1g"),
     ("bufgym/NS3-16x1G-v0", "ns3-16x1g"),
     ("bufgym/NDT-96x10G-Incast-v0", "ndt-96x10g-incast"),
@@ -110,6 +110,7 @@ const STANDARD: [(&str, &str); 10] = [
     ("bufgym/NDT-4to2-Incast-v0", "ndt-4to2-incast"),
     ("bufgym/Linux-16x1G-v0", "linux-16x1g"),
     ("bufgym/Linux-16x25G-v0", "linux-16x25g"),
+    ("bufgym/Testbed-4x100M-v0", "testbed-4x100m"),
     ("bufgym/DCTCP-16x10G-v0", "dctcp-16x10g"),
     ("bufgym/LeafSpine-4x4-v0", "leafspine-4x4"),
     ("bufgym/Reverie-4x4-v0", "reverie-4x4"),

@@ -71,6 +71,12 @@ pub const PRESETS: &[Preset] = &[
         build: linux_16x25g,
     },
     Preset {
+        name: "testbed-4x100m",
+        summary: "4 Linux hosts at 100 Mbit/s with 256 kB of buffer, links of 100 us, web search from \
+                  three senders to every port, minRTO 200 ms: ndt-testbed-4x1g for `bufgym testbed`",
+        build: testbed_4x100m,
+    },
+    Preset {
         name: "dctcp-16x10g",
         summary: "the same traffic at 10 Gbit/s with DCTCP as Linux has it, 1.54 MB of buffer, \
                   marks from 65 packets on and links of 2 us",
@@ -172,6 +178,28 @@ fn linux_16x25g() -> Scenario {
         rate_bps: 25_000_000_000,
         buffer_bytes: 16 * 25 * BYTES_PER_GBPS,
         propagation_ns: 2_000,
+        ..linux_16x1g()
+    }
+}
+
+/// A tenth of the rate of `ndt-testbed-4x1g` and ten times its delay, so that the buffer is as many
+/// packets and as many round trips. Sizes are those of Ethernet frames with timestamps: 70 B for an
+/// acknowledgement, 78 B for a SYN.
+fn testbed_4x100m() -> Scenario {
+    Scenario {
+        name: "testbed-4x100m".to_owned(),
+        ports: 4,
+        rate_bps: 100_000_000,
+        buffer_bytes: 256_000,
+        propagation_ns: 100_000,
+        ack_bytes: 58,
+        syn_bytes: 66,
+        sack_block_bytes: 10,
+        load: RangeF64::new(0.5, 0.5),
+        arrivals: Arrivals::Mixed,
+        incast_degree: RangeU32::new(3, 3),
+        active_ports: RangeU32::new(4, 4),
+        flows: RangeU32::new(100, 100),
         ..linux_16x1g()
     }
 }

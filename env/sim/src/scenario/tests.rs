@@ -598,8 +598,8 @@ fn presets_and_files_are_told_apart() {
     assert_eq!(
         error("ndt-16x1"),
         "there is no scenario `ndt-16x1`; did you mean `ndt-16x1g`?; presets: ndt-16x1g, ns3-16x1g, \
-         ndt-96x10g-incast, ndt-testbed-4x1g, ndt-4to2-incast, linux-16x1g, linux-16x25g, dctcp-16x10g, \
-         abm-leafspine, abm-artefact, abm-artefact-mixed, credence-leafspine, credence-train, \
+         ndt-96x10g-incast, ndt-testbed-4x1g, ndt-4to2-incast, linux-16x1g, linux-16x25g, testbed-4x100m, \
+         dctcp-16x10g, abm-leafspine, abm-artefact, abm-artefact-mixed, credence-leafspine, credence-train, \
          leafspine-4x4, reverie-leafspine, reverie-4x4; or give a file ending in .toml"
     );
     assert!(error("missing.toml").starts_with("missing.toml: cannot read the scenario: "));

@@ -1,7 +1,7 @@
 //! What the control keeps of one switch.
 
 use super::reward::{IntervalReward, RewardScale};
-use super::{ControlOptions, SimError};
+use super::{ControlOptions, SimError, set_memory_alphas};
 use crate::control::observation::{Observation, ObservationScale};
 use crate::control::privileged::Scale;
 use crate::control::{ActionSet, CodeUnits, action_level, cell_centre};
@@ -122,6 +122,21 @@ impl Agent {
         if outputs > 1 {
             self.pending_second.clear();
             self.pending_second.extend(level(1));
+        }
+    }
+
+    /// Puts the pending decision in force.
+    pub(super) fn apply(&self, switch: &mut Switch<NeuralDynamicThreshold>, actions: ActionSet) {
+        switch.policy_mut().apply(&self.pending);
+        match actions {
+            ActionSet::Alpha => {}
+            ActionSet::AlphaEarly => switch.set_early_drop(&self.pending_second),
+            ActionSet::AlphaIngress => {
+                let levels = self.pending.iter().zip(&self.pending_second);
+                for (port, levels) in levels.enumerate() {
+                    set_memory_alphas(switch, port, levels);
+                }
+            }
         }
     }
 }

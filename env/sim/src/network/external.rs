@@ -1,0 +1,465 @@
+//! A switch of a scenario that carries packets from outside the simulation.
+
+use super::base::{BaseFlow, BaseTime};
+use super::observer::Observer as _;
+use super::outcome::{FlowRecord, Outcome, Summary, SwitchRow};
+use super::recorders::Recorders;
+use super::simulator::SimError;
+use crate::engine::clock::{EventTime, Potential};
+use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore, SizeClass};
+use crate::scenario::{Recovery, Scenario};
+use crate::switch::aqm::AqmSpec;
+use crate::switch::{Admission, Policy, Switch, SwitchId, SwitchSettings};
+use crate::traffic::FlowSpec;
+use crate::units::{Rate, Time};
+
+/// What a packet from outside is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameKind {
+    /// It carries payload.
+    Data,
+    /// An acknowledgement without payload.
+    Ack,
+    /// The first packet of a handshake (RFC 9293 §3.5).
+    Syn,
+    /// Its answer.
+    SynAck,
+    /// A packet without payload from the sender of the data: the end of a handshake or of the flow.
+    Control,
+}
+
+/// A packet from outside, as the switch sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// The port that it leaves by.
+    pub port: usize,
+    /// Bytes that count in the buffer and take time on the line.
+    pub bytes: u16,
+    /// Number of its flow, from 0.
+    pub flow: u32,
+    /// What it is for.
+    pub kind: FrameKind,
+    /// Its sender answers marks: an ECN-capable transport (RFC 3168 §5).
+    pub markable: bool,
+    /// It was sent before the network can have said anything to its flow.
+    pub unscheduled: bool,
+    /// The caller's number for it.
+    pub tag: u32,
+}
+
+/// A packet whose last bit has left its port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Departure {
+    /// The caller's number for it.
+    pub tag: u32,
+    /// The port.
+    pub port: usize,
+    /// When.
+    pub at: Time,
+    /// The switch has set the mark Congestion Experienced.
+    pub marked: bool,
+}
+
+/// What only the hosts of a run can tell.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct HostCounts {
+    /// Expiries of retransmission timers.
+    pub timeouts: u64,
+    /// Tail loss probes (RFC 8985 §7).
+    pub tail_probes: u64,
+    /// Segments that receivers had already.
+    pub spurious_retransmissions: u64,
+}
+
+/// The [`Switch`] of a scenario with one switch, driven by its caller packet by packet: a program that
+/// forwards real frames has the policy, the queue management, the marks and the recorders of the
+/// simulator. The caller says when packets arrive and lets them leave; times are those of the switch
+/// and never go back.
+#[derive(Clone, Debug)]
+pub struct ExternalSwitch<P> {
+    switch: Switch<P>,
+    packets: PacketStore,
+    recorders: Recorders,
+    rate: Rate,
+    overhead: u64,
+    /// The packet that each port is sending, and when its last bit leaves.
+    serving: Vec<Option<(Time, PacketId)>>,
+    now: Time,
+}
+
+impl<P: Policy> ExternalSwitch<P> {
+    /// An empty switch with so many bytes of buffer and, perhaps, queue management behind its policy.
+    /// `seed` is that of the marks.
+    ///
+    /// # Errors
+    /// When the scenario is inconsistent or describes a switch that cannot carry real packets; when the
+    /// queue management does not fit it.
+    pub fn new(
+        scenario: &Scenario,
+        seed: u64,
+        capacity: u64,
+        policy: P,
+        aqm: Option<&AqmSpec>,
+    ) -> Result<ExternalSwitch<P>, SimError> {
+        scenario.validate()?;
+        scenario.require_single()?;
+        check(scenario)?;
+        let ports = scenario.port_count();
+        let mut settings = SwitchSettings::new(scenario, ports, capacity);
+        settings.seed = seed;
+        let mut switch = Switch::new(SwitchId(0), Potential::default(), &settings, policy)?;
+        let mut packets = PacketStore::default();
+        if switch.pushes_out() {
+            packets.link_both_ways();
+        }
+        if let Some(aqm) = aqm {
+            switch.manage(aqm.build(scenario, SwitchId(0), ports)?);
+        }
+        let mut recorders = Recorders::default();
+        recorders.measure_waits();
+        Ok(ExternalSwitch {
+            switch,
+            packets,
+            recorders,
+            rate: scenario.rate(),
+            overhead: u64::from(scenario.overhead_bytes),
+            serving: vec![None; ports],
+            now: Time::ZERO,
+        })
+    }
+
+    /// Records the state of every port every `interval` from now on.
+    pub fn record_timeline(&mut self, interval: Time) {
+        self.recorders.record_timeline(interval, self.now);
+    }
+
+    /// The last bit of a packet has arrived. Packets that leave [before](ExternalSwitch::next_departure)
+    /// have to be taken first. Returns whether it was admitted; packets that were lost in its favour are
+    /// [handed over](ExternalSwitch::take_lost).
+    ///
+    /// # Panics
+    /// When there is no such port or `at` lies in the past.
+    pub fn arrive(&mut self, at: Time, frame: Frame) -> bool {
+        self.advance_to(at);
+        let kind = match frame.kind {
+            FrameKind::Data => PacketKind::Data,
+            FrameKind::Ack => PacketKind::Ack,
+            FrameKind::Syn => PacketKind::Syn,
+            FrameKind::SynAck => PacketKind::SynAck,
+            FrameKind::Control => PacketKind::HandshakeAck,
+        };
+        let queue = u16::try_from(frame.port).expect("a switch has at most 65,536 ports");
+        let size = (frame.bytes, SizeClass::Odd);
+        let mut packet = Packet::new(kind, frame.flow, queue, size, at);
+        packet.sequence = frame.tag;
+        packet.flags.set_tag(frame.unscheduled);
+        if !frame.markable {
+            packet.flags.refuse_marks();
+        }
+        let id = self.packets.insert(packet);
+        let admission = self
+            .switch
+            .arrive(&mut self.packets, id, at, &mut self.recorders);
+        match admission {
+            Admission::Served => self.serve(frame.port, id),
+            Admission::Queued => {}
+            Admission::Lost(_) => {
+                self.packets.remove(id);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// When the next packet leaves, if one is being sent.
+    pub fn next_departure(&self) -> Option<Time> {
+        self.next_port().map(|(left, _)| left)
+    }
+
+    /// Lets the next packet leave, if one is being sent; of several at the same instant that of the
+    /// lowest port.
+    pub fn depart(&mut self) -> Option<Departure> {
+        let (at, port) = self.next_port()?;
+        let (_, id) = self.serving[port].take()?;
+        self.advance_to(at);
+        let next = self
+            .switch
+            .sent(&mut self.packets, id, at, &mut self.recorders);
+        let packet = self.packets[id];
+        self.packets.remove(id);
+        if let Some(next) = next {
+            self.serve(port, next);
+        }
+        Some(Departure {
+            tag: packet.sequence,
+            port,
+            at,
+            marked: packet.flags.marked(),
+        })
+    }
+
+    /// Hands over the number of a packet that was lost after it had been admitted: pushed out, or
+    /// dropped at the head of its queue.
+    pub fn take_lost(&mut self) -> Option<u32> {
+        let id = self.switch.take_lost()?;
+        let tag = self.packets[id].sequence;
+        self.packets.remove(id);
+        Some(tag)
+    }
+
+    /// The switch.
+    pub fn switch(&self) -> &Switch<P> {
+        &self.switch
+    }
+
+    /// The switch, to be changed from outside the packet path, as a control loop does.
+    pub fn switch_mut(&mut self) -> &mut Switch<P> {
+        &mut self.switch
+    }
+
+    /// The instant of the last event.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Packets that are stored or being sent.
+    pub fn stored(&self) -> usize {
+        self.packets.live()
+    }
+
+    /// Records and aggregates in the form of the simulator's, of flows whose times the hosts have
+    /// measured. `wall_s` is the time of the run. What hosts do not tell is NaN.
+    pub fn outcome(&mut self, flows: Vec<FlowRecord>, hosts: HostCounts, wall_s: f64) -> Outcome {
+        let summary = self.summary(&flows, hosts, wall_s);
+        let mut outcome = Outcome {
+            summary: summary.with_records(&flows, Time::ZERO, false),
+            switches: vec![self.row()],
+            records: flows,
+            timeline: Vec::new(),
+            ingress: Vec::new(),
+            drops: Vec::new(),
+            trigger_intervals_ps: Vec::new(),
+            pauses: Vec::new(),
+            first_lossless_drop: None,
+            stuck: None,
+        };
+        self.recorders.report(&mut outcome);
+        outcome
+    }
+
+    fn summary(&self, flows: &[FlowRecord], hosts: HostCounts, wall_s: f64) -> Summary {
+        let counters = self.switch.counters();
+        let buffer = self.switch.buffer();
+        let finished = flows.iter().filter_map(|flow| flow.finish);
+        let last = finished.max().unwrap_or(Time::ZERO);
+        let first = flows.iter().map(|flow| flow.spec.start).min();
+        let span = last.saturating_since(first.unwrap_or(Time::ZERO));
+        let done = || flows.iter().filter(|flow| flow.finish.is_some());
+        let bytes: u64 = done().map(|flow| flow.spec.size).sum();
+        Summary {
+            drops: counters.drops,
+            drops_data: counters.drops_data,
+            dropped_bytes: counters.dropped_bytes,
+            pushed_out: counters.pushed_out,
+            marks: counters.marks,
+            timeouts: hosts.timeouts,
+            timeout_wait_ms: f64::NAN,
+            tail_probes: hosts.tail_probes,
+            spurious_retransmissions: hosts.spurious_retransmissions,
+            packets_forwarded: counters.forwarded,
+            simulated_s: last.as_secs_f64(),
+            wall_s,
+            packets_per_s: counters.forwarded as f64 / wall_s,
+            max_occupancy_bytes: buffer.max_occupancy(),
+            p99_occupancy: buffer.occupancy_percentile(99.0),
+            p99_queueing_delay_us: f64::NAN,
+            loss_per_delivered: f64::NAN,
+            goodput_bps: 8.0 * bytes as f64 / span.as_secs_f64(),
+            p99_lossless_occupancy: f64::NAN,
+            p99_lossy_occupancy: f64::NAN,
+            ..Summary::default()
+        }
+    }
+
+    fn row(&self) -> SwitchRow {
+        let (counters, buffer) = (self.switch.counters(), self.switch.buffer());
+        // A bin's upper edge may lie above all that was there.
+        let percentile =
+            |percent| f64::min(buffer.occupancy_percentile(percent), buffer.max_share());
+        SwitchRow {
+            switch: SwitchId(0),
+            kind: "leaf",
+            buffer_bytes: buffer.capacity(),
+            packets_forwarded: counters.forwarded,
+            drops: counters.drops,
+            drops_unscheduled: counters.drops_unscheduled,
+            marks: counters.marks,
+            pushed_out: counters.pushed_out,
+            p50_occupancy: percentile(50.0),
+            p95_occupancy: percentile(95.0),
+            p99_occupancy: percentile(99.0),
+            p9999_occupancy: percentile(99.99),
+            max_occupancy: buffer.max_share(),
+            uplink_throughput: f64::NAN,
+        }
+    }
+
+    fn next_port(&self) -> Option<(Time, usize)> {
+        let ports = self.serving.iter().enumerate();
+        ports
+            .filter_map(|(port, serving)| Some((serving.as_ref()?.0, port)))
+            .min()
+    }
+
+    fn serve(&mut self, port: usize, id: PacketId) {
+        let bytes = u64::from(self.packets[id].wire_bytes) + self.overhead;
+        self.serving[port] = Some((self.now + self.rate.transmission_time(bytes), id));
+    }
+
+    fn advance_to(&mut self, at: Time) {
+        assert!(at >= self.now, "time goes back");
+        self.now = at;
+        let switches = std::slice::from_ref(&self.switch);
+        self.recorders
+            .before_event(EventTime::of_host(at), switches);
+    }
+}
+
+/// The record of a flow that a host has measured: `spec.start` is when it began, `finish` when its last
+/// byte was delivered.
+///
+/// # Panics
+/// When it ends before it begins.
+pub fn measured_flow(base: &BaseTime, spec: FlowSpec, finish: Option<Time>) -> FlowRecord {
+    let fct = finish.map(|finish| finish - spec.start);
+    let base = finish.map(|_| base.of(BaseFlow::within(spec.size)));
+    let slowdown = |(fct, base): (Time, Time)| fct.as_secs_f64() / base.as_secs_f64();
+    FlowRecord {
+        spec,
+        established: None,
+        finish,
+        fct,
+        base,
+        slowdown: fct.zip(base).map(slowdown),
+        timeouts: 0,
+    }
+}
+
+/// Refuses what packets of real hosts cannot have.
+fn check(scenario: &Scenario) -> Result<(), SimError> {
+    let problem = if scenario.has_lossless() {
+        "lossless_priorities: hosts do not stop at pause frames; must be empty"
+    } else if scenario.queues_per_port != 1 {
+        "queues_per_port: packets of real hosts have one priority; must be 1"
+    } else if scenario.recovery == Recovery::Ns3 {
+        "recovery = ns3: the hosts are real; must be rfc or rack"
+    } else {
+        return Ok(());
+    };
+    Err(SimError::Network(problem.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::PolicySpec;
+
+    fn frame(port: usize, tag: u32) -> Frame {
+        Frame {
+            port,
+            bytes: 1_500,
+            flow: 0,
+            kind: FrameKind::Data,
+            markable: true,
+            unscheduled: false,
+            tag,
+        }
+    }
+
+    fn scenario() -> Scenario {
+        Scenario {
+            ports: 2,
+            buffer_bytes: 6_000,
+            rate_bps: 100_000_000,
+            incast_degree: "1".parse().unwrap(),
+            active_ports: "1".parse().unwrap(),
+            ..Scenario::default()
+        }
+    }
+
+    fn switch(policy: &str, scenario: &Scenario) -> ExternalSwitch<crate::switch::AnyPolicy> {
+        let spec: PolicySpec = policy.parse().unwrap();
+        let built = spec.build(scenario).unwrap();
+        ExternalSwitch::new(scenario, 1, scenario.buffer_bytes, built, spec.aqm()).unwrap()
+    }
+
+    #[test]
+    fn packets_leave_at_line_rate_without_drift() {
+        let mut switch = switch("cs", &scenario());
+        for tag in 0..4 {
+            assert!(switch.arrive(Time::from_us(u64::from(tag)), frame(0, tag)));
+        }
+        assert!(
+            !switch.arrive(Time::from_us(4), frame(1, 4)),
+            "the buffer is full"
+        );
+        for tag in 0..4 {
+            let departure = switch.depart().unwrap();
+            assert_eq!((departure.tag, departure.port), (tag, 0));
+            assert_eq!(departure.at, Time::from_us(120 * (u64::from(tag) + 1)));
+        }
+        assert!(switch.depart().is_none());
+        let outcome = switch.outcome(Vec::new(), HostCounts::default(), 1.0);
+        assert_eq!(outcome.summary.drops, 1);
+        assert_eq!(outcome.summary.packets_forwarded, 4);
+        assert_eq!(outcome.summary.max_occupancy_bytes, 6_000);
+    }
+
+    #[test]
+    fn data_is_marked_from_the_threshold_on_if_its_sender_answers_marks() {
+        let scenario = Scenario {
+            ecn_threshold_bytes: 1_500,
+            ..scenario()
+        };
+        let mut switch = switch("cs", &scenario);
+        for tag in 0..3 {
+            let markable = tag != 1;
+            let frame = Frame {
+                markable,
+                ..frame(0, tag)
+            };
+            assert!(switch.arrive(Time::ZERO, frame));
+        }
+        let marked: Vec<bool> = std::iter::from_fn(|| switch.depart())
+            .map(|departure| departure.marked)
+            .collect();
+        assert_eq!(marked, [false, false, true]);
+    }
+
+    #[test]
+    fn packets_that_are_pushed_out_are_handed_over() {
+        let mut switch = switch("lqd", &scenario());
+        for tag in 0..4 {
+            assert!(switch.arrive(Time::ZERO, frame(0, tag)));
+        }
+        assert!(switch.arrive(Time::ZERO, frame(1, 4)));
+        assert_eq!(switch.take_lost(), Some(3));
+        assert_eq!(switch.take_lost(), None);
+        assert_eq!(switch.stored(), 4);
+    }
+
+    #[test]
+    fn scenarios_that_real_hosts_cannot_play_are_refused() {
+        let refused = |scenario: Scenario| {
+            let policy = PolicySpec::baseline().build(&scenario).unwrap();
+            let built = ExternalSwitch::new(&scenario, 1, 1_000, policy, None);
+            built.err().map(|error| error.to_string())
+        };
+        let two = Scenario {
+            queues_per_port: 2,
+            ..scenario()
+        };
+        assert!(refused(two).unwrap().contains("queues_per_port"));
+        assert!(refused(scenario()).is_none());
+    }
+}
