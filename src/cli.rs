@@ -21,6 +21,8 @@ mod scenarios;
 mod sim;
 mod slotted;
 mod sonic_agent;
+#[cfg(target_os = "linux")]
+mod testbed;
 mod trace;
 mod train;
 mod tune;
@@ -125,6 +127,8 @@ enum Command {
     Credence(credence::CredenceArgs),
     Slotted(slotted::SlottedArgs),
     SonicAgent(sonic_agent::SonicAgentArgs),
+    #[cfg(target_os = "linux")]
+    Testbed(testbed::TestbedArgs),
     Bench(bench::BenchArgs),
 }
 
@@ -188,6 +192,8 @@ fn run(cli: Cli) -> CliResult {
         Command::Credence(args) => credence::run(args, &common),
         Command::Slotted(args) => slotted::run(args, &common),
         Command::SonicAgent(args) => sonic_agent::run(args, &common),
+        #[cfg(target_os = "linux")]
+        Command::Testbed(args) => testbed::run(args, &common),
         Command::Bench(args) => bench::run(args, &common),
     }
 }

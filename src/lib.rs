@@ -8,6 +8,7 @@
 //! | [`sim`] | the packet-level simulator: scenarios, traffic, hosts, transports, switches, policies |
 //! | [`mod@env`] | the gym: NDT's control loop, observation, reward, environments |
 //! | [`slotted`] | the discrete-time model of the theorems |
+//! | `testbed` | real TCP between network namespaces through a software switch (Linux) |
 //! | [`models`] | the permutation-equivariant actor and the critics, checkpoints of weights |
 //! | [`export`] | trained weights for dataplanes: safetensors, ONNX, C, integer C, eBPF |
 //! | [`onnx`] | networks from ONNX files as policies |
@@ -53,4 +54,6 @@ pub use bufgym_onnx as onnx;
 pub use bufgym_sim as sim;
 pub use bufgym_slotted as slotted;
 pub use bufgym_sonic as sonic;
+#[cfg(target_os = "linux")]
+pub use bufgym_testbed as testbed;
 pub use bufgym_train as train;

@@ -307,6 +307,14 @@ impl Entrant {
         }
     }
 
+    /// The rule, where it is one.
+    pub fn spec(&self) -> Option<&PolicySpec> {
+        match &self.kind {
+            Kind::Rule(spec) | Kind::Tuned(spec) => Some(spec),
+            Kind::Learned { .. } => None,
+        }
+    }
+
     /// The network of a learned policy that has one, and the heuristic whose α it sets.
     pub fn network(&self) -> Option<(&FastActor, BasePolicy)> {
         match &self.kind {

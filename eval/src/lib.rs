@@ -19,6 +19,7 @@
     )
 )]
 
+pub mod agreement;
 mod arrivals;
 pub mod data;
 pub mod entrant;

@@ -1,5 +1,7 @@
 //! The options that choose a scenario, shared by several subcommands.
 
+use std::path::Path;
+
 use bufgym::sim::memory::Estimate;
 use bufgym::sim::network;
 use bufgym::sim::rng::{Split, trace_seed};
@@ -106,6 +108,23 @@ pub struct TraceChoice {
 }
 
 impl TraceChoice {
+    /// Reads the flows of a file, or generates them where there is none.
+    ///
+    /// # Errors
+    /// Bad input: a file that cannot be read or does not fit the scenario, and those of
+    /// [`generate`](TraceChoice::generate).
+    pub fn read_or_generate(
+        &self,
+        file: Option<&Path>,
+        scenario: &Scenario,
+        seed: u64,
+    ) -> CliResult<Trace> {
+        match file {
+            Some(path) => Trace::read_csv_for_ports(path, scenario.ports).or_bad_input(),
+            None => self.generate(scenario, seed),
+        }
+    }
+
     /// Generates the trace of experiment `seed`.
     ///
     /// # Errors

@@ -64,10 +64,8 @@ pub struct SimArgs {
 pub fn run(args: SimArgs, common: &Common) -> CliResult {
     let scenario = args.scenario.resolve_any()?;
     let policy = policy::parse(&args.policy, &scenario)?;
-    let trace = match &args.trace {
-        Some(path) => Trace::read_csv_for_ports(path, scenario.ports).or_bad_input()?,
-        None => args.choice.generate(&scenario, common.seed())?,
-    };
+    let choice = &args.choice;
+    let trace = choice.read_or_generate(args.trace.as_deref(), &scenario, common.seed())?;
     let output = args
         .out
         .as_deref()
@@ -165,7 +163,7 @@ fn record_run(
 }
 
 /// The summary's fields at the top level, and what was simulated.
-fn result_json(
+pub(super) fn result_json(
     policy: &Entrant,
     scenario: &Scenario,
     trace: &Trace,
@@ -243,7 +241,8 @@ fn pauses(scenario: &Scenario, s: &Summary) -> String {
     )
 }
 
-fn describe(policy: &Entrant, scenario: &Scenario, s: &Summary) -> String {
+/// The results in words.
+pub(super) fn describe(policy: &Entrant, scenario: &Scenario, s: &Summary) -> String {
     let or_dash = |value: f64| {
         if value.is_finite() {
             format!("{value:.3}")
@@ -299,6 +298,26 @@ fn describe(policy: &Entrant, scenario: &Scenario, s: &Summary) -> String {
             String::new()
         },
     )
+}
+
+/// Writes the files of a run on one switch; `summary` is the content of summary.json.
+pub(super) fn write_results(
+    folder: &Path,
+    trace: &Trace,
+    outcome: &Outcome,
+    timeline: bool,
+    summary: &Value,
+) -> CliResult {
+    write_flows(&folder.join("fct.csv"), trace, &outcome.records)?;
+    write_switches(&folder.join("switches.csv"), &outcome.switches)?;
+    save(&folder.join("summary.json"), |out| {
+        serde_json::to_writer_pretty(&mut *out, summary)?;
+        writeln!(out)
+    })?;
+    match timeline {
+        true => write_timeline(&folder.join("timeline.csv"), &outcome.timeline),
+        false => Ok(()),
+    }
 }
 
 /// One row per flow, in the order of the trace.
@@ -408,7 +427,7 @@ fn write_timeline(path: &Path, rows: &[TimelineRow]) -> CliResult {
 }
 
 /// A kind's name is free text from a file, so it may hold what CSV must quote (RFC 4180 §2).
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

@@ -30,6 +30,8 @@ mod simulation;
 mod slotted;
 #[cfg(unix)]
 mod sonic;
+#[cfg(target_os = "linux")]
+mod testbed;
 mod training;
 mod tuning;
 mod winnings;

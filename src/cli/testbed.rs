@@ -1,0 +1,192 @@
+//! `bufgym testbed`: real TCP between network namespaces through a software switch.
+
+mod compare;
+mod play;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bufgym::eval::Entrant;
+use bufgym::sim::scenario::Scenario;
+use bufgym::sim::traffic::Trace;
+use bufgym::sim::units::Time;
+use bufgym::testbed::{self, Mind, Run, Settings, TestbedError};
+use clap::{Args, Subcommand};
+
+use super::Common;
+use super::error::{CliError, CliResult, ResultExt as _};
+use super::interrupt::Stop;
+use super::scenario::ScenarioArgs;
+
+/// What this program is called with for the process of a host.
+const HOST: [&str; 2] = ["testbed", "host"];
+
+/// The scenario where none is named: one that a program on one processor can serve.
+const SCENARIO: &str = "testbed-4x100m";
+
+/// Where no limit is given, flows have so long after the last one has started.
+const PATIENCE_S: u64 = 180;
+
+/// Play flows through real TCP and a software switch on this machine (Linux; needs root or `unshare -Urn`)
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Hosts are network namespaces with the kernel's TCP; the switch is a program with the simulator's \
+    policies. A run takes as long as its trace. Namespaces and interfaces end with the command, however it \
+    ends. docs/testbed.md says what it can and cannot show.\n\nExamples:\n  \
+    sudo bufgym testbed --policy dt --seed 3 --out out\n  \
+    unshare -Urn bufgym testbed --policy ndt --trace flows.csv --set ports=4 --out out --timeline\n  \
+    sudo bufgym testbed --policy dt:alpha=8 --congestion bbr --set rate_bps=50000000\n  \
+    sudo bufgym testbed compare --policy edt --policy st --policy ndt --traces 8 --out report"
+)]
+pub struct TestbedArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    play: play::PlayArgs,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Compare(compare::CompareArgs),
+    /// The process of a host, which the switch starts
+    #[command(hide = true)]
+    Host,
+}
+
+/// Runs the command.
+pub fn run(args: TestbedArgs, common: &Common) -> CliResult {
+    match args.action {
+        None => play::run(&args.play, common),
+        Some(Action::Compare(args)) => compare::run(&args, common),
+        Some(Action::Host) => match testbed::serve_host() {
+            true => Ok(()),
+            false => Err(CliError::Interrupted(super::EXIT_FAILURE)),
+        },
+    }
+}
+
+/// Which scenario; as [`ScenarioArgs`], with another default.
+#[derive(Args, Clone)]
+struct Chosen {
+    /// Preset or TOML file
+    #[arg(long, value_name = "NAME|FILE.toml", default_value = SCENARIO)]
+    scenario: String,
+    /// Change one setting of the scenario, for example `rate_bps=50000000`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl Chosen {
+    /// As [`ScenarioArgs::resolve`].
+    fn resolve(&self) -> CliResult<Scenario> {
+        let chosen = ScenarioArgs {
+            scenario: self.scenario.clone(),
+            set: self.set.clone(),
+        };
+        chosen.resolve()
+    }
+}
+
+/// How flows are played, besides the scenario.
+#[derive(Args, Clone)]
+struct Playing {
+    /// Congestion control of the kernel, such as cubic, reno, bbr or dctcp [default: that of the
+    /// scenario's transport]
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// Longest time for the flows of a trace, seconds [default: 180 s after the start of the last one]
+    #[arg(long, value_name = "S", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    limit_s: Option<u64>,
+}
+
+/// One run of the testbed.
+struct Order<'a> {
+    scenario: &'a Scenario,
+    trace: &'a Trace,
+    policy: &'a Entrant,
+    playing: &'a Playing,
+    timeline: Option<Time>,
+    capture: Option<&'a Path>,
+}
+
+impl Order<'_> {
+    /// Plays it.
+    fn play(&self, stop: &Stop) -> CliResult<Run> {
+        let settings = Settings {
+            host_command: host_command()?,
+            congestion: self.playing.congestion.clone(),
+            timeline: self.timeline,
+            capture: self.capture.map(Path::to_path_buf),
+            limit: self.limit(),
+        };
+        let played = run_policy(
+            self.policy,
+            self.scenario,
+            self.trace,
+            &settings,
+            stop.flag(),
+        );
+        played.map_err(|error| match error {
+            TestbedError::Stopped => CliError::Interrupted(stop.exit_code()),
+            error if error.is_input() => CliError::input(error),
+            error => CliError::failure(error),
+        })
+    }
+
+    fn limit(&self) -> Duration {
+        let last = self.trace.flows.iter().map(|flow| flow.start).max();
+        let last = Duration::from_nanos(last.unwrap_or(Time::ZERO).as_ns());
+        match self.playing.limit_s {
+            Some(seconds) => Duration::from_secs(seconds),
+            None => last + Duration::from_secs(PATIENCE_S),
+        }
+    }
+}
+
+fn run_policy(
+    policy: &Entrant,
+    scenario: &Scenario,
+    trace: &Trace,
+    settings: &Settings,
+    stop: &AtomicBool,
+) -> Result<Run, TestbedError> {
+    let controller = || {
+        policy
+            .controller()
+            .expect("a policy without a rule decides")
+            .0
+    };
+    let mind = match (policy.spec(), policy.controller()) {
+        (Some(spec), _) => Mind::Rule(spec),
+        (None, Some((_, low_level))) => Mind::Learned(&controller, low_level),
+        (None, None) => {
+            let problem = format!("policy {} neither is a rule nor decides", policy.name());
+            return Err(TestbedError::Input(problem));
+        }
+    };
+    testbed::run(scenario, trace, &mind, settings, stop)
+}
+
+/// This program as a host.
+///
+/// # Errors
+/// Bad input: it runs inside of Python.
+fn host_command() -> CliResult<Vec<OsString>> {
+    let program = std::env::current_exe().or_failure()?;
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with("python") {
+        return Err(CliError::bad(
+            "testbed: hosts are processes of the program bufgym, which the Python package does not \
+             have; build it from the sources",
+        ));
+    }
+    // The link names this very program even when its file is replaced meanwhile.
+    let program = OsString::from("/proc/self/exe");
+    let arguments = HOST.map(OsString::from);
+    Ok(std::iter::once(program).chain(arguments).collect())
+}

@@ -1,0 +1,154 @@
+//! `bufgym testbed`: one trace under one policy or several.
+
+use std::path::{Path, PathBuf};
+
+use bufgym::eval::Entrant;
+use bufgym::sim::scenario::Scenario;
+use bufgym::sim::traffic::Trace;
+use bufgym::sim::units::Time;
+use bufgym::testbed::Run;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::super::error::{CliError, CliResult, ResultExt as _};
+use super::super::interrupt::{Stop, stop_at_signal};
+use super::super::output::{Output, file_name};
+use super::super::scenario::TraceChoice;
+use super::super::{Common, policy, sim};
+use super::{Chosen, Order, Playing};
+
+/// Play one trace.
+#[derive(Args)]
+pub struct PlayArgs {
+    /// Policy, as in `bufgym sim`; may be repeated, and every policy then plays the trace in turn
+    #[arg(long, value_name = "P", required = true)]
+    policy: Vec<String>,
+    /// Flows: id,src,dst,start_ns,size_bytes[,kind,query,priority]
+    #[arg(long, value_name = "FLOWS.csv", conflicts_with_all = ["index", "split"])]
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    chosen: Chosen,
+    #[command(flatten)]
+    choice: TraceChoice,
+    #[command(flatten)]
+    playing: Playing,
+    /// Folder for fct.csv, switches.csv and summary.json; with several policies a folder in it for each
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Also write timeline.csv: queue and threshold of every port over time
+    #[arg(long, requires = "out")]
+    timeline: bool,
+    /// Time between rows of the timeline, microseconds
+    #[arg(long, value_name = "US", default_value_t = 1_000, requires = "timeline",
+        value_parser = clap::value_parser!(u64).range(10..=1_000_000_000))]
+    timeline_interval_us: u64,
+    /// Also write switch.pcap: the frames that came to the switch
+    #[arg(long, requires = "out")]
+    pcap: bool,
+    /// Write into a folder that is not empty
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &PlayArgs, common: &Common) -> CliResult {
+    let scenario = args.chosen.resolve()?;
+    let policies = policy::parse_all(&args.policy, &scenario)?;
+    let choice = &args.choice;
+    let trace = choice.read_or_generate(args.trace.as_deref(), &scenario, common.seed())?;
+    let output = args
+        .out
+        .as_deref()
+        .map(|path| Output::folder(path, args.force))
+        .transpose()?;
+    let stop = stop_at_signal("stopping: hosts are ended and nothing is written")?;
+    let play = |folder: Option<&Path>| play(args, &scenario, &trace, &policies, folder, &stop);
+    let played = match &output {
+        None => play(None)?,
+        Some(output) => {
+            let mut played = Played::default();
+            output.write_folder(|folder| {
+                played = play(Some(folder))?;
+                Ok(())
+            })?;
+            if !common.json {
+                common.note(format!("written to {}", output.path().display()));
+            }
+            played
+        }
+    };
+    let result = match played.results.as_slice() {
+        [result] => result.clone(),
+        results => json!({ "runs": results }),
+    };
+    common.print(&result, played.text.trim_end())?;
+    match played.void {
+        Some(reason) => Err(CliError::failure(anyhow::anyhow!(
+            "the run is void: {reason}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// What the policies have yielded.
+#[derive(Default)]
+struct Played {
+    results: Vec<Value>,
+    text: String,
+    /// Why the first run that does not count does not.
+    void: Option<String>,
+}
+
+fn play(
+    args: &PlayArgs,
+    scenario: &Scenario,
+    trace: &Trace,
+    policies: &[Entrant],
+    folder: Option<&Path>,
+    stop: &Stop,
+) -> CliResult<Played> {
+    let mut played = Played::default();
+    for policy in policies {
+        let own = match (folder, policies) {
+            (Some(folder), [_, _, ..]) => Some(folder.join(file_name(policy.name()))),
+            (folder, _) => folder.map(Path::to_path_buf),
+        };
+        if let Some(own) = &own {
+            std::fs::create_dir_all(own).or_failure()?;
+        }
+        let capture = own.as_ref().map(|own| own.join("switch.pcap"));
+        let interval = Time::from_us(args.timeline_interval_us);
+        let order = Order {
+            scenario,
+            trace,
+            policy,
+            playing: &args.playing,
+            timeline: args.timeline.then_some(interval),
+            capture: capture.as_deref().filter(|_| args.pcap),
+        };
+        let run = order.play(stop)?;
+        let result = result_json(policy, scenario, trace, &run)?;
+        if let Some(own) = &own {
+            sim::write_results(own, trace, &run.outcome, args.timeline, &result)?;
+        }
+        let described = sim::describe(policy, scenario, &run.outcome.summary);
+        played.text += &format!("{described}\n{}\n", run.truth);
+        played.void = played.void.or_else(|| run.truth.void.clone());
+        played.results.push(result);
+    }
+    Ok(played)
+}
+
+/// The summary's fields at the top level, what was played, and how true it is.
+fn result_json(
+    policy: &Entrant,
+    scenario: &Scenario,
+    trace: &Trace,
+    run: &Run,
+) -> CliResult<Value> {
+    let mut value = sim::result_json(policy, scenario, trace, &run.outcome)?;
+    if let Value::Object(fields) = &mut value {
+        fields.insert("testbed".to_owned(), json!(run.truth));
+    }
+    Ok(value)
+}

@@ -1,0 +1,336 @@
+//! `testbed`: what it refuses, and, where the machine allows namespaces and packet sockets, flows over
+//! real TCP and what is left when a part of it is killed. The latter are run by
+//! `.ci/check_testbed.sh`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::harness::{Run, Sandbox};
+
+const FLOWS: &str = "id,src,dst,start_ns,size_bytes\n\
+                     7,0,1,0,1\n\
+                     3,2,1,1000000,200000\n\
+                     4,3,1,1000000,200000\n\
+                     5,1,0,2000000,500000\n\
+                     9,0,2,400000000,20000\n";
+
+#[test]
+fn what_cannot_be_played_is_refused_before_anything_is_set_up() {
+    let sandbox = Sandbox::new();
+    sandbox.write("flows.csv", FLOWS);
+    sandbox.write("loop.csv", "id,src,dst,start_ns,size_bytes\n1,2,2,0,1000\n");
+    sandbox.write("empty.csv", "id,src,dst,start_ns,size_bytes\n");
+    let cases: [(&str, &[&str]); 15] = [
+        ("--trace flows.csv", &["--policy"]),
+        (
+            "--policy nobody --trace flows.csv",
+            &["policy 'nobody' is not known"],
+        ),
+        ("--policy dt --trace missing.csv", &["missing.csv"]),
+        ("--policy dt --trace empty.csv --out out", &["flows"]),
+        ("--policy dt --trace loop.csv", &["2"]),
+        (
+            "--policy dt --trace flows.csv --scenario linux-16x25g",
+            &["rate_bps = 25000000000"],
+        ),
+        (
+            "--policy dt --trace flows.csv --set min_rto_us=1000",
+            &["min_rto_us = 1000"],
+        ),
+        (
+            "--policy dt --trace flows.csv --set mss=9000",
+            &["mss = 9000"],
+        ),
+        (
+            "--policy dt --trace flows.csv --congestion vegan",
+            &["vegan", "this kernel has"],
+        ),
+        (
+            "--policy dt --trace flows.csv --set transport=timely",
+            &["transport"],
+        ),
+        ("--policy dt --trace flows.csv --limit-s 0", &["--limit-s"]),
+        (
+            "--policy dt --set decision_latency_us=5",
+            &["decision_latency_us = 5"],
+        ),
+        (
+            "compare --policies dt,nobody",
+            &["policy 'nobody' is not known"],
+        ),
+        ("compare --traces 0", &["--traces"]),
+        (
+            "--policy dt --trace flows.csv --scenario leafspine-4x4",
+            &["leafspine"],
+        ),
+    ];
+    for (arguments, words) in cases {
+        sandbox.refused(&format!("testbed {arguments}"), words);
+    }
+}
+
+/// Runs of the testbed do not go well side by side, and each looks at what the others leave.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Interfaces and processes that a run may leave.
+fn left_behind() -> BTreeSet<String> {
+    let links = Command::new("ip")
+        .args(["-oneline", "link"])
+        .output()
+        .unwrap();
+    let links = String::from_utf8(links.stdout).unwrap();
+    let names = links.lines().filter_map(|line| line.split(": ").nth(1));
+    names.map(str::to_owned).chain(hosts_of(None)).collect()
+}
+
+/// The processes of hosts, of one switch or of all.
+fn hosts_of(switch: Option<u32>) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let path = entry.path();
+        let command = fs::read(path.join("cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
+        if !words
+            .windows(2)
+            .any(|two| two == [b"testbed".as_slice(), b"host"])
+        {
+            continue;
+        }
+        let status = fs::read_to_string(path.join("status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+        let parent = parent.and_then(|text| text.trim().parse().ok());
+        if switch.is_none() || parent == switch {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+/// Waits until something is there, at most for a minute.
+fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !there() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn signal(name: &str, process: &str) {
+    let sent = Command::new("kill")
+        .args(["-s", name, process])
+        .status()
+        .unwrap();
+    assert!(sent.success(), "kill -s {name} {process}");
+}
+
+/// A run of 60 s whose hosts are there.
+fn long_run(sandbox: &Sandbox, options: &str) -> (Child, Vec<String>) {
+    sandbox.write(
+        "long.csv",
+        "id,src,dst,start_ns,size_bytes\n0,0,1,0,1000000\n1,1,2,60000000000,1000\n",
+    );
+    let run = sandbox.spawn(&format!(
+        "testbed --policy dt --trace long.csv --out out --quiet {options}"
+    ));
+    let mut hosts = Vec::new();
+    wait_for("four hosts", || {
+        hosts = hosts_of(Some(run.id()));
+        hosts.len() == 4
+    });
+    sleep(Duration::from_secs(3));
+    (run, hosts)
+}
+
+fn ended(run: Child) -> Run {
+    Run::from(run.wait_with_output().unwrap())
+}
+
+#[test]
+#[ignore = "needs namespaces and packet sockets: .ci/check_testbed.sh"]
+fn flows_are_played_under_rules_and_a_network_and_nothing_is_left() {
+    let _guard = alone();
+    let before = left_behind();
+    let sandbox = Sandbox::new();
+    sandbox.write("flows.csv", FLOWS);
+    sandbox.random_checkpoint("weights");
+    let policies = ["dt", "lqd+red", "ndt:weights"];
+    let listed: String = policies
+        .map(|policy| format!(" --policy {policy}"))
+        .concat();
+    let options = "--trace flows.csv --set buffer_bytes=30000 --out out --timeline --pcap --json";
+    let runs = sandbox.ok(&format!("testbed{listed} {options}")).json();
+    for (place, policy) in policies.iter().enumerate() {
+        let result = &runs["runs"][place];
+        assert_eq!(result["policy"], *policy);
+        assert_eq!(
+            (&result["flows"], &result["completed"]),
+            (&5.into(), &5.into())
+        );
+        let truth = &result["testbed"];
+        assert!(truth["void"].is_null(), "{truth}");
+        let bytes = |key: &str| truth[key].as_u64().unwrap();
+        assert_eq!(
+            bytes("came_bytes"),
+            bytes("sent_bytes") + bytes("dropped_bytes")
+        );
+        // All payload, at least, with headers of 66 B for every 1,448 B.
+        assert!(
+            bytes("sent_bytes") > 920_001 + 920_001 * 66 / 1_448,
+            "{truth}"
+        );
+        assert!(
+            result["drops"].as_u64().unwrap() > 0,
+            "two senders overrun 30 kB: {result}"
+        );
+        let folder = format!("out/{}", policy.replace([':', '+'], "_"));
+        let fct = sandbox.read(&format!("{folder}/fct.csv"));
+        let ids: Vec<&str> = fct
+            .lines()
+            .skip(1)
+            .map(|line| line.split(',').next().unwrap())
+            .collect();
+        assert_eq!(ids, ["7", "3", "4", "5", "9"], "in the order of the trace");
+        for line in fct.lines().skip(1) {
+            let field = |place: usize| line.split(',').nth(place).unwrap().parse::<u64>().unwrap();
+            assert_eq!(field(7) - field(3), field(8), "{line}");
+            // No flow can be faster than its line: 8 ns a byte and bit at 100 Mbit/s is 80 ns a byte.
+            assert!(field(8) > 80 * field(4), "{line}");
+        }
+        assert!(
+            sandbox
+                .read(&format!("{folder}/timeline.csv"))
+                .lines()
+                .count()
+                > 100
+        );
+        let capture = format!("trace --from-pcap {folder}/switch.pcap --out captured-{place}.csv");
+        sandbox.ok(&capture);
+        let captured = sandbox.read(&format!("captured-{place}.csv"));
+        let sizes: BTreeSet<&str> = captured
+            .lines()
+            .skip(1)
+            .map(|line| line.split(',').nth(4).unwrap())
+            .collect();
+        assert!(
+            sizes.contains("200000") && sizes.contains("500000"),
+            "{captured}"
+        );
+    }
+    assert!(runs["runs"][2]["decisions"].as_u64().unwrap() > 0);
+    assert_eq!(left_behind(), before);
+}
+
+#[test]
+#[ignore = "needs namespaces and packet sockets: .ci/check_testbed.sh"]
+fn a_comparison_has_both_sides() {
+    let _guard = alone();
+    let sandbox = Sandbox::new();
+    let options = "--policies cs,st --traces 1 --set flows=8 --set load=0.8 --out out --json";
+    let result = sandbox.ok(&format!("testbed compare {options}")).json();
+    let policies = result["policies"].as_array().unwrap();
+    let names: Vec<&str> = policies
+        .iter()
+        .map(|row| row["policy"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["dt", "cs", "st"]);
+    for row in policies {
+        let [measured, predicted] =
+            ["measured_ms", "predicted_ms"].map(|key| row[key].as_f64().unwrap());
+        let ratio = predicted / measured;
+        assert!((0.2..5.0).contains(&ratio), "{row}");
+    }
+    let runs = sandbox.read("out/runs.csv");
+    assert_eq!(
+        runs.lines()
+            .filter(|line| line.starts_with("testbed,"))
+            .count(),
+        3
+    );
+    assert_eq!(
+        runs.lines()
+            .filter(|line| line.starts_with("simulator,"))
+            .count(),
+        3
+    );
+}
+
+#[test]
+#[ignore = "needs namespaces and packet sockets: .ci/check_testbed.sh"]
+fn a_host_that_dies_ends_the_run_with_an_error() {
+    let _guard = alone();
+    let before = left_behind();
+    let sandbox = Sandbox::new();
+    let (run, hosts) = long_run(&sandbox, "");
+    signal("KILL", &hosts[1]);
+    let run = ended(run);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("its process has ended"),
+        "{}",
+        run.stderr
+    );
+    assert!(!sandbox.path("out").exists());
+    assert_eq!(left_behind(), before);
+}
+
+#[test]
+#[ignore = "needs namespaces and packet sockets: .ci/check_testbed.sh"]
+fn a_host_that_stalls_ends_the_run_at_its_limit() {
+    let _guard = alone();
+    let before = left_behind();
+    let sandbox = Sandbox::new();
+    let (run, hosts) = long_run(&sandbox, "--limit-s 8");
+    for host in hosts {
+        signal("STOP", &host);
+    }
+    let run = ended(run);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("not complete after 8 s"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(left_behind(), before);
+}
+
+#[test]
+#[ignore = "needs namespaces and packet sockets: .ci/check_testbed.sh"]
+fn an_interrupt_ends_everything_and_writes_nothing() {
+    let _guard = alone();
+    let before = left_behind();
+    let sandbox = Sandbox::new();
+    let (run, _) = long_run(&sandbox, "");
+    signal("INT", &run.id().to_string());
+    let run = ended(run);
+    assert_eq!(run.code, Some(130), "{}", run.stderr);
+    assert!(!sandbox.path("out").exists());
+    assert_eq!(left_behind(), before);
+}
+
+#[test]
+#[ignore = "needs namespaces and packet sockets: .ci/check_testbed.sh"]
+fn a_switch_that_is_killed_takes_its_hosts_along_and_the_next_run_succeeds() {
+    let _guard = alone();
+    let before = left_behind();
+    let sandbox = Sandbox::new();
+    let (run, _) = long_run(&sandbox, "");
+    signal("KILL", &run.id().to_string());
+    assert_eq!(ended(run).code, None);
+    wait_for("the hosts end with their switch", || {
+        left_behind() == before
+    });
+    sandbox.write("flows.csv", FLOWS);
+    let next = sandbox
+        .ok("testbed --policy dt --trace flows.csv --json")
+        .json();
+    assert_eq!(next["completed"], 5);
+    assert_eq!(left_behind(), before);
+}
