@@ -122,7 +122,7 @@ pub struct Truth {
     pub steered: bool,
     /// Processes that wanted to run, on average over the minute before.
     pub load_average: Option<f64>,
-    /// Wire bytes that came to the switch, left it, and were lost by the policy.
+    /// Wire bytes that came to the switch.
     pub came_bytes: u64,
     /// Wire bytes that the switch sent.
     pub sent_bytes: u64,
