@@ -18,7 +18,7 @@ fresh() {
 # Versions that belong together; those of other packages follow from them.
 build=(maturin==1.16.0)
 bare=(gymnasium==1.2.2 numpy==2.4.6)
-all=("${bare[@]}" pyarrow==26.0.1 pettingzoo==1.27.0 torch==2.15.0 stable-baselines3==2.9.0 pytest==9.2.0 psutil==7.2.2 mypy==2.4.1)
+all=("${bare[@]}" pyarrow==26.0.1 pettingzoo==1.27.0 torch==2.15.0 stable-baselines3==2.9.0 pytest==9.2.0 psutil==7.2.2 mypy==2.4.1 ray==2.60.0)
 
 fresh "$work/python-build"
 "$work/python-build/bin/pip" install --quiet --disable-pip-version-check "${build[@]}"

@@ -32,6 +32,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use bufgym::sim::input;
+use bufgym::train::remote::Cluster;
 use clap::{Args, Parser, Subcommand};
 
 use error::{CliError, CliResult};
@@ -77,6 +78,9 @@ struct Common {
     /// Print one JSON object on stdout; everything else goes to stderr
     #[arg(long, global = true, display_order = 902)]
     json: bool,
+    /// Hosts that simulate in place of this process, where the program that called has some.
+    #[arg(skip)]
+    cluster: Option<Cluster>,
 }
 
 impl Common {
@@ -134,15 +138,17 @@ enum Command {
 
 /// Parses the arguments, runs the subcommand, and turns an error into one line and an exit code.
 pub fn main() -> ExitCode {
-    ExitCode::from(run_with(std::env::args_os().collect()))
+    ExitCode::from(run_with(std::env::args_os().collect(), None))
 }
 
-/// [`main`] with these arguments, the first of which is the program's name.
-fn run_with(arguments: Vec<OsString>) -> u8 {
-    let cli = match Cli::try_parse_from(arguments) {
+/// [`main`] with these arguments, the first of which is the program's name. Commands that can have hosts simulate
+/// use those of `cluster`.
+fn run_with(arguments: Vec<OsString>, cluster: Option<Cluster>) -> u8 {
+    let mut cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => return usage(error),
     };
+    cli.common.cluster = cluster;
     let log = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_env_filter(
@@ -174,6 +180,11 @@ fn say(line: impl std::fmt::Display) {
 
 fn run(cli: Cli) -> CliResult {
     let common = cli.common;
+    if common.cluster.is_some() && !matches!(cli.command, Command::Train(_) | Command::Eval(_)) {
+        return Err(CliError::bad(
+            "hosts of a cluster can train and eval; run other commands without them",
+        ));
+    }
     match cli.command {
         Command::Train(args) => train::run(args, &common),
         Command::Eval(args) => eval::run(args, &common),

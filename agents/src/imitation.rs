@@ -3,9 +3,10 @@
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, fill};
 use rand::RngExt as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
 
 /// Observations of whole switches, each with what the teacher does there.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Examples {
     ports: usize,
     outputs: usize,

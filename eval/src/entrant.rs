@@ -1,6 +1,7 @@
 //! The policies that take part in a comparison.
 
 mod error;
+mod onnx;
 mod own;
 mod portable;
 
@@ -24,7 +25,7 @@ use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
 pub use error::{ControlRecordError, EntrantError};
-pub use portable::ONNX;
+pub use onnx::ONNX;
 
 use crate::data::{BASELINE, Entry, Role, Training, UNLIMITED};
 use crate::{format, observations};
@@ -76,7 +77,7 @@ enum Decider {
     Network(Box<FastActor>),
     Integer(Box<IntegerActor>),
     Linear(Box<LinearRule>),
-    Portable(OnnxNetwork),
+    Onnx(OnnxNetwork),
     Own(own::Own),
 }
 
@@ -87,7 +88,7 @@ impl Decider {
             Decider::Network(actor) => actor.clone(),
             Decider::Integer(actor) => actor.clone(),
             Decider::Linear(rule) => rule.clone(),
-            Decider::Portable(network) => Box::new(network.actor()),
+            Decider::Onnx(network) => Box::new(network.actor()),
             Decider::Own(own) => own.controller(),
         }
     }
@@ -156,12 +157,12 @@ impl Entrant {
     }
 
     /// A network from an ONNX file over the heuristic that it is for, under the given policy string.
-    pub fn portable(name: &str, network: &OnnxNetwork) -> Entrant {
+    pub fn onnx(name: &str, network: &OnnxNetwork) -> Entrant {
         let kind = Kind::Learned {
-            decider: Decider::Portable(network.clone()),
+            decider: Decider::Onnx(network.clone()),
             low_level: network.low_level().clone(),
-            origin: portable::origin(network),
-            training: portable::training(network),
+            origin: onnx::origin(network),
+            training: onnx::training(network),
         };
         Entrant::new(name, kind)
     }
@@ -285,9 +286,9 @@ impl Entrant {
     pub fn check(&self, scenario: &Scenario) -> Result<(), EntrantError> {
         match &self.kind {
             Kind::Learned {
-                decider: Decider::Portable(network),
+                decider: Decider::Onnx(network),
                 ..
-            } => portable::check(&self.name, network, scenario),
+            } => onnx::check(&self.name, network, scenario),
             _ => Ok(()),
         }
     }
@@ -332,7 +333,7 @@ impl Entrant {
     pub fn networks(&self) -> Option<(impl Fn() -> Box<dyn Controller> + Sync, BasePolicy)> {
         match &self.kind {
             Kind::Learned {
-                decider: decider @ (Decider::Network(_) | Decider::Portable(_)),
+                decider: decider @ (Decider::Network(_) | Decider::Onnx(_)),
                 low_level,
                 ..
             } => Some((|| decider.controller(), low_level.clone())),
@@ -591,7 +592,7 @@ impl FromStr for Entrant {
             (LINEAR, "") => Err(EntrantError::NoFile(text.to_string())),
             (LINEAR, file) => Entrant::load_linear(text, file),
             (ONNX, "") => Err(EntrantError::NoOnnxFile(text.to_string())),
-            (ONNX, file) => Ok(Entrant::portable(text, &portable::load(text, file)?)),
+            (ONNX, file) => Ok(Entrant::onnx(text, &onnx::load(text, file)?)),
             _ => text
                 .parse()
                 .map(Entrant::rule)

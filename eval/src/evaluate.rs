@@ -8,6 +8,7 @@ use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::traffic::{self, Trace};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::data::{
     Arrivals, Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timing, TraceResult,
@@ -71,6 +72,9 @@ pub enum EvalError {
     /// The caller has stopped it.
     #[error("the evaluation was stopped")]
     Stopped,
+    /// Other machines were to run it and did not.
+    #[error("{0}")]
+    Elsewhere(String),
     /// The number of traces is zero.
     #[error("an evaluation needs at least one trace")]
     NoTraces,
@@ -182,7 +186,28 @@ pub fn evaluate_until(
     stop: &AtomicBool,
 ) -> Result<Evaluation, EvalError> {
     let traces = split_traces(&config.scenario, Split::Test, config.seed, config.traces)?;
-    compare(config, Split::Test, &traces, progress, stop)
+    let here = |scenario: &Scenario, entrants: &[Entrant], traces: &[NumberedTrace]| {
+        run_all(scenario, entrants, traces, progress, stop)
+    };
+    compare(config, Split::Test, &traces, &here)
+}
+
+/// Runs every policy on every trace: `runs` gets the scenario, the policies with DT and the unlimited buffer, and
+/// the traces, and returns what [`run_all`] would.
+pub type Runs<'a> =
+    &'a dyn Fn(&Scenario, &[Entrant], &[NumberedTrace]) -> Result<Vec<Run>, EvalError>;
+
+/// As [`evaluate_traces`], with simulations that run wherever `runs` has them run.
+///
+/// # Errors
+/// As [`evaluate_traces`], and those of `runs`.
+pub fn evaluate_elsewhere(
+    config: &EvalConfig,
+    split: Split,
+    traces: &[NumberedTrace],
+    runs: Runs<'_>,
+) -> Result<Evaluation, EvalError> {
+    compare(config, split, traces, runs)
 }
 
 /// Compares the policies on the given traces, all of which must belong to `split`.
@@ -195,21 +220,30 @@ pub fn evaluate_traces(
     traces: &[NumberedTrace],
     progress: OnProgress,
 ) -> Result<Evaluation, EvalError> {
-    compare(config, split, traces, progress, &AtomicBool::new(false))
+    let here = |scenario: &Scenario, entrants: &[Entrant], traces: &[NumberedTrace]| {
+        run_all(
+            scenario,
+            entrants,
+            traces,
+            progress,
+            &AtomicBool::new(false),
+        )
+    };
+    compare(config, split, traces, &here)
 }
 
 fn compare(
     config: &EvalConfig,
     split: Split,
     traces: &[NumberedTrace],
-    progress: OnProgress,
-    stop: &AtomicBool,
+    runs: Runs<'_>,
 ) -> Result<Evaluation, EvalError> {
     let start = Instant::now();
     check(config, split, traces)?;
     let entrants = with_references(&config.entrants);
     let entries: Vec<Entry> = entrants.iter().map(Entrant::entry).collect();
-    let (mut results, intervals) = run_all(&config.scenario, &entrants, traces, progress, stop)?;
+    let runs = runs(&config.scenario, &entrants, traces)?;
+    let (mut results, intervals) = by_policy(&entrants, &runs);
     summary::fill_ratios(&mut results);
     let timeline = timeline::of_busiest_trace(&config.scenario, &entrants, traces, &results)?;
     let (resamples, seed) = (config.resamples, config.seed);
@@ -273,15 +307,26 @@ pub(crate) fn with_references(entrants: &[Entrant]) -> Vec<Entrant> {
     unique
 }
 
-/// Runs every policy on every trace. Results are ordered by policy, then by trace; the intervals
-/// between decisions are pooled over the traces, for each learned policy.
-fn run_all(
+/// One policy on one trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its numbers, without those that are relative to DT.
+    pub result: TraceResult,
+    /// Times between decisions of a learned policy, picoseconds.
+    pub intervals_ps: Vec<u64>,
+}
+
+/// Runs every policy on every trace, in parallel on the current pool. Runs are by trace, then by policy.
+///
+/// # Errors
+/// When a policy does not fit the scenario, and [`EvalError::Stopped`].
+pub fn run_all(
     scenario: &Scenario,
     entrants: &[Entrant],
     traces: &[NumberedTrace],
     progress: OnProgress,
     stop: &AtomicBool,
-) -> Result<(Vec<TraceResult>, Vec<TriggerIntervals>), EvalError> {
+) -> Result<Vec<Run>, EvalError> {
     let go_on = || match stop.load(Ordering::Relaxed) {
         true => Err(EvalError::Stopped),
         false => Ok(()),
@@ -290,7 +335,7 @@ fn run_all(
     let done = AtomicUsize::new(0);
     let total = entrants.len() * traces.len();
     // Runs of one trace follow each other, so that simulations under way at a time differ in length.
-    let runs = (0..total)
+    (0..total)
         .into_par_iter()
         .map(|run| {
             let entrant = &entrants[run % entrants.len()];
@@ -310,19 +355,27 @@ fn run_all(
             if scenario.has_lossless() && result.failure.is_none() {
                 result.lossless = LosslessMetrics::of(&outcome, ports);
             }
-            Ok((result, outcome.trigger_intervals_ps))
+            Ok(Run {
+                result,
+                intervals_ps: outcome.trigger_intervals_ps,
+            })
         })
-        .collect::<Result<Vec<(TraceResult, Vec<u64>)>, EvalError>>()?;
+        .collect()
+}
+
+/// Results ordered by policy, then by trace; and the intervals between decisions, pooled over the traces, of each
+/// learned policy.
+fn by_policy(entrants: &[Entrant], runs: &[Run]) -> (Vec<TraceResult>, Vec<TriggerIntervals>) {
     let (mut results, mut intervals) = (Vec::new(), Vec::new());
     for (first, entrant) in entrants.iter().enumerate() {
         let own = || runs.iter().skip(first).step_by(entrants.len());
-        results.extend(own().map(|(result, _)| result.clone()));
+        results.extend(own().map(|run| run.result.clone()));
         if entrant.role() == Role::Learned {
-            let pooled: Vec<u64> = own().flat_map(|(_, ps)| ps).copied().collect();
+            let pooled: Vec<u64> = own().flat_map(|run| &run.intervals_ps).copied().collect();
             intervals.push(trigger_intervals(entrant.name(), &pooled));
         }
     }
-    Ok((results, intervals))
+    (results, intervals)
 }
 
 /// The isolated ports of every trace, which port slowdowns are relative to; a network of several

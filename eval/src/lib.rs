@@ -35,6 +35,7 @@ pub mod observations;
 pub mod output;
 pub mod papers;
 mod parts;
+pub mod portable;
 mod scenario_facts;
 mod seeds;
 pub mod stats;

@@ -10,6 +10,7 @@ use bufgym_env::control::Objective;
 use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
+use serde::{Deserialize, Serialize};
 
 use crate::stats::{self, Interval, Tally};
 
@@ -151,7 +152,7 @@ impl Metric {
 }
 
 /// The result of one policy on one trace.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The metric's value; NaN where it has none.
     pub value: f64,

@@ -76,6 +76,41 @@ impl FastActor {
         }
     }
 
+    /// The weights that it was made from.
+    ///
+    /// # Panics
+    /// Never: its parts have the sizes of a network.
+    pub fn weights(&self) -> ActorWeights {
+        let filters = 0..CHANNELS;
+        let conv = filters.flat_map(|channel| self.conv.iter().map(move |tap| tap[channel]));
+        let mut embed = vec![0.0; EMBEDDING * CONVOLVED];
+        for (output, row) in embed.chunks_exact_mut(CONVOLVED).enumerate() {
+            for (input, value) in row.iter_mut().enumerate() {
+                *value = self.embed[step_major(input)][output];
+            }
+        }
+        let mix = transpose(self.mix.as_flattened(), 2 * EMBEDDING);
+        let [[a, b, c, d], [e, f, g, h]] = self.heads.each_ref().map(Head::tensors);
+        let tensors = [
+            conv.collect(),
+            self.conv_bias.to_vec(),
+            embed,
+            self.embed_bias.to_vec(),
+            mix,
+            self.mix_bias.to_vec(),
+            a,
+            b,
+            c,
+            d,
+            e,
+            f,
+            g,
+            h,
+        ];
+        ActorWeights::from_tensors(tensors, self.heads[0].out.len())
+            .expect("the parts have the sizes of a network")
+    }
+
     /// Mean (before tanh) and softly clamped logarithm of the standard deviation, each
     /// `[ports, outputs]`, for an observation `[ports, 8, 5]`.
     ///
@@ -268,6 +303,16 @@ impl Head {
             out: rows(out),
             out_bias: out_bias.to_vec(),
         }
+    }
+
+    /// Weight and bias of both layers, in PyTorch's layout.
+    fn tensors(&self) -> [Vec<f32>; 4] {
+        [
+            transpose(self.hidden.as_flattened(), HIDDEN),
+            self.hidden_bias.to_vec(),
+            self.out.as_flattened().to_vec(),
+            self.out_bias.clone(),
+        ]
     }
 
     #[inline(always)]

@@ -202,6 +202,15 @@ fn compare_with_burn(actions: ActionSet) {
 }
 
 #[test]
+fn the_fast_actor_gives_back_the_weights_that_it_was_made_from() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(8);
+    for actions in ActionSet::ALL {
+        let weights = ActorWeights::random_for(actions, &mut rng);
+        assert_eq!(FastActor::new(&weights).weights(), weights);
+    }
+}
+
+#[test]
 fn sampled_actions_have_the_policy_s_mean_and_spread() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
     let mut fast = FastActor::new(&ActorWeights::random(&mut rng));

@@ -12,6 +12,7 @@ The simulator and the environments are in Rust. This package gives them the inte
 ``bufgym.simulate``            one trace under one policy, as Arrow tables
 ``bufgym.evaluate``            policies on the same unseen traces, as Arrow tables
 ``python -m bufgym``           the command line
+``python -m bufgym.ray``       trainings and comparisons on a Ray cluster
 =============================  =====================================================================
 
 Names end in their units; ``_ps`` are whole picoseconds. ``import bufgym`` registers the environments.

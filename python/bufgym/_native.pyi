@@ -39,6 +39,47 @@ def save_network(folder: str, tensors: dict[str, _Real], origin: dict[str, Any])
     """Writes a checkpoint, which replaces an existing one."""
 
 @final
+class Cluster:
+    """The head of a training or a comparison: runs a command whose simulations hosts do."""
+
+    def __new__(cls, build: str) -> Cluster: ...
+    def join(self, hello: bytes) -> int:
+        """Takes a host in and returns its number; ``ValueError`` where it may not join."""
+
+    def lose(self, host: int, why: str) -> None:
+        """Gives up a host."""
+
+    def start(self, arguments: list[str]) -> None:
+        """Begins to run the command with these arguments, the first of which is the program's name."""
+
+    def next(self, patience: float) -> tuple[int, int, bytes] | None:
+        """The next request, the host that it is for, and its bytes; None where there is none for ``patience``
+        seconds."""
+
+    def answer(self, request: int, answer: bytes) -> None:
+        """Brings an answer; ``ValueError`` where it cannot be used, and its host is given up."""
+
+    def close(self, reason: str) -> None:
+        """Says that no host will come any more; the command then fails with this reason."""
+
+    def exit_code(self) -> int | None:
+        """The exit code of the command; None while it runs."""
+
+    def traffic(self) -> tuple[int, int, int]:
+        """Requests so far, bytes of them, and bytes of their answers."""
+
+@final
+class Host:
+    """Plays rollout workers and runs simulations."""
+
+    def __new__(cls, build: str, threads: int) -> Host: ...
+    def hello(self, name: str) -> bytes:
+        """What the head needs to know before this host may join."""
+
+    def serve(self, request: bytes) -> bytes:
+        """Does what a request asks for."""
+
+@final
 class Env:
     """A single switch under control."""
 

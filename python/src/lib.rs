@@ -6,6 +6,7 @@
 
 mod array;
 mod background;
+mod cluster;
 mod column;
 mod env;
 mod evaluate;
@@ -28,6 +29,8 @@ mod _native {
     use bufgym::env::control::{ALPHAS, FEATURE_NAMES, HISTORY, PRIVILEGED_NAMES};
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::cluster::{Cluster, Host};
     #[pymodule_export]
     use crate::env::{Env, environments};
     #[pymodule_export]

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use bufgym::eval::Entrant;
 use bufgym::sim::scenario::Scenario;
+use bufgym::train::remote::Cluster;
 
 use super::error::CliResult;
 use super::{policy, scenario};
@@ -12,7 +13,12 @@ use super::{policy, scenario};
 /// Runs the command line with these arguments, the first of which is the program's name, and returns the
 /// exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    super::run_with(arguments.into_iter().collect())
+    super::run_with(arguments.into_iter().collect(), None)
+}
+
+/// As [`run`], with the simulations of `train` and `eval` on the hosts of a cluster.
+pub fn run_on(cluster: &Cluster, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    super::run_with(arguments.into_iter().collect(), Some(cluster.clone()))
 }
 
 /// The policies that `texts` name, each as `--policy` takes it.

@@ -61,6 +61,11 @@ const DEFAULT_RULES: [&str; 4] = ["dt", "edt", "st", "cs"];
 /// Runs the command.
 pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     if args.suite.is_some() {
+        if common.cluster.is_some() {
+            return Err(CliError::bad(
+                "--suite runs in one process; compare scenarios one by one on hosts of a cluster",
+            ));
+        }
         return suite::run(&args, common);
     }
     let scenario = args.scenario.resolve_any()?;
@@ -81,10 +86,13 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
         common.note(note);
     }
     let bar = progress_bar(common);
-    let evaluation = eval::evaluate(&config, &|progress| {
-        bar.set_length(progress.total as u64);
-        bar.inc(1);
-    })
+    let evaluation = match &common.cluster {
+        Some(cluster) => cluster.evaluate(&config),
+        None => eval::evaluate(&config, &|progress| {
+            bar.set_length(progress.total as u64);
+            bar.inc(1);
+        }),
+    }
     .map_err(classify)?;
     bar.finish_and_clear();
 

@@ -101,6 +101,7 @@ pub fn run(args: TrainArgs, common: &Common) -> CliResult {
         stop: stop.flag(),
         quiet: common.quiet,
         device: args.device,
+        cluster: common.cluster.as_ref(),
     };
     let summary = match &args.resume {
         Some(folder) => train::resume(folder, &args.resume_options(common)?, &controls),

@@ -24,7 +24,7 @@ mod inference;
 mod limits;
 mod linear;
 mod lossless;
-mod portable;
+mod onnx;
 mod recording;
 mod simulation;
 mod slotted;

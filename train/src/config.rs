@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use bufgym_agents::SacConfig;
 use bufgym_env::control::{ActionSet, BasePolicy, Objective, RewardBaseline};
 use bufgym_env::convert::floor_u64;
+use bufgym_eval::metric::Metric;
 use bufgym_sim::input::{self, condensed};
 use bufgym_sim::scenario::Scenario;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::TrainError;
 use crate::mixture::{self, MIXED};
+use crate::simulations::Setting;
 use crate::start::{CHECK_EVERY, generation_simulations, start_simulations};
 
 /// All settings of a training.
@@ -127,6 +129,15 @@ impl TrainConfig {
         match self.mixture.is_empty() {
             true => std::slice::from_ref(&self.scenario),
             false => &self.mixture,
+        }
+    }
+
+    /// What simulations of whole traces have in common.
+    pub(crate) fn setting(&self) -> Setting {
+        Setting {
+            scenarios: self.scenarios().to_vec(),
+            metric: Metric::of(&self.objective),
+            low_level: self.low_level.clone(),
         }
     }
 

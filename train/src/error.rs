@@ -14,6 +14,8 @@ use bufgym_sim::memory::TooMuch;
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::ScenarioError;
 
+use crate::remote::RemoteError;
+
 /// An error of this crate. Its text is one line with the problem, the place and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
@@ -161,6 +163,9 @@ pub enum TrainError {
         /// What the operating system says.
         source: io::Error,
     },
+    /// Hosts of the cluster failed, or there are none any more.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
     /// The threads for the rollouts cannot be started.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
@@ -186,6 +191,7 @@ impl TrainError {
             | Self::Replay(ReplayError::Io { .. })
             | Self::Io { .. }
             | Self::FolderChanged { .. }
+            | Self::Remote(_)
             | Self::Threads { .. } => false,
             _ => true,
         }

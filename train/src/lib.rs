@@ -27,7 +27,7 @@
 //! config.out = "runs/first".into();
 //! config.budget.steps = Some(100_000);
 //! let stop = AtomicBool::new(false);
-//! let controls = Controls { stop: &stop, quiet: false, device: DeviceChoice::Cpu };
+//! let controls = Controls { stop: &stop, quiet: false, device: DeviceChoice::Cpu, cluster: None };
 //! let summary = train(config, &controls)?;
 //! println!("{}", summary.best.map_or(1.0, |best| best.result.value));
 //! # Ok::<(), bufgym_train::TrainError>(())
@@ -35,6 +35,7 @@
 
 mod config;
 mod console;
+mod crew;
 mod error;
 mod events;
 mod experience;
@@ -43,8 +44,10 @@ mod folder;
 mod limits;
 pub mod linear;
 pub mod mixture;
+pub mod remote;
 mod report;
 mod rollout;
+mod simulations;
 mod start;
 mod state;
 mod trainer;
@@ -58,11 +61,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bufgym_env::control::{ActionSet, BasePolicy, Objective};
 use bufgym_eval::evaluate::NumberedTrace;
-use bufgym_eval::metric::Metric;
 use bufgym_eval::{Entrant, EvalConfig, Evaluation, evaluate_traces};
 use bufgym_models::checkpoint::load_actor;
-use bufgym_models::{DeviceChoice, FastActor, OpenDevice};
-use bufgym_sim::network::SimError;
+use bufgym_models::{DeviceChoice, OpenDevice};
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::generate;
@@ -80,6 +81,8 @@ pub use validation::ValidationResult;
 use console::Console;
 use folder::RunFolder;
 use rayon::prelude::*;
+use remote::Cluster;
+use simulations::Decider;
 use state::Stored;
 use trainer::{End, Output, Trainer};
 use validation::ValidationSet;
@@ -115,6 +118,9 @@ pub struct Controls<'a> {
     pub quiet: bool,
     /// Where the learner computes. Workers and validation always compute on the processor.
     pub device: DeviceChoice,
+    /// Hosts that play the rounds and run the simulations in place of this process; the result is the same, bit for
+    /// bit.
+    pub cluster: Option<&'a Cluster>,
 }
 
 /// How a training ended.
@@ -251,7 +257,7 @@ pub fn resume(
     write_settings(&config, &folder)?;
     let mut output = Output::reopen(folder, console, &stored.state)?;
     tell_device(&output.console, &device, controls);
-    let trainer = Trainer::restore(config, stored)?;
+    let trainer = Trainer::restore(config, stored, controls.cluster)?;
     let counters = trainer.counters();
     output.console.say(&format!(
         "resumed after {} decisions, {} updates",
@@ -348,7 +354,7 @@ fn begin(
     let mut output = Output::create(folder, console)?;
     tell_device(&output.console, device, controls);
     output.curves.describe(&config);
-    let trainer = Trainer::new(config, &device.device)?;
+    let trainer = Trainer::new(config, &device.device, controls.cluster)?;
     // From here on there is a state to resume from, whenever the process is killed.
     trainer.store(&mut output)?;
     run_to_end(trainer, &mut output, controls)
@@ -371,7 +377,7 @@ fn run_to_end(
 ) -> Result<TrainSummary, TrainError> {
     let validation = trainer
         .pool()
-        .install(|| validation_set(trainer.config(), 0..trainer.config().validation.traces))?;
+        .install(|| validation_set(&trainer, 0..trainer.config().validation.traces))?;
     let end = trainer.run(output, &validation, controls.stop)?;
     let stopped = || controls.stop.load(Ordering::SeqCst);
     let mut evaluation = None;
@@ -385,6 +391,9 @@ fn run_to_end(
         _ => Status::Interrupted,
     };
     let counters = trainer.counters();
+    if let Some(traffic) = trainer.cluster().map(Cluster::traffic) {
+        output.console.say(&format!("hosts: {traffic}"));
+    }
     tracing::info!("{status:?} after {} decisions", counters.decisions);
     Ok(TrainSummary {
         status,
@@ -405,14 +414,10 @@ fn run_to_end(
     })
 }
 
-fn validation_set(config: &TrainConfig, traces: Range<u64>) -> Result<ValidationSet, SimError> {
-    ValidationSet::new(
-        config.scenarios(),
-        Metric::of(&config.objective),
-        &config.low_level,
-        (Split::Validation, config.validation.seed),
-        traces,
-    )
+fn validation_set(trainer: &Trainer, traces: Range<u64>) -> Result<ValidationSet, TrainError> {
+    let config = trainer.config();
+    let source = (Split::Validation, config.validation.seed);
+    ValidationSet::new(config.setting(), source, traces, trainer.cluster())
 }
 
 /// Compares the best actor with the baselines on validation traces that did not choose it.
@@ -450,7 +455,10 @@ fn final_table(trainer: &Trainer, output: &Output) -> Result<Option<Evaluation>,
                 NumberedTrace { index, seed, trace }
             })
             .collect();
-        evaluate_traces(&eval, Split::Validation, &traces, &|_| ())
+        match trainer.cluster() {
+            Some(cluster) => cluster.evaluate_traces(&eval, Split::Validation, &traces),
+            None => evaluate_traces(&eval, Split::Validation, &traces, &|_| ()),
+        }
     })?;
     Ok(Some(evaluation))
 }
@@ -463,10 +471,9 @@ fn tell_by_scenario(
 ) -> Result<(), TrainError> {
     let config = trainer.config();
     let (weights, _) = load_actor(&output.folder.best())?;
-    let actor = FastActor::new(&weights);
     let found = trainer.pool().install(|| {
-        let further = validation_set(config, traces)?;
-        further.by_scenario(&actor)
+        let further = validation_set(trainer, traces)?;
+        further.by_scenario(Decider::network(weights))
     })?;
     for (name, found) in config.scenarios().iter().map(|s| &s.name).zip(found) {
         let (value, ratio) = (found.value, found.ratio);

@@ -16,13 +16,13 @@ use bufgym_eval::tune;
 use bufgym_models::checkpoint::Validation;
 use bufgym_models::linear::LINEAR;
 use bufgym_models::{LinearFile, LinearRule};
-use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::Scenario;
 use serde::Serialize;
 
 use crate::TrainError;
 use crate::config::default_low_level;
+use crate::simulations::{Decider, Setting};
 use crate::validation::ValidationSet;
 
 /// Default number of generations: some ten minutes on two cores.
@@ -240,28 +240,23 @@ fn costs(
     config: &LinearConfig,
     number: u64,
     candidates: &[Vec<f64>],
-) -> Result<Vec<f64>, SimError> {
+) -> Result<Vec<f64>, TrainError> {
     let first = config.traces + (number - 1) * config.generation_traces;
     let set = traces(config, first..first + config.generation_traces)?;
     let actions = ActionSet::of(&config.low_level);
-    let rules: Vec<LinearRule> = candidates
-        .iter()
-        .map(|weights| LinearRule::from_slice(actions, weights))
-        .collect();
+    let rule = |weights: &Vec<f64>| Decider::linear(LinearRule::from_slice(actions, weights));
+    let rules: Vec<Decider> = candidates.iter().map(rule).collect();
     set.values(&rules)
 }
 
 /// Training traces with these indices.
-fn traces(config: &LinearConfig, indices: Range<u64>) -> Result<ValidationSet, SimError> {
-    let metric = Metric::of(&config.objective);
-    let source = (Split::Train, config.seed);
-    ValidationSet::new(
-        std::slice::from_ref(&config.scenario),
-        metric,
-        &config.low_level,
-        source,
-        indices,
-    )
+fn traces(config: &LinearConfig, indices: Range<u64>) -> Result<ValidationSet, TrainError> {
+    let setting = Setting {
+        scenarios: vec![config.scenario.clone()],
+        metric: Metric::of(&config.objective),
+        low_level: config.low_level.clone(),
+    };
+    ValidationSet::new(setting, (Split::Train, config.seed), indices, None)
 }
 
 /// Measures the mean of the distribution.
@@ -269,13 +264,14 @@ fn check(
     traces: &ValidationSet,
     search: &Evolution,
     actions: ActionSet,
-) -> Result<CheckedRule, SimError> {
+) -> Result<CheckedRule, TrainError> {
     let mean = search.mean().iter();
     let rounded: Vec<f64> = mean
         .map(|weight| (weight * UNITS).round() / UNITS)
         .collect();
     let weights = LinearRule::from_slice(actions, &rounded);
-    let result = traces.validate(&weights)?.result;
+    let rule = Decider::linear(weights.clone());
+    let result = traces.validate(rule)?.result;
     Ok(CheckedRule {
         generation: search.generations(),
         result: traces.for_manifest(&result),

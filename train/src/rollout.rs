@@ -31,14 +31,24 @@ pub(crate) struct Worker {
     action: Vec<f32>,
     /// Rewards are multiplied with this, so that those of several scenarios are of one size.
     scale: f32,
-    rollout: Vec<Experienced>,
-    episodes: Vec<EpisodeStats>,
-    spread: Spread,
-    busy: Duration,
+    played: Played,
+}
+
+/// What a worker did in a round.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Played {
+    /// What its switches experienced, in order.
+    pub(crate) rollout: Vec<Experienced>,
+    /// The episodes that ended.
+    pub(crate) episodes: Vec<EpisodeStats>,
+    /// How much the actions differ between ports.
+    pub(crate) spread: Spread,
+    /// How long the decisions took on their thread.
+    pub(crate) busy: Duration,
 }
 
 /// What a switch of a worker has experienced.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Experienced {
     /// Its first frame ever.
     First { agent: usize, frame: Frame },
@@ -83,19 +93,26 @@ enum Pending {
 
 /// How much the actions of a round differ between the ports that had traffic: the sum over decisions of the standard
 /// deviation of log2 α over those ports, and the number of decisions with at least two.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {
     pub(crate) sum: f64,
     pub(crate) decisions: u64,
 }
 
 /// A worker as it is stored.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WorkerState {
     rng: Xoshiro256PlusPlus,
     seats: Vec<Seat>,
     scale: f32,
     env: EnvSnapshot,
+}
+
+impl WorkerState {
+    /// Multiplies later rewards with `factor` more.
+    pub(crate) fn scale(&mut self, factor: f32) {
+        self.scale *= factor;
+    }
 }
 
 fn environment(options: BufferEnvOptions) -> Result<Box<dyn MultiAgentEnv>, EnvError> {
@@ -138,10 +155,7 @@ impl Worker {
             rng: stream(config.seed, "exploration", index as u64),
             action: Vec::new(),
             scale: 1.0,
-            rollout: Vec::new(),
-            episodes: Vec::new(),
-            spread: Spread::default(),
-            busy: Duration::ZERO,
+            played: Played::default(),
         })
     }
 
@@ -183,9 +197,7 @@ impl Worker {
         let start = Instant::now();
         // The actor holds intermediate results, so every worker needs its own copy.
         let mut actor = actor.cloned();
-        self.rollout.clear();
-        self.episodes.clear();
-        self.spread = Spread::default();
+        self.played.clear();
         for _ in 0..decisions {
             let Turn::Agent(agent) = self.turn else {
                 unreachable!("an episode that is over is followed by the next at once")
@@ -193,7 +205,7 @@ impl Worker {
             let probabilities = self.choose(agent, actor.as_mut());
             let observation = self.env.observation(agent);
             let ports = self.env.action_space(agent).shape()[0];
-            self.spread.add(observation, &self.action, ports);
+            self.played.spread.add(observation, &self.action, ports);
             let levels = self.action.iter().map(|&action| action_level(action));
             self.seats[agent].pending = Pending::Interval {
                 levels: levels.collect(),
@@ -204,11 +216,11 @@ impl Worker {
             if let Turn::Agent(_) = self.turn {
                 continue;
             }
-            self.episodes.extend(self.env.episode().cloned());
+            self.played.episodes.extend(self.env.episode().cloned());
             self.turn = self.env.reset(None, &ResetOptions::default())?;
             self.receive();
         }
-        self.busy = start.elapsed();
+        self.played.busy = start.elapsed();
         Ok(())
     }
 
@@ -241,7 +253,7 @@ impl Worker {
             },
             Pending::Due => unreachable!("a switch decides at its turn"),
         };
-        self.rollout.push(experienced);
+        self.played.rollout.push(experienced);
     }
 
     fn receive_end(&mut self, agent: usize) {
@@ -320,24 +332,24 @@ impl Worker {
         Frame::newest(self.env.observation(agent), privileged)
     }
 
-    /// What its switches experienced in this round, in order.
-    pub(crate) fn rollout(&self) -> &[Experienced] {
-        &self.rollout
+    /// What it did in this round.
+    pub(crate) fn played(&self) -> &Played {
+        &self.played
     }
 
-    /// The episodes that ended in this round.
-    pub(crate) fn episodes(&self) -> &[EpisodeStats] {
-        &self.episodes
+    /// As [`played`](Worker::played); nothing is left of it here.
+    pub(crate) fn take_played(&mut self) -> Played {
+        std::mem::take(&mut self.played)
     }
+}
 
-    /// How much this round's actions differ between ports.
-    pub(crate) fn spread(&self) -> Spread {
-        self.spread
-    }
-
-    /// How long this round's decisions took on their thread.
-    pub(crate) fn busy(&self) -> Duration {
-        self.busy
+impl Played {
+    /// Keeps the memory.
+    fn clear(&mut self) {
+        self.rollout.clear();
+        self.episodes.clear();
+        self.spread = Spread::default();
+        self.busy = Duration::ZERO;
     }
 }
 

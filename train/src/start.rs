@@ -12,13 +12,10 @@
 use std::ops::Range;
 
 use bufgym_agents::{Evolution, Examples, Sac};
-use bufgym_env::control::{
-    ActionSet, ControlOptions, Controller, RunOptions, cell_centre, run_controlled,
-};
+use bufgym_env::control::{ActionSet, Controller, cell_centre, run_controlled};
 use bufgym_env::convert::index as index_of;
-use bufgym_eval::metric::Metric;
+use bufgym_models::LinearRule;
 use bufgym_models::linear::{LINEAR, LinearFile};
-use bufgym_models::{FastActor, LinearRule};
 use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{self, Split, trace_seed};
 use bufgym_sim::traffic::generate;
@@ -26,8 +23,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::TrainConfig;
+use crate::remote::Cluster;
+use crate::simulations::{Decider, Ready, Setting, TraceRef};
 use crate::validation::ValidationSet;
+use crate::{TrainConfig, TrainError};
 
 /// Share with which the mean of a generation enters its moving average. Costs are noise for a good part, and the mean
 /// follows it; the average does so less. (Polyak and Juditsky 1992)
@@ -73,10 +72,9 @@ struct Measured {
 
 impl StartSearch {
     /// Measures the rules that a search may begin from, and begins from the best.
-    pub(crate) fn begin(config: &TrainConfig, chooser: &ValidationSet) -> Result<Self, SimError> {
+    pub(crate) fn begin(config: &TrainConfig, chooser: &ValidationSet) -> Result<Self, TrainError> {
         let starts = starts(config);
-        let rule = |weights: &Vec<f64>| LinearRule::from_slice(config.actions(), weights);
-        let rules: Vec<LinearRule> = starts.iter().map(rule).collect();
+        let rules = rules(config, starts.iter().map(Vec::as_slice));
         let values = chooser.values(&rules)?;
         let measured = starts.into_iter().zip(values);
         let best = measured.map(|(weights, value)| Measured {
@@ -100,17 +98,15 @@ impl StartSearch {
         &mut self,
         config: &TrainConfig,
         chooser: &ValidationSet,
-    ) -> Result<(), SimError> {
+        cluster: Option<&Cluster>,
+    ) -> Result<(), TrainError> {
         let start = &config.start;
-        let candidates = self.evolution.ask(start.candidates, &mut self.rng);
-        let rules: Vec<LinearRule> = candidates
-            .iter()
-            .map(|weights| LinearRule::from_slice(config.actions(), weights))
-            .collect();
+        let asked = self.evolution.ask(start.candidates, &mut self.rng);
+        let rules = rules(config, asked.iter().map(Vec::as_slice));
         let each = whole(config, config.search().traces);
         let first = whole(config, start.choosing_traces) + self.generations() * each;
-        let costs = traces(config, first..first + each)?.values(&rules)?;
-        self.evolution.tell(&candidates, &costs);
+        let costs = traces(config, first..first + each, cluster)?.values(&rules)?;
+        self.evolution.tell(&asked, &costs);
         for (average, mean) in self.average.iter_mut().zip(self.evolution.mean()) {
             *average += AVERAGE_SHARE * (mean - *average);
         }
@@ -131,17 +127,16 @@ impl StartSearch {
         &mut self,
         config: &TrainConfig,
         chooser: &ValidationSet,
-    ) -> Result<(), SimError> {
+    ) -> Result<(), TrainError> {
         match self.is_measured() {
             true => Ok(()),
             false => self.measure(config, chooser),
         }
     }
 
-    fn measure(&mut self, config: &TrainConfig, chooser: &ValidationSet) -> Result<(), SimError> {
+    fn measure(&mut self, config: &TrainConfig, chooser: &ValidationSet) -> Result<(), TrainError> {
         let measured = [self.evolution.mean(), &self.average];
-        let rule = |weights: &[f64]| LinearRule::from_slice(config.actions(), weights);
-        let values = chooser.values(&measured.map(rule))?;
+        let values = chooser.values(&rules(config, measured.into_iter()))?;
         self.simulations += measured.len() as u64 * whole(config, config.start.choosing_traces);
         for (weights, value) in measured.into_iter().zip(values) {
             let found = Measured {
@@ -290,20 +285,30 @@ fn whole(config: &TrainConfig, traces: u64) -> u64 {
     traces.next_multiple_of(config.scenarios().len() as u64)
 }
 
+/// The rules with these weights.
+fn rules<'a>(config: &TrainConfig, weights: impl Iterator<Item = &'a [f64]>) -> Vec<Decider> {
+    let rule = |weights| Decider::linear(LinearRule::from_slice(config.actions(), weights));
+    weights.map(rule).collect()
+}
+
 /// The traces that choose between rules.
-pub(crate) fn chooser(config: &TrainConfig) -> Result<ValidationSet, SimError> {
-    traces(config, 0..whole(config, config.start.choosing_traces))
+pub(crate) fn chooser(
+    config: &TrainConfig,
+    cluster: Option<&Cluster>,
+) -> Result<ValidationSet, TrainError> {
+    let indices = 0..whole(config, config.start.choosing_traces);
+    traces(config, indices, cluster)
 }
 
 /// Training traces of the search with these indices.
-fn traces(config: &TrainConfig, indices: Range<u64>) -> Result<ValidationSet, SimError> {
-    ValidationSet::new(
-        config.scenarios(),
-        Metric::of(&config.objective),
-        &config.low_level,
-        (Split::Train, config.seed),
-        FIRST_TRACE + indices.start..FIRST_TRACE + indices.end,
-    )
+fn traces(
+    config: &TrainConfig,
+    indices: Range<u64>,
+    cluster: Option<&Cluster>,
+) -> Result<ValidationSet, TrainError> {
+    let indices = FIRST_TRACE + indices.start..FIRST_TRACE + indices.end;
+    let source = (Split::Train, config.seed);
+    ValidationSet::new(config.setting(), source, indices, cluster)
 }
 
 /// Teaches the actor the rule. Returns the root mean squared difference of their actions.
@@ -311,20 +316,19 @@ pub(crate) fn imitate(
     config: &TrainConfig,
     sac: &mut Sac,
     rule: &LinearRule,
-) -> Result<f32, SimError> {
+    cluster: Option<&Cluster>,
+) -> Result<f32, TrainError> {
     let start = &config.start;
     let each = whole(config, start.lesson_traces);
     let mut examples: Vec<Examples> = Vec::new();
     let mut difference = f32::NAN;
     for number in 0..start.lessons {
         let indices = number * each..(number + 1) * each;
-        let met = match number {
-            0 => lesson(config, rule, rule, indices)?,
-            _ => {
-                let actor = FastActor::new(&sac.averaged_weights());
-                lesson(config, &actor, rule, indices)?
-            }
+        let pupil = match number {
+            0 => Decider::linear(rule.clone()),
+            _ => Decider::network(sac.averaged_weights()),
         };
+        let met = lesson(config, &pupil, rule, indices, cluster)?;
         let outputs = rule.outputs();
         for met in met {
             of_ports(&mut examples, met.ports(), outputs).append(met);
@@ -334,43 +338,61 @@ pub(crate) fn imitate(
     Ok(difference)
 }
 
-/// What the teacher does in the states that `controller` meets, by trace and number of ports.
-fn lesson<C: Controller + Clone + Sync>(
+/// What the teacher does in the states that the pupil meets, by trace and number of ports.
+fn lesson(
     config: &TrainConfig,
-    controller: &C,
+    pupil: &Decider,
     teacher: &LinearRule,
     indices: Range<u64>,
-) -> Result<Vec<Examples>, SimError> {
-    let options = RunOptions {
-        control: ControlOptions {
-            low_level: config.low_level.clone(),
-            ..ControlOptions::default()
-        },
-        ..RunOptions::default()
+    cluster: Option<&Cluster>,
+) -> Result<Vec<Examples>, TrainError> {
+    let setting = config.setting();
+    let count = setting.scenarios.len() as u64;
+    let traces = indices.map(|index| TraceRef {
+        scenario: index_of(index % count),
+        seed: trace_seed(Split::Train, config.seed, FIRST_LESSON + index),
+    });
+    let traces: Vec<TraceRef> = traces.collect();
+    let met = match cluster {
+        Some(cluster) => cluster.teach(&setting, &traces, pupil, teacher)?,
+        None => {
+            let pupil = pupil.ready();
+            let play = |&at: &TraceRef| lesson_on(&setting, at, &pupil, teacher);
+            let met = traces.par_iter().map(play);
+            met.collect::<Result<Vec<_>, SimError>>()?
+        }
     };
-    let play = |index: u64| {
-        let seed = trace_seed(Split::Train, config.seed, FIRST_LESSON + index);
-        let scenarios = config.scenarios();
-        let scenario = &scenarios[index_of(index % scenarios.len() as u64)];
-        let mut pupil = Pupil {
-            examples: Vec::new(),
-            controller: controller.clone(),
-            teacher: teacher.clone(),
-            taught: Vec::new(),
-        };
-        run_controlled(scenario, &generate(scenario, seed), &mut pupil, &options)?;
-        Ok::<_, SimError>(pupil.examples)
-    };
-    let met: Vec<Vec<Examples>> = indices
-        .into_par_iter()
-        .map(play)
-        .collect::<Result<_, SimError>>()?;
     Ok(met.into_iter().flatten().collect())
 }
 
+/// What the teacher does in the states that the pupil meets on a trace, by number of ports.
+///
+/// # Errors
+/// When the pupil does not fit the scenario.
+///
+/// # Panics
+/// When the pupil is a rule.
+pub(crate) fn lesson_on(
+    setting: &Setting,
+    at: TraceRef,
+    pupil: &Ready,
+    teacher: &LinearRule,
+) -> Result<Vec<Examples>, SimError> {
+    let scenario = &setting.scenarios[at.scenario];
+    let trace = generate(scenario, at.seed);
+    let mut pupil = Pupil {
+        examples: Vec::new(),
+        controller: pupil.controller(),
+        teacher: teacher.clone(),
+        taught: Vec::new(),
+    };
+    run_controlled(scenario, &trace, &mut pupil, &setting.options())?;
+    Ok(pupil.examples)
+}
+
 /// A controller with a teacher, which says at every decision what it would do.
-struct Pupil<C> {
-    controller: C,
+struct Pupil {
+    controller: Box<dyn Controller>,
     teacher: LinearRule,
     taught: Vec<f32>,
     /// One for every number of ports of a switch, in the order in which they are met.
@@ -387,7 +409,7 @@ fn of_ports(all: &mut Vec<Examples>, ports: usize, outputs: usize) -> &mut Examp
     &mut all[place]
 }
 
-impl<C: Controller> Controller for Pupil<C> {
+impl Controller for Pupil {
     fn outputs(&self) -> usize {
         self.controller.outputs()
     }

@@ -10,26 +10,27 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bufgym_agents::{Batch, Sac, UpdateMetrics};
 use bufgym_env::convert::{floor_u64, single};
-use bufgym_env::gym::EnvError;
 use bufgym_eval::metric::Sample;
 use bufgym_models::checkpoint::{MANIFEST_FILE, Manifest, save_actor};
 use bufgym_models::files::current_folder;
-use bufgym_models::{ActorWeights, Device, FastActor};
-use bufgym_sim::network::SimError;
+use bufgym_models::{ActorWeights, Device};
 use bufgym_sim::rng::stream;
 use rand::Rng as _;
-use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::console::Console;
+use crate::crew::Crew;
 use crate::experience::Experience;
 use crate::folder::RunFolder;
+use crate::remote::Cluster;
 use crate::report::{Clock, Curves, Learning, Rollouts, RoundReport};
-use crate::rollout::{Experienced, Worker};
+use crate::rollout::Experienced;
+use crate::simulations::Decider;
 use crate::start::{self, StartSearch};
 use crate::state::{Best, Counters, State, Stored};
 use crate::validation::{Validation, ValidationSet};
@@ -39,11 +40,13 @@ use crate::{TrainConfig, TrainError};
 pub(crate) struct Trainer {
     config: TrainConfig,
     pool: ThreadPool,
+    /// Hosts that simulate in place of the pool.
+    cluster: Option<Cluster>,
     sac: Sac,
     replay: Experience,
     /// The batch of the current update, and that of the next.
     batches: [Batch; 2],
-    workers: Vec<Worker>,
+    crew: Crew,
     counters: Counters,
     best: Option<Best>,
     /// The best actor's results by validation trace. They are not stored, as its weights tell them.
@@ -77,13 +80,16 @@ type Validated = Option<Validation>;
 
 impl Trainer {
     /// The state before the first round.
-    pub(crate) fn new(config: TrainConfig, device: &Device) -> Result<Self, TrainError> {
+    pub(crate) fn new(
+        config: TrainConfig,
+        device: &Device,
+        cluster: Option<&Cluster>,
+    ) -> Result<Self, TrainError> {
         let pool = thread_pool(&config)?;
-        let mut workers = new_workers(&config)?;
-        pool.install(|| workers.par_iter_mut().try_for_each(Worker::begin))?;
+        let crew = pool.install(|| Crew::begin(&config, cluster))?;
         let seed = |label: &str| stream(config.seed, label, 0).next_u64();
         let mut replay = Experience::new(&config);
-        take_rollouts(&mut replay, &workers);
+        take_rollouts(&mut replay, &crew);
         Ok(Self {
             sac: Sac::new(
                 config.sac.clone(),
@@ -92,9 +98,10 @@ impl Trainer {
                 device,
             )?,
             pool,
+            cluster: cluster.cloned(),
             replay,
             batches: Default::default(),
-            workers,
+            crew,
             counters: Counters::default(),
             best: None,
             best_samples: Vec::new(),
@@ -105,23 +112,23 @@ impl Trainer {
     }
 
     /// The state that was stored.
-    pub(crate) fn restore(config: TrainConfig, stored: Stored) -> Result<Self, TrainError> {
+    pub(crate) fn restore(
+        config: TrainConfig,
+        stored: Stored,
+        cluster: Option<&Cluster>,
+    ) -> Result<Self, TrainError> {
         let pool = thread_pool(&config)?;
-        let mut workers = new_workers(&config)?;
         let Stored { state, replay, sac } = stored;
         let begins = is_untouched(&state.counters) && config.starts_from_rule();
-        // An environment is restored by a replay of its episode up to the stored decision.
-        pool.install(|| {
-            let pairs = workers.par_iter_mut().zip(&state.workers);
-            pairs.try_for_each(|(worker, state)| worker.restore(state))
-        })?;
+        let crew = pool.install(|| Crew::restore(&config, &state.workers, cluster))?;
         Ok(Self {
             config,
             pool,
+            cluster: cluster.cloned(),
             sac,
             replay,
             batches: Default::default(),
-            workers,
+            crew,
             must_start: state.start.is_some() || begins,
             start: state.start,
             counters: state.counters,
@@ -152,6 +159,10 @@ impl Trainer {
         &self.pool
     }
 
+    pub(crate) fn cluster(&self) -> Option<&Cluster> {
+        self.cluster.as_ref()
+    }
+
     /// Runs rounds until the budget is spent or `stop` is set, and stores the last state.
     pub(crate) fn run(
         &mut self,
@@ -160,8 +171,8 @@ impl Trainer {
         stop: &AtomicBool,
     ) -> Result<End, TrainError> {
         if let Some(kept) = self.sac.kept_weights() {
-            let kept = FastActor::new(&kept);
-            let again = self.pool.install(|| validation.validate(&kept))?;
+            let kept = Decider::network(kept);
+            let again = self.pool.install(|| validation.validate(kept))?;
             self.best_samples = again.samples;
         }
         if let Some(end) = self.find_start(output, stop)? {
@@ -178,6 +189,7 @@ impl Trainer {
                 break End::Stopped;
             }
             let report = self.round(output, validation)?;
+            self.tell_hosts(output);
             self.check(output)?;
             output.console.advance(self.progress().1, report.status());
             if self.is_checkpoint_due(&stored) && !self.budget_spent() {
@@ -230,8 +242,8 @@ impl Trainer {
         }
         let clock = Stopwatch::start();
         let before = self.counters.elapsed_s;
-        let (pool, config) = (&self.pool, &self.config);
-        let chooser = pool.install(|| start::chooser(config))?;
+        let (pool, config, cluster) = (&self.pool, &self.config, self.cluster.as_ref());
+        let chooser = pool.install(|| start::chooser(config, cluster))?;
         if self.start.is_none() {
             self.start = Some(pool.install(|| StartSearch::begin(config, &chooser))?);
         }
@@ -245,8 +257,9 @@ impl Trainer {
             if stop.load(Ordering::SeqCst) {
                 break;
             }
-            let config = &self.config;
-            self.pool.install(|| search.generation(config, &chooser))?;
+            let (config, cluster) = (&self.config, self.cluster.as_ref());
+            self.pool
+                .install(|| search.generation(config, &chooser, cluster))?;
             let (_, value) = search.best(self.config.actions());
             let generation = search.generations();
             let status = format!("rule to start from · {value:.3} × DT on training traces");
@@ -259,6 +272,7 @@ impl Trainer {
                 ));
             }
             self.counters.elapsed_s = before + clock.seconds();
+            self.tell_hosts(output);
             self.check(output)?;
             self.write_rule(output);
             if self.is_checkpoint_due(&stored) {
@@ -278,8 +292,9 @@ impl Trainer {
         }
         self.write_rule(output);
         if let Some(search) = self.start.take() {
-            let (sac, config) = (&mut self.sac, &self.config);
-            let imitate = || start::imitate(config, sac, &search.best(config.actions()).0);
+            let (sac, config, cluster) = (&mut self.sac, &self.config, self.cluster.as_ref());
+            let rule = search.best(config.actions()).0;
+            let imitate = || start::imitate(config, sac, &rule, cluster);
             let difference = self.pool.install(imitate)?;
             output.console.say(&format!(
                 "start: {} simulations of linear rules, the best {:.3} × DT on training traces (rule.json); the \
@@ -308,6 +323,14 @@ impl Trainer {
         }
     }
 
+    /// Tells which hosts have come and which are lost.
+    fn tell_hosts(&self, output: &Output) {
+        let notes = self.cluster.as_ref().map(Cluster::notes);
+        for note in notes.into_iter().flatten() {
+            output.console.say(&note);
+        }
+    }
+
     fn round(
         &mut self,
         output: &mut Output,
@@ -320,12 +343,12 @@ impl Trainer {
         let round_s = start.elapsed().as_secs_f64();
 
         let learning = Learning::of(&learned);
-        let experienced = self.workers.iter().flat_map(Worker::rollout);
+        let experienced = self.crew.played().flat_map(|played| &played.rollout);
         let rollouts = Rollouts::of(
-            self.workers.iter().flat_map(Worker::episodes),
+            self.crew.played().flat_map(|played| &played.episodes),
             experienced.flat_map(Experienced::levels),
             self.config.actions().outputs(),
-            self.workers.iter().map(Worker::spread),
+            self.crew.played().map(|played| played.spread),
         );
         let decisions = self.config.decisions_per_round();
         self.counters = Counters {
@@ -355,9 +378,10 @@ impl Trainer {
             clock: Clock {
                 wall_s: round_s,
                 learner_s: learner_s.as_secs_f64(),
-                rollout_s: self.workers.iter().map(|w| w.busy().as_secs_f64()).sum(),
+                rollout_s: self.crew.played().map(|p| p.busy.as_secs_f64()).sum(),
                 validation_s: busy,
-                threads: self.pool.current_num_threads(),
+                threads: self.pool.current_num_threads()
+                    + self.cluster.as_ref().map_or(0, Cluster::threads),
             },
         };
         output.curves.round(&report, &output.console)?;
@@ -375,10 +399,9 @@ impl Trainer {
         let started = self.counters.start_simulations > 0;
         let rounds = config.rounds_per_validation();
         let validation_due = self.counters.rounds.is_multiple_of(rounds);
-        let actor = FastActor::new(&self.sac.actor_weights());
-        let averaged = FastActor::new(averaged);
+        let actor = self.sac.actor_weights();
         let (sac, replay, batches) = (&mut self.sac, &mut self.replay, &mut self.batches);
-        let workers = &mut self.workers;
+        let crew = &mut self.crew;
 
         let learn = || {
             let start = Instant::now();
@@ -390,23 +413,23 @@ impl Trainer {
             let updates = learn_from(replay, sac, batches, due, config.learner.n_step);
             (updates, start.elapsed())
         };
-        let collect = || -> Result<(), EnvError> {
+        let collect = || {
             let actor = (!exploring || started).then_some(&actor);
-            let decisions = config.rollout.decisions_per_round;
-            workers
-                .par_iter_mut()
-                .try_for_each(|worker| worker.collect(decisions, actor))
+            crew.collect(config.rollout.decisions_per_round, actor)
         };
-        let validate = || -> Result<Validated, SimError> {
+        let validate = || -> Result<Validated, TrainError> {
             validation_due
-                .then(|| validation.validate(&averaged))
+                .then(|| validation.validate(Decider::network(averaged.clone())))
                 .transpose()
         };
-        let ((updates, learner), (collected, validated)) = self
-            .pool
-            .install(|| rayon::join(learn, || rayon::join(collect, validate)));
+        let ((updates, learner), (collected, validated)) = match self.cluster {
+            None => self
+                .pool
+                .install(|| rayon::join(learn, || rayon::join(collect, validate))),
+            Some(_) => beside(&self.pool, learn, collect, validate),
+        };
         collected?;
-        take_rollouts(&mut self.replay, &self.workers);
+        take_rollouts(&mut self.replay, &self.crew);
         if exploring
             && self.counters.decisions + self.config.decisions_per_round()
                 >= self.config.rollout.learning_starts
@@ -424,7 +447,7 @@ impl Trainer {
         }
         let n_step = self.config.learner.n_step;
         let deviation = |scenario: usize| {
-            let own = (scenario..self.workers.len()).step_by(count);
+            let own = (scenario..self.config.rollout.workers).step_by(count);
             let sum: f64 = own
                 .clone()
                 .map(|worker| self.replay.deviation(worker, n_step))
@@ -432,7 +455,7 @@ impl Trainer {
             sum / own.len() as f64
         };
         let deviations: Vec<f64> = (0..count).map(deviation).collect();
-        for worker in 0..self.workers.len() {
+        for worker in 0..self.config.rollout.workers {
             let [wanted, own] = [deviations[0], deviations[worker % count]];
             // Where nothing is lost, nothing varies.
             let factor = match wanted > 0.0 && own > 0.0 {
@@ -440,7 +463,7 @@ impl Trainer {
                 false => 1.0,
             };
             self.replay.scale(worker, factor);
-            self.workers[worker].scale(factor);
+            self.crew.scale(worker, factor);
         }
     }
 
@@ -521,8 +544,8 @@ impl Trainer {
         validation: &ValidationSet,
     ) -> Result<(), TrainError> {
         let weights = self.sac.averaged_weights();
-        let actor = FastActor::new(&weights);
-        let found = self.pool.install(|| validation.validate(&actor))?;
+        let actor = Decider::network(weights.clone());
+        let found = self.pool.install(|| validation.validate(actor))?;
         let result = found.result;
         self.judge(found, &weights, self.counters, output, validation)?;
         let report = RoundReport {
@@ -542,7 +565,7 @@ impl Trainer {
         state.best = self.best;
         state.start = self.start.clone();
         (state.metrics_bytes, state.perf_bytes) = output.curves.sync()?;
-        state.workers = self.workers.iter().map(Worker::state).collect();
+        state.workers = self.crew.states();
         // A folder that is gone is not made again.
         if !output.folder.is_there() {
             return Err(TrainError::io(output.folder.path())(
@@ -603,9 +626,9 @@ impl Trainer {
 }
 
 /// Takes what all workers experienced, in their order.
-fn take_rollouts(replay: &mut Experience, workers: &[Worker]) {
-    for (index, worker) in workers.iter().enumerate() {
-        for experienced in worker.rollout() {
+fn take_rollouts(replay: &mut Experience, crew: &Crew) {
+    for (index, played) in crew.played().enumerate() {
+        for experienced in &played.rollout {
             replay.take(index, experienced);
         }
     }
@@ -650,6 +673,23 @@ fn learn_from(
         .collect()
 }
 
+/// The learner on the pool, while threads of their own wait for what hosts send.
+fn beside<L: Send, C: Send, V: Send>(
+    pool: &ThreadPool,
+    learn: impl FnOnce() -> L + Send,
+    collect: impl FnOnce() -> C + Send,
+    validate: impl FnOnce() -> V + Send,
+) -> (L, (C, V)) {
+    let finished = "a panic ends the training";
+    thread::scope(|scope| {
+        let collected = scope.spawn(collect);
+        let validated = scope.spawn(validate);
+        let learned = pool.install(learn);
+        let collected = collected.join().expect(finished);
+        (learned, (collected, validated.join().expect(finished)))
+    })
+}
+
 /// Wall-clock time since a moment.
 struct Stopwatch(Instant);
 
@@ -661,12 +701,6 @@ impl Stopwatch {
     fn seconds(&self) -> f64 {
         self.0.elapsed().as_secs_f64()
     }
-}
-
-fn new_workers(config: &TrainConfig) -> Result<Vec<Worker>, TrainError> {
-    (0..config.rollout.workers)
-        .map(|index| Ok(Worker::new(config, index)?))
-        .collect()
 }
 
 fn thread_pool(config: &TrainConfig) -> Result<ThreadPool, TrainError> {

@@ -25,6 +25,7 @@ use serde::Serialize;
 
 use crate::TrainError;
 use crate::config::TrainConfig;
+use crate::simulations::{Decider, Setting};
 use crate::validation::ValidationSet;
 
 use search::{Plan, search, validation_traces};
@@ -191,7 +192,7 @@ pub fn tune(
                 ratio_to_dt: cost,
             });
         }
-        Ok::<_, SimError>(costs)
+        Ok::<_, TrainError>(costs)
     })?;
     let mut tried = course.compare(&finalists, plan.validation)?;
     let start = tried[0].clone();
@@ -260,26 +261,19 @@ impl Course<'_> {
         &mut self,
         split: Split,
         indices: std::ops::Range<u64>,
-    ) -> Result<ValidationSet, SimError> {
-        let TuneConfig {
-            scenario,
-            metric,
-            seed,
-            ..
-        } = self.config;
+    ) -> Result<ValidationSet, TrainError> {
+        let config = self.config;
         self.simulations += indices.end - indices.start;
-        let source = (split, *seed);
-        ValidationSet::new(
-            std::slice::from_ref(scenario),
-            *metric,
-            &BasePolicy::default(),
-            source,
-            indices,
-        )
+        let setting = Setting {
+            scenarios: vec![config.scenario.clone()],
+            metric: config.metric,
+            low_level: BasePolicy::default(),
+        };
+        ValidationSet::new(setting, (split, config.seed), indices, None)
     }
 
     /// The value of each policy relative to DT on so many fresh training traces.
-    fn costs(&mut self, policies: &[PolicySpec], traces: u64) -> Result<Vec<f64>, SimError> {
+    fn costs(&mut self, policies: &[PolicySpec], traces: u64) -> Result<Vec<f64>, TrainError> {
         let set = self.traces(Split::Train, self.next..self.next + traces)?;
         self.next += traces;
         let scenario = &self.config.scenario;
@@ -288,11 +282,13 @@ impl Course<'_> {
             .map(|policy| fits(policy, scenario).is_ok())
             .collect();
         let running = policies.iter().zip(&usable).filter(|(_, usable)| **usable);
-        let running: Vec<PolicySpec> = running.map(|(policy, _)| policy.clone()).collect();
+        let running: Vec<Decider> = running
+            .map(|(policy, _)| Decider::Rule(policy.clone()))
+            .collect();
         self.simulations += running.len() as u64 * traces;
-        let mut found = set.rules(&running, 0)?.into_iter();
+        let mut found = set.values(&running)?.into_iter();
         let cost = |usable: bool| match usable {
-            true => found.next().map_or(f64::INFINITY, |found| found.value),
+            true => found.next().unwrap_or(f64::INFINITY),
             false => f64::INFINITY,
         };
         Ok(usable.into_iter().map(cost).collect())
@@ -303,7 +299,7 @@ impl Course<'_> {
         &mut self,
         finalists: &[PolicySpec],
         traces: u64,
-    ) -> Result<Vec<Candidate>, SimError> {
+    ) -> Result<Vec<Candidate>, TrainError> {
         let set = self.traces(Split::Validation, 0..traces)?;
         let scenario = &self.config.scenario;
         let usable = finalists
@@ -311,7 +307,8 @@ impl Course<'_> {
             .filter(|policy| fits(policy, scenario).is_ok());
         let usable: Vec<PolicySpec> = usable.cloned().collect();
         self.simulations += usable.len() as u64 * traces;
-        let found = set.rules(&usable, RESAMPLES)?;
+        let running: Vec<Decider> = usable.iter().cloned().map(Decider::Rule).collect();
+        let found = set.comparisons(&running, RESAMPLES)?;
         let candidate =
             |(policy, found): (&PolicySpec, bufgym_eval::metric::Comparison)| Candidate {
                 policy: policy.to_string(),

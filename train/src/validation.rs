@@ -2,21 +2,23 @@
 
 use std::ops::Range;
 use std::slice;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use bufgym_env::control::{BasePolicy, ControlOptions, Controller, RunOptions, run_controlled};
 use bufgym_env::convert::index as index_of;
-use bufgym_eval::Entrant;
-use bufgym_eval::metric::{Comparison, IsolatedPorts, Metric, Sample, compare};
+use bufgym_eval::metric::{Comparison, Metric, Sample, compare};
 use bufgym_eval::stats::{Interval, bootstrap_mean};
 use bufgym_models::checkpoint;
-use bufgym_sim::network::{Outcome, SimError};
+use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
-use bufgym_sim::traffic::{Trace, generate};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+
+use crate::TrainError;
+use crate::remote::Cluster;
+use crate::simulations::{Decider, Known, Measured, Ready, Setting, TraceRef};
 
 /// Bootstrap resamples of an interval in the log. Published intervals come from an evaluation.
 const RESAMPLES: usize = 1_000;
@@ -42,10 +44,19 @@ pub struct ValidationResult {
 
 /// Traces of one split, each with DT's (α = 1) result by the metric.
 pub(crate) struct ValidationSet {
-    scenarios: Vec<Scenario>,
-    metric: Metric,
-    options: RunOptions,
-    traces: Vec<ValidationTrace>,
+    setting: Arc<Setting>,
+    traces: Vec<TraceRef>,
+    /// DT's results, by trace.
+    baseline: Vec<Sample>,
+    ground: Ground,
+}
+
+/// Where its simulations run.
+enum Ground {
+    /// On the current pool, on these traces.
+    Here(Vec<Known>),
+    /// On the hosts of a cluster.
+    Afar(Cluster),
 }
 
 /// A validation with what it was made from.
@@ -58,61 +69,51 @@ pub(crate) struct Validation {
     pub(crate) busy: Duration,
 }
 
-struct ValidationTrace {
-    /// Index of its scenario.
-    scenario: usize,
-    trace: Trace,
-    /// Only where the metric is about ports.
-    ports: Option<IsolatedPorts>,
-    baseline: Sample,
-}
-
 impl ValidationSet {
-    /// Generates the traces with these indices of a split and runs DT on them, in parallel on the
-    /// current pool. The scenarios take turns. Controllers will set the α of `low_level`.
+    /// Generates the traces with these indices of a split and runs DT on them, in parallel on the hosts of
+    /// `cluster`, or on the current pool without one. The scenarios take turns.
     ///
     /// # Errors
-    /// When a scenario is not valid.
+    /// When a scenario is not valid, or the cluster fails.
     pub(crate) fn new(
-        scenarios: &[Scenario],
-        metric: Metric,
-        low_level: &BasePolicy,
+        setting: Setting,
         (split, seed): (Split, u64),
         indices: Range<u64>,
-    ) -> Result<Self, SimError> {
-        scenarios.iter().try_for_each(Scenario::validate)?;
-        let traces = indices
-            .into_par_iter()
-            .map(|index| {
-                let turn = index_of(index % scenarios.len() as u64);
-                let seed = trace_seed(split, seed, index / scenarios.len() as u64);
-                ValidationTrace::new(metric, scenarios, turn, seed)
-            })
-            .collect::<Result<_, SimError>>()?;
-        let control = ControlOptions {
-            low_level: low_level.clone(),
-            ..ControlOptions::default()
+        cluster: Option<&Cluster>,
+    ) -> Result<Self, TrainError> {
+        let scenarios = &setting.scenarios;
+        let valid = scenarios.iter().try_for_each(Scenario::validate);
+        valid.map_err(SimError::from)?;
+        let count = scenarios.len() as u64;
+        let traces = indices.map(|index| TraceRef {
+            scenario: index_of(index % count),
+            seed: trace_seed(split, seed, index / count),
+        });
+        let traces: Vec<TraceRef> = traces.collect();
+        let ground = match cluster {
+            Some(cluster) => Ground::Afar(cluster.clone()),
+            None => {
+                let known = traces.par_iter().map(|&at| setting.know(at));
+                Ground::Here(known.collect::<Result<_, SimError>>()?)
+            }
         };
-        Ok(Self {
-            scenarios: scenarios.to_vec(),
-            metric,
-            options: RunOptions {
-                control,
-                ..RunOptions::default()
-            },
+        let mut set = Self {
+            setting: Arc::new(setting),
             traces,
-        })
+            baseline: Vec::new(),
+            ground,
+        };
+        let (mut baseline, _) = set.measure(&[Decider::Rule(PolicySpec::baseline())])?;
+        set.baseline = baseline.pop().unwrap_or_default();
+        Ok(set)
     }
 
-    /// Compares one controller with DT.
+    /// Compares one decider with DT.
     ///
     /// # Errors
     /// When the low-level policy does not fit the scenario.
-    pub(crate) fn validate<C: Controller + Clone + Sync>(
-        &self,
-        controller: &C,
-    ) -> Result<Validation, SimError> {
-        let (mut samples, busy) = self.run(std::slice::from_ref(controller))?;
+    pub(crate) fn validate(&self, decider: Decider) -> Result<Validation, TrainError> {
+        let (mut samples, busy) = self.measure(&[decider])?;
         let samples = samples.pop().unwrap_or_default();
         let found = self.compare(&samples, RESAMPLES);
         let result = ValidationResult {
@@ -133,27 +134,42 @@ impl ValidationSet {
     /// Whether one controller is worse than another on the same traces, beyond chance: the whole interval
     /// of the ratio of their metrics lies above 1.
     pub(crate) fn is_worse(&self, than: &[Sample], samples: &[Sample]) -> bool {
-        compare(self.metric, samples, than, RESAMPLES).ratio.low > 1.0
+        compare(self.setting.metric, samples, than, RESAMPLES)
+            .ratio
+            .low
+            > 1.0
     }
 
-    /// The value of each controller relative to DT, as in [`ValidationResult::value`].
+    /// The value of each decider relative to DT, as in [`ValidationResult::value`].
     ///
     /// # Errors
     /// When the low-level policy does not fit the scenario.
-    pub(crate) fn values<C: Controller + Clone + Sync>(
+    pub(crate) fn values(&self, deciders: &[Decider]) -> Result<Vec<f64>, TrainError> {
+        let found = self.comparisons(deciders, 0)?;
+        Ok(found.iter().map(|found| found.value).collect())
+    }
+
+    /// Compares each decider with DT.
+    ///
+    /// # Errors
+    /// When one does not fit the scenario.
+    pub(crate) fn comparisons(
         &self,
-        controllers: &[C],
-    ) -> Result<Vec<f64>, SimError> {
-        let (samples, _) = self.run(controllers)?;
-        let values = samples.iter().map(|samples| self.compare(samples, 0).value);
-        Ok(values.collect())
+        deciders: &[Decider],
+        resamples: usize,
+    ) -> Result<Vec<Comparison>, TrainError> {
+        let (samples, _) = self.measure(deciders)?;
+        let found = samples
+            .iter()
+            .map(|samples| self.compare(samples, resamples));
+        Ok(found.collect())
     }
 
     /// The result in the form of a manifest.
     pub(crate) fn for_manifest(&self, result: &ValidationResult) -> checkpoint::Validation {
         checkpoint::Validation {
             traces: self.traces.len() as u64,
-            metric: self.metric.comparison().to_owned(),
+            metric: self.setting.metric.comparison().to_owned(),
             value: result.value,
             low: result.low,
             high: result.high,
@@ -161,92 +177,62 @@ impl ValidationSet {
         }
     }
 
-    /// Runs every controller on every trace, in parallel on the current pool. Returns samples by
-    /// controller, then by trace, and the time spent on all threads together. The samples do not
-    /// depend on the number of threads.
-    fn run<C: Controller + Clone + Sync>(
-        &self,
-        controllers: &[C],
-    ) -> Result<(Vec<Vec<Sample>>, Duration), SimError> {
-        self.measure(controllers, |controller, trace| {
-            let mut controller = controller.clone();
-            let scenario = &self.scenarios[trace.scenario];
-            run_controlled(scenario, &trace.trace, &mut controller, &self.options)
-        })
-    }
-
-    /// Compares each rule with DT.
-    ///
-    /// # Errors
-    /// When one does not fit the scenario.
-    pub(crate) fn rules(
-        &self,
-        rules: &[PolicySpec],
-        resamples: usize,
-    ) -> Result<Vec<Comparison>, SimError> {
-        let (samples, _) = self.measure(rules, |rule, trace| {
-            let scenario = &self.scenarios[trace.scenario];
-            Entrant::rule(rule.clone()).run(scenario, &trace.trace, None)
-        })?;
-        let found = samples
-            .iter()
-            .map(|samples| self.compare(samples, resamples));
-        Ok(found.collect())
-    }
-
-    /// As [`run`](ValidationSet::run), of anything that runs a trace.
-    fn measure<C: Sync>(
-        &self,
-        candidates: &[C],
-        run: impl Fn(&C, &ValidationTrace) -> Result<Outcome, SimError> + Sync,
-    ) -> Result<(Vec<Vec<Sample>>, Duration), SimError> {
-        let measured = (0..candidates.len() * self.traces.len())
-            .into_par_iter()
-            .map(|number| {
-                let start = Instant::now();
-                let known = &self.traces[number % self.traces.len()];
-                let outcome = run(&candidates[number / self.traces.len()], known)?;
-                let sample = Sample::of(self.metric, &outcome, known.ports.as_ref());
-                Ok((sample, start.elapsed()))
-            })
-            .collect::<Result<Vec<(Sample, Duration)>, SimError>>()?;
-        let busy = measured.iter().map(|(_, busy)| busy).sum();
+    /// Runs every decider on every trace. Returns samples by decider, then by trace, and the time spent on
+    /// all threads together. The samples depend neither on the number of threads nor on where they come from.
+    fn measure(&self, deciders: &[Decider]) -> Result<(Vec<Vec<Sample>>, Duration), TrainError> {
+        let measured = match &self.ground {
+            Ground::Here(traces) => self.measure_here(traces, deciders)?,
+            Ground::Afar(cluster) => cluster.measure(&self.setting, &self.traces, deciders)?,
+        };
+        let busy = measured.iter().map(|measured| measured.busy).sum();
         let samples = measured
             .chunks(self.traces.len().max(1))
-            .map(|samples| samples.iter().map(|(sample, _)| *sample).collect())
+            .map(|measured| measured.iter().map(|measured| measured.sample).collect())
             .collect();
         Ok((samples, busy))
     }
 
-    /// How one controller compares with DT in each scenario, in their order.
+    fn measure_here(
+        &self,
+        traces: &[Known],
+        deciders: &[Decider],
+    ) -> Result<Vec<Measured>, SimError> {
+        let ready: Vec<Ready> = deciders.iter().map(Decider::ready).collect();
+        (0..deciders.len() * traces.len())
+            .into_par_iter()
+            .map(|number| {
+                let (decider, trace) = (number / traces.len(), number % traces.len());
+                self.setting.measure(&ready[decider], &traces[trace])
+            })
+            .collect()
+    }
+
+    /// How one decider compares with DT in each scenario, in their order.
     ///
     /// # Errors
     /// When the low-level policy does not fit a scenario.
-    pub(crate) fn by_scenario<C: Controller + Clone + Sync>(
-        &self,
-        controller: &C,
-    ) -> Result<Vec<Comparison>, SimError> {
-        let (samples, _) = self.run(std::slice::from_ref(controller))?;
+    pub(crate) fn by_scenario(&self, decider: Decider) -> Result<Vec<Comparison>, TrainError> {
+        let (samples, _) = self.measure(&[decider])?;
         let of = |number: usize| {
-            let pairs = self.traces.iter().zip(&samples[0]);
-            let own = pairs.filter(|(known, _)| known.scenario == number);
+            let pairs = self.baseline.iter().zip(&samples[0]).zip(&self.traces);
+            let own = pairs.filter(|(_, at)| at.scenario == number);
             let (baseline, samples): (Vec<Sample>, Vec<Sample>) =
-                own.map(|(known, sample)| (known.baseline, *sample)).unzip();
-            compare(self.metric, &samples, &baseline, RESAMPLES)
+                own.map(|((dt, sample), _)| (*dt, *sample)).unzip();
+            compare(self.setting.metric, &samples, &baseline, RESAMPLES)
         };
-        Ok((0..self.scenarios.len()).map(of).collect())
+        Ok((0..self.setting.scenarios.len()).map(of).collect())
     }
 
     /// Compares with DT. In a mixture ratios to DT's mean FCT are averaged as logarithms: a per cent counts the
     /// same in every scenario, however much is to be won there.
     fn compare(&self, samples: &[Sample], resamples: usize) -> Comparison {
-        let baseline: Vec<Sample> = self.traces.iter().map(|known| known.baseline).collect();
-        let found = compare(self.metric, samples, &baseline, resamples);
-        if self.scenarios.len() == 1 || self.metric != Metric::MeanFct {
+        let (metric, baseline) = (self.setting.metric, &self.baseline);
+        let found = compare(metric, samples, baseline, resamples);
+        if self.setting.scenarios.len() == 1 || metric != Metric::MeanFct {
             return found;
         }
-        let pairs = samples.iter().zip(&baseline);
-        let ratio = |(own, dt)| compare(self.metric, slice::from_ref(own), slice::from_ref(dt), 0);
+        let pairs = samples.iter().zip(baseline);
+        let ratio = |(own, dt)| compare(metric, slice::from_ref(own), slice::from_ref(dt), 0);
         let logs: Vec<f64> = pairs.map(|pair| libm::log(ratio(pair).value)).collect();
         let Some(log) = bootstrap_mean(&logs, resamples, 0) else {
             return found;
@@ -261,28 +247,6 @@ impl ValidationSet {
             ratio,
             ..found
         }
-    }
-}
-
-impl ValidationTrace {
-    /// Runs DT on the trace. Where the metric is about ports, also runs each port alone.
-    fn new(
-        metric: Metric,
-        scenarios: &[Scenario],
-        turn: usize,
-        seed: u64,
-    ) -> Result<Self, SimError> {
-        let scenario = &scenarios[turn];
-        let trace = generate(scenario, seed);
-        let ports = metric.isolated_ports(scenario, &trace)?;
-        let outcome = Entrant::baseline().run(scenario, &trace, None)?;
-        let baseline = Sample::of(metric, &outcome, ports.as_ref());
-        Ok(Self {
-            scenario: turn,
-            trace,
-            ports,
-            baseline,
-        })
     }
 }
 
@@ -309,20 +273,17 @@ mod tests {
     #[test]
     fn a_mixture_counts_a_per_cent_the_same_in_every_scenario() {
         let scenarios = ["buffer_bytes=30000", "buffer_bytes=200000"].map(scenario);
-        let low_level = "dt".parse().unwrap();
         let of = |scenarios: &[Scenario]| {
-            let set = ValidationSet::new(
-                scenarios,
-                Metric::MeanFct,
-                &low_level,
-                (Split::Train, 5),
-                0..8,
-            );
-            let set = set.unwrap();
-            let found = set.validate(&LinearRule::constant(&[0.9])).unwrap();
-            let pairs = found.samples.iter().zip(&set.traces);
-            let ratio =
-                |(own, known): (&Sample, &ValidationTrace)| own.value / known.baseline.value;
+            let setting = Setting {
+                scenarios: scenarios.to_vec(),
+                metric: Metric::MeanFct,
+                low_level: "dt".parse().unwrap(),
+            };
+            let set = ValidationSet::new(setting, (Split::Train, 5), 0..8, None).unwrap();
+            let rule = Decider::linear(LinearRule::constant(&[0.9]));
+            let found = set.validate(rule).unwrap();
+            let pairs = found.samples.iter().zip(&set.baseline);
+            let ratio = |(own, dt): (&Sample, &Sample)| own.value / dt.value;
             (found.result, pairs.map(ratio).collect::<Vec<f64>>())
         };
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;

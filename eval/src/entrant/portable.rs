@@ -1,175 +1,143 @@
-//! Networks from ONNX files: `onnx:FILE`, with what the file does not say behind it.
+//! Entrants that are sent to other processes.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use bufgym_models::FastActor;
 
-use bufgym_env::control::ActionSet;
-use bufgym_onnx::{Facts, OnnxNetwork, Settings};
-use bufgym_sim::network::{LeafSpine, SwitchId, Topology as _};
-use bufgym_sim::scenario::Scenario;
+use super::{Decider, Entrant, Kind};
+use crate::portable::{Decides, NotPortable, Portable, PortableEntrant, unfit};
 
-use super::{EntrantError, over};
-use crate::data::Training;
-
-/// Name of a network from an ONNX file in policy strings.
-pub const ONNX: &str = "onnx";
-
-/// The settings that may stand behind the file, in any order.
-const KEYS: [&str; 2] = ["low_level", "actions"];
-
-/// Loads the network of a policy string `onnx:FILE,low_level=HEURISTIC,actions=SET`; `text` is what
-/// stands behind the colon.
-pub(super) fn load(policy: &str, text: &str) -> Result<OnnxNetwork, EntrantError> {
-    let (file, settings) = split(text).map_err(|problem| EntrantError::OnnxSetting {
-        policy: policy.to_owned(),
-        problem,
-    })?;
-    OnnxNetwork::load(Path::new(file), &settings).map_err(|source| EntrantError::Onnx {
-        policy: policy.to_owned(),
-        source,
-    })
+impl Entrant {
+    /// The policy in a form that another process reads and that decides the same there.
+    ///
+    /// # Errors
+    /// When it is a policy of the caller's own.
+    pub fn portable(&self) -> Result<PortableEntrant, NotPortable> {
+        let (decides, low_level) = match &self.kind {
+            Kind::Rule(spec) | Kind::Tuned(spec) => (Portable::from(spec), String::new()),
+            Kind::Learned {
+                decider, low_level, ..
+            } => (decider.portable(&self.name)?, low_level.to_string()),
+        };
+        Ok(PortableEntrant {
+            name: self.name.clone(),
+            decides,
+            low_level,
+        })
+    }
 }
 
-/// File and settings. A value goes on to the next setting, because heuristics and sets of actions have
-/// commas in them.
-fn split(text: &str) -> Result<(&str, Settings), String> {
-    let mut marks: Vec<(usize, &str)> = Vec::new();
-    for key in KEYS {
-        let mark = format!(",{key}=");
-        let mut places = text.match_indices(&mark).map(|(place, _)| place);
-        marks.extend(places.next().map(|place| (place, key)));
-        if places.next().is_some() {
-            return Err(format!("{key} is given twice; leave one out"));
+impl Decider {
+    fn portable(&self, name: &str) -> Result<Portable, NotPortable> {
+        match self {
+            Self::Network(actor) => Ok(Portable::from(&actor.weights())),
+            Self::Integer(actor) => Portable::try_from(actor.as_ref()),
+            Self::Linear(rule) => Ok(Portable::from(rule.as_ref())),
+            Self::Onnx(_) => Err(unfit(format_args!(
+                "policy {name} is a network from a file of this machine: it cannot be sent to another one"
+            ))),
+            Self::Own(_) => Err(unfit(format_args!(
+                "policy {name} is a function of this process: it cannot be sent to another one"
+            ))),
         }
     }
-    marks.sort_unstable();
-    let mut settings = Settings::default();
-    for (index, &(place, key)) in marks.iter().enumerate() {
-        let end = marks.get(index + 1).map_or(text.len(), |(next, _)| *next);
-        let value = &text[place + key.len() + 2..end];
-        match key {
-            "low_level" => settings.low_level = Some(value.parse().map_err(said)?),
-            _ => settings.actions = Some(value.parse::<ActionSet>().map_err(said)?),
-        }
-    }
-    let file = &text[..marks.first().map_or(text.len(), |(place, _)| *place)];
-    match file {
-        "" => Err("there is no file; must be as in onnx:actor.onnx".to_owned()),
-        file => Ok((file, settings)),
-    }
 }
 
-fn said(error: impl std::fmt::Display) -> String {
-    error.to_string()
-}
+/// The policy as it runs. Where it comes from is not sent.
+impl TryFrom<PortableEntrant> for Entrant {
+    type Error = NotPortable;
 
-/// Checks that the network can decide at every switch of the scenario.
-pub(super) fn check(
-    policy: &str,
-    network: &OnnxNetwork,
-    scenario: &Scenario,
-) -> Result<(), EntrantError> {
-    for ports in ports_of(scenario) {
-        network
-            .prepare(ports)
-            .map_err(|source| EntrantError::Onnx {
-                policy: policy.to_owned(),
-                source,
-            })?;
+    fn try_from(sent: PortableEntrant) -> Result<Self, NotPortable> {
+        let PortableEntrant {
+            name,
+            decides,
+            low_level,
+        } = sent;
+        let decider = match Decides::try_from(decides)? {
+            Decides::Rule(spec) => return Ok(Entrant::new(&name, Kind::Rule(spec))),
+            Decides::Linear(rule) => Decider::Linear(rule),
+            Decides::Network(weights) => Decider::Network(Box::new(FastActor::new(&weights))),
+            Decides::Integer(actor) => Decider::Integer(actor),
+        };
+        let kind = Kind::Learned {
+            decider,
+            low_level: low_level.parse().map_err(unfit)?,
+            origin: String::new(),
+            training: None,
+        };
+        Ok(Entrant::new(&name, kind))
     }
-    Ok(())
-}
-
-/// The numbers of ports that switches of the scenario have.
-fn ports_of(scenario: &Scenario) -> BTreeSet<usize> {
-    if !scenario.is_fabric() {
-        return BTreeSet::from([scenario.port_count()]);
-    }
-    let network = LeafSpine::of(scenario, 0);
-    let spine = u16::try_from(network.leaves).ok().map(SwitchId);
-    let switches = std::iter::once(SwitchId(0)).chain(spine);
-    switches.map(|switch| network.ports(switch)).collect()
-}
-
-/// Where the network comes from, in one line.
-pub(super) fn origin(network: &OnnxNetwork) -> String {
-    let over = over(network.low_level());
-    let facts = network.facts();
-    match facts {
-        Facts {
-            scenario: Some(scenario),
-            objective: Some(objective),
-            ..
-        } => {
-            let seed = facts.seed.map(|seed| format!(", seed {seed}"));
-            let seed = seed.unwrap_or_default();
-            format!("ONNX network trained on {scenario} for {objective}{over}{seed}")
-        }
-        Facts { producer, .. } if producer.is_empty() => format!("ONNX network{over}"),
-        Facts { producer, .. } => format!("ONNX network of {producer}{over}"),
-    }
-}
-
-/// What the network was trained for, where its file says so.
-pub(super) fn training(network: &OnnxNetwork) -> Option<Training> {
-    let facts = network.facts();
-    let (scenario, objective) = (facts.scenario.as_ref()?, facts.objective.as_ref()?);
-    let task = format!(
-        "{ONNX}, trained on {scenario} for {objective}{}",
-        over(network.low_level())
-    );
-    Some(Training::new(task, facts.seed?, objective))
 }
 
 #[cfg(test)]
 mod tests {
+    use bufgym_env::control::{ActionSet, FixedAlpha};
+    use bufgym_models::{ActorWeights, LinearRule};
+    use bufgym_sim::rng::stream;
+    use bufgym_sim::scenario::Scenario;
+    use bufgym_sim::traffic::generate;
+
     use super::*;
 
-    fn read(text: &str) -> (&str, Settings) {
-        split(text).unwrap()
+    fn learned(decider: Decider, low_level: &str) -> Entrant {
+        let kind = Kind::Learned {
+            decider,
+            low_level: low_level.parse().unwrap(),
+            origin: String::new(),
+            training: None,
+        };
+        Entrant::new("mine", kind)
     }
 
     #[test]
-    fn settings_stand_behind_the_file_in_any_order() {
-        assert_eq!(read("a.onnx"), ("a.onnx", Settings::default()));
-        assert_eq!(read("odd,name=3.onnx").0, "odd,name=3.onnx");
-        let low_level = "fab:short_bytes=10000,idle_us=100+early";
-        for text in [
-            format!("a.onnx,low_level={low_level},actions=alpha,early"),
-            format!("a.onnx,actions=alpha,early,low_level={low_level}"),
+    fn what_is_sent_decides_as_what_was_there() {
+        let mut scenario = Scenario::default();
+        for setting in [
+            "ports=4",
+            "active_ports=2..4",
+            "incast_degree=1..3",
+            "flows=40..60",
         ] {
-            let (file, settings) = read(&text);
-            assert_eq!(file, "a.onnx");
-            assert_eq!(settings.low_level, Some(low_level.parse().unwrap()));
-            assert_eq!(settings.actions, Some(ActionSet::AlphaEarly));
+            scenario.set(setting).unwrap();
         }
-    }
-
-    #[test]
-    fn settings_that_make_no_sense_are_refused() {
-        for (text, word) in [
-            ("", "onnx:actor.onnx"),
-            (",actions=alpha", "onnx:actor.onnx"),
-            ("a.onnx,actions=beta", "alpha,early"),
-            ("a.onnx,low_level=cs", "cs"),
-            (
-                "a.onnx,actions=alpha,actions=alpha",
-                "actions is given twice",
+        let trace = generate(&scenario, 3);
+        let weights = ActorWeights::random_for(ActionSet::AlphaEarly, &mut stream(2, "test", 0));
+        let entrants = [
+            "dt:alpha=0.3333".parse().unwrap(),
+            learned(
+                Decider::Network(Box::new(FastActor::new(&weights))),
+                "fab+early",
             ),
-        ] {
-            let error = split(text).unwrap_err();
-            assert!(error.contains(word), "{text}: {error}");
+            learned(
+                Decider::Linear(Box::new(LinearRule::constant(&[0.3, -0.7]))),
+                "dt+early",
+            ),
+        ];
+        for entrant in entrants {
+            let sent = entrant.portable().unwrap();
+            let json = serde_json::to_string(&sent).unwrap();
+            let read: PortableEntrant = serde_json::from_str(&json).unwrap();
+            assert_eq!(read, sent);
+            let there = Entrant::try_from(read).unwrap();
+            assert_eq!(there.name(), entrant.name());
+            let run = |entrant: &Entrant| entrant.run(&scenario, &trace, None).unwrap().summary;
+            assert_eq!(run(&there), run(&entrant));
         }
     }
 
     #[test]
-    fn a_network_of_switches_has_the_ports_of_leaves_and_of_spines() {
-        let of = |preset: &str| ports_of(&Scenario::preset(preset).unwrap());
-        assert_eq!(of("ndt-16x1g"), BTreeSet::from([16]));
-        let scenario = Scenario::preset("leafspine-4x4").unwrap();
-        let leaf = scenario.hosts_per_leaf + scenario.spines * scenario.links_per_pair;
-        let spine = scenario.leaves * scenario.links_per_pair;
-        let expected = [leaf, spine].map(|ports| ports as usize);
-        assert_eq!(ports_of(&scenario), BTreeSet::from(expected));
+    fn a_function_stays_where_it_is() {
+        let own = Entrant::own("mine", "", || Box::new(FixedAlpha::new(3)));
+        let refused = own.portable().unwrap_err().to_string();
+        assert!(refused.contains("policy mine"), "{refused}");
+    }
+
+    #[test]
+    fn weights_that_fit_nothing_are_refused() {
+        let few = Portable::Linear {
+            actions: "alpha".to_owned(),
+            weights: vec![0.0; 3],
+        };
+        assert!(Decides::try_from(few).is_err());
+        assert!(Decides::try_from(Portable::Rule("none".to_owned())).is_err());
+        assert!(Decides::try_from(Portable::Integer("{}".to_owned())).is_err());
     }
 }

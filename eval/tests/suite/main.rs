@@ -2,6 +2,6 @@
 
 mod evaluation;
 mod explanation;
+mod onnx;
 mod papers;
 mod pauses;
-mod portable;

@@ -1,5 +1,7 @@
 //! Whole trainings on a small switch: reproducible, resumable, and clear about what is wrong.
 
+mod cluster;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,6 +67,7 @@ fn try_run(config: TrainConfig) -> Result<TrainSummary, TrainError> {
             stop: &stop,
             quiet: true,
             device: DeviceChoice::Cpu,
+            cluster: None,
         },
     )
 }
@@ -78,6 +81,7 @@ fn try_resume(dir: &Path, options: &ResumeOptions) -> Result<TrainSummary, Train
             stop: &stop,
             quiet: true,
             device: DeviceChoice::Cpu,
+            cluster: None,
         },
     )
 }
@@ -266,6 +270,7 @@ fn a_start_that_was_stopped_goes_on_where_it_was() {
         stop: &stop,
         quiet: true,
         device: DeviceChoice::Cpu,
+        cluster: None,
     };
     let stopped = train(small_with_start(&parts, 40), &controls).unwrap();
     assert_eq!(
@@ -289,6 +294,7 @@ fn a_search_of_another_version_is_not_gone_on_with() {
         stop: &stop,
         quiet: true,
         device: DeviceChoice::Cpu,
+        cluster: None,
     };
     train(small_with_start(&out, 40), &controls).unwrap();
     let path = out.join("checkpoints/step-0/state.json");
@@ -480,6 +486,7 @@ fn stopping_stores_the_state_and_a_resume_completes_the_run() {
         stop: &stop,
         quiet: true,
         device: DeviceChoice::Cpu,
+        cluster: None,
     };
     let summary = thread::scope(|scope| {
         let training = scope.spawn(|| train(small(&stopped, 40), &controls));

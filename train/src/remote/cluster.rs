@@ -1,0 +1,684 @@
+//! The head's side: which hosts there are, what is to be done, and who does it.
+//!
+//! Two kinds of threads meet here. The learner's bring work and wait for its results. The carrier's take
+//! [requests](Cluster::next) to hosts and bring their [answers](Cluster::answer).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bufgym_agents::Examples;
+use bufgym_eval::evaluate::{
+    EvalConfig, EvalError, NumberedTrace, Run, evaluate_elsewhere, split_traces,
+};
+use bufgym_eval::{Entrant, Evaluation};
+use bufgym_models::LinearRule;
+use bufgym_sim::rng::Split;
+use bufgym_sim::scenario::Scenario;
+
+use super::RemoteError;
+use super::frame::{self, Kind};
+use super::identity::Identity;
+use super::message::{Answer, Evaluate, Hello, Measure, Request, Teach};
+use crate::simulations::{Decider, Measured, Setting, TraceRef};
+
+/// Requests of shared work that a host has at a time: one that it works on, and one that waits.
+const DEPTH: usize = 2;
+
+/// Number of a host, never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(pub u64);
+
+/// A request on its way to a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its number, which the answer is given with.
+    pub id: u64,
+    /// Where it goes.
+    pub host: HostId,
+    /// What [`Host::serve`](super::Host::serve) takes.
+    pub bytes: Vec<u8>,
+}
+
+/// What a carrier has to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Carry this.
+    Carry(Message),
+    /// Nothing was to be carried until the time was out.
+    Nothing,
+    /// The work is over.
+    Over,
+}
+
+/// What has been carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Requests to hosts.
+    pub requests: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Bytes of the answers.
+    pub received_bytes: u64,
+}
+
+impl fmt::Display for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mega = |bytes: u64| bytes as f64 / 1e6;
+        write!(
+            f,
+            "{} requests with {:.1} MB, answers with {:.1} MB",
+            self.requests,
+            mega(self.sent_bytes),
+            mega(self.received_bytes)
+        )
+    }
+}
+
+/// The hosts of a training or a comparison, and their work. Clones are the same cluster.
+#[derive(Clone)]
+pub struct Cluster(Arc<Shared>);
+
+struct Shared {
+    identity: Identity,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    hosts: BTreeMap<HostId, Entry>,
+    /// Hosts ever, requests ever, and pieces of work ever.
+    hosts_ever: u64,
+    requests_ever: u64,
+    work_ever: u64,
+    /// Requests for certain hosts that have not been carried yet.
+    due: VecDeque<Message>,
+    /// Requests without an answer.
+    flights: BTreeMap<u64, Flight>,
+    /// Answers to requests for certain hosts; `None` where the host was lost.
+    answers: BTreeMap<u64, Option<Answer>>,
+    /// Work that any host may do.
+    shared: BTreeMap<u64, Work>,
+    /// Why there will be no answers any more.
+    closed: Option<String>,
+    over: bool,
+    notes: Vec<String>,
+    traffic: Traffic,
+}
+
+struct Entry {
+    name: String,
+    threads: usize,
+    flights: usize,
+}
+
+struct Flight {
+    host: HostId,
+    purpose: Purpose,
+}
+
+enum Purpose {
+    /// For this host alone.
+    Certain,
+    /// Pieces of shared work.
+    Pieces { work: u64, pieces: Vec<usize> },
+}
+
+/// Pieces that any host may do.
+struct Work {
+    /// Asks for these pieces.
+    ask: Ask,
+    pending: VecDeque<usize>,
+    open: usize,
+    answers: Vec<(Vec<usize>, Answer)>,
+}
+
+type Ask = Box<dyn Fn(&[usize]) -> Request + Send + Sync>;
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        let hosts: Vec<&str> = state
+            .hosts
+            .values()
+            .map(|host| host.name.as_str())
+            .collect();
+        f.debug_struct("Cluster").field("hosts", &hosts).finish()
+    }
+}
+
+/// The side of the carrier.
+impl Cluster {
+    /// A cluster without hosts. `build` tells this program from others: hosts must name the same, such as a hash of
+    /// the library's file.
+    pub fn new(build: &str) -> Cluster {
+        Cluster(Arc::new(Shared {
+            identity: Identity::here(build),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }))
+    }
+
+    /// Takes a host in that said [`hello`](super::Host::hello).
+    ///
+    /// # Errors
+    /// When it is no message, or the host would not compute the same.
+    pub fn join(&self, hello: &[u8]) -> Result<HostId, RemoteError> {
+        let hello: Hello = frame::decode(Kind::Hello, hello)?;
+        self.0.identity.admit(&hello)?;
+        let mut state = self.lock();
+        let id = HostId(state.hosts_ever);
+        state.hosts_ever += 1;
+        let Hello { name, threads, .. } = hello;
+        let threads = threads.max(1);
+        state.note(format!("host {name} joins with {threads} threads"));
+        let flights = 0;
+        state.hosts.insert(
+            id,
+            Entry {
+                name,
+                threads,
+                flights,
+            },
+        );
+        self.0.changed.notify_all();
+        Ok(id)
+    }
+
+    /// Gives up a host. What it was asked for is done by others. Does nothing where it is known to be lost.
+    pub fn lose(&self, host: HostId, why: &str) {
+        self.lock().lose(host, why);
+        self.0.changed.notify_all();
+    }
+
+    /// The next request to carry; waits for one for so long.
+    pub fn next(&self, patience: Duration) -> Next {
+        let until = Instant::now() + patience;
+        let mut state = self.lock();
+        loop {
+            if state.over {
+                return Next::Over;
+            }
+            match state.carry() {
+                Ok(Some(message)) => return Next::Carry(message),
+                Ok(None) => {}
+                Err(error) => {
+                    state.closed.get_or_insert(error.to_string());
+                    self.0.changed.notify_all();
+                }
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Next::Nothing;
+            }
+            let waited = self.0.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Brings the answer to a request. Where it cannot be used, its host is given up, as the error says. An answer
+    /// of a host that was given up before is nothing.
+    ///
+    /// # Errors
+    /// When the answer is damaged, is to something else, or says that the host refuses.
+    pub fn answer(&self, id: u64, bytes: &[u8]) -> Result<(), RemoteError> {
+        let read: Result<Answer, RemoteError> = frame::decode(Kind::Answer, bytes);
+        let mut state = self.lock();
+        let Some(host) = state.flights.get(&id).map(|flight| flight.host) else {
+            return Ok(());
+        };
+        state.traffic.received_bytes += bytes.len() as u64;
+        let taken = state.take(id, host, read);
+        if let Err(error) = &taken {
+            state.lose(host, &error.to_string());
+        }
+        self.0.changed.notify_all();
+        taken
+    }
+
+    /// Says that no host will come any more; the learner's work then fails with this reason.
+    pub fn close(&self, reason: &str) {
+        self.lock().closed.get_or_insert(reason.to_owned());
+        self.0.changed.notify_all();
+    }
+
+    /// Says that there will be no more work: [`next`](Cluster::next) returns [`Next::Over`].
+    pub fn finish(&self) {
+        self.lock().over = true;
+        self.0.changed.notify_all();
+    }
+
+    /// What has been carried so far.
+    pub fn traffic(&self) -> Traffic {
+        self.lock().traffic
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn note(&mut self, line: String) {
+        self.notes.push(line);
+    }
+
+    /// A request that can be carried now.
+    fn carry(&mut self) -> Result<Option<Message>, RemoteError> {
+        let message = match self.due.pop_front() {
+            Some(message) => Some(message),
+            None => self.share()?,
+        };
+        if let Some(message) = &message {
+            self.traffic.requests += 1;
+            self.traffic.sent_bytes += message.bytes.len() as u64;
+        }
+        Ok(message)
+    }
+
+    /// Gives pieces of shared work to the host that has the least to do.
+    fn share(&mut self) -> Result<Option<Message>, RemoteError> {
+        let all: usize = self.hosts.values().map(|host| host.threads).sum();
+        let idle = self.hosts.iter().filter(|(_, host)| host.flights < DEPTH);
+        let Some((&host, entry)) = idle.min_by_key(|(_, host)| host.flights) else {
+            return Ok(None);
+        };
+        let mut open = self.shared.iter_mut();
+        let Some((&work, todo)) = open.find(|(_, work)| !work.pending.is_empty()) else {
+            return Ok(None);
+        };
+        let count = portion(todo.pending.len(), entry.threads, all);
+        let pieces: Vec<usize> = todo.pending.drain(..count).collect();
+        let bytes = frame::encode(Kind::Request, &(todo.ask)(&pieces))?;
+        Ok(Some(self.request(
+            host,
+            bytes,
+            Purpose::Pieces { work, pieces },
+        )))
+    }
+
+    fn request(&mut self, host: HostId, bytes: Vec<u8>, purpose: Purpose) -> Message {
+        let id = self.requests_ever;
+        self.requests_ever += 1;
+        if let Some(entry) = self.hosts.get_mut(&host) {
+            entry.flights += 1;
+        }
+        self.flights.insert(id, Flight { host, purpose });
+        Message { id, host, bytes }
+    }
+
+    fn take(
+        &mut self,
+        id: u64,
+        host: HostId,
+        read: Result<Answer, RemoteError>,
+    ) -> Result<(), RemoteError> {
+        let name = || {
+            self.hosts
+                .get(&host)
+                .map_or(String::new(), |entry| entry.name.clone())
+        };
+        let answer = match read? {
+            Answer::Refused(problem) => {
+                let host = name();
+                return Err(RemoteError::Refused { host, problem });
+            }
+            answer => answer,
+        };
+        let Some(flight) = self.flights.get(&id) else {
+            return Ok(());
+        };
+        if let Purpose::Pieces { pieces, .. } = &flight.purpose
+            && answer.pieces().is_some_and(|count| count != pieces.len())
+        {
+            return Err(RemoteError::Unexpected { host: name() });
+        }
+        let Some(flight) = self.flights.remove(&id) else {
+            return Ok(());
+        };
+        if let Some(entry) = self.hosts.get_mut(&host) {
+            entry.flights -= 1;
+        }
+        match flight.purpose {
+            Purpose::Certain => {
+                self.answers.insert(id, Some(answer));
+            }
+            Purpose::Pieces { work, pieces } => {
+                if let Some(work) = self.shared.get_mut(&work) {
+                    work.open -= pieces.len();
+                    work.answers.push((pieces, answer));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, host: HostId, why: &str) {
+        let Some(entry) = self.hosts.remove(&host) else {
+            return;
+        };
+        self.due.retain(|message| message.host != host);
+        let own = self
+            .flights
+            .iter()
+            .filter(|(_, flight)| flight.host == host);
+        let own: Vec<u64> = own.map(|(&id, _)| id).collect();
+        self.note(format!(
+            "host {} is lost with {} requests unanswered, which others get: {why}",
+            entry.name,
+            own.len()
+        ));
+        for id in own {
+            match self.flights.remove(&id).map(|flight| flight.purpose) {
+                Some(Purpose::Pieces { work, pieces }) => {
+                    if let Some(work) = self.shared.get_mut(&work) {
+                        pieces
+                            .into_iter()
+                            .rev()
+                            .for_each(|piece| work.pending.push_front(piece));
+                    }
+                }
+                Some(Purpose::Certain) => {
+                    self.answers.insert(id, None);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn open(&self) -> Result<(), RemoteError> {
+        match &self.closed {
+            Some(reason) => Err(RemoteError::Closed(reason.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How many of so many pieces a host gets that has `threads` of `all` threads: half of its share, so that the last
+/// ones are small, but a piece for every thread as long as there are enough for all.
+fn portion(pieces: usize, threads: usize, all: usize) -> usize {
+    let share = (pieces * threads).div_ceil(all.max(1));
+    let half = (pieces * threads).div_ceil(2 * all.max(1));
+    half.max(share.min(threads)).clamp(1, pieces.max(1))
+}
+
+impl Answer {
+    /// How many pieces it answers; `None` where it is about none.
+    fn pieces(&self) -> Option<usize> {
+        match self {
+            Answer::Measured(measured) => Some(measured.len()),
+            Answer::Taught(taught) => Some(taught.len()),
+            Answer::Evaluated(runs) => Some(runs.len()),
+            Answer::Played(parts) => Some(parts.len()),
+            Answer::Failed(_) | Answer::Refused(_) => None,
+        }
+    }
+}
+
+/// The side of the learner.
+impl Cluster {
+    /// The hosts with their threads; waits for one.
+    pub(super) fn hosts(&self) -> Result<Vec<(HostId, usize)>, RemoteError> {
+        let mut state = self.lock();
+        loop {
+            state.open()?;
+            if !state.hosts.is_empty() {
+                let hosts = state.hosts.iter();
+                return Ok(hosts.map(|(&id, host)| (id, host.threads)).collect());
+            }
+            state = self.wait(state);
+        }
+    }
+
+    /// Threads of all hosts together.
+    pub(crate) fn threads(&self) -> usize {
+        self.lock().hosts.values().map(|host| host.threads).sum()
+    }
+
+    /// What has happened since this was asked last, in lines.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().notes)
+    }
+
+    /// Asks each of these hosts for something. Returns their answers in this order, `None` of hosts that are lost.
+    pub(super) fn ask(
+        &self,
+        requests: Vec<(HostId, Request)>,
+    ) -> Result<Vec<Option<Answer>>, RemoteError> {
+        let encode = |(host, request)| Ok((host, frame::encode(Kind::Request, &request)?));
+        let requests = requests.into_iter().map(encode);
+        let requests: Vec<(HostId, Vec<u8>)> = requests.collect::<Result<_, RemoteError>>()?;
+        let mut state = self.lock();
+        let mut ids = Vec::new();
+        for (host, bytes) in requests {
+            let message = state.request(host, bytes, Purpose::Certain);
+            ids.push(message.id);
+            match state.hosts.contains_key(&host) {
+                true => state.due.push_back(message),
+                false => {
+                    state.flights.remove(&message.id);
+                    state.answers.insert(message.id, None);
+                }
+            }
+        }
+        self.0.changed.notify_all();
+        loop {
+            state.open()?;
+            if ids.iter().all(|id| state.answers.contains_key(id)) {
+                let answers = ids.iter().map(|id| state.answers.remove(id).flatten());
+                return answers.map(failed).collect();
+            }
+            state = self.wait(state);
+        }
+    }
+
+    /// Has pieces 0 to `count` done by whoever is free. Returns the answers, each to the pieces before it.
+    fn spread(
+        &self,
+        count: usize,
+        ask: impl Fn(&[usize]) -> Request + Send + Sync + 'static,
+    ) -> Result<Vec<(Vec<usize>, Answer)>, RemoteError> {
+        let mut state = self.lock();
+        let id = state.work_ever;
+        state.work_ever += 1;
+        let work = Work {
+            ask: Box::new(ask),
+            pending: (0..count).collect(),
+            open: count,
+            answers: Vec::new(),
+        };
+        state.shared.insert(id, work);
+        self.0.changed.notify_all();
+        loop {
+            let done = state.shared.get(&id).is_some_and(|work| work.open == 0);
+            let open = state.open();
+            if done || open.is_err() {
+                let work = state.shared.remove(&id);
+                open?;
+                return Ok(work.map_or(Vec::new(), |work| work.answers));
+            }
+            state = self.wait(state);
+        }
+    }
+
+    /// As [`spread`](Cluster::spread), where a piece has one result. Returns these in the order of the pieces.
+    fn gather<T>(
+        &self,
+        count: usize,
+        ask: impl Fn(&[usize]) -> Request + Send + Sync + 'static,
+        results: impl Fn(Answer) -> Option<Vec<T>>,
+    ) -> Result<Vec<T>, RemoteError> {
+        let mut found = Vec::with_capacity(count);
+        for (pieces, answer) in self.spread(count, ask)? {
+            let answer = failed(Some(answer))?.and_then(&results);
+            let answer = answer.ok_or_else(|| unexpected("a host"))?;
+            found.extend(pieces.into_iter().zip(answer));
+        }
+        found.sort_by_key(|(piece, _)| *piece);
+        Ok(found.into_iter().map(|(_, result)| result).collect())
+    }
+
+    /// Runs every decider on every trace. Samples are by decider, then by trace.
+    pub(crate) fn measure(
+        &self,
+        setting: &Setting,
+        traces: &[TraceRef],
+        deciders: &[Decider],
+    ) -> Result<Vec<Measured>, RemoteError> {
+        let (setting, traces) = (setting.clone(), traces.to_vec());
+        let (all, count) = (deciders.to_vec(), deciders.len());
+        // Runs of one trace follow each other, so that few hosts have to generate it.
+        let places = traces.len() * count;
+        let by_decider = move |piece: usize| (piece % count, piece / count);
+        let ask = move |pieces: &[usize]| {
+            let runs = pieces.iter().map(|&piece| by_decider(piece));
+            let mut used: Vec<usize> = runs.clone().map(|(decider, _)| decider).collect();
+            used.sort_unstable();
+            used.dedup();
+            let place = |decider| used.binary_search(&decider).unwrap_or_default();
+            Request::Measure(Measure {
+                setting: setting.clone(),
+                runs: runs
+                    .map(|(decider, trace)| (place(decider), traces[trace]))
+                    .collect(),
+                deciders: used.iter().map(|&decider| all[decider].clone()).collect(),
+            })
+        };
+        let measured = self.gather(places, ask, |answer| match answer {
+            Answer::Measured(measured) => Some(measured),
+            _ => None,
+        })?;
+        let of = |decider| measured.iter().skip(decider).step_by(count).copied();
+        Ok((0..count).flat_map(of).collect())
+    }
+
+    /// Shows every trace to a pupil, and asks the teacher what it would do. Examples are by trace, then by number of
+    /// ports.
+    pub(crate) fn teach(
+        &self,
+        setting: &Setting,
+        traces: &[TraceRef],
+        pupil: &Decider,
+        teacher: &LinearRule,
+    ) -> Result<Vec<Vec<Examples>>, RemoteError> {
+        let all = traces.to_vec();
+        let lesson = Teach {
+            setting: setting.clone(),
+            pupil: pupil.clone(),
+            teacher: Decider::linear(teacher.clone()),
+            traces: Vec::new(),
+        };
+        let ask = move |pieces: &[usize]| {
+            Request::Teach(Teach {
+                traces: pieces.iter().map(|&piece| all[piece]).collect(),
+                ..lesson.clone()
+            })
+        };
+        self.gather(traces.len(), ask, |answer| match answer {
+            Answer::Taught(taught) => Some(taught),
+            _ => None,
+        })
+    }
+
+    /// Runs every policy on every trace, as [`run_all`](bufgym_eval::evaluate::run_all) does here.
+    fn evaluate_runs(
+        &self,
+        scenario: &Scenario,
+        entrants: &[Entrant],
+        traces: &[NumberedTrace],
+    ) -> Result<Vec<Run>, RemoteError> {
+        let sent = entrants.iter().map(Entrant::portable);
+        let sent = sent.collect::<Result<Vec<_>, _>>();
+        let entrants = sent.map_err(|error| RemoteError::Failed(error.to_string()))?;
+        let scenario = scenario.to_toml();
+        let all: Vec<(u64, u64)> = traces.iter().map(|t| (t.index, t.seed)).collect();
+        let ask = move |pieces: &[usize]| {
+            Request::Evaluate(Evaluate {
+                scenario: scenario.clone(),
+                entrants: entrants.clone(),
+                traces: pieces.iter().map(|&piece| all[piece]).collect(),
+            })
+        };
+        let found = self.gather(traces.len(), ask, |answer| match answer {
+            Answer::Evaluated(runs) => Some(runs),
+            _ => None,
+        })?;
+        let read = |json: &String| serde_json::from_str::<Vec<Run>>(json);
+        let runs = found.iter().map(read).collect::<Result<Vec<_>, _>>();
+        let runs = runs.map_err(|error| RemoteError::Body(error.to_string()))?;
+        Ok(runs.into_iter().flatten().collect())
+    }
+
+    /// As [`evaluate_traces`](bufgym_eval::evaluate_traces), with the simulations on the hosts.
+    ///
+    /// # Errors
+    /// As there, and [`EvalError::Elsewhere`] when the hosts fail.
+    pub fn evaluate_traces(
+        &self,
+        config: &EvalConfig,
+        split: Split,
+        traces: &[NumberedTrace],
+    ) -> Result<Evaluation, EvalError> {
+        let runs = |scenario: &Scenario, entrants: &[Entrant], traces: &[NumberedTrace]| {
+            let runs = self.evaluate_runs(scenario, entrants, traces);
+            runs.map_err(|error| EvalError::Elsewhere(error.to_string()))
+        };
+        evaluate_elsewhere(config, split, traces, &runs)
+    }
+
+    /// As [`evaluate`](bufgym_eval::evaluate()), with the simulations on the hosts.
+    ///
+    /// # Errors
+    /// As there, and [`EvalError::Elsewhere`] when the hosts fail.
+    pub fn evaluate(&self, config: &EvalConfig) -> Result<Evaluation, EvalError> {
+        let EvalConfig {
+            scenario,
+            traces,
+            seed,
+            ..
+        } = config;
+        let traces = split_traces(scenario, Split::Test, *seed, *traces)?;
+        self.evaluate_traces(config, Split::Test, &traces)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let waited = self.0.changed.wait(state);
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn failed(answer: Option<Answer>) -> Result<Option<Answer>, RemoteError> {
+    match answer {
+        Some(Answer::Failed(problem)) => Err(RemoteError::Failed(problem)),
+        answer => Ok(answer),
+    }
+}
+
+pub(super) fn unexpected(host: &str) -> RemoteError {
+    RemoteError::Unexpected {
+        host: host.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn portions_shrink_and_leave_no_host_without_work() {
+        // One host gets everything in few requests.
+        assert_eq!(portion(136, 64, 64), 68);
+        assert_eq!(portion(4, 64, 64), 4);
+        // Ten hosts share thirty-two pieces.
+        assert_eq!(portion(32, 16, 160), 4);
+        assert_eq!(portion(1, 16, 160), 1);
+        for pieces in 1..50 {
+            for (threads, all) in [(1, 1), (1, 7), (8, 24)] {
+                let portion = portion(pieces, threads, all);
+                assert!((1..=pieces).contains(&portion), "{pieces} {threads} {all}");
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Rollout workers on hosts.
+
+use std::collections::BTreeMap;
+
+use bufgym_eval::portable::PortableNetwork;
+use bufgym_models::ActorWeights;
+
+use super::cluster::unexpected;
+use super::message::{Answer, Origin, Part, Play, Request};
+use super::{Cluster, HostId, RemoteError};
+use crate::TrainConfig;
+use crate::rollout::{Played, WorkerState};
+
+/// All workers of a training, each on some host, with their states as of the last round.
+pub(crate) struct RemoteCrew {
+    cluster: Cluster,
+    /// The settings as TOML.
+    config: String,
+    /// Rounds since the crew was made.
+    round: u64,
+    seats: Vec<Seat>,
+}
+
+/// A worker, seen from the head.
+struct Seat {
+    /// The host that holds it as `state` says.
+    home: Option<HostId>,
+    /// None before it has begun.
+    state: Option<WorkerState>,
+    played: Played,
+}
+
+impl RemoteCrew {
+    /// Workers in their first episodes.
+    pub(crate) fn begin(config: &TrainConfig, cluster: &Cluster) -> Result<Self, RemoteError> {
+        let states = vec![None; config.rollout.workers];
+        let mut crew = Self::new(config, cluster, states);
+        crew.collect(0, None)?;
+        Ok(crew)
+    }
+
+    /// Workers as they were stored. Hosts restore them when they play.
+    pub(crate) fn restore(config: &TrainConfig, states: &[WorkerState], cluster: &Cluster) -> Self {
+        Self::new(config, cluster, states.iter().cloned().map(Some).collect())
+    }
+
+    fn new(config: &TrainConfig, cluster: &Cluster, states: Vec<Option<WorkerState>>) -> Self {
+        let seat = |state| Seat {
+            home: None,
+            state,
+            played: Played::default(),
+        };
+        Self {
+            cluster: cluster.clone(),
+            config: config.to_toml(),
+            round: 0,
+            seats: states.into_iter().map(seat).collect(),
+        }
+    }
+
+    /// Every worker makes so many decisions with `actor`, or uniformly at random without one. Workers of hosts that
+    /// are lost meanwhile play the round again on others.
+    pub(crate) fn collect(
+        &mut self,
+        decisions: u64,
+        actor: Option<&ActorWeights>,
+    ) -> Result<(), RemoteError> {
+        let actor = actor.map(|actor| Box::new(PortableNetwork::from(actor)));
+        let mut due: Vec<usize> = (0..self.seats.len()).collect();
+        while !due.is_empty() {
+            let groups = self.place(&due, &self.cluster.hosts()?);
+            let request = |(&host, workers): (&HostId, &Vec<usize>)| {
+                let play = self.request(host, workers, decisions, actor.clone());
+                (host, Request::Play(play))
+            };
+            let answers = self.cluster.ask(groups.iter().map(request).collect())?;
+            due.clear();
+            for ((host, workers), answer) in groups.into_iter().zip(answers) {
+                match answer {
+                    Some(Answer::Played(parts)) => self.take(host, &workers, parts)?,
+                    Some(_) => return Err(unexpected("a host")),
+                    None => due.extend(workers),
+                }
+            }
+            due.sort_unstable();
+        }
+        self.round += 1;
+        Ok(())
+    }
+
+    fn request(
+        &self,
+        host: HostId,
+        workers: &[usize],
+        decisions: u64,
+        actor: Option<Box<PortableNetwork>>,
+    ) -> Play {
+        let origin = |&worker: &usize| {
+            let seat = &self.seats[worker];
+            let origin = match &seat.state {
+                None => Origin::New,
+                Some(_) if seat.home == Some(host) => Origin::Held,
+                Some(state) => Origin::Stored(Box::new(state.clone())),
+            };
+            (worker, origin)
+        };
+        Play {
+            config: self.config.clone(),
+            round: self.round,
+            decisions,
+            actor,
+            workers: workers.iter().map(origin).collect(),
+        }
+    }
+
+    fn take(
+        &mut self,
+        host: HostId,
+        workers: &[usize],
+        parts: Vec<Part>,
+    ) -> Result<(), RemoteError> {
+        if !workers.iter().eq(parts.iter().map(|part| &part.worker)) {
+            return Err(unexpected("a host"));
+        }
+        for Part {
+            worker,
+            played,
+            state,
+        } in parts
+        {
+            self.seats[worker] = Seat {
+                home: Some(host),
+                state: Some(state),
+                played,
+            };
+        }
+        Ok(())
+    }
+
+    /// Which host plays which of the workers that are due: as many for each as its threads are worth. A worker stays
+    /// where it is unless its host has more than that.
+    fn place(&self, due: &[usize], hosts: &[(HostId, usize)]) -> BTreeMap<HostId, Vec<usize>> {
+        let mut room = quotas(due.len(), hosts);
+        let mut placed: BTreeMap<HostId, Vec<usize>> = BTreeMap::new();
+        let mut homeless = Vec::new();
+        for &worker in due {
+            let home = self.seats[worker].home;
+            match home.and_then(|home| Some((home, room.get_mut(&home)?))) {
+                Some((home, room)) if *room > 0 => {
+                    *room -= 1;
+                    placed.entry(home).or_default().push(worker);
+                }
+                _ => homeless.push(worker),
+            }
+        }
+        let free = room
+            .into_iter()
+            .flat_map(|(host, room)| std::iter::repeat_n(host, room));
+        for (worker, host) in homeless.into_iter().zip(free) {
+            placed.entry(host).or_default().push(worker);
+        }
+        placed
+    }
+
+    pub(crate) fn played(&self) -> impl Iterator<Item = &Played> {
+        self.seats.iter().map(|seat| &seat.played)
+    }
+
+    pub(crate) fn states(&self) -> Vec<WorkerState> {
+        let states = self.seats.iter().map(|seat| seat.state.clone());
+        states.map(|state| state.expect("all have begun")).collect()
+    }
+
+    /// Multiplies later rewards of a worker with `factor` more. The worker is restored with its new state, wherever
+    /// it plays next.
+    pub(crate) fn scale(&mut self, worker: usize, factor: f32) {
+        let seat = &mut self.seats[worker];
+        seat.home = None;
+        if let Some(state) = &mut seat.state {
+            state.scale(factor);
+        }
+    }
+}
+
+/// Splits so many workers by the threads of the hosts; what a division leaves goes to the first hosts.
+fn quotas(workers: usize, hosts: &[(HostId, usize)]) -> BTreeMap<HostId, usize> {
+    let all: usize = hosts.iter().map(|(_, threads)| threads).sum();
+    let (mut threads_before, mut given) = (0, 0);
+    let share = |&(host, threads): &(HostId, usize)| {
+        threads_before += threads;
+        let up_to = (workers * threads_before).div_ceil(all.max(1));
+        let own = up_to - given;
+        given = up_to;
+        (host, own)
+    };
+    hosts.iter().map(share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotas_follow_the_threads_and_add_up() {
+        let of = |workers, threads: &[usize]| {
+            let hosts: Vec<(HostId, usize)> =
+                (0..).map(HostId).zip(threads.iter().copied()).collect();
+            quotas(workers, &hosts)
+                .into_values()
+                .collect::<Vec<usize>>()
+        };
+        assert_eq!(of(32, &[2]), [32]);
+        assert_eq!(of(32, &[1, 3]), [8, 24]);
+        assert_eq!(of(5, &[1, 1]), [3, 2]);
+        assert_eq!(of(2, &[4, 4, 4]).iter().sum::<usize>(), 2);
+    }
+}

@@ -1,0 +1,344 @@
+//! The side of a host.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bufgym_env::gym::EnvError;
+use bufgym_eval::Entrant;
+use bufgym_eval::evaluate::{NumberedTrace, Run, run_all};
+use bufgym_models::{ActorWeights, FastActor};
+use bufgym_sim::network::SimError;
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::traffic::generate;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use super::RemoteError;
+use super::frame::{self, Kind};
+use super::identity::Identity;
+use super::message::{Answer, Evaluate, Measure, Origin, Part, Play, Request, Teach};
+use crate::TrainConfig;
+use crate::rollout::Worker;
+use crate::simulations::{Decider, Known, Ready, Setting, TraceRef};
+use crate::start::lesson_on;
+
+/// Flows of the traces that are kept, at most: some 256 MiB.
+const MOST_FLOWS: usize = 4 << 20;
+
+/// Plays rollout workers and runs simulations for a [`Cluster`](super::Cluster).
+pub struct Host {
+    identity: Identity,
+    pool: ThreadPool,
+    players: Option<Players>,
+    traces: Option<Traces>,
+}
+
+/// The workers of a training that play here.
+struct Players {
+    /// The settings as they were sent.
+    text: String,
+    config: TrainConfig,
+    /// With the number of rounds behind them.
+    held: BTreeMap<usize, (u64, Worker)>,
+}
+
+/// Traces of a setting, the oldest first.
+struct Traces {
+    setting: Setting,
+    known: BTreeMap<TraceRef, Arc<Known>>,
+    order: VecDeque<TraceRef>,
+    flows: usize,
+}
+
+/// Why there is no result.
+enum Trouble {
+    Failed(String),
+    Refused(String),
+}
+
+impl Host {
+    /// A host that computes on so many threads, at least one. `build` tells this program from others, as for
+    /// [`Cluster::new`](super::Cluster::new).
+    ///
+    /// # Errors
+    /// When the threads cannot be started.
+    pub fn new(build: &str, threads: usize) -> Result<Host, RemoteError> {
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(threads.max(1))
+            .thread_name(|index| format!("bufgym-host-{index}"))
+            .build()
+            .map_err(|error| RemoteError::Threads {
+                threads,
+                reason: error.to_string(),
+            })?;
+        Ok(Host {
+            identity: Identity::here(build),
+            pool,
+            players: None,
+            traces: None,
+        })
+    }
+
+    /// What [`Cluster::join`](super::Cluster::join) takes; `name` is what messages call this host.
+    ///
+    /// # Errors
+    /// When the message cannot be written.
+    pub fn hello(&self, name: &str) -> Result<Vec<u8>, RemoteError> {
+        let hello = self.identity.hello(name, self.pool.current_num_threads());
+        frame::encode(Kind::Hello, &hello)
+    }
+
+    /// Does what a request asks for. A request that makes no sense is answered too: the answer says so.
+    ///
+    /// # Errors
+    /// When the answer cannot be written.
+    pub fn serve(&mut self, request: &[u8]) -> Result<Vec<u8>, RemoteError> {
+        let answer = match frame::decode(Kind::Request, request) {
+            Ok(request) => self.answer(request).unwrap_or_else(Trouble::answer),
+            Err(error) => Answer::Refused(error.to_string()),
+        };
+        frame::encode(Kind::Answer, &answer)
+    }
+
+    fn answer(&mut self, request: Request) -> Result<Answer, Trouble> {
+        match request {
+            Request::Play(play) => self.play(play),
+            Request::Measure(measure) => self.measure(measure),
+            Request::Teach(teach) => self.teach(teach),
+            Request::Evaluate(evaluate) => self.evaluate(evaluate),
+        }
+    }
+
+    fn play(&mut self, play: Play) -> Result<Answer, Trouble> {
+        let actor = play.actor.map(|actor| ActorWeights::try_from(*actor));
+        let actor = actor.transpose();
+        let actor = actor.map_err(|error| Trouble::Refused(error.to_string()))?;
+        let actor = actor.as_ref().map(FastActor::new);
+        let players = Players::of(&mut self.players, &play.config)?;
+        let workers = play.workers.into_iter();
+        let ready = workers.map(|(index, origin)| players.take(index, play.round, origin));
+        let ready = ready.collect::<Result<Vec<(usize, Option<Worker>, Origin)>, Trouble>>()?;
+        let config = &players.config;
+        let played = self.pool.install(|| {
+            let played = ready.into_par_iter().map(|(index, held, origin)| {
+                let mut worker = match held {
+                    Some(worker) => worker,
+                    None => arrive(config, index, origin)?,
+                };
+                if play.decisions > 0 {
+                    worker.collect(play.decisions, actor.as_ref())?;
+                }
+                let part = Part {
+                    worker: index,
+                    played: worker.take_played(),
+                    state: worker.state(),
+                };
+                Ok((part, worker))
+            });
+            played.collect::<Result<Vec<(Part, Worker)>, EnvError>>()
+        })?;
+        let mut parts = Vec::with_capacity(played.len());
+        for (part, worker) in played {
+            players.held.insert(part.worker, (play.round + 1, worker));
+            parts.push(part);
+        }
+        Ok(Answer::Played(parts))
+    }
+
+    fn measure(&mut self, measure: Measure) -> Result<Answer, Trouble> {
+        let Measure {
+            setting,
+            deciders,
+            runs,
+        } = measure;
+        let scenarios = setting.scenarios.len();
+        let foreign = |&(decider, at): &(usize, TraceRef)| {
+            decider >= deciders.len() || at.scenario >= scenarios
+        };
+        if runs.iter().any(foreign) {
+            return Err(Trouble::Refused(
+                "a run of nothing that was sent".to_owned(),
+            ));
+        }
+        let traces = Traces::of(&mut self.traces, setting);
+        let ready: Vec<Ready> = deciders.iter().map(Decider::ready).collect();
+        let measured = self.pool.install(|| {
+            let known = traces.know(runs.iter().map(|(_, at)| *at))?;
+            let pairs = runs.par_iter().zip(&known);
+            let run = |((decider, _), known): (&(usize, TraceRef), &Arc<Known>)| {
+                traces.setting.measure(&ready[*decider], known)
+            };
+            pairs.map(run).collect::<Result<_, SimError>>()
+        })?;
+        Ok(Answer::Measured(measured))
+    }
+
+    fn evaluate(&self, evaluate: Evaluate) -> Result<Answer, Trouble> {
+        let runs = self.pool.install(|| evaluated(evaluate))?;
+        Ok(Answer::Evaluated(runs))
+    }
+
+    fn teach(&self, teach: Teach) -> Result<Answer, Trouble> {
+        let Teach {
+            setting,
+            pupil,
+            teacher,
+            traces,
+        } = teach;
+        let scenarios = setting.scenarios.len();
+        let (Decider::Linear(teacher), false) = (
+            teacher,
+            matches!(pupil, Decider::Rule(_)) || traces.iter().any(|at| at.scenario >= scenarios),
+        ) else {
+            return Err(Trouble::Refused(
+                "a lesson without teacher, pupil or trace".to_owned(),
+            ));
+        };
+        let pupil = pupil.ready();
+        let taught = self.pool.install(|| {
+            let traces = traces.par_iter();
+            let taught = traces.map(|&at| lesson_on(&setting, at, &pupil, &teacher));
+            taught.collect::<Result<_, SimError>>()
+        })?;
+        Ok(Answer::Taught(taught))
+    }
+}
+
+/// The runs of each trace in JSON.
+fn evaluated(evaluate: Evaluate) -> Result<Vec<String>, Trouble> {
+    let refused = |error: &dyn fmt::Display| Trouble::Refused(error.to_string());
+    let scenario = Scenario::from_toml_str(&evaluate.scenario, "the scenario of the head");
+    let scenario = scenario.map_err(|error| refused(&error))?;
+    let entrants = evaluate.entrants.into_iter().map(Entrant::try_from);
+    let entrants = entrants.collect::<Result<Vec<Entrant>, _>>();
+    let entrants = entrants.map_err(|error| refused(&error))?;
+    let traces = evaluate.traces.into_par_iter().map(|(index, seed)| {
+        let trace = generate(&scenario, seed);
+        NumberedTrace { index, seed, trace }
+    });
+    let traces: Vec<NumberedTrace> = traces.collect();
+    let go_on = AtomicBool::new(false);
+    let runs = run_all(&scenario, &entrants, &traces, &|_| (), &go_on);
+    let runs = runs.map_err(|error| Trouble::Failed(error.to_string()))?;
+    let write = |runs: &[Run]| serde_json::to_string(runs).map_err(|error| refused(&error));
+    runs.chunks(entrants.len().max(1)).map(write).collect()
+}
+
+/// A worker that was not here before.
+fn arrive(config: &TrainConfig, index: usize, origin: Origin) -> Result<Worker, EnvError> {
+    let mut worker = Worker::new(config, index)?;
+    match origin {
+        Origin::Stored(state) => worker.restore(&state)?,
+        Origin::New | Origin::Held => worker.begin()?,
+    }
+    Ok(worker)
+}
+
+impl Players {
+    /// Those of the training with these settings. Those of another one are forgotten.
+    fn of<'a>(players: &'a mut Option<Players>, text: &str) -> Result<&'a mut Players, Trouble> {
+        let same = players.as_ref().is_some_and(|players| players.text == text);
+        if !same {
+            let config = TrainConfig::from_toml_str(text, Path::new("the settings of the head"));
+            let config = config.and_then(|config| config.validate().map(|()| config));
+            *players = Some(Players {
+                text: text.to_owned(),
+                config: config.map_err(|error| Trouble::Refused(error.to_string()))?,
+                held: BTreeMap::new(),
+            });
+        }
+        let none = || Trouble::Refused("there are no settings".to_owned());
+        players.as_mut().ok_or_else(none)
+    }
+
+    /// A worker, if it is here as of that round.
+    fn take(
+        &mut self,
+        index: usize,
+        round: u64,
+        origin: Origin,
+    ) -> Result<(usize, Option<Worker>, Origin), Trouble> {
+        let refused = |what: &str| Err(Trouble::Refused(format!("worker {index}: {what}")));
+        if index >= self.config.rollout.workers {
+            return refused("the training has fewer");
+        }
+        let held = self.held.remove(&index);
+        match (&origin, held) {
+            (Origin::Held, Some((at, worker))) if at == round => Ok((index, Some(worker), origin)),
+            (Origin::Held, _) => refused("it is not here as of that round"),
+            _ => Ok((index, None, origin)),
+        }
+    }
+}
+
+impl Traces {
+    /// Those of this setting. Those of another one are forgotten.
+    fn of(traces: &mut Option<Traces>, setting: Setting) -> &mut Traces {
+        let kept = traces.take().filter(|traces| traces.setting == setting);
+        traces.insert(kept.unwrap_or(Traces {
+            setting,
+            known: BTreeMap::new(),
+            order: VecDeque::new(),
+            flows: 0,
+        }))
+    }
+
+    /// These traces, those that are not known yet generated in parallel on the current pool.
+    fn know(
+        &mut self,
+        wanted: impl Iterator<Item = TraceRef>,
+    ) -> Result<Vec<Arc<Known>>, SimError> {
+        let wanted: Vec<TraceRef> = wanted.collect();
+        let mut missing = wanted.clone();
+        missing.retain(|at| !self.known.contains_key(at));
+        missing.sort_unstable();
+        missing.dedup();
+        let setting = &self.setting;
+        let found = missing.into_par_iter().map(|at| setting.know(at));
+        let found: Vec<Known> = found.collect::<Result<_, SimError>>()?;
+        for known in found {
+            self.flows += known.trace.flows.len();
+            self.order.push_back(known.at);
+            self.known.insert(known.at, Arc::new(known));
+        }
+        let known = wanted
+            .iter()
+            .map(|at| Arc::clone(&self.known[at]))
+            .collect();
+        self.forget();
+        Ok(known)
+    }
+
+    fn forget(&mut self) {
+        while self.flows > MOST_FLOWS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            let known = self.known.remove(&oldest);
+            self.flows -= known.map_or(0, |known| known.trace.flows.len());
+        }
+    }
+}
+
+impl Trouble {
+    fn answer(self) -> Answer {
+        match self {
+            Self::Failed(problem) => Answer::Failed(problem),
+            Self::Refused(problem) => Answer::Refused(problem),
+        }
+    }
+}
+
+impl From<EnvError> for Trouble {
+    fn from(error: EnvError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<SimError> for Trouble {
+    fn from(error: SimError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,210 @@
+//! Simulations of whole traces under one decider, which need nothing from each other: where they run, and in
+//! which order, does not change what they give.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bufgym_env::control::{
+    BasePolicy, ControlOptions, Controller, RunOptions, UnknownBasePolicy, run_controlled,
+};
+use bufgym_eval::Entrant;
+use bufgym_eval::metric::{IsolatedPorts, Metric, Sample};
+use bufgym_eval::portable::{Decides, Portable};
+use bufgym_models::{ActorWeights, FastActor, LinearRule};
+use bufgym_sim::network::SimError;
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::traffic::{Trace, generate};
+use serde::{Deserialize, Serialize};
+
+/// What all simulations of a comparison have in common.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "SettingText", into = "SettingText")]
+pub(crate) struct Setting {
+    /// The scenarios of the traces, at least one.
+    pub(crate) scenarios: Vec<Scenario>,
+    /// What a simulation is measured by.
+    pub(crate) metric: Metric,
+    /// The heuristic whose α deciders that are no rules set.
+    pub(crate) low_level: BasePolicy,
+}
+
+/// A generated trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct TraceRef {
+    /// Index of its scenario.
+    pub(crate) scenario: usize,
+    pub(crate) seed: u64,
+}
+
+/// A trace with what its samples need.
+pub(crate) struct Known {
+    pub(crate) at: TraceRef,
+    pub(crate) trace: Trace,
+    /// Only where the metric is about ports.
+    ports: Option<IsolatedPorts>,
+}
+
+/// What decides in a simulation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Portable", into = "Portable")]
+pub(crate) enum Decider {
+    Rule(PolicySpec),
+    Linear(Box<LinearRule>),
+    /// It acts on its mean.
+    Network(Arc<ActorWeights>),
+}
+
+/// A decider that is ready to run.
+pub(crate) enum Ready {
+    Rule(Entrant),
+    Linear(LinearRule),
+    Network(Box<FastActor>),
+}
+
+/// The sample of a simulation, and how long that took on its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Measured {
+    pub(crate) sample: Sample,
+    pub(crate) busy: Duration,
+}
+
+impl Setting {
+    /// Generates a trace, and runs what its samples are relative to.
+    ///
+    /// # Errors
+    /// When the scenario is not valid.
+    pub(crate) fn know(&self, at: TraceRef) -> Result<Known, SimError> {
+        let scenario = &self.scenarios[at.scenario];
+        let trace = generate(scenario, at.seed);
+        let ports = self.metric.isolated_ports(scenario, &trace)?;
+        Ok(Known { at, trace, ports })
+    }
+
+    /// Runs a decider on a trace.
+    ///
+    /// # Errors
+    /// When the decider does not fit the scenario.
+    pub(crate) fn measure(&self, decider: &Ready, known: &Known) -> Result<Measured, SimError> {
+        let start = Instant::now();
+        let (scenario, trace) = (&self.scenarios[known.at.scenario], &known.trace);
+        let outcome = match decider {
+            Ready::Rule(entrant) => entrant.run(scenario, trace, None)?,
+            Ready::Linear(_) | Ready::Network(_) => {
+                let mut controller = decider.controller();
+                run_controlled(scenario, trace, controller.as_mut(), &self.options())?
+            }
+        };
+        Ok(Measured {
+            sample: Sample::of(self.metric, &outcome, known.ports.as_ref()),
+            busy: start.elapsed(),
+        })
+    }
+
+    pub(crate) fn options(&self) -> RunOptions {
+        let control = ControlOptions {
+            low_level: self.low_level.clone(),
+            ..ControlOptions::default()
+        };
+        RunOptions {
+            control,
+            ..RunOptions::default()
+        }
+    }
+}
+
+impl Decider {
+    pub(crate) fn linear(rule: LinearRule) -> Self {
+        Self::Linear(Box::new(rule))
+    }
+
+    pub(crate) fn network(weights: ActorWeights) -> Self {
+        Self::Network(Arc::new(weights))
+    }
+
+    pub(crate) fn ready(&self) -> Ready {
+        match self {
+            Self::Rule(spec) => Ready::Rule(Entrant::rule(spec.clone())),
+            Self::Linear(rule) => Ready::Linear(rule.as_ref().clone()),
+            Self::Network(weights) => Ready::Network(Box::new(FastActor::new(weights))),
+        }
+    }
+}
+
+impl Ready {
+    /// A fresh copy for one run.
+    ///
+    /// # Panics
+    /// When it is a rule, which has none.
+    pub(crate) fn controller(&self) -> Box<dyn Controller> {
+        match self {
+            Self::Rule(_) => unreachable!("rules decide at every packet"),
+            Self::Linear(rule) => Box::new(rule.clone()),
+            Self::Network(actor) => actor.clone(),
+        }
+    }
+}
+
+/// [`Setting`] in a message.
+#[derive(Serialize, Deserialize)]
+struct SettingText {
+    scenarios: Vec<String>,
+    metric: String,
+    low_level: String,
+}
+
+impl From<Setting> for SettingText {
+    fn from(setting: Setting) -> Self {
+        Self {
+            scenarios: setting.scenarios.iter().map(Scenario::to_toml).collect(),
+            metric: setting.metric.objective().to_owned(),
+            low_level: setting.low_level.to_string(),
+        }
+    }
+}
+
+impl TryFrom<SettingText> for Setting {
+    type Error = String;
+
+    fn try_from(text: SettingText) -> Result<Self, String> {
+        let read = |text: &String| Scenario::from_toml_str(text, "scenario");
+        let scenarios = text
+            .scenarios
+            .iter()
+            .map(read)
+            .collect::<Result<Vec<_>, _>>();
+        let named = |metric: &Metric| metric.objective() == text.metric;
+        let metric = Metric::ALL.into_iter().find(named);
+        Ok(Self {
+            scenarios: scenarios.map_err(|error| error.to_string())?,
+            metric: metric.ok_or_else(|| format!("metric '{}' is not known", text.metric))?,
+            low_level: text
+                .low_level
+                .parse()
+                .map_err(|error: UnknownBasePolicy| error.to_string())?,
+        })
+    }
+}
+
+impl From<Decider> for Portable {
+    fn from(decider: Decider) -> Self {
+        match decider {
+            Decider::Rule(spec) => Self::from(&spec),
+            Decider::Linear(rule) => Self::from(rule.as_ref()),
+            Decider::Network(weights) => Self::from(weights.as_ref()),
+        }
+    }
+}
+
+impl TryFrom<Portable> for Decider {
+    type Error = String;
+
+    fn try_from(portable: Portable) -> Result<Self, String> {
+        match Decides::try_from(portable).map_err(|error| error.to_string())? {
+            Decides::Rule(spec) => Ok(Self::Rule(spec)),
+            Decides::Linear(rule) => Ok(Self::Linear(rule)),
+            Decides::Network(weights) => Ok(Self::network(*weights)),
+            Decides::Integer(_) => Err("no training has integers that decide".to_owned()),
+        }
+    }
+}
