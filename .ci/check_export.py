@@ -6,7 +6,6 @@ BUFGYM is the program, EXPORTED a folder written by `export --format all`, RECOR
 record_observations, RANDOM one of the example random_networks. The last two are the checkpoint and the
 export of a network that sets early drop besides alpha."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -154,18 +153,6 @@ def check_early():
             assert (levels == levels_of(actions)).all()
 
 
-def check_pytorch():
-    if importlib.util.find_spec("torch") is None:
-        print("torch is not installed (it is some gigabytes): load_in_pytorch.py was not run, NumPy was")
-        return
-    names = ("observations", "actions", "early-actions")
-    for root, names in ((exported, names[:2]), (early_exported, names)):
-        folder = root / "safetensors"
-        for ports in (1, 4, 16, 96):
-            arrays = [root / f"golden/{name}-{ports}.npy" for name in names]
-            subprocess.run([sys.executable, folder / "load_in_pytorch.py", folder, *arrays], check=True)
-
-
 def check_random():
     folders = sorted(random.iterdir(), key=lambda folder: int(folder.name))
     worst, early = 0, 0
@@ -188,5 +175,4 @@ def check_random():
 
 check_alpha()
 check_early()
-check_pytorch()
 check_random()

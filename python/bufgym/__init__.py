@@ -7,6 +7,7 @@ The simulator and the environments are in Rust. This package gives them the inte
 ``bufgym.make_vec``            many in parallel, a ``gymnasium.vector.VectorEnv``; also
                                ``gymnasium.make_vec``
 ``bufgym.sb3.VecEnv``          the same for Stable-Baselines3
+``bufgym.rllib``               environments and modules for RLlib
 ``bufgym.torch``               the permutation-equivariant network, with the checkpoints of ``bufgym``
 ``bufgym.pettingzoo``          a network of switches, each an agent
 ``bufgym.simulate``            one trace under one policy, as Arrow tables

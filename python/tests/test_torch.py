@@ -1,6 +1,8 @@
 """The network in PyTorch against that in Rust."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +51,22 @@ def test_what_is_saved_is_what_rust_computes(tmp_path, outputs):
     assert manifest["objective"] == "fct=1,loss=0.1"
     again = Actor.load(tmp_path / "mine")
     assert all(a.equal(b) for a, b in zip(actor.state_dict().values(), again.state_dict().values()))
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "names"), [("ndt-fct-alpha", ["actions"]), ("ndt-fct", ["actions", "early-actions"])]
+)
+def test_the_program_that_comes_with_an_export_computes_the_same(tmp_path, checkpoint, names):
+    command = [sys.executable, "-m", "bufgym", "export", "--checkpoint", SHIPPED / checkpoint]
+    subprocess.run([*command, "--format", "safetensors", "--out", "exported"], check=True, cwd=tmp_path)
+    folder = tmp_path / "exported"
+    for ports in (1, 4, 16, 96):
+        arrays = [folder / f"golden/{name}-{ports}.npy" for name in ("observations", *names)]
+        # It fails where its actions are not those that must come out.
+        done = subprocess.run(
+            [sys.executable, folder / "load_in_pytorch.py", folder, *arrays], check=True, capture_output=True, text=True
+        )
+        assert done.stdout.count("equal to ") == len(names)
 
 
 def test_ports_may_be_in_any_order():
