@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter};
 
-use bufgym_sim::network::{ExternalSwitch, Frame, FrameKind};
+use bufgym_sim::network::{ExternalSwitch, Frame, FrameKind, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::Policy;
 use bufgym_sim::units::{Rate, Time};
@@ -114,12 +114,14 @@ struct Lines {
 /// Told after every event at the switch.
 pub(crate) trait Control<P> {
     /// Decides, if a decision is due.
-    fn after_event(&mut self, switch: &mut ExternalSwitch<P>, now: Time);
+    fn after_event(&mut self, switch: &mut ExternalSwitch<P>, now: Time) -> Result<(), SimError>;
 }
 
 /// For rules, which decide at every packet.
 impl<P> Control<P> for () {
-    fn after_event(&mut self, _switch: &mut ExternalSwitch<P>, _now: Time) {}
+    fn after_event(&mut self, _switch: &mut ExternalSwitch<P>, _now: Time) -> Result<(), SimError> {
+        Ok(())
+    }
 }
 
 /// The switch with its lines.
@@ -383,7 +385,8 @@ impl<'a, P: Policy> Forwarder<'a, P> {
                 self.frames.vacant.push(tag);
             }
             let now = self.switch.now();
-            control.after_event(&mut self.switch, now);
+            let decided = control.after_event(&mut self.switch, now);
+            decided.map_err(io::Error::other)?;
         }
     }
 

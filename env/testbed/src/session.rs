@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bufgym_env::control::{BasePolicy, ControlOptions, Controller, ExternalControl};
 use bufgym_sim::network::{
-    BaseTime, ExternalSwitch, FlowRecord, HostCounts, Outcome, measured_flow,
+    BaseTime, ExternalSwitch, FlowRecord, HostCounts, Outcome, SimError, measured_flow,
 };
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::NeuralDynamicThreshold;
@@ -142,12 +142,17 @@ struct Learned {
 }
 
 impl Control<NeuralDynamicThreshold> for Learned {
-    fn after_event(&mut self, switch: &mut ExternalSwitch<NeuralDynamicThreshold>, now: Time) {
+    fn after_event(
+        &mut self,
+        switch: &mut ExternalSwitch<NeuralDynamicThreshold>,
+        now: Time,
+    ) -> Result<(), SimError> {
         if self.control.is_due(switch, now) {
             let began = monotonic_ns();
-            self.control.decide(switch, now, self.controller.as_mut());
+            self.control.decide(switch, now, self.controller.as_mut())?;
             self.times_us.push((monotonic_ns() - began) as f64 * 1e-3);
         }
+        Ok(())
     }
 }
 

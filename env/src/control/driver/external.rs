@@ -22,6 +22,7 @@ pub struct ExternalControl {
     agent: Agent,
     actions: ActionSet,
     max_interval: Time,
+    min_interval: Time,
     action: Vec<f32>,
     intervals_ps: Vec<u64>,
 }
@@ -61,26 +62,34 @@ impl ExternalControl {
             agent: Agent::new(scenario, scenario, rates, trace, options)?,
             actions,
             max_interval: Time::from_us(scenario.max_interval_us),
+            min_interval: Time::from_us(scenario.min_interval_us),
             action: vec![0.0; ports * actions.outputs()],
             intervals_ps: Vec::new(),
         };
         Ok((switch, control))
     }
 
-    /// Whether a trigger has fired, or the longest interval between decisions has passed.
+    /// Whether a trigger has fired, or the longest interval between decisions has passed; a trigger
+    /// within the shortest interval is kept until that is over.
     pub fn is_due(&self, switch: &ControlledSwitch, now: Time) -> bool {
         let since = now.saturating_since(self.agent.last_decision);
+        if self.agent.decisions > 0 && since < self.min_interval {
+            return false;
+        }
         let late = self.max_interval > Time::ZERO && since >= self.max_interval;
         switch.switch().policy().fired().is_some() || late
     }
 
     /// Observes the switch, asks `controller` and puts its decision in force.
+    ///
+    /// # Errors
+    /// When `controller` cannot decide.
     pub fn decide(
         &mut self,
         switch: &mut ControlledSwitch,
         now: Time,
         controller: &mut dyn Controller,
-    ) {
+    ) -> Result<(), SimError> {
         if switch.switch().policy().fired().is_none() {
             let policy = switch.switch_mut().policy_mut();
             policy.fire(TriggerCause::Interval);
@@ -92,7 +101,7 @@ impl ExternalControl {
             outputs: self.actions.outputs(),
             elapsed_ns: now.as_ns() - self.agent.last_decision.as_ns(),
         };
-        controller.decide(&reading, &mut self.action);
+        controller.decide(&reading, &mut self.action)?;
         self.agent.decide(&self.action, self.actions);
         if self.agent.decisions > 0 {
             let interval = now - self.agent.last_decision;
@@ -102,6 +111,7 @@ impl ExternalControl {
         self.agent.last_decision = now;
         switch.switch_mut().policy_mut().acknowledge();
         self.agent.apply(switch.switch_mut(), self.actions);
+        Ok(())
     }
 
     /// Decisions so far.
