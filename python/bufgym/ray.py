@@ -10,6 +10,7 @@ Every node needs the same wheel of ``bufgym``; a node with another one is left o
 import argparse
 import hashlib
 import signal
+import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -35,9 +36,7 @@ _IDLE = 0.05
 def build() -> str:
     """What tells this build of ``bufgym`` from others: the SHA-256 of its library."""
     with open(_native.__file__, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() if sys.version_info >= (3, 11) else (
-            hashlib.sha256(file.read()).hexdigest()
-        )
+        return hashlib.sha256(file.read()).hexdigest()
 
 
 class Host:
@@ -224,6 +223,14 @@ def _processors(text: str) -> int:
     return processors
 
 
+def _require_reachable(address: str | None) -> None:
+    """Ray itself would try for minutes."""
+    if address is None or address == "auto" or "://" in address:
+        return
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host, int(port)), timeout=10).close()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs ``train`` or ``eval`` with these arguments, those of the command line without them; returns the exit
     code."""
@@ -234,8 +241,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _native.command_line(["bufgym", *rest, *([] if rest else ["--help"])])
     cluster = _native.Cluster(build())
     try:
+        _require_reachable(options.address)
         ray.init(address=options.address, log_to_driver=False, logging_level="warning")
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, RayError) as error:
         print(f"error: no Ray cluster at {options.address}: {_line(error)}", file=sys.stderr)
         return 2
     try:

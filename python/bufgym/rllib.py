@@ -74,9 +74,7 @@ def make(env_id: str, config: Mapping[str, Any] | None = None) -> gymnasium.Env[
 
 def _flat_vector(envs: BufferVectorEnv) -> VectorEnv[Any, Any, Any]:
     wrapped = vector_wrappers.TransformObservation(
-        envs,
-        lambda observations: np.reshape(observations, (envs.num_envs, -1)),
-        single_observation_space=_flat(envs.single_observation_space),
+        envs, _rows, single_observation_space=_flat(envs.single_observation_space)
     )
     return vector_wrappers.TransformAction(
         wrapped, _reshaped(envs.action_space), single_action_space=_flat(envs.single_action_space)
@@ -87,6 +85,10 @@ def _flat(space: gymnasium.Space[Any]) -> Box:
     """The space whose values are those of a box in one row."""
     assert isinstance(space, Box)
     return Box(space.low.ravel(), space.high.ravel(), dtype=np.float32)
+
+
+def _rows(observations: Any) -> NDArray[np.float32]:
+    return np.reshape(observations, (len(observations), -1))
 
 
 def _reshaped(space: gymnasium.Space[Any]) -> Callable[[Any], NDArray[np.float32]]:

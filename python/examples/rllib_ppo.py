@@ -25,7 +25,7 @@ ray.init("local", include_dashboard=False)
 register_envs()
 config = (
     PPOConfig()
-    .environment("bufgym/LeafSpine-4x4-v0", env_config={"settings": {"warmup_ms": 0, "measure_ms": 2}})
+    .environment("bufgym/LeafSpine-4x4-v0", env_config={"settings": {"warmup_ms": 0, "measure_ms": 10}})
     .env_runners(num_env_runners=0, num_envs_per_env_runner=2)
     .multi_agent(policies=POLICIES, policy_mapping_fn=kind)
     .rl_module(

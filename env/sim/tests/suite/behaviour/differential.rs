@@ -25,7 +25,7 @@ use crate::behaviour::setup::{cases, config};
 const EVENTS: u64 = 30_000;
 
 /// Numeric settings and the ends of their ranges.
-const NUMBERS: [(&str, u64, u64); 31] = [
+const NUMBERS: [(&str, u64, u64); 32] = [
     ("ports", 2, 200),
     ("rate_bps", 1_000_000, 10_000_000_000_000),
     ("buffer_bytes", 1_000, 1_000_000_000_000),
