@@ -8,7 +8,7 @@ use bufgym_env::control::{Controller, RunOptions, action_index, run_controlled};
 use bufgym_eval::Entrant;
 use bufgym_eval::data::{Evaluation, Role, TraceResult};
 use bufgym_eval::evaluate::{EvalConfig, EvalError, evaluate};
-use bufgym_export::{Network, onnx};
+use bufgym_export::{Layer, Network, onnx};
 use bufgym_models::checkpoint;
 use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{Split, trace_seed};
@@ -157,9 +157,15 @@ fn a_network_that_cannot_decide_ends_the_run_with_its_error() {
     let folder = tempfile::tempdir().unwrap();
     let (weights, manifest) = checkpoint::load_actor(&checkpoint("ndt-fct-alpha")).unwrap();
     let mut network = Network::from_actor(&weights, &manifest);
-    if let Some(bufgym_export::Layer::Dense(last)) = network.layers.last_mut() {
-        // Times what ReLU has made zero, this is no number.
-        last.weight.fill(f32::INFINITY);
+    // Weights so large that the last layer subtracts infinities.
+    let dense = network.layers.iter_mut().rev().take(2);
+    for (layer, signs) in dense.zip([[1.0, -1.0], [1.0, 1.0]]) {
+        let Layer::Dense(dense) = layer else {
+            panic!("the last layers are dense");
+        };
+        let signs = signs.iter().cycle();
+        let weights = dense.weight.iter_mut().zip(signs);
+        weights.for_each(|(weight, sign)| *weight = sign * 1e38);
     }
     let file = folder.path().join("broken.onnx");
     fs::write(&file, onnx::encode(&network, &manifest).unwrap()).unwrap();
