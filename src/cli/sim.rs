@@ -241,6 +241,15 @@ fn pauses(scenario: &Scenario, s: &Summary) -> String {
     )
 }
 
+/// How much was lost, where what was delivered is counted.
+fn loss(s: &Summary) -> String {
+    if !s.loss_per_delivered.is_finite() {
+        return String::new();
+    }
+    let loss = s.loss_per_delivered;
+    format!(", {loss:.5} data packets lost per delivered one")
+}
+
 /// The results in words.
 pub(super) fn describe(policy: &Entrant, scenario: &Scenario, s: &Summary) -> String {
     let or_dash = |value: f64| {
@@ -261,7 +270,7 @@ pub(super) fn describe(policy: &Entrant, scenario: &Scenario, s: &Summary) -> St
          {pauses}\
          buffer      at most {occupancy} bytes, 99 % of the time below {p99_occupancy:.1} %\n\
          queueing    99 % of the packets wait at most {p99_wait} µs\n\
-         goodput     {goodput:.1} Mbit/s, {loss:.5} data packets lost per delivered one\n\
+         goodput     {goodput:.1} Mbit/s{loss}\n\
          speed       {forwarded} packets, {wall:.3} s, {rate:.2} M packets/s{decisions}",
         policy = policy.name(),
         scenario = scenario.name,
@@ -288,7 +297,7 @@ pub(super) fn describe(policy: &Entrant, scenario: &Scenario, s: &Summary) -> St
         p99_occupancy = s.p99_occupancy * 100.0,
         p99_wait = or_dash(s.p99_queueing_delay_us),
         goodput = s.goodput_bps * 1e-6,
-        loss = s.loss_per_delivered,
+        loss = loss(s),
         forwarded = s.packets_forwarded,
         wall = s.wall_s,
         rate = s.packets_per_s / 1e6,
