@@ -51,6 +51,18 @@ fn a_folder_with_page_numbers_and_figures() {
     }
 }
 
+/// Leaves out what a policy is called and where it comes from.
+fn forget_names(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            fields.retain(|name, _| !["policy", "origin", "training"].contains(&name.as_str()));
+            fields.values_mut().for_each(forget_names);
+        }
+        serde_json::Value::Array(values) => values.iter_mut().for_each(forget_names),
+        _ => {}
+    }
+}
+
 #[test]
 fn a_network_from_an_onnx_file_is_explained_as_its_checkpoint() {
     let sandbox = Sandbox::new();
@@ -64,11 +76,12 @@ fn a_network_from_an_onnx_file_is_explained_as_its_checkpoint() {
     let portable = explained("--policy onnx:exported/actor.onnx", "portable");
     assert_eq!(portable["policy"], "onnx:exported/actor.onnx");
     for part in ["dependences", "alphas", "drops", "intervals"] {
-        let without_names = |explanation: &serde_json::Value| {
-            let text = explanation[part].to_string();
-            text.replace("onnx:exported/actor.onnx", "ndt:c")
+        let computed = |explanation: &serde_json::Value| {
+            let mut value = explanation[part].clone();
+            forget_names(&mut value);
+            value
         };
-        assert_eq!(without_names(&portable), without_names(&native), "{part}");
+        assert!(computed(&portable) == computed(&native), "{part}");
     }
     sandbox.refused(
         &format!("explain --policy dt {SMALL} --out rule"),

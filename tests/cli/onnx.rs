@@ -1,5 +1,7 @@
 //! `onnx:FILE` is a policy wherever policies are named.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::harness::Sandbox;
@@ -9,7 +11,9 @@ const SMALL: &str = "--set ports=4 --set active_ports=2..4 --set flows=10..15 --
 /// Exports the shipped weights into `exported/actor.onnx`.
 fn exported() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.ok("export --format onnx --out exported --quiet");
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("checkpoints/ndt-fct");
+    let mut export = sandbox.command("export --format onnx --out exported --quiet --checkpoint");
+    assert!(export.arg(shipped).status().unwrap().success());
     sandbox
 }
 
