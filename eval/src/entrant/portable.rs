@@ -118,7 +118,10 @@ mod tests {
             assert_eq!(read, sent);
             let there = Entrant::try_from(read).unwrap();
             assert_eq!(there.name(), entrant.name());
-            let run = |entrant: &Entrant| entrant.run(&scenario, &trace, None).unwrap().summary;
+            let run = |entrant: &Entrant| -> Vec<_> {
+                let outcome = entrant.run(&scenario, &trace, None).unwrap();
+                outcome.records.iter().map(|record| record.finish).collect()
+            };
             assert_eq!(run(&there), run(&entrant));
         }
     }
