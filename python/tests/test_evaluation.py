@@ -141,9 +141,14 @@ def interrupted_after(seconds, work):
         sent.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=send).start()
-    with pytest.raises(KeyboardInterrupt):
-        work()
+    # A process in the background of a script begins with SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Thread(target=send).start()
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    finally:
+        signal.signal(signal.SIGINT, before)
     return time.monotonic() - sent[0]
 
 
