@@ -42,9 +42,9 @@ pub use error::{ScenarioError, SettingProblem};
 pub use fabric::Tier;
 pub use kinds::{
     AckClass, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowEnd, FlowPriority,
-    HostQueue, LosslessRules, Marking, PfcMode, Recovery, Scheduler, SlowdownBase, SpineBuffer,
-    SpinePool, TopologyKind, Traffic, TransportKind, TransportVariant, UnknownName, Unscheduled,
-    Watchdog, Workload,
+    HostQueue, HyStartRule, LosslessRules, Marking, PfcMode, Recovery, Scheduler, SlowdownBase,
+    SpineBuffer, SpinePool, TopologyKind, Traffic, TransportKind, TransportVariant, UnknownName,
+    Unscheduled, Watchdog, Workload,
 };
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use priorities::{NoPriorities, Priorities};
@@ -129,8 +129,10 @@ settings! {
         int: bool = true, "switches write telemetry into packets of transports that read it";
         int_bytes_per_hop: u32 = 0, "bytes that telemetry adds to a packet at every switch";
         int_on_acks: bool = false, "acknowledgements collect telemetry too, on their way back";
-        /// HyStart++ is RFC 9406.
-        hystart: bool = false, "cubic leaves slow start when delay grows (HyStart++)";
+        /// By the rule that `hystart_rule` names.
+        hystart: bool = false, "cubic leaves slow start when delay grows";
+        /// HyStart++ is RFC 9406. Applies where the transport has HyStart.
+        hystart_rule: HyStartRule = HyStartRule::Rfc9406, "hystart: rfc9406 (HyStart++) | linux";
         sack: bool = true, "selective acknowledgements";
         sack_block_bytes: u32 = 0, "bytes of an ACK per SACK block, on top of ack_bytes";
         /// Applies where `sack` is true.
@@ -144,6 +146,9 @@ settings! {
         /// Without it the window grows as in congestion avoidance from the first segment on, after a
         /// timeout too.
         slow_start: bool = true, "windows double per round trip up to a threshold";
+        /// With delayed acknowledgements a limit of 1 lets a window grow by half per round trip. Linux
+        /// has no limit.
+        slow_start_limit: u32 = 1, "segments that an ACK may add to a window in slow start (L of RFC 3465)";
         /// No window exceeds 2 GiB.
         max_cwnd_bytes: u64 = 0, "largest congestion window, bytes; 0: not capped";
         /// Some policies spare such packets.

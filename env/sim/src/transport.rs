@@ -14,6 +14,7 @@ mod dctcp_ns3;
 mod flight;
 mod hpcc;
 mod hystart;
+mod hystart_linux;
 mod newreno;
 mod pacer;
 mod pool;
@@ -57,7 +58,9 @@ pub use timely::Timely;
 pub use crate::engine::telemetry::{HopRecord, MAX_HOPS, PathRecords, PortId};
 pub use crate::scenario::{TransportKind, TransportVariant};
 
-use crate::scenario::{EcnCapable, LosslessRules, MAX_WINDOW, Recovery, Scenario, Unscheduled};
+use crate::scenario::{
+    EcnCapable, HyStartRule, LosslessRules, MAX_WINDOW, Recovery, Scenario, Unscheduled,
+};
 use crate::units::{Rate, Time};
 
 /// The congestion window of one flow, in bytes.
@@ -80,6 +83,21 @@ impl Window {
     #[inline]
     fn grow(&mut self, bytes: u32, settings: &Settings) {
         self.cwnd = self.cwnd.saturating_add(bytes).min(settings.window_cap);
+    }
+
+    /// Grows in slow start: by one segment for each of the `segments` that an acknowledgement
+    /// acknowledges, up to [`Settings::slow_start_limit`]. Only the first may take the window beyond
+    /// the threshold.
+    #[inline]
+    fn grow_in_slow_start(&mut self, segments: u32, settings: &Settings) {
+        let mut growth = settings.mss;
+        if settings.slow_start_limit > 1 {
+            let room = (self.ssthresh - self.cwnd).max(settings.mss);
+            growth = growth
+                .saturating_mul(segments.clamp(1, settings.slow_start_limit))
+                .min(room);
+        }
+        self.grow(growth, settings);
     }
 
     /// Sets the window after a timeout.
@@ -188,8 +206,10 @@ pub struct Settings {
     pub flows_per_host: u32,
     /// Whether windows double up to the slow-start threshold.
     pub slow_start: bool,
-    /// Whether CUBIC leaves slow start when delay grows (HyStart++).
-    pub hystart: bool,
+    /// How CUBIC leaves slow start when delay grows, if it does.
+    pub hystart: Option<HyStartRule>,
+    /// Segments that an acknowledgement may add to a window in slow start (RFC 3465 §2.2, L).
+    pub slow_start_limit: u32,
     /// Whether acknowledgements carry SACK blocks; without them loss recovery is RFC 6582's.
     pub sack: bool,
     /// Loss recovery.
@@ -266,7 +286,8 @@ impl Settings {
             header_bytes: scenario.header_bytes + scenario.timestamp_bytes(),
             flows_per_host: scenario.flows_per_host,
             slow_start: scenario.slow_start,
-            hystart: stack.hystart,
+            hystart: stack.hystart.then_some(scenario.hystart_rule),
+            slow_start_limit: scenario.slow_start_limit,
             sack: scenario.sack,
             recovery: stack.recovery,
             delayed_ack: stack.delayed_ack,

@@ -69,6 +69,7 @@ impl IsolatedFlow {
         };
         let arithmetic_is_exact = is_plain_slow_start
             && scenario.slow_start
+            // Each acknowledgement is of one segment then, whatever the limit of slow start.
             && scenario.delayed_ack <= 1
             && scenario.mark_threshold_bytes().is_none();
         IsolatedFlow {

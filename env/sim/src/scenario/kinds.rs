@@ -213,6 +213,17 @@ named! {
 }
 
 named! {
+    /// How CUBIC leaves slow start before a loss.
+    HyStartRule {
+        /// HyStart++: five rounds of a quarter of the growth once delay has grown from round to round
+        /// (RFC 9406).
+        Rfc9406 = "rfc9406",
+        /// HyStart of Linux: at once, by the length of a train of acknowledgements or by growing delay.
+        Linux = "linux",
+    }
+}
+
+named! {
     /// Which packets are unscheduled: sent before the network can have said anything.
     Unscheduled {
         /// Data that is sent before the flow's first acknowledgement of data arrives (ABM, SIGCOMM

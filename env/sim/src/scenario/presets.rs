@@ -1,9 +1,9 @@
 //! The scenarios that have a name.
 
 use super::{
-    AckQueue, Arrivals, Demand, EcnCapable, FlowPriority, HostQueue, LeafHosts, Marking,
-    Priorities, RangeF64, RangeU32, Recovery, Scenario, SlowdownBase, TopologyKind, Traffic,
-    TransportKind, TransportVariant, Unscheduled, Workload,
+    AckQueue, Arrivals, Demand, EcnCapable, FlowPriority, HostQueue, HyStartRule, LeafHosts,
+    Marking, Priorities, RangeF64, RangeU32, Recovery, Scenario, SlowdownBase, TopologyKind,
+    Traffic, TransportKind, TransportVariant, Unscheduled, Workload,
 };
 
 /// A scenario with a name and a description of one line.
@@ -184,7 +184,7 @@ fn linux_16x25g() -> Scenario {
 
 /// A tenth of the rate of `ndt-testbed-4x1g` and ten times its delay, so that the buffer is as many
 /// packets and as many round trips. Sizes are those of Ethernet frames with timestamps: 70 B for an
-/// acknowledgement, 78 B for a SYN.
+/// acknowledgement, 78 B for a SYN. Slow start is that of the kernel.
 fn testbed_4x100m() -> Scenario {
     Scenario {
         name: "testbed-4x100m".to_owned(),
@@ -195,6 +195,8 @@ fn testbed_4x100m() -> Scenario {
         ack_bytes: 58,
         syn_bytes: 66,
         sack_block_bytes: 10,
+        hystart_rule: HyStartRule::Linux,
+        slow_start_limit: 65_535,
         load: RangeF64::new(0.5, 0.5),
         arrivals: Arrivals::Mixed,
         incast_degree: RangeU32::new(3, 3),

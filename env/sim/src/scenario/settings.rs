@@ -6,9 +6,10 @@ use crate::convert::whole_i64;
 
 use super::{
     AckClass, AckQueue, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowEnd,
-    FlowPriority, HostQueue, LeafHosts, LosslessRules, Marking, PerQueue, PfcMode, Priorities,
-    RangeF64, RangeU32, Recovery, Scheduler, SlowdownBase, SpineBuffer, SpinePool, TopologyKind,
-    Traffic, TransportKind, TransportVariant, Unscheduled, Watchdog, Workload, Workloads,
+    FlowPriority, HostQueue, HyStartRule, LeafHosts, LosslessRules, Marking, PerQueue, PfcMode,
+    Priorities, RangeF64, RangeU32, Recovery, Scheduler, SlowdownBase, SpineBuffer, SpinePool,
+    TopologyKind, Traffic, TransportKind, TransportVariant, Unscheduled, Watchdog, Workload,
+    Workloads,
 };
 
 use crate::input::excerpt;
@@ -251,6 +252,7 @@ named_field!(
     FlowEnd,
     AckClass,
     Recovery,
+    HyStartRule,
     HostQueue,
     Scheduler,
     Marking,

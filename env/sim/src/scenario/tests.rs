@@ -81,6 +81,7 @@ fn the_default_preset_prints_its_documented_values() {
             "int_bytes_per_hop = 0",
             "int_on_acks = false",
             "hystart = false",
+            "hystart_rule = \"rfc9406\"",
             "sack = true",
             "sack_block_bytes = 0",
             "recovery = \"rfc\"",
@@ -89,6 +90,7 @@ fn the_default_preset_prints_its_documented_values() {
             "timestamps = false",
             "init_cwnd = 10",
             "slow_start = true",
+            "slow_start_limit = 1",
             "max_cwnd_bytes = 0",
             "unscheduled = \"first_rtt\"",
             "min_rto_us = 200000",
@@ -443,6 +445,14 @@ fn values_that_make_no_scenario_are_refused() {
         (
             "delayed_ack=2 quick_acks=256",
             "quick_acks = 256: must be from 0 to 255",
+        ),
+        (
+            "slow_start_limit=0",
+            "slow_start_limit = 0: must be from 1 to 65535",
+        ),
+        (
+            "slow_start_limit=2 recovery=ns3",
+            "slow_start_limit = 2: must be 1 where recovery is ns3",
         ),
         (
             "late_binding=true host_queue=fifo",

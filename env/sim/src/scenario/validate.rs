@@ -355,6 +355,16 @@ impl Scenario {
             let problem = "needs host_queue fair; must be false where it is fifo";
             return check.invalid("late_binding", self.late_binding, problem);
         }
+        check.within(
+            "slow_start_limit",
+            u64::from(self.slow_start_limit),
+            1,
+            65_535,
+        )?;
+        if self.slow_start_limit > 1 && self.recovery == Recovery::Ns3 {
+            let problem = "must be 1 where recovery is ns3";
+            return check.invalid("slow_start_limit", self.slow_start_limit, problem);
+        }
         if !self.slow_start && self.recovery == Recovery::Ns3 {
             let problem = "must be true where recovery is ns3";
             return check.invalid("slow_start", self.slow_start, problem);

@@ -1,8 +1,10 @@
 //! CUBIC's window (RFC 9438).
 
 use super::hystart::{HyStart, Pace};
+use super::hystart_linux::HyStartLinux;
 use super::{Acked, CongestionControl, Settings, Window};
 use crate::convert::floor_u32;
+use crate::scenario::HyStartRule;
 use crate::units::Time;
 
 /// RFC 9438 §5: segments per cubic second.
@@ -30,7 +32,25 @@ pub struct Cubic {
     fraction: f64,
     /// The last loss was detected by the retransmission timer.
     timed_out: bool,
-    hystart: Option<HyStart>,
+    exit: SlowStartExit,
+}
+
+/// What ends slow start besides a loss.
+#[derive(Clone, Debug)]
+enum SlowStartExit {
+    None,
+    HyStart(HyStart),
+    Linux(HyStartLinux),
+}
+
+impl SlowStartExit {
+    fn new(rule: Option<HyStartRule>) -> SlowStartExit {
+        match rule {
+            None => SlowStartExit::None,
+            Some(HyStartRule::Rfc9406) => SlowStartExit::HyStart(HyStart::default()),
+            Some(HyStartRule::Linux) => SlowStartExit::Linux(HyStartLinux::default()),
+        }
+    }
 }
 
 impl Cubic {
@@ -43,7 +63,7 @@ impl Cubic {
             epoch: None,
             fraction: 0.0,
             timed_out: false,
-            hystart: settings.hystart.then(HyStart::default),
+            exit: SlowStartExit::new(settings.hystart),
         }
     }
 
@@ -84,19 +104,29 @@ impl Cubic {
 }
 
 impl CongestionControl for Cubic {
-    fn observe(&mut self, window: &mut Window, acked: &Acked, _settings: &Settings) {
-        if window.in_slow_start()
-            && let Some(hystart) = &mut self.hystart
-            && hystart.observe(acked) == Pace::Finished
-        {
+    fn observe(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
+        let ends = match &mut self.exit {
+            SlowStartExit::None => false,
+            SlowStartExit::HyStart(hystart) => {
+                window.in_slow_start() && hystart.observe(acked) == Pace::Finished
+            }
+            SlowStartExit::Linux(hystart) => {
+                hystart.observe(window, acked, self.epoch, settings.mss)
+            }
+        };
+        if ends {
             window.ssthresh = window.cwnd;
         }
     }
 
     fn on_ack(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
         if window.in_slow_start() {
-            let divisor = self.hystart.as_ref().map_or(1, HyStart::growth_divisor);
-            return window.grow(settings.mss / divisor, settings);
+            if let SlowStartExit::HyStart(hystart) = &self.exit
+                && hystart.growth_divisor() > 1
+            {
+                return window.grow(settings.mss / hystart.growth_divisor(), settings);
+            }
+            return window.grow_in_slow_start(acked.segments, settings);
         }
         let mss = f64::from(settings.mss);
         let bytes = self.fraction + mss * self.step(f64::from(window.cwnd) / mss, acked);
@@ -119,9 +149,12 @@ impl CongestionControl for Cubic {
         floor_u32(f64::from(flight) * BETA).max(2 * settings.mss)
     }
 
-    fn on_timeout(&mut self, _now: Time, _next: u32) {
+    fn on_timeout(&mut self, now: Time, next: u32) {
         self.timed_out = true;
         self.epoch = None;
+        if let SlowStartExit::Linux(hystart) = &mut self.exit {
+            hystart.on_timeout(now, next);
+        }
     }
 }
 

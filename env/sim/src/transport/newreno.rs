@@ -35,7 +35,7 @@ pub(super) fn grow(window: &mut Window, acked: &Acked, settings: &Settings) {
     if !window.in_slow_start() {
         return window.grow(avoidance_step(window, settings), settings);
     }
-    window.grow(settings.mss, settings);
+    window.grow_in_slow_start(acked.segments, settings);
     // If slow start ends here, ns-3 applies the further segments as one avoidance step.
     if settings.is_ns3() && acked.segments > 1 && !window.in_slow_start() {
         window.grow(avoidance_step(window, settings), settings);

@@ -2,7 +2,8 @@
 
 use bufgym_sim::network::Simulator;
 use bufgym_sim::scenario::{
-    AckQueue, HostQueue, RangeU32, Recovery, Scenario, Scheduler, TransportKind, TransportVariant,
+    AckQueue, HostQueue, HyStartRule, RangeU32, Recovery, Scenario, Scheduler, TransportKind,
+    TransportVariant,
 };
 use bufgym_sim::switch::{AnyPolicy, PolicySpec, policy};
 use bufgym_sim::traffic::{FlowSpec, Trace};
@@ -212,6 +213,8 @@ prop_compose! {
         transport_variant in prop::sample::select(TransportVariant::ALL),
         delayed_ack in 1_u32..=4,
         quick_acks in prop::sample::select(vec![0_u32, 1, 16]),
+        hystart_rule in prop::sample::select(HyStartRule::ALL),
+        slow_start_limit in prop::sample::select(vec![1_u32, 2, 65_535]),
         ecn_threshold_bytes in logarithmic(100, 1_000_000),
     ) -> Scenario {
         let [timestamps, handshake, hystart, late_binding, slow_start, int_on_acks] = flags;
@@ -239,6 +242,8 @@ prop_compose! {
             handshake,
             quick_acks: if delays { quick_acks } else { 0 },
             slow_start: slow_start || ns3,
+            slow_start_limit: if ns3 { 1 } else { slow_start_limit },
+            hystart_rule,
             // Queue management that can only mark needs it.
             ecn: kind.sets_rate(),
             transport_variant,

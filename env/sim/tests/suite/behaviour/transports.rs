@@ -150,6 +150,53 @@ fn hystart_leaves_slow_start_earlier() {
     );
 }
 
+/// The train of acknowledgements ends slow start where HyStart++ sees nothing and a window that doubles
+/// fills the buffer.
+#[test]
+fn hystart_of_linux_leaves_slow_start_before_delay_has_grown_by_milliseconds() {
+    let largest = |settings: &[&str]| {
+        let settings = [&["transport=cubic", "buffer_bytes=1000000"], settings].concat();
+        let outcome = run(&settings, "cs", &competing());
+        outcome.summary.max_occupancy_bytes
+    };
+    let without = largest(&[]);
+    assert_eq!(
+        largest(&["hystart=true"]),
+        without,
+        "no round trip has 4 ms more"
+    );
+    let early = largest(&["hystart=true", "hystart_rule=linux"]);
+    assert!(early * 3 < without, "{early} {without}");
+}
+
+/// A receiver that acknowledges every second segment slows slow start down unless acknowledgements
+/// are counted by what they cover.
+#[test]
+fn slow_start_limit_makes_up_for_delayed_acknowledgements() {
+    let end = |settings: &[&str]| {
+        let settings = [&["propagation_ns=1000000"], settings].concat();
+        let outcome = run(&settings, "cs", &lone(300));
+        outcome.records[0].finish.unwrap()
+    };
+    for transport in ["newreno", "cubic", "dctcp"] {
+        let transport = format!("transport={transport}");
+        let every = end(&[&transport]);
+        assert_eq!(
+            end(&[&transport, "slow_start_limit=2"]),
+            every,
+            "{transport}"
+        );
+        let slow = end(&[&transport, "delayed_ack=2"]);
+        let counted = end(&[&transport, "delayed_ack=2", "slow_start_limit=2"]);
+        assert!(counted < slow, "{transport}: {counted} {slow}");
+        // The same number of round trips, but for what the first acknowledgements wait.
+        assert!(
+            counted < every + Time::from_ms(4),
+            "{transport}: {counted} {every}"
+        );
+    }
+}
+
 /// Complete sharing that drops chosen packets by the order of their arrival.
 struct Dropping {
     arrivals: usize,
