@@ -136,6 +136,16 @@ enum Command {
     Bench(bench::BenchArgs),
 }
 
+impl Command {
+    /// Whether hosts of a cluster can simulate for it.
+    fn has_hosts(&self) -> bool {
+        matches!(
+            self,
+            Self::Train(_) | Self::Eval(_) | Self::Tune(_) | Self::Figures(_)
+        )
+    }
+}
+
 /// Parses the arguments, runs the subcommand, and turns an error into one line and an exit code.
 pub fn main() -> ExitCode {
     ExitCode::from(run_with(std::env::args_os().collect(), None))
@@ -180,9 +190,9 @@ fn say(line: impl std::fmt::Display) {
 
 fn run(cli: Cli) -> CliResult {
     let common = cli.common;
-    if common.cluster.is_some() && !matches!(cli.command, Command::Train(_) | Command::Eval(_)) {
+    if common.cluster.is_some() && !cli.command.has_hosts() {
         return Err(CliError::bad(
-            "hosts of a cluster can train and eval; run other commands without them",
+            "hosts of a cluster simulate for train, eval, tune and figures; run other commands without them",
         ));
     }
     match cli.command {

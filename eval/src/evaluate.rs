@@ -10,6 +10,7 @@ use bufgym_sim::traffic::{self, Trace};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::batch::{self, Batch, BatchError, Elsewhere, Quantity, Running, What};
 use crate::data::{
     Arrivals, Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timing, TraceResult,
     TriggerIntervals, VERSION,
@@ -72,6 +73,9 @@ pub enum EvalError {
     /// The caller has stopped it.
     #[error("the evaluation was stopped")]
     Stopped,
+    /// Other machines were to run it: a policy cannot be sent to them, or does not fit the scenario.
+    #[error("{0}")]
+    Unfit(String),
     /// Other machines were to run it and did not.
     #[error("{0}")]
     Elsewhere(String),
@@ -101,6 +105,31 @@ impl EvalError {
             policy,
             trace,
             source: Box::new(source),
+        }
+    }
+
+    /// Whether what was asked for cannot be: the scenario, the number of traces, or a policy that does not fit.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            EvalError::Scenario(_) | EvalError::NoTraces | EvalError::Unfit(_) => true,
+            EvalError::Simulation { source, .. } => is_unfit(source),
+            EvalError::Stopped | EvalError::Elsewhere(_) | EvalError::WrongSplit { .. } => false,
+        }
+    }
+}
+
+/// Whether a simulation failed because the policy does not fit the scenario.
+pub fn is_unfit(error: &SimError) -> bool {
+    matches!(error, SimError::Policy(_) | SimError::Controller(_))
+}
+
+impl From<BatchError> for EvalError {
+    fn from(error: BatchError) -> Self {
+        match error {
+            BatchError::Unfit(problem) => EvalError::Unfit(problem),
+            BatchError::Failed(problem) | BatchError::Senseless(problem) => {
+                EvalError::Elsewhere(problem)
+            }
         }
     }
 }
@@ -192,22 +221,38 @@ pub fn evaluate_until(
     compare(config, Split::Test, &traces, &here)
 }
 
-/// Runs every policy on every trace: `runs` gets the scenario, the policies with DT and the unlimited buffer, and
-/// the traces, and returns what [`run_all`] would.
-pub type Runs<'a> =
-    &'a dyn Fn(&Scenario, &[Entrant], &[NumberedTrace]) -> Result<Vec<Run>, EvalError>;
+/// Runs every policy on every trace: gets the scenario, the policies with DT and the unlimited buffer, and the
+/// traces, and returns what [`run_all`] would.
+type Runs<'a> = &'a dyn Fn(&Scenario, &[Entrant], &[NumberedTrace]) -> Result<Vec<Run>, EvalError>;
 
-/// As [`evaluate_traces`], with simulations that run wherever `runs` has them run.
+/// As [`evaluate_traces`], with simulations that other machines run.
 ///
 /// # Errors
-/// As [`evaluate_traces`], and those of `runs`.
+/// As [`evaluate_traces`], [`EvalError::Unfit`] also where a policy cannot be sent to them, and
+/// [`EvalError::Elsewhere`] when they fail.
 pub fn evaluate_elsewhere(
     config: &EvalConfig,
     split: Split,
     traces: &[NumberedTrace],
-    runs: Runs<'_>,
+    machines: &dyn Elsewhere,
+    progress: OnProgress,
 ) -> Result<Evaluation, EvalError> {
-    compare(config, split, traces, runs)
+    let runs = |scenario: &Scenario, entrants: &[Entrant], traces: &[NumberedTrace]| {
+        let batch = Batch::crossed(What::Comparison, scenario, entrants, traces)?;
+        let mut done = 0;
+        let found = batch::gather(machines, &batch, |run, _: &Compared| {
+            done += 1;
+            progress(Progress {
+                done,
+                total: batch.len(),
+                policy: entrants[run % entrants.len()].name(),
+                trace: traces[run / entrants.len()].index,
+            });
+            Ok::<(), EvalError>(())
+        })?;
+        found.into_iter().map(Compared::run).collect()
+    };
+    compare(config, split, traces, &runs)
 }
 
 /// Compares the policies on the given traces, all of which must belong to `split`.
@@ -309,18 +354,40 @@ pub(crate) fn with_references(entrants: &[Entrant]) -> Vec<Entrant> {
 
 /// One policy on one trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+struct Run {
     /// Its numbers, without those that are relative to DT.
-    pub result: TraceResult,
+    result: TraceResult,
     /// Times between decisions of a learned policy, picoseconds.
-    pub intervals_ps: Vec<u64>,
+    intervals_ps: Vec<u64>,
+}
+
+/// A [`Run`] on its way from another machine, in JSON.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Compared(String);
+
+impl Compared {
+    fn run(self) -> Result<Run, EvalError> {
+        let run = serde_json::from_str(&self.0);
+        run.map_err(|error| EvalError::Elsewhere(format!("a result cannot be read: {error}")))
+    }
+}
+
+impl Quantity for Compared {
+    const WHAT: What = What::Comparison;
+    const PORTS: bool = true;
+
+    fn measure(run: &Running<'_>) -> Result<Self, SimError> {
+        let measured = run_one(run.scenario, run.policy, run.trace, run.ports)?;
+        let json = serde_json::to_string(&measured).expect("numbers and texts can be written");
+        Ok(Compared(json))
+    }
 }
 
 /// Runs every policy on every trace, in parallel on the current pool. Runs are by trace, then by policy.
 ///
 /// # Errors
 /// When a policy does not fit the scenario, and [`EvalError::Stopped`].
-pub fn run_all(
+fn run_all(
     scenario: &Scenario,
     entrants: &[Entrant],
     traces: &[NumberedTrace],
@@ -341,8 +408,8 @@ pub fn run_all(
             let entrant = &entrants[run % entrants.len()];
             let numbered = &traces[run / entrants.len()];
             go_on()?;
-            let outcome = entrant
-                .run(scenario, &numbered.trace, None)
+            let ports = ports[run / entrants.len()].as_ref();
+            let measured = run_one(scenario, entrant, numbered, ports)
                 .map_err(EvalError::simulation(entrant.name(), numbered))?;
             progress(Progress {
                 done: done.fetch_add(1, Ordering::Relaxed) + 1,
@@ -350,17 +417,27 @@ pub fn run_all(
                 policy: entrant.name(),
                 trace: numbered.index,
             });
-            let ports = ports[run / entrants.len()].as_ref();
-            let mut result = trace_result(entrant, numbered, &outcome, ports);
-            if scenario.has_lossless() && result.failure.is_none() {
-                result.lossless = LosslessMetrics::of(&outcome, ports);
-            }
-            Ok(Run {
-                result,
-                intervals_ps: outcome.trigger_intervals_ps,
-            })
+            Ok(measured)
         })
         .collect()
+}
+
+/// Runs a policy on a trace, whose ports alone `ports` has.
+fn run_one(
+    scenario: &Scenario,
+    entrant: &Entrant,
+    numbered: &NumberedTrace,
+    ports: Option<&IsolatedPorts>,
+) -> Result<Run, SimError> {
+    let outcome = entrant.run(scenario, &numbered.trace, None)?;
+    let mut result = trace_result(entrant, numbered, &outcome, ports);
+    if scenario.has_lossless() && result.failure.is_none() {
+        result.lossless = LosslessMetrics::of(&outcome, ports);
+    }
+    Ok(Run {
+        result,
+        intervals_ps: outcome.trigger_intervals_ps,
+    })
 }
 
 /// Results ordered by policy, then by trace; and the intervals between decisions, pooled over the traces, of each

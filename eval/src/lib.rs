@@ -21,6 +21,7 @@
 
 pub mod agreement;
 mod arrivals;
+pub mod batch;
 pub mod data;
 pub mod entrant;
 pub mod evaluate;

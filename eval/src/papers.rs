@@ -17,14 +17,14 @@ pub mod ndt;
 mod page;
 pub mod report;
 pub mod reverie;
-mod runs;
+pub(crate) mod runs;
 pub mod sweep;
 mod variants;
 pub mod verdict;
 
 pub use claim::{Claim, Kind, Target};
 pub use report::{Panel, Report, Table, write_into};
-pub use runs::PapersError;
+pub use runs::{PapersError, Work};
 pub use verdict::{Grade, Verdict};
 
 use std::fmt;

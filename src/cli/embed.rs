@@ -16,7 +16,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     super::run_with(arguments.into_iter().collect(), None)
 }
 
-/// As [`run`], with the simulations of `train` and `eval` on the hosts of a cluster.
+/// As [`run`], with the simulations of `train`, `eval`, `tune` and `figures` on the hosts of a cluster.
 pub fn run_on(cluster: &Cluster, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     super::run_with(arguments.into_iter().collect(), Some(cluster.clone()))
 }

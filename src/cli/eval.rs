@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use bufgym::eval::{self, Entrant, EvalConfig, EvalError};
-use bufgym::sim::network::SimError;
 use bufgym::sim::scenario::Scenario;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -86,12 +85,13 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
         common.note(note);
     }
     let bar = progress_bar(common);
+    let progress = |progress: eval::Progress<'_>| {
+        bar.set_length(progress.total as u64);
+        bar.inc(1);
+    };
     let evaluation = match &common.cluster {
-        Some(cluster) => cluster.evaluate(&config),
-        None => eval::evaluate(&config, &|progress| {
-            bar.set_length(progress.total as u64);
-            bar.inc(1);
-        }),
+        Some(cluster) => cluster.evaluate(&config, &progress),
+        None => eval::evaluate(&config, &progress),
     }
     .map_err(classify)?;
     bar.finish_and_clear();
@@ -139,14 +139,9 @@ fn entrants(
 /// Bad input where the scenario, the number of traces or a policy's parameters do not fit; a failure
 /// otherwise.
 pub(super) fn classify(error: EvalError) -> CliError {
-    match &error {
-        EvalError::Scenario(_) | EvalError::NoTraces => CliError::input(error),
-        EvalError::Simulation { source, .. }
-            if matches!(**source, SimError::Policy(_) | SimError::Controller(_)) =>
-        {
-            CliError::input(error)
-        }
-        _ => CliError::failure(error),
+    match error.is_bad_input() {
+        true => CliError::input(error),
+        false => CliError::failure(error),
     }
 }
 

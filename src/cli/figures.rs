@@ -4,14 +4,16 @@ mod network;
 
 use std::path::PathBuf;
 
-use bufgym::eval::Entrant;
+use bufgym::eval::batch::Elsewhere;
 use bufgym::eval::papers::ndt::{self, NdtConfig, NdtFigure, Selection};
 use bufgym::eval::papers::{
-    self, Grade, PAPERS, PapersError, Report, Scale, abm, credence, reverie,
+    self, Grade, PAPERS, PapersError, Report, Scale, Work, abm, credence, reverie,
 };
+use bufgym::eval::{Entrant, Progress};
 use bufgym::models::ActorWeights;
 use bufgym::sim::input::excerpt;
 use clap::Args;
+use indicatif::ProgressBar;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
@@ -94,13 +96,25 @@ fn run_ndt(args: &FiguresArgs, common: &Common) -> CliResult {
     let config = config(args, common)?;
     let output = Output::folder(&args.out, args.force)?;
     let bar = eval::progress_bar(common);
-    let report = ndt::run(&config, &|progress| {
-        bar.set_length(progress.total as u64);
-        bar.inc(1);
-    })
-    .map_err(classify)?;
+    let progress = on_progress(&bar);
+    let work = Work::new(&progress).on(machines(common));
+    let report = ndt::run(&config, work).map_err(classify)?;
     bar.finish_and_clear();
     write(report, &output, common)
+}
+
+/// The machines that simulate in place of this one, if there are some.
+fn machines(common: &Common) -> Option<&dyn Elsewhere> {
+    let cluster = common.cluster.as_ref();
+    cluster.map(|cluster| cluster as &dyn Elsewhere)
+}
+
+/// Shows on a bar how far the simulations are.
+fn on_progress(bar: &ProgressBar) -> impl Fn(Progress<'_>) + Sync + '_ {
+    |progress| {
+        bar.set_length(progress.total as u64);
+        bar.inc(1);
+    }
 }
 
 /// Refuses options that the paper does not have.

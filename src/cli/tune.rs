@@ -12,6 +12,7 @@ use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::TRACES;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
+use bufgym::train::remote::RemoteError;
 use bufgym::train::tune::{self, Progress, TuneConfig, Tuning};
 use bufgym::train::{TrainConfig, TrainError};
 use clap::Args;
@@ -110,7 +111,8 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
             progress.done, progress.budget, progress.best, progress.ratio_to_dt
         ));
     };
-    let tuning = tune::tune(&config, &mut on_progress).map_err(classify)?;
+    let tuning =
+        tune::tune(&config, common.cluster.as_ref(), &mut on_progress).map_err(classify)?;
     let (file, problem) = match kept.keep(tuning.kept(&config)) {
         Ok(file) => (Some(file), None),
         Err(problem) => (None, Some(problem)),
@@ -208,7 +210,9 @@ fn describe(metric: Metric, tuning: &Tuning, file: Option<&Path>) -> String {
 
 fn classify(error: TrainError) -> CliError {
     match error {
-        TrainError::Setting { .. } | TrainError::Simulation(_) => CliError::input(error),
+        TrainError::Setting { .. }
+        | TrainError::Simulation(_)
+        | TrainError::Remote(RemoteError::Unfit(_)) => CliError::input(error),
         _ => CliError::failure(error),
     }
 }

@@ -60,7 +60,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bufgym_env::control::{ActionSet, BasePolicy, Objective};
-use bufgym_eval::evaluate::NumberedTrace;
+use bufgym_eval::evaluate::{NumberedTrace, evaluate_elsewhere};
 use bufgym_eval::{Entrant, EvalConfig, Evaluation, evaluate_traces};
 use bufgym_models::checkpoint::load_actor;
 use bufgym_models::{DeviceChoice, OpenDevice};
@@ -456,7 +456,9 @@ fn final_table(trainer: &Trainer, output: &Output) -> Result<Option<Evaluation>,
             })
             .collect();
         match trainer.cluster() {
-            Some(cluster) => cluster.evaluate_traces(&eval, Split::Validation, &traces),
+            Some(cluster) => {
+                evaluate_elsewhere(&eval, Split::Validation, &traces, cluster, &|_| ())
+            }
             None => evaluate_traces(&eval, Split::Validation, &traces, &|_| ()),
         }
     })?;

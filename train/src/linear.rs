@@ -22,6 +22,7 @@ use serde::Serialize;
 
 use crate::TrainError;
 use crate::config::default_low_level;
+use crate::remote::Cluster;
 use crate::simulations::{Decider, Setting};
 use crate::validation::ValidationSet;
 
@@ -164,19 +165,22 @@ pub struct Generation<'a> {
     pub checked: Option<&'a CheckedRule>,
 }
 
-/// Searches the weights on training traces, in parallel on the current pool. `on_generation` is
-/// called after every generation. The result does not depend on the number of threads.
+/// Searches the weights on training traces, with the simulations in parallel on the hosts of `cluster`, or
+/// on the current pool without one. `on_generation` is called after every generation. The result depends
+/// neither on the number of threads nor on the hosts.
 ///
 /// # Errors
-/// [`TrainError::Setting`] when a number of the configuration is too low, and
-/// [`TrainError::Simulation`] when the scenario makes no sense or the heuristic does not fit it.
+/// [`TrainError::Setting`] when a number of the configuration is too low,
+/// [`TrainError::Simulation`] when the scenario makes no sense or the heuristic does not fit it, and
+/// [`TrainError::Remote`] when the hosts fail.
 pub fn tune_linear(
     config: &LinearConfig,
+    cluster: Option<&Cluster>,
     on_generation: &mut dyn FnMut(&Generation<'_>),
 ) -> Result<LinearTuning, TrainError> {
     let started = Instant::now();
     config.check()?;
-    let chooser = traces(config, 0..config.traces)?;
+    let chooser = traces(config, 0..config.traces, cluster)?;
     let mut rng = rng::stream(config.seed, "linear search", 0);
     let actions = ActionSet::of(&config.low_level);
     let start = start(actions);
@@ -186,7 +190,7 @@ pub fn tune_linear(
     let mut simulations = 2 * config.traces;
     for number in 1..=config.generations {
         let candidates = search.ask(config.candidates, &mut rng);
-        let costs = costs(config, number, &candidates)?;
+        let costs = costs(config, number, &candidates, cluster)?;
         search.tell(&candidates, &costs);
         simulations += (config.candidates as u64 + 1) * config.generation_traces;
         let due = number.is_multiple_of(CHECK_EVERY) || number == config.generations;
@@ -240,9 +244,10 @@ fn costs(
     config: &LinearConfig,
     number: u64,
     candidates: &[Vec<f64>],
+    cluster: Option<&Cluster>,
 ) -> Result<Vec<f64>, TrainError> {
     let first = config.traces + (number - 1) * config.generation_traces;
-    let set = traces(config, first..first + config.generation_traces)?;
+    let set = traces(config, first..first + config.generation_traces, cluster)?;
     let actions = ActionSet::of(&config.low_level);
     let rule = |weights: &Vec<f64>| Decider::linear(LinearRule::from_slice(actions, weights));
     let rules: Vec<Decider> = candidates.iter().map(rule).collect();
@@ -250,13 +255,17 @@ fn costs(
 }
 
 /// Training traces with these indices.
-fn traces(config: &LinearConfig, indices: Range<u64>) -> Result<ValidationSet, TrainError> {
+fn traces(
+    config: &LinearConfig,
+    indices: Range<u64>,
+    cluster: Option<&Cluster>,
+) -> Result<ValidationSet, TrainError> {
     let setting = Setting {
         scenarios: vec![config.scenario.clone()],
         metric: Metric::of(&config.objective),
         low_level: config.low_level.clone(),
     };
-    ValidationSet::new(setting, (Split::Train, config.seed), indices, None)
+    ValidationSet::new(setting, (Split::Train, config.seed), indices, cluster)
 }
 
 /// Measures the mean of the distribution.
@@ -319,7 +328,7 @@ mod tests {
         let run = |count| {
             let mut told = Vec::new();
             let found = threads(count).install(|| {
-                tune_linear(&config, &mut |generation| {
+                tune_linear(&config, None, &mut |generation| {
                     told.push((generation.number, generation.checked.is_some()));
                 })
             });
@@ -353,14 +362,14 @@ mod tests {
 
     #[test]
     fn it_starts_from_the_same_alpha_everywhere() {
-        let found = tune_linear(&small(1), &mut |_| ()).unwrap();
+        let found = tune_linear(&small(1), None, &mut |_| ()).unwrap();
         assert_eq!(ALPHAS[START_ALPHA], 4.0);
         assert_eq!(found.checked[0].weights, LinearRule::constant(&[0.125]));
         let config = LinearConfig {
             low_level: "dt+early".parse().unwrap(),
             ..small(1)
         };
-        let found = tune_linear(&config, &mut |_| ()).unwrap();
+        let found = tune_linear(&config, None, &mut |_| ()).unwrap();
         assert_eq!(
             found.checked[0].weights,
             LinearRule::constant(&[0.125, -0.125])
@@ -375,7 +384,7 @@ mod tests {
             objective: "loss".parse().unwrap(),
             ..small(1)
         };
-        let found = tune_linear(&config, &mut |_| ()).unwrap();
+        let found = tune_linear(&config, None, &mut |_| ()).unwrap();
         let file = found.file(&config);
         let origin = std::path::Path::new("f");
         assert_eq!(
@@ -396,7 +405,9 @@ mod tests {
         let refused = |change: &dyn Fn(&mut LinearConfig)| {
             let mut config = small(1);
             change(&mut config);
-            tune_linear(&config, &mut |_| ()).unwrap_err().to_string()
+            tune_linear(&config, None, &mut |_| ())
+                .unwrap_err()
+                .to_string()
         };
         assert!(refused(&|c| c.traces = 0).starts_with("traces: 0"));
         assert!(refused(&|c| c.generations = 0).starts_with("generations: 0"));

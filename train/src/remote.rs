@@ -1,4 +1,4 @@
-//! Rounds and simulations on other machines.
+//! Rounds and simulations on other machines: of trainings, evaluations, searches for parameters and figures.
 //!
 //! The learner stays in one process, the head. [`Cluster`] is its side: it holds the work that is to be done and
 //! says which [`Host`] is asked for what. A host plays rollout workers and runs simulations. Both sides speak in

@@ -25,6 +25,7 @@ use serde::Serialize;
 
 use crate::TrainError;
 use crate::config::TrainConfig;
+use crate::remote::Cluster;
 use crate::simulations::{Decider, Setting};
 use crate::validation::ValidationSet;
 
@@ -160,14 +161,17 @@ pub struct Progress<'a> {
     pub ratio_to_dt: f64,
 }
 
-/// Searches the parameters, in parallel on the current pool. `on_progress` is called after every
-/// generation. The result does not depend on the number of threads.
+/// Searches the parameters, with the simulations in parallel on the hosts of `cluster`, or on the current
+/// pool without one. `on_progress` is called after every generation. The result depends neither on the
+/// number of threads nor on the hosts.
 ///
 /// # Errors
-/// [`TrainError::Setting`] when a number of the configuration is too low, and
-/// [`TrainError::Simulation`] when the scenario makes no sense or the policy as given does not fit it.
+/// [`TrainError::Setting`] when a number of the configuration is too low,
+/// [`TrainError::Simulation`] when the scenario makes no sense or the policy as given does not fit it, and
+/// [`TrainError::Remote`] when the hosts fail.
 pub fn tune(
     config: &TuneConfig,
+    cluster: Option<&Cluster>,
     on_progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Tuning, TrainError> {
     let started = Instant::now();
@@ -179,6 +183,7 @@ pub fn tune(
     let mut rng = stream(config.seed, "parameter search", 0);
     let mut course = Course {
         config,
+        cluster,
         next: 0,
         simulations: 0,
     };
@@ -251,6 +256,7 @@ impl TuneConfig {
 /// The traces of a search, one set after the other.
 struct Course<'a> {
     config: &'a TuneConfig,
+    cluster: Option<&'a Cluster>,
     /// The next training trace.
     next: u64,
     simulations: u64,
@@ -269,7 +275,7 @@ impl Course<'_> {
             metric: config.metric,
             low_level: BasePolicy::default(),
         };
-        ValidationSet::new(setting, (split, config.seed), indices, None)
+        ValidationSet::new(setting, (split, config.seed), indices, self.cluster)
     }
 
     /// The value of each policy relative to DT on so many fresh training traces.

@@ -19,7 +19,6 @@ use super::runs::{PapersError, Work};
 use super::sweep::{Metric, Point, Series, Sweep, Swept};
 use super::variants::{self, Variant};
 use super::verdict::Grade;
-use crate::evaluate::OnProgress;
 use crate::parts::Parts;
 
 /// Values of α from which the best static one is chosen.
@@ -161,7 +160,7 @@ impl Paper {
     }
 
     /// Makes the figures. Apart from wall times, the result is the same for the same configuration,
-    /// whatever the number of threads. With `parts`, finished simulations are kept there until the
+    /// whatever the number of threads and whoever runs the simulations. With `parts`, finished simulations are kept there until the
     /// figures are made, and those that were kept are not made again.
     ///
     /// # Errors
@@ -170,22 +169,21 @@ impl Paper {
         &self,
         config: &FabricConfig,
         parts: Option<&Parts>,
-        progress: OnProgress,
+        work: &Work<'_>,
     ) -> Result<Report, PapersError> {
         let start = Instant::now();
-        let work = Work::new(0, progress);
         let mut report = self.empty(config)?;
         let simulated = |number: &&&str| (self.planned)(number, config, ALPHAS[0]).is_some();
         let wanted: Vec<&&str> = self.figures.iter().filter(|n| wants(config, n)).collect();
         let alpha = match !self.lossless && wanted.iter().any(simulated) {
-            true => self.best_static(config, parts, &work)?,
+            true => self.best_static(config, parts, work)?,
             false => ALPHAS[0],
         };
         let plans: Vec<FigurePlan> = wanted
             .iter()
             .filter_map(|number| (self.planned)(number, config, alpha))
             .collect();
-        let grid = self.simulate(config, &plans, parts, &work)?;
+        let grid = self.simulate(config, &plans, parts, work)?;
         for number in wanted {
             if let Some(computed) = (self.computed)(number) {
                 for (panel, claims) in computed(config)? {
@@ -194,7 +192,7 @@ impl Paper {
                 }
             }
             for plan in plans.iter().filter(|plan| plan.sweep.figure == *number) {
-                let claims = self.judged(config, plan, &grid, parts, &work)?;
+                let claims = self.judged(config, plan, &grid, parts, work)?;
                 report.claims.extend(claims);
                 report.panels.extend(panels(plan, &grid)?);
             }

@@ -12,15 +12,17 @@ use bufgym_models::ActorWeights;
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::files::sha256;
 use bufgym_sim::convert::index;
-use bufgym_sim::network::{Outcome, SimError};
+use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::{Scenario, Tier};
 use bufgym_sim::switch::PolicySpec;
-use bufgym_sim::traffic::{self, Trace};
+use bufgym_sim::traffic;
 use rayon::prelude::*;
 
 use super::runs::{PapersError, Work};
 use crate::Entrant;
+use crate::batch::{self, Batch, Elsewhere, Quantity, Running, Simulation, What};
+use crate::evaluate::NumberedTrace;
 use crate::parts::Parts;
 
 pub use forests::Forests;
@@ -91,41 +93,20 @@ pub struct Common {
 /// A scenario under a policy, ready to run.
 struct Planned {
     scenario: Scenario,
-    policy: Contender,
+    policy: Entrant,
     seeds: u64,
 }
 
-/// Who decides in a cell.
-enum Contender {
-    Rule(PolicySpec),
-    Learned(Learned),
-}
+impl Quantity for Measured {
+    const WHAT: What = What::Network;
 
-impl Contender {
-    fn name(&self) -> String {
-        match self {
-            Contender::Rule(policy) => policy.to_string(),
-            Contender::Learned(learned) => learned.entrant.name().to_owned(),
-        }
-    }
-
-    fn key(&self) -> String {
-        match self {
-            Contender::Rule(policy) => format!("{policy:?}"),
-            Contender::Learned(learned) => format!("{LEARNED} {}", learned.fingerprint),
-        }
-    }
-
-    fn simulate(
-        &self,
-        scenario: &Scenario,
-        trace: &Trace,
-        forests: Option<&Forests>,
-    ) -> Result<Outcome, SimError> {
-        match self {
-            Contender::Rule(policy) => forests::simulate(scenario, trace, policy, forests),
-            Contender::Learned(learned) => learned.entrant.run(scenario, trace, None),
-        }
+    fn measure(run: &Running<'_>) -> Result<Self, SimError> {
+        let (scenario, trace) = (run.scenario, &run.trace.trace);
+        let outcome = match run.policy.spec() {
+            Some(rule) => forests::simulate(scenario, trace, rule, run.forests)?,
+            None => run.policy.run(scenario, trace, None)?,
+        };
+        Ok(Measured::of(scenario, &outcome))
     }
 }
 
@@ -153,8 +134,8 @@ impl Plan {
     /// cannot run is remembered with the reason.
     pub fn want(&mut self, cell: &Cell, seeds: u64) {
         let resolved = self.resolve(cell);
-        let key = resolved.map(|(scenario, policy)| {
-            let key = format!("{}\n{}", policy.key(), scenario.to_toml());
+        let key = resolved.map(|(scenario, policy, key)| {
+            let key = format!("{key}\n{}", scenario.to_toml());
             let work = Planned {
                 scenario,
                 policy,
@@ -167,8 +148,8 @@ impl Plan {
         self.keys.insert(cell.clone(), key);
     }
 
-    /// The scenario and the policy of a cell, or why they cannot be.
-    fn resolve(&self, cell: &Cell) -> Result<(Scenario, Contender), String> {
+    /// The scenario and the policy of a cell, with a text that no other policy has, or why they cannot be.
+    fn resolve(&self, cell: &Cell) -> Result<(Scenario, Entrant, String), String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let mut scenario = Scenario::preset(cell.preset).map_err(|error| text(&error))?;
         for setting in self.common.settings.iter().chain(&cell.settings) {
@@ -182,14 +163,16 @@ impl Plan {
             .filter(|_| cell.policy == LEARNED)
         {
             scenario.require_decidable().map_err(|error| text(&error))?;
-            return Ok((scenario, Contender::Learned(learned.clone())));
+            let key = format!("{LEARNED} {}", learned.fingerprint);
+            return Ok((scenario, learned.entrant.clone(), key));
         }
         let policy: PolicySpec = cell.policy.parse().map_err(|error| text(&error))?;
         for tier in [Tier::Leaf, Tier::Spine] {
             let built = policy.build(&scenario.at_switch(tier));
             built.map_err(|error| text(&error))?;
         }
-        Ok((scenario, Contender::Rule(policy)))
+        let key = format!("{policy:?}");
+        Ok((scenario, Entrant::rule(policy), key))
     }
 
     /// Number of simulations.
@@ -204,32 +187,21 @@ impl Plan {
         self.keys.values().collect()
     }
 
-    /// Makes them all, on all threads. The result does not depend on the number of threads. With
-    /// `parts`, what is finished is kept there, and what was kept is not made again.
+    /// Makes them all. The result depends neither on the number of threads nor on who runs the
+    /// simulations. With `parts`, what is finished is kept there, and what was kept is not made again.
     ///
     /// # Errors
     /// When a simulation fails or its result cannot be kept.
-    pub fn run(self, parts: Option<&Parts>, ticks: &Work) -> Result<Grid, PapersError> {
-        let simulations: Vec<(&Key, &Planned, u64)> = self
-            .work
-            .iter()
-            .flat_map(|(key, work)| (0..work.seeds).map(move |number| (key, work, number)))
-            .collect();
-        let common = &self.common;
-        ticks.plan(simulations.len());
-        let measure = |&(key, work, number): &(&Key, &Planned, u64)| {
-            let measured = kept_or_made(common, key, work, number, parts)?;
-            ticks.tick(&work.policy.name(), number);
-            Ok(measured)
+    pub fn run(self, parts: Option<&Parts>, work: &Work) -> Result<Grid, PapersError> {
+        let points = self.points();
+        work.plan(points.len());
+        let measured = match work.elsewhere() {
+            None => self.made_here(&points, parts, work)?,
+            Some(machines) => self.made_elsewhere(machines, &points, parts, work)?,
         };
-        let measured: Vec<Measured> = simulations
-            .par_iter()
-            .with_max_len(1)
-            .map(measure)
-            .collect::<Result<_, PapersError>>()?;
         let mut runs: BTreeMap<Key, Vec<Measured>> = BTreeMap::new();
-        for ((key, _, _), measured) in simulations.iter().zip(measured) {
-            runs.entry((*key).clone()).or_default().push(measured);
+        for (point, measured) in points.iter().zip(measured) {
+            runs.entry(point.key.clone()).or_default().push(measured);
         }
         Ok(Grid {
             keys: self.keys,
@@ -238,45 +210,157 @@ impl Plan {
     }
 }
 
-/// The simulation `number` of a scenario under a policy, from the parts or made now.
-fn kept_or_made(
-    common: &Common,
-    key: &str,
-    work: &Planned,
+/// One simulation of a plan.
+struct Point<'a> {
+    key: &'a Key,
+    planned: &'a Planned,
+    /// Of its trace.
     number: u64,
-    parts: Option<&Parts>,
-) -> Result<Measured, PapersError> {
-    let forests = common.forests.as_ref();
-    let oracle = forests.map_or_else(String::new, Forests::fingerprint);
-    let split = match common.training {
-        true => Split::Train,
-        false => Split::Test,
-    };
-    let seed = trace_seed(split, common.seed, number);
-    let of = format!("grid\n{key}\n{oracle}\n{seed}");
-    let fingerprint = Parts::fingerprint(&of, &common.revision);
-    if let Some(kept) = parts.and_then(|parts| parts.load(&fingerprint)) {
-        return Ok(kept);
+    seed: u64,
+    /// Of what is kept.
+    fingerprint: String,
+}
+
+impl Point<'_> {
+    fn kept(&self, parts: Option<&Parts>) -> Option<Measured> {
+        parts.and_then(|parts| parts.load(&self.fingerprint))
     }
-    let Planned {
-        scenario, policy, ..
-    } = work;
-    let trace = traffic::generate(scenario, seed);
-    let outcome = policy.simulate(scenario, &trace, forests);
-    let outcome = outcome.map_err(|source| PapersError::Run {
-        policy: policy.name(),
-        scenario: scenario.name.clone(),
-        source: Box::new(source),
-    })?;
-    let measured = Measured::of(scenario, &outcome);
-    if let Some(parts) = parts {
-        let keep = parts.keep(&fingerprint, &measured);
-        keep.map_err(|source| PapersError::Keep {
+
+    fn keep(&self, parts: Option<&Parts>, measured: &Measured) -> Result<(), PapersError> {
+        let Some(parts) = parts else { return Ok(()) };
+        let kept = parts.keep(&self.fingerprint, measured);
+        kept.map_err(|source| PapersError::Keep {
             folder: parts.folder().to_owned(),
             source,
-        })?;
+        })
     }
-    Ok(measured)
+
+    fn make(&self, forests: Option<&Forests>) -> Result<Measured, PapersError> {
+        let Planned {
+            scenario, policy, ..
+        } = self.planned;
+        let trace = NumberedTrace {
+            index: self.number,
+            seed: self.seed,
+            trace: traffic::generate(scenario, self.seed),
+        };
+        let run = Running {
+            scenario,
+            policy,
+            trace: &trace,
+            ports: None,
+            forests,
+        };
+        Measured::measure(&run).map_err(|source| PapersError::Run {
+            policy: policy.name().to_owned(),
+            scenario: scenario.name.clone(),
+            source: Box::new(source),
+        })
+    }
+
+    fn tick(&self, work: &Work) {
+        work.tick(self.planned.policy.name(), self.number);
+    }
+}
+
+impl Plan {
+    fn points(&self) -> Vec<Point<'_>> {
+        let common = &self.common;
+        let forests = common.forests.as_ref();
+        let oracle = forests.map_or_else(String::new, Forests::fingerprint);
+        let split = match common.training {
+            true => Split::Train,
+            false => Split::Test,
+        };
+        let point = |key, planned, number| {
+            let seed = trace_seed(split, common.seed, number);
+            let of = format!("grid\n{key}\n{oracle}\n{seed}");
+            Point {
+                key,
+                planned,
+                number,
+                seed,
+                fingerprint: Parts::fingerprint(&of, &common.revision),
+            }
+        };
+        let all = self.work.iter();
+        all.flat_map(|(key, planned)| {
+            (0..planned.seeds).map(move |number| point(key, planned, number))
+        })
+        .collect()
+    }
+
+    fn made_here(
+        &self,
+        points: &[Point<'_>],
+        parts: Option<&Parts>,
+        work: &Work,
+    ) -> Result<Vec<Measured>, PapersError> {
+        let forests = self.common.forests.as_ref();
+        let measure = |point: &Point<'_>| {
+            let measured = match point.kept(parts) {
+                Some(kept) => kept,
+                None => {
+                    let made = point.make(forests)?;
+                    point.keep(parts, &made)?;
+                    made
+                }
+            };
+            point.tick(work);
+            Ok(measured)
+        };
+        points.par_iter().with_max_len(1).map(measure).collect()
+    }
+
+    /// Has other machines make what was not kept. What they have made is kept as it comes.
+    fn made_elsewhere(
+        &self,
+        machines: &dyn Elsewhere,
+        points: &[Point<'_>],
+        parts: Option<&Parts>,
+        work: &Work,
+    ) -> Result<Vec<Measured>, PapersError> {
+        let mut found: Vec<Option<Measured>> = points.iter().map(|p| p.kept(parts)).collect();
+        let (kept, missing): (Vec<_>, Vec<_>) = points
+            .iter()
+            .enumerate()
+            .partition(|(place, _)| found[*place].is_some());
+        kept.iter().for_each(|(_, point)| point.tick(work));
+        let batch = self.batch(missing.iter().map(|(_, point)| *point))?;
+        let made = batch::gather(machines, &batch, |number, measured| {
+            let (_, point) = missing[number];
+            point.keep(parts, measured)?;
+            point.tick(work);
+            Ok::<(), PapersError>(())
+        })?;
+        for ((place, _), measured) in missing.into_iter().zip(made) {
+            found[place] = Some(measured);
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    fn batch<'a>(&self, points: impl Iterator<Item = &'a Point<'a>>) -> Result<Batch, PapersError> {
+        let mut batch = Batch::new(What::Network).with_forests(self.common.forests.clone());
+        let mut known: BTreeMap<&Key, (usize, usize)> = BTreeMap::new();
+        for point in points {
+            let (scenario, policy) = match known.get(point.key) {
+                Some(place) => *place,
+                None => {
+                    let scenario = batch.add_scenario(&point.planned.scenario);
+                    let policy = batch.add_policy(&point.planned.policy)?;
+                    known.insert(point.key, (scenario, policy));
+                    (scenario, policy)
+                }
+            };
+            batch.add(Simulation {
+                scenario,
+                policy,
+                trace: point.number,
+                seed: point.seed,
+            });
+        }
+        Ok(batch)
+    }
 }
 
 /// Simulations that were made.

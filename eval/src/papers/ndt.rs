@@ -25,8 +25,12 @@ use super::report::{Panel, Report, Table};
 use super::runs::{PapersError, Work};
 use super::variants;
 use crate::entrant::Entrant;
-use crate::evaluate::OnProgress;
 use crate::stats::{Interval, RESAMPLES};
+
+pub(crate) use drops::Drops as DropsRun;
+pub(crate) use incast::Run as IncastRun;
+pub(crate) use queues::Run as QueuesRun;
+pub(crate) use triggers::PacketIntervals;
 
 use setting::{Context, Extent};
 
@@ -184,11 +188,12 @@ impl NdtConfig {
 }
 
 /// Makes the figures. Apart from wall times and the inference time of Fig. 12(b), the result is the
-/// same for the same configuration, whatever the number of threads.
+/// same for the same configuration, whatever the number of threads and whoever runs the simulations.
+/// Runs whose observations Fig. 12(b) measures the inference with are always made here.
 ///
 /// # Errors
 /// When the learned policy is not a network, or when a run fails.
-pub fn run(config: &NdtConfig, progress: OnProgress) -> Result<Report, PapersError> {
+pub fn run(config: &NdtConfig, work: Work<'_>) -> Result<Report, PapersError> {
     let start = Instant::now();
     let Some((_, low_level)) = config.learned.network() else {
         return Err(PapersError::NotANetwork(config.learned.name().to_owned()));
@@ -201,13 +206,14 @@ pub fn run(config: &NdtConfig, progress: OnProgress) -> Result<Report, PapersErr
     let planned = wanted
         .iter()
         .map(|figure| planned(*figure, config, &extent));
+    work.plan(planned.sum());
     let context = Context {
         learned: &config.learned,
         extent,
         seed: config.seed,
         seeds: config.seeds,
         resamples: config.resamples,
-        work: Work::new(planned.sum(), progress),
+        work,
     };
     let mut report = Report {
         paper: "ndt",

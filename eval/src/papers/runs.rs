@@ -10,8 +10,10 @@ use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::PolicyParseError;
 use bufgym_slotted::SlottedError;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
-use crate::entrant::{Entrant, EntrantError, Recording};
+use crate::batch::{self, Batch, BatchError, Elsewhere, Quantity, Running, What};
+use crate::entrant::{Entrant, EntrantError};
 use crate::evaluate::{EvalError, NumberedTrace, OnProgress, Progress, split_traces};
 use crate::figures::FigureError;
 use crate::stats;
@@ -60,21 +62,40 @@ pub enum PapersError {
     NotANetwork(String),
 }
 
-/// The simulations that are done and those that are planned.
+impl From<BatchError> for PapersError {
+    fn from(error: BatchError) -> Self {
+        PapersError::Eval(error.into())
+    }
+}
+
+/// Who runs the simulations, those that are done and those that are planned.
 pub struct Work<'a> {
+    elsewhere: Option<&'a dyn Elsewhere>,
     done: AtomicUsize,
     total: AtomicUsize,
     progress: OnProgress<'a>,
 }
 
 impl<'a> Work<'a> {
-    /// With `total` simulations planned.
-    pub fn new(total: usize, progress: OnProgress<'a>) -> Work<'a> {
+    /// Nothing is planned yet; simulations run here, on the current pool.
+    pub fn new(progress: OnProgress<'a>) -> Work<'a> {
         Work {
+            elsewhere: None,
             done: AtomicUsize::new(0),
-            total: AtomicUsize::new(total),
+            total: AtomicUsize::new(0),
             progress,
         }
+    }
+
+    /// With other machines that run the simulations, if there are some.
+    #[must_use]
+    pub fn on(self, elsewhere: Option<&'a dyn Elsewhere>) -> Work<'a> {
+        Work { elsewhere, ..self }
+    }
+
+    /// The other machines that run the simulations.
+    pub(crate) fn elsewhere(&self) -> Option<&'a dyn Elsewhere> {
+        self.elsewhere
     }
 
     /// Plans more simulations.
@@ -115,31 +136,50 @@ pub fn test_traces(
 }
 
 /// Runs every policy on every trace and measures each run. The results are ordered by policy, then by
-/// trace, and do not depend on the number of threads.
+/// trace, and depend neither on the number of threads nor on who runs them.
 ///
 /// # Errors
-/// When a policy does not fit the scenario.
-pub fn run_all<T: Send>(
+/// When a policy does not fit the scenario, or other machines fail.
+pub(crate) fn run_all<T: Quantity>(
     work: &Work,
     scenario: &Scenario,
     entrants: &[Entrant],
     traces: &[NumberedTrace],
-    recording: Recording,
-    measure: impl Fn(&Entrant, &NumberedTrace, Outcome) -> T + Sync,
 ) -> Result<Vec<Vec<T>>, EvalError> {
     // Runs of one trace follow each other, so that simulations under way at a time differ in length.
-    let runs = (0..entrants.len() * traces.len())
-        .into_par_iter()
-        .map(|run| {
-            let entrant = &entrants[run % entrants.len()];
-            let numbered = &traces[run / entrants.len()];
-            let outcome = entrant
-                .watched(scenario, &numbered.trace, recording)
-                .map_err(EvalError::simulation(entrant.name(), numbered))?;
-            work.tick(entrant.name(), numbered.index);
-            Ok(measure(entrant, numbered, outcome))
-        })
-        .collect::<Result<Vec<T>, EvalError>>()?;
+    let of = |run: usize| {
+        (
+            &entrants[run % entrants.len()],
+            &traces[run / entrants.len()],
+        )
+    };
+    let runs: Vec<T> = match work.elsewhere() {
+        None => (0..entrants.len() * traces.len())
+            .into_par_iter()
+            .map(|run| {
+                let (policy, trace) = of(run);
+                let run = Running {
+                    scenario,
+                    policy,
+                    trace,
+                    ports: None,
+                    forests: None,
+                };
+                let measured =
+                    T::measure(&run).map_err(EvalError::simulation(policy.name(), trace))?;
+                work.tick(policy.name(), trace.index);
+                Ok(measured)
+            })
+            .collect::<Result<_, EvalError>>()?,
+        Some(machines) => {
+            let batch = Batch::crossed(T::WHAT, scenario, entrants, traces)?;
+            batch::gather(machines, &batch, |run, _| {
+                let (policy, trace) = of(run);
+                work.tick(policy.name(), trace.index);
+                Ok::<(), EvalError>(())
+            })?
+        }
+    };
     let mut by_policy: Vec<Vec<T>> = entrants.iter().map(|_| Vec::new()).collect();
     for (run, result) in runs.into_iter().enumerate() {
         by_policy[run % entrants.len()].push(result);
@@ -170,14 +210,7 @@ pub fn best_static(
         alpha => format!("dt:alpha={alpha}").parse::<Entrant>(),
     });
     let rules = rules.into_iter().collect::<Result<Vec<Entrant>, _>>()?;
-    let means = run_all(
-        work,
-        scenario,
-        &rules,
-        &traces,
-        Recording::default(),
-        |_, _, outcome| mean_fct(&outcome),
-    )?;
+    let means = mean_fcts(work, scenario, &rules, &traces)?;
     let dt = rules.iter().position(|rule| rule.name() == baseline.name());
     let Some(dt) = dt.map(|at| &means[at]) else {
         return Ok(baseline);
@@ -200,6 +233,34 @@ fn least(values: &[f64]) -> usize {
     let placed = values.iter().enumerate();
     let best = placed.min_by(|a, b| a.1.total_cmp(b.1));
     best.map_or(0, |(at, _)| at)
+}
+
+/// The [mean FCT](mean_fct) of a run.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct MeanFct(f64);
+
+impl Quantity for MeanFct {
+    const WHAT: What = What::MeanFct;
+
+    fn measure(run: &Running<'_>) -> Result<Self, SimError> {
+        let outcome = run.policy.run(run.scenario, &run.trace.trace, None)?;
+        Ok(MeanFct(mean_fct(&outcome)))
+    }
+}
+
+/// The mean FCT of every policy on every trace, by policy, then by trace.
+///
+/// # Errors
+/// When a policy does not fit the scenario, or other machines fail.
+pub fn mean_fcts(
+    work: &Work,
+    scenario: &Scenario,
+    entrants: &[Entrant],
+    traces: &[NumberedTrace],
+) -> Result<Vec<Vec<f64>>, EvalError> {
+    let runs = run_all::<MeanFct>(work, scenario, entrants, traces)?;
+    let values = |runs: Vec<MeanFct>| runs.into_iter().map(|MeanFct(value)| value).collect();
+    Ok(runs.into_iter().map(values).collect())
 }
 
 /// Mean FCT in milliseconds; infinity where a flow did not finish.
@@ -242,7 +303,7 @@ mod tests {
             scenario.set(change).unwrap();
         }
         let search = || {
-            let work = Work::new(0, &|_| {});
+            let work = Work::new(&|_| {});
             best_static(&work, &scenario, 1, 2).unwrap()
         };
         let name = search().name().to_owned();

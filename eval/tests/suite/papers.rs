@@ -5,7 +5,7 @@ use std::fs;
 
 use bufgym_eval::Entrant;
 use bufgym_eval::papers::ndt::{self, NdtConfig, NdtFigure};
-use bufgym_eval::papers::{PapersError, Report, Scale, write_into};
+use bufgym_eval::papers::{PapersError, Report, Scale, Work, write_into};
 use bufgym_models::{ActorWeights, FastActor};
 use bufgym_sim::rng;
 
@@ -36,7 +36,11 @@ fn files(report: &Report) -> BTreeMap<String, String> {
 fn the_same_for_any_number_of_threads_and_another_for_another_seed() {
     let on = |threads: usize, config: &NdtConfig| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        files(&pool.unwrap().install(|| ndt::run(config, &|_| {}).unwrap()))
+        files(
+            &pool
+                .unwrap()
+                .install(|| ndt::run(config, Work::new(&|_| {})).unwrap()),
+        )
     };
     let one = on(1, &config());
     assert_eq!(
@@ -66,7 +70,7 @@ fn two_sets_of_traces_are_twice_as_many_and_say_so() {
             figures: vec![NdtFigure::Queues],
             ..config()
         };
-        ndt::run(&config, &|_| {}).unwrap()
+        ndt::run(&config, Work::new(&|_| {})).unwrap()
     };
     let (one, two) = (with_sets(1), with_sets(2));
     assert!(two.panels[0].method.contains("2 unseen traces"));
@@ -83,10 +87,13 @@ fn two_sets_of_traces_are_twice_as_many_and_say_so() {
 #[test]
 fn progress_ends_at_its_total() {
     let last = std::sync::Mutex::new((0, 0));
-    let report = ndt::run(&config(), &|progress| {
-        let mut last = last.lock().unwrap();
-        *last = (last.0.max(progress.done), progress.total);
-    });
+    let report = ndt::run(
+        &config(),
+        Work::new(&|progress| {
+            let mut last = last.lock().unwrap();
+            *last = (last.0.max(progress.done), progress.total);
+        }),
+    );
     assert!(!report.unwrap().claims.is_empty());
     let (done, total) = *last.lock().unwrap();
     assert_eq!(done, total);
@@ -98,6 +105,6 @@ fn a_rule_cannot_be_the_series_ndt() {
         learned: "dt:alpha=8".parse().unwrap(),
         ..config()
     };
-    let refused = ndt::run(&rule, &|_| {}).unwrap_err();
+    let refused = ndt::run(&rule, Work::new(&|_| {})).unwrap_err();
     assert!(matches!(refused, PapersError::NotANetwork(name) if name == "dt:alpha=8"));
 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use bufgym::eval::papers::Scale;
 use bufgym::eval::papers::fabric::{FabricConfig, Paper};
 use bufgym::eval::papers::grid::{Forests, Learned};
+use bufgym::eval::papers::{Scale, Work};
 use bufgym::eval::suite::Parts;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::ForestModel;
 
-use super::{FiguresArgs, classify, refuse_given, write};
+use super::{FiguresArgs, classify, machines, on_progress, refuse_given, write};
 use crate::cli::Common;
 use crate::cli::error::{CliResult, ResultExt as _};
 use crate::cli::eval;
@@ -33,13 +33,9 @@ pub fn run(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult {
     let output = Output::folder(&args.out, args.force)?;
     let parts = Parts::new(beside(output.path()));
     let bar = eval::progress_bar(common);
-    let progress = |progress: bufgym::eval::Progress<'_>| {
-        bar.set_length(progress.total as u64);
-        bar.inc(1);
-    };
-    let report = paper
-        .make(&config, Some(&parts), &progress)
-        .map_err(classify)?;
+    let progress = on_progress(&bar);
+    let work = Work::new(&progress).on(machines(common));
+    let report = paper.make(&config, Some(&parts), &work).map_err(classify)?;
     bar.finish_and_clear();
     write(report, &output, common)?;
     parts

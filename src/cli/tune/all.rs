@@ -8,6 +8,7 @@ use bufgym::sim::switch::PolicySpec;
 use bufgym::sim::switch::aqm::AqmSpec;
 use bufgym::sim::switch::policy::{Deployment, catalogue};
 use bufgym::train::TrainError;
+use bufgym::train::remote::RemoteError;
 use bufgym::train::tune::{LEAST_SIMULATIONS, TuneConfig, tune};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -162,7 +163,7 @@ impl Searches<'_> {
             false => None,
         };
         kept.force |= earlier.is_some();
-        let tuning = tune(&config, &mut |progress| {
+        let tuning = tune(&config, common.cluster.as_ref(), &mut |progress| {
             self.bar.set_position(before + progress.done);
         });
         let (outcome, spent) = match tuning {
@@ -177,6 +178,7 @@ impl Searches<'_> {
             }
             // The scenario is valid, so it is the policy that does not fit it.
             Err(TrainError::Simulation(error)) => (Err(error.to_string()), 0),
+            Err(TrainError::Remote(RemoteError::Unfit(problem))) => (Err(problem), 0),
             Err(error) => return Err(classify(error)),
         };
         let names = kept.names;

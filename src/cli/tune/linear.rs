@@ -45,7 +45,7 @@ pub fn run(args: &TuneArgs, policy: &str, common: &Common) -> CliResult {
         None => default_file(&config)?,
     };
     let output = Output::file(&path, args.force)?;
-    let tuning = tune_linear(&config, &mut |generation| {
+    let tuning = tune_linear(&config, common.cluster.as_ref(), &mut |generation| {
         common.note(progress(&config, generation));
     })
     .map_err(classify)?;

@@ -5,22 +5,21 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bufgym_agents::Examples;
-use bufgym_eval::evaluate::{
-    EvalConfig, EvalError, NumberedTrace, Run, evaluate_elsewhere, split_traces,
-};
-use bufgym_eval::{Entrant, Evaluation};
+use bufgym_eval::Evaluation;
+use bufgym_eval::batch::{Batch, BatchError, Elsewhere, OnResult};
+use bufgym_eval::evaluate::{EvalConfig, EvalError, OnProgress, evaluate_elsewhere, split_traces};
 use bufgym_models::LinearRule;
 use bufgym_sim::rng::Split;
-use bufgym_sim::scenario::Scenario;
 
 use super::RemoteError;
 use super::frame::{self, Kind};
 use super::identity::Identity;
-use super::message::{Answer, Evaluate, Hello, Measure, Request, Teach};
+use super::message::{Answer, Hello, Measure, Request, Teach};
 use crate::simulations::{Decider, Measured, Setting, TraceRef};
 
 /// Requests of shared work that a host has at a time: one that it works on, and one that waits.
@@ -76,7 +75,7 @@ impl fmt::Display for Traffic {
     }
 }
 
-/// The hosts of a training or a comparison, and their work. Clones are the same cluster.
+/// The hosts of a command, and their work. Clones are the same cluster.
 #[derive(Clone)]
 pub struct Cluster(Arc<Shared>);
 
@@ -132,8 +131,11 @@ struct Work {
     ask: Ask,
     pending: VecDeque<usize>,
     open: usize,
-    answers: Vec<(Vec<usize>, Answer)>,
+    answers: Vec<Answered>,
 }
+
+/// Pieces, and the answer to them.
+type Answered = (Vec<usize>, Answer);
 
 type Ask = Box<dyn Fn(&[usize]) -> Request + Send + Sync>;
 
@@ -410,9 +412,9 @@ impl Answer {
         match self {
             Answer::Measured(measured) => Some(measured.len()),
             Answer::Taught(taught) => Some(taught.len()),
-            Answer::Evaluated(runs) => Some(runs.len()),
+            Answer::Simulated(results) => Some(results.len()),
             Answer::Played(parts) => Some(parts.len()),
-            Answer::Failed(_) | Answer::Refused(_) => None,
+            Answer::Unfit(_) | Answer::Failed(_) | Answer::Refused(_) => None,
         }
     }
 }
@@ -474,33 +476,38 @@ impl Cluster {
         }
     }
 
-    /// Has pieces 0 to `count` done by whoever is free. Returns the answers, each to the pieces before it.
+    /// Has pieces 0 to `count` done by whoever is free. `on_answer` gets the answers as they come, each with the
+    /// pieces that it is to, until it breaks.
     fn spread(
         &self,
         count: usize,
         ask: impl Fn(&[usize]) -> Request + Send + Sync + 'static,
-    ) -> Result<Vec<(Vec<usize>, Answer)>, RemoteError> {
-        let mut state = self.lock();
-        let id = state.work_ever;
-        state.work_ever += 1;
-        let work = Work {
+        mut on_answer: impl FnMut(&[usize], Answer) -> Result<ControlFlow<()>, RemoteError>,
+    ) -> Result<(), RemoteError> {
+        let work = self.begin(Work {
             ask: Box::new(ask),
             pending: (0..count).collect(),
             open: count,
             answers: Vec::new(),
-        };
+        });
+        while let Some(answers) = work.answers()? {
+            for (pieces, answer) in answers {
+                let answer = failed(Some(answer))?.ok_or_else(|| unexpected("a host"))?;
+                if on_answer(&pieces, answer)?.is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&self, work: Work) -> Begun<'_> {
+        let mut state = self.lock();
+        let id = state.work_ever;
+        state.work_ever += 1;
         state.shared.insert(id, work);
         self.0.changed.notify_all();
-        loop {
-            let done = state.shared.get(&id).is_some_and(|work| work.open == 0);
-            let open = state.open();
-            if done || open.is_err() {
-                let work = state.shared.remove(&id);
-                open?;
-                return Ok(work.map_or(Vec::new(), |work| work.answers));
-            }
-            state = self.wait(state);
-        }
+        Begun { cluster: self, id }
     }
 
     /// As [`spread`](Cluster::spread), where a piece has one result. Returns these in the order of the pieces.
@@ -511,11 +518,11 @@ impl Cluster {
         results: impl Fn(Answer) -> Option<Vec<T>>,
     ) -> Result<Vec<T>, RemoteError> {
         let mut found = Vec::with_capacity(count);
-        for (pieces, answer) in self.spread(count, ask)? {
-            let answer = failed(Some(answer))?.and_then(&results);
-            let answer = answer.ok_or_else(|| unexpected("a host"))?;
-            found.extend(pieces.into_iter().zip(answer));
-        }
+        self.spread(count, ask, |pieces, answer| {
+            let answer = results(answer).ok_or_else(|| unexpected("a host"))?;
+            found.extend(pieces.iter().copied().zip(answer));
+            Ok(ControlFlow::Continue(()))
+        })?;
         found.sort_by_key(|(piece, _)| *piece);
         Ok(found.into_iter().map(|(_, result)| result).collect())
     }
@@ -582,57 +589,15 @@ impl Cluster {
         })
     }
 
-    /// Runs every policy on every trace, as [`run_all`](bufgym_eval::evaluate::run_all) does here.
-    fn evaluate_runs(
-        &self,
-        scenario: &Scenario,
-        entrants: &[Entrant],
-        traces: &[NumberedTrace],
-    ) -> Result<Vec<Run>, RemoteError> {
-        let sent = entrants.iter().map(Entrant::portable);
-        let sent = sent.collect::<Result<Vec<_>, _>>();
-        let entrants = sent.map_err(|error| RemoteError::Failed(error.to_string()))?;
-        let scenario = scenario.to_toml();
-        let all: Vec<(u64, u64)> = traces.iter().map(|t| (t.index, t.seed)).collect();
-        let ask = move |pieces: &[usize]| {
-            Request::Evaluate(Evaluate {
-                scenario: scenario.clone(),
-                entrants: entrants.clone(),
-                traces: pieces.iter().map(|&piece| all[piece]).collect(),
-            })
-        };
-        let found = self.gather(traces.len(), ask, |answer| match answer {
-            Answer::Evaluated(runs) => Some(runs),
-            _ => None,
-        })?;
-        let read = |json: &String| serde_json::from_str::<Vec<Run>>(json);
-        let runs = found.iter().map(read).collect::<Result<Vec<_>, _>>();
-        let runs = runs.map_err(|error| RemoteError::Body(error.to_string()))?;
-        Ok(runs.into_iter().flatten().collect())
-    }
-
-    /// As [`evaluate_traces`](bufgym_eval::evaluate_traces), with the simulations on the hosts.
-    ///
-    /// # Errors
-    /// As there, and [`EvalError::Elsewhere`] when the hosts fail.
-    pub fn evaluate_traces(
-        &self,
-        config: &EvalConfig,
-        split: Split,
-        traces: &[NumberedTrace],
-    ) -> Result<Evaluation, EvalError> {
-        let runs = |scenario: &Scenario, entrants: &[Entrant], traces: &[NumberedTrace]| {
-            let runs = self.evaluate_runs(scenario, entrants, traces);
-            runs.map_err(|error| EvalError::Elsewhere(error.to_string()))
-        };
-        evaluate_elsewhere(config, split, traces, &runs)
-    }
-
     /// As [`evaluate`](bufgym_eval::evaluate()), with the simulations on the hosts.
     ///
     /// # Errors
-    /// As there, and [`EvalError::Elsewhere`] when the hosts fail.
-    pub fn evaluate(&self, config: &EvalConfig) -> Result<Evaluation, EvalError> {
+    /// As [`evaluate_elsewhere`].
+    pub fn evaluate(
+        &self,
+        config: &EvalConfig,
+        progress: OnProgress<'_>,
+    ) -> Result<Evaluation, EvalError> {
         let EvalConfig {
             scenario,
             traces,
@@ -640,7 +605,7 @@ impl Cluster {
             ..
         } = config;
         let traces = split_traces(scenario, Split::Test, *seed, *traces)?;
-        self.evaluate_traces(config, Split::Test, &traces)
+        evaluate_elsewhere(config, Split::Test, &traces, self, progress)
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
@@ -649,8 +614,61 @@ impl Cluster {
     }
 }
 
+impl Elsewhere for Cluster {
+    fn run(&self, batch: &Batch, on_result: OnResult<'_>) -> Result<(), BatchError> {
+        let whole = batch.clone();
+        let ask = move |pieces: &[usize]| Request::Simulate(whole.part(pieces));
+        let run = self.spread(batch.len(), ask, |pieces, answer| {
+            let Answer::Simulated(results) = answer else {
+                return Err(unexpected("a host"));
+            };
+            let mut results = pieces.iter().zip(&results);
+            Ok(results.try_for_each(|(&piece, result)| on_result(piece, result)))
+        });
+        run.map_err(|error| match error {
+            RemoteError::Unfit(problem) => BatchError::Unfit(problem),
+            error => BatchError::Failed(error.to_string()),
+        })
+    }
+}
+
+/// Shared work that has begun. It is given up when this is dropped.
+struct Begun<'a> {
+    cluster: &'a Cluster,
+    id: u64,
+}
+
+impl Begun<'_> {
+    /// Answers that have come since the last ones, each with the pieces that it is to; waits for some. None where all
+    /// pieces are done and all answers were taken.
+    fn answers(&self) -> Result<Option<Vec<Answered>>, RemoteError> {
+        let mut state = self.cluster.lock();
+        loop {
+            let Some(work) = state.shared.get_mut(&self.id) else {
+                return Ok(None);
+            };
+            let answers = std::mem::take(&mut work.answers);
+            if !answers.is_empty() {
+                return Ok(Some(answers));
+            }
+            if work.open == 0 {
+                return Ok(None);
+            }
+            state.open()?;
+            state = self.cluster.wait(state);
+        }
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.cluster.lock().shared.remove(&self.id);
+    }
+}
+
 fn failed(answer: Option<Answer>) -> Result<Option<Answer>, RemoteError> {
     match answer {
+        Some(Answer::Unfit(problem)) => Err(RemoteError::Unfit(problem)),
         Some(Answer::Failed(problem)) => Err(RemoteError::Failed(problem)),
         answer => Ok(answer),
     }

@@ -101,6 +101,9 @@ pub enum RemoteError {
         /// Name of the host.
         host: String,
     },
+    /// A policy cannot be sent to hosts, or does not fit its scenario.
+    #[error("{0}")]
+    Unfit(String),
     /// The work itself failed, as it would on any host.
     #[error("{0}")]
     Failed(String),

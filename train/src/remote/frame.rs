@@ -15,7 +15,7 @@ use super::RemoteError;
 
 const MAGIC: [u8; 8] = *b"BUFGYMRM";
 /// Grows with every change of a message.
-const PROTOCOL: u16 = 1;
+const PROTOCOL: u16 = 2;
 const HEADER: usize = 24;
 
 /// What a message is.
@@ -108,7 +108,7 @@ mod tests {
             let error = read(&changed).unwrap_err();
             let expected = match place {
                 0..8 => error == RemoteError::NotAMessage,
-                8..10 => matches!(error, RemoteError::Protocol { ours: 1, .. }),
+                8..10 => matches!(error, RemoteError::Protocol { ours: PROTOCOL, .. }),
                 10..12 => matches!(error, RemoteError::Kind { ours: 1, .. }),
                 12..20 => matches!(error, RemoteError::Length { .. }),
                 _ => error == RemoteError::Checksum,

@@ -1,25 +1,21 @@
 //! The side of a host.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use bufgym_env::gym::EnvError;
-use bufgym_eval::Entrant;
-use bufgym_eval::evaluate::{NumberedTrace, Run, run_all};
+use bufgym_eval::batch::{Batch, BatchError};
+use bufgym_eval::evaluate::is_unfit;
 use bufgym_models::{ActorWeights, FastActor};
 use bufgym_sim::network::SimError;
-use bufgym_sim::scenario::Scenario;
-use bufgym_sim::traffic::generate;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::RemoteError;
 use super::frame::{self, Kind};
 use super::identity::Identity;
-use super::message::{Answer, Evaluate, Measure, Origin, Part, Play, Request, Teach};
+use super::message::{Answer, Measure, Origin, Part, Play, Request, Teach};
 use crate::TrainConfig;
 use crate::rollout::Worker;
 use crate::simulations::{Decider, Known, Ready, Setting, TraceRef};
@@ -55,6 +51,7 @@ struct Traces {
 
 /// Why there is no result.
 enum Trouble {
+    Unfit(String),
     Failed(String),
     Refused(String),
 }
@@ -108,7 +105,7 @@ impl Host {
             Request::Play(play) => self.play(play),
             Request::Measure(measure) => self.measure(measure),
             Request::Teach(teach) => self.teach(teach),
-            Request::Evaluate(evaluate) => self.evaluate(evaluate),
+            Request::Simulate(batch) => self.simulate(&batch),
         }
     }
 
@@ -176,9 +173,9 @@ impl Host {
         Ok(Answer::Measured(measured))
     }
 
-    fn evaluate(&self, evaluate: Evaluate) -> Result<Answer, Trouble> {
-        let runs = self.pool.install(|| evaluated(evaluate))?;
-        Ok(Answer::Evaluated(runs))
+    fn simulate(&self, batch: &Batch) -> Result<Answer, Trouble> {
+        let results = self.pool.install(|| batch.run())?;
+        Ok(Answer::Simulated(results))
     }
 
     fn teach(&self, teach: Teach) -> Result<Answer, Trouble> {
@@ -205,26 +202,6 @@ impl Host {
         })?;
         Ok(Answer::Taught(taught))
     }
-}
-
-/// The runs of each trace in JSON.
-fn evaluated(evaluate: Evaluate) -> Result<Vec<String>, Trouble> {
-    let refused = |error: &dyn fmt::Display| Trouble::Refused(error.to_string());
-    let scenario = Scenario::from_toml_str(&evaluate.scenario, "the scenario of the head");
-    let scenario = scenario.map_err(|error| refused(&error))?;
-    let entrants = evaluate.entrants.into_iter().map(Entrant::try_from);
-    let entrants = entrants.collect::<Result<Vec<Entrant>, _>>();
-    let entrants = entrants.map_err(|error| refused(&error))?;
-    let traces = evaluate.traces.into_par_iter().map(|(index, seed)| {
-        let trace = generate(&scenario, seed);
-        NumberedTrace { index, seed, trace }
-    });
-    let traces: Vec<NumberedTrace> = traces.collect();
-    let go_on = AtomicBool::new(false);
-    let runs = run_all(&scenario, &entrants, &traces, &|_| (), &go_on);
-    let runs = runs.map_err(|error| Trouble::Failed(error.to_string()))?;
-    let write = |runs: &[Run]| serde_json::to_string(runs).map_err(|error| refused(&error));
-    runs.chunks(entrants.len().max(1)).map(write).collect()
 }
 
 /// A worker that was not here before.
@@ -325,6 +302,7 @@ impl Traces {
 impl Trouble {
     fn answer(self) -> Answer {
         match self {
+            Self::Unfit(problem) => Answer::Unfit(problem),
             Self::Failed(problem) => Answer::Failed(problem),
             Self::Refused(problem) => Answer::Refused(problem),
         }
@@ -339,6 +317,20 @@ impl From<EnvError> for Trouble {
 
 impl From<SimError> for Trouble {
     fn from(error: SimError) -> Self {
-        Self::Failed(error.to_string())
+        let problem = error.to_string();
+        match is_unfit(&error) {
+            true => Self::Unfit(problem),
+            false => Self::Failed(problem),
+        }
+    }
+}
+
+impl From<BatchError> for Trouble {
+    fn from(error: BatchError) -> Self {
+        match error {
+            BatchError::Unfit(problem) => Self::Unfit(problem),
+            BatchError::Failed(problem) => Self::Failed(problem),
+            BatchError::Senseless(problem) => Self::Refused(problem),
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! What head and hosts say to each other.
 
 use bufgym_agents::Examples;
-use bufgym_eval::portable::{PortableEntrant, PortableNetwork};
+use bufgym_eval::batch::Batch;
+use bufgym_eval::portable::PortableNetwork;
 use serde::{Deserialize, Serialize};
 
 use crate::rollout::{Played, WorkerState};
@@ -24,7 +25,8 @@ pub(super) enum Request {
     Play(Play),
     Measure(Measure),
     Teach(Teach),
-    Evaluate(Evaluate),
+    /// Simulations of an evaluation or of figures.
+    Simulate(Batch),
 }
 
 /// Workers that make so many decisions each.
@@ -70,16 +72,6 @@ pub(super) struct Teach {
     pub(super) traces: Vec<TraceRef>,
 }
 
-/// Policies that are compared.
-#[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Evaluate {
-    /// As TOML.
-    pub(super) scenario: String,
-    pub(super) entrants: Vec<PortableEntrant>,
-    /// Index and seed of each.
-    pub(super) traces: Vec<(u64, u64)>,
-}
-
 /// What a host answers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
@@ -89,8 +81,10 @@ pub(super) enum Answer {
     Measured(Vec<Measured>),
     /// In the order of the traces, each by number of ports.
     Taught(Vec<Vec<Examples>>),
-    /// In the order of the traces, the [runs](bufgym_eval::evaluate::Run) of each in JSON.
-    Evaluated(Vec<String>),
+    /// In the order of the simulations, as [`Batch::run`] gives them.
+    Simulated(Vec<Vec<u8>>),
+    /// A policy does not fit its scenario, here as elsewhere.
+    Unfit(String),
     /// The work has failed, as it would elsewhere.
     Failed(String),
     /// The request makes no sense here; another host may do it.

@@ -1,6 +1,7 @@
 //! Whole trainings on a small switch: reproducible, resumable, and clear about what is wrong.
 
 mod cluster;
+mod simulations;
 
 use std::fs;
 use std::path::{Path, PathBuf};

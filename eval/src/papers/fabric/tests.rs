@@ -83,7 +83,7 @@ fn what_figures_share_is_simulated_once() {
 fn a_paper_is_made_at_a_tiny_scale_the_same_on_any_number_of_threads() {
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let make = || credence::PAPER.make(&tiny(&["8", "10"]), None, &|_| {});
+        let make = || credence::PAPER.make(&tiny(&["8", "10"]), None, &Work::new(&|_| {}));
         pool.unwrap().install(make).unwrap()
     };
     let (one, three) = (on(1), on(3));
@@ -104,13 +104,13 @@ fn a_stopped_paper_goes_on_from_its_parts() {
     let parts = Parts::new(folder.path().join("parts"));
     let config = tiny(&["10"]);
     let first = credence::PAPER
-        .make(&config, Some(&parts), &|_| {})
+        .make(&config, Some(&parts), &Work::new(&|_| {}))
         .unwrap();
     let files = || std::fs::read_dir(parts.folder()).unwrap().count();
     let kept = files();
     assert!(kept > 8);
     let again = credence::PAPER
-        .make(&config, Some(&parts), &|_| {})
+        .make(&config, Some(&parts), &Work::new(&|_| {}))
         .unwrap();
     assert_eq!(files(), kept);
     assert_eq!(first.verdicts(), again.verdicts());
@@ -123,7 +123,11 @@ fn what_differs_is_run_again_at_the_scale_of_the_paper() {
         scale: Scale::Paper,
         ..quick.clone()
     };
-    let make = |config| credence::PAPER.make(config, None, &|_| {}).unwrap();
+    let make = |config| {
+        credence::PAPER
+            .make(config, None, &Work::new(&|_| {}))
+            .unwrap()
+    };
     let (once, again) = (make(&quick), make(&paper));
     for (before, after) in once.claims.iter().zip(&again.claims) {
         let (before, after) = (before.verdict().to_string(), after.verdict().to_string());
@@ -176,7 +180,7 @@ fn three_transports_share_a_network() {
     let wanted = |point: &Point| point.label == "CUBIC load 60 %";
     plan.sweep.want_at(&mut simulations, wanted);
     assert_eq!(simulations.simulations(), 4);
-    let grid = simulations.run(None, &Work::new(0, &|_| {})).unwrap();
+    let grid = simulations.run(None, &Work::new(&|_| {})).unwrap();
     let swept = plan.sweep.measured(&grid);
     let point = plan
         .sweep

@@ -6,12 +6,13 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::{Credence, Forest};
 use bufgym_sim::switch::{AnyPolicy, PolicySpec};
 use bufgym_sim::traffic::Trace;
+use serde::{Deserialize, Serialize};
 
 /// The name of the policy that has them.
 const POLICY: &str = "credence";
 
 /// What leaves and what spines expect Longest Queue Drop to lose.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Forests {
     /// Of leaves.
     pub leaf: Forest,

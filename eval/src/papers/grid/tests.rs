@@ -40,7 +40,7 @@ fn cells_that_are_the_same_simulation_share_it() {
     assert_eq!(plan.simulations(), 4);
     plan.want(&cells[0], 3);
     assert_eq!(plan.simulations(), 5);
-    let grid = plan.run(None, &Work::new(0, &|_| {})).unwrap();
+    let grid = plan.run(None, &Work::new(&|_| {})).unwrap();
     assert_eq!(grid.simulations(), 5);
     assert_eq!(grid.of(&cells[0]).len(), 3);
     assert_eq!(grid.of(&cells[0]), grid.of(&cells[1]));
@@ -61,7 +61,7 @@ fn a_learned_policy_decides_at_every_switch() {
             ..common()
         });
         cells.iter().for_each(|cell| plan.want(cell, 1));
-        plan.run(None, &Work::new(0, &|_| {})).unwrap()
+        plan.run(None, &Work::new(&|_| {})).unwrap()
     };
     let grid = run(Some(learned));
     assert_ne!(grid.of(&cells[0]), grid.of(&cells[1]));
@@ -85,7 +85,7 @@ fn what_this_version_cannot_run_is_left_out_with_the_reason() {
         plan.want(cell, 2);
     }
     assert_eq!(plan.simulations(), 0);
-    let grid = plan.run(None, &Work::new(0, &|_| {})).unwrap();
+    let grid = plan.run(None, &Work::new(&|_| {})).unwrap();
     for (cell, word) in refused
         .iter()
         .zip(["no_such_setting", "pigeon", "nothing", "abm"])
@@ -104,7 +104,7 @@ fn the_same_on_any_number_of_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let grid = pool
             .unwrap()
-            .install(|| plan.run(None, &Work::new(0, &|_| {})).unwrap());
+            .install(|| plan.run(None, &Work::new(&|_| {})).unwrap());
         cells.map(|cell| grid.of(&cell).to_vec())
     };
     assert_eq!(on(1), on(3));
@@ -115,7 +115,7 @@ fn a_stopped_run_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let parts = Parts::new(folder.path().join("kept"));
     let (first, cells) = plan(common());
-    let whole = first.run(Some(&parts), &Work::new(0, &|_| {})).unwrap();
+    let whole = first.run(Some(&parts), &Work::new(&|_| {})).unwrap();
     let files = || std::fs::read_dir(parts.folder()).unwrap().count();
     assert_eq!(files(), 4);
 
@@ -134,7 +134,7 @@ fn a_stopped_run_goes_on_where_it_was() {
     let tick = |_: crate::evaluate::Progress<'_>| {
         ticks.fetch_add(1, Ordering::Relaxed);
     };
-    let resumed = again.run(Some(&parts), &Work::new(0, &tick)).unwrap();
+    let resumed = again.run(Some(&parts), &Work::new(&tick)).unwrap();
     assert_eq!(files(), 4);
     assert_eq!([times(2), times(3)], before);
     assert_eq!(ticks.into_inner(), 4);
@@ -154,7 +154,7 @@ fn a_stopped_run_goes_on_where_it_was() {
         },
     ] {
         let had = files();
-        let work = Work::new(0, &|_| {});
+        let work = Work::new(&|_| {});
         plan(other).0.run(Some(&parts), &work).unwrap();
         assert_eq!(files(), had + 4);
     }

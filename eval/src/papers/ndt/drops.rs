@@ -1,12 +1,14 @@
 //! The share of the buffer that a port holds when it drops a packet (§VI-D): Fig. 11.
 
-use bufgym_sim::network::DropRow;
+use bufgym_sim::network::{DropRow, SimError};
 use bufgym_sim::scenario::{DEFAULT_PRESET, Scenario};
+use serde::{Deserialize, Serialize};
 
 use super::NdtFigure;
 use super::queues::{PRESET, VARIANTS};
 use super::setting::{Context, Extent, is_added, is_lowest, listed, percent, simulations, stroke};
 use super::variants;
+use crate::batch::{Quantity, Running, What};
 use crate::data::ScenarioFacts;
 use crate::entrant::{Entrant, Recording};
 use crate::evaluate::NumberedTrace;
@@ -43,12 +45,27 @@ pub fn planned(extent: &Extent, seeds: usize) -> usize {
 }
 
 /// The drops of one run, in shares of the buffer.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Drops {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Drops {
     /// The port's queue at every drop.
     port: Vec<f64>,
     /// Sum over the drops of the buffer's free part.
     free: f64,
+}
+
+impl Quantity for Drops {
+    const WHAT: What = What::NdtDrops;
+
+    fn measure(run: &Running<'_>) -> Result<Self, SimError> {
+        let recording = Recording {
+            drops: true,
+            ..Recording::default()
+        };
+        let outcome = run
+            .policy
+            .watched(run.scenario, &run.trace.trace, recording)?;
+        Ok(Drops::of(&outcome.drops, run.scenario.buffer_bytes))
+    }
 }
 
 impl Drops {
@@ -145,19 +162,7 @@ fn measure(
     policies: Vec<Entrant>,
     traces: &[NumberedTrace],
 ) -> Result<Results, PapersError> {
-    let recording = Recording {
-        drops: true,
-        ..Recording::default()
-    };
-    let capacity = scenario.buffer_bytes;
-    let runs = run_all(
-        &context.work,
-        scenario,
-        &policies,
-        traces,
-        recording,
-        |_, _, outcome| Drops::of(&outcome.drops, capacity),
-    )?;
+    let runs = run_all(&context.work, scenario, &policies, traces)?;
     Ok(Results { policies, runs })
 }
 

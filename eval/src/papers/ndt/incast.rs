@@ -1,13 +1,15 @@
 //! The 96-port switch with a 95-to-1 in-cast over elephants (§VI-B): Fig. 8(d).
 
-use bufgym_sim::network::Outcome;
+use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::scenario::Scenario;
+use serde::{Deserialize, Serialize};
 
 use super::NdtFigure;
 use super::setting::{Context, Extent, is_added, is_lowest, listed, percent, simulations, stroke};
 use super::variants::{self, NS3, SHORT_RTO, Variant};
+use crate::batch::{Quantity, Running, What};
 use crate::data::ScenarioFacts;
-use crate::entrant::{Entrant, Recording};
+use crate::entrant::Entrant;
 use crate::evaluate::NumberedTrace;
 use crate::figures::plot::{Curve, Plot, distribution, extent_x, logarithmic};
 use crate::figures::{Figure, FigureError};
@@ -48,8 +50,8 @@ pub fn planned(extent: &Extent, seeds: usize) -> usize {
 }
 
 /// One run.
-#[derive(Clone, Debug, PartialEq)]
-struct Run {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Run {
     mean_ms: f64,
     incast_mean_ms: f64,
     incast_p99_ms: f64,
@@ -57,6 +59,20 @@ struct Run {
     late: (u64, u64),
     /// FCTs of the in-cast flows.
     incast_ms: Vec<f64>,
+}
+
+impl Quantity for Run {
+    const WHAT: What = What::NdtIncast;
+
+    fn measure(run: &Running<'_>) -> Result<Self, SimError> {
+        let outcome = run.policy.run(run.scenario, &run.trace.trace, None)?;
+        Ok(Run::of(&outcome, timeout_ms(run.scenario)))
+    }
+}
+
+/// The minimum RTO in milliseconds.
+fn timeout_ms(scenario: &Scenario) -> f64 {
+    scenario.min_rto_us as f64 / 1e3
 }
 
 impl Run {
@@ -123,21 +139,13 @@ fn measure(
     policies: Vec<Entrant>,
     traces: &[NumberedTrace],
 ) -> Result<Results, PapersError> {
-    let timeout_ms = scenario.min_rto_us as f64 / 1e3;
-    let runs = run_all(
-        &context.work,
-        scenario,
-        &policies,
-        traces,
-        Recording::default(),
-        |_, _, outcome| Run::of(&outcome, timeout_ms),
-    )?;
+    let runs = run_all::<Run>(&context.work, scenario, &policies, traces)?;
     let floors = traces.iter().filter_map(|t| floor_ms(scenario, &t.trace));
     Ok(Results {
         policies,
         runs,
         floor_ms: stats::finite_mean(floors).unwrap_or(f64::NAN),
-        timeout_ms,
+        timeout_ms: timeout_ms(scenario),
     })
 }
 

@@ -2,16 +2,18 @@
 
 mod states;
 
-use bufgym_sim::network::Outcome;
+use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
+use serde::{Deserialize, Serialize};
 
 use super::NdtFigure;
 use super::setting::{
     Context, Extent, exactly, is_added, is_lowest, listed, percent, simulations, stroke,
 };
 use super::variants::{self, NS3, Variant};
+use crate::batch::{Quantity, Running, What};
 use crate::data::{ScenarioFacts, Timeline, TimelineSeries};
 use crate::entrant::{Entrant, Recording};
 use crate::evaluate::NumberedTrace;
@@ -61,7 +63,8 @@ pub fn planned(extent: &Extent, seeds: usize) -> usize {
 }
 
 /// One run.
-struct Run {
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Run {
     /// Share of time in which one port has less than 5 % of the buffer and the other more than 80 %.
     starved: f64,
     /// Unused shares of the buffer at drops, summed, and drops.
@@ -127,19 +130,7 @@ fn measure(
     policies: Vec<Entrant>,
     traces: &[NumberedTrace],
 ) -> Result<Results, PapersError> {
-    let recording = Recording {
-        timeline: Some(SAMPLING),
-        drops: true,
-        ..Recording::default()
-    };
-    let runs = run_all(
-        &context.work,
-        scenario,
-        &policies,
-        traces,
-        recording,
-        |policy, numbered, outcome| Run::of(scenario, policy, numbered, &outcome),
-    )?;
+    let runs = run_all::<Run>(&context.work, scenario, &policies, traces)?;
     Ok(Results {
         policies,
         runs,
@@ -179,6 +170,21 @@ fn excerpt_start(bursts: &[Vec<Time>; 2]) -> Time {
     let nearest = pairs.min_by_key(|(a, b)| (a.0.abs_diff(b.0), a.0.min(b.0)));
     let first = nearest.map_or(Time::ZERO, |(a, b)| a.min(b));
     Time(first.0.saturating_sub(LEAD.0))
+}
+
+impl Quantity for Run {
+    const WHAT: What = What::NdtQueues;
+
+    fn measure(run: &Running<'_>) -> Result<Self, SimError> {
+        let recording = Recording {
+            timeline: Some(SAMPLING),
+            drops: true,
+            ..Recording::default()
+        };
+        let (scenario, policy) = (run.scenario, run.policy);
+        let outcome = policy.watched(scenario, &run.trace.trace, recording)?;
+        Ok(Run::of(scenario, policy, run.trace, &outcome))
+    }
 }
 
 impl Run {

@@ -263,7 +263,7 @@ pub(super) mod tests {
             seed: 1,
             seeds: 1,
             resamples: 100,
-            work: Work::new(0, &|_| {}),
+            work: Work::new(&|_| {}),
         })
     }
 

@@ -7,7 +7,7 @@ use super::setting::{Context, Extent, exactly, is_added, is_lowest, listed, simu
 use super::variants::{self, LONG_RTO, NS3, SHORT_RTO, Variant};
 use crate::data::{BASELINE, Evaluation, ScenarioFacts, TraceResult};
 use crate::entrant::Entrant;
-use crate::evaluate::{EvalConfig, NumberedTrace, evaluate_traces};
+use crate::evaluate::{EvalConfig, NumberedTrace, evaluate_elsewhere, evaluate_traces};
 use crate::figures::bars::Bars;
 use crate::figures::plot::{Curve, Plot, extent_x, extent_y, logarithmic};
 use crate::figures::{Figure, FigureError};
@@ -109,7 +109,10 @@ fn evaluate(
         ..EvalConfig::new(scenario.clone(), policies.to_vec(), context.seed)
     };
     let tick = |progress: crate::Progress<'_>| context.work.tick(progress.policy, progress.trace);
-    Ok(evaluate_traces(&config, Split::Test, traces, &tick)?)
+    Ok(match context.work.elsewhere() {
+        None => evaluate_traces(&config, Split::Test, traces, &tick)?,
+        Some(machines) => evaluate_elsewhere(&config, Split::Test, traces, machines, &tick)?,
+    })
 }
 
 /// The runs of all policies.

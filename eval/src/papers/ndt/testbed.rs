@@ -8,13 +8,13 @@ use super::setting::{
 };
 use super::variants::{self, LINUX, SHORT_RTO, Variant};
 use crate::data::{BASELINE, ScenarioFacts};
-use crate::entrant::{Entrant, Recording};
+use crate::entrant::Entrant;
 use crate::figures::plot::{Curve, Plot, extent_y};
 use crate::figures::{Figure, FigureError};
 use crate::format;
 use crate::papers::claim::{Claim, Target};
 use crate::papers::report::{Panel, Report, Table, addition, cells};
-use crate::papers::runs::{PapersError, best_static_runs, legend, mean_fct, run_all};
+use crate::papers::runs::{PapersError, best_static_runs, legend, mean_fcts};
 use crate::papers::verdict::ascending;
 use crate::stats::{self, Interval};
 
@@ -126,16 +126,7 @@ fn measure(
             true => context.traces(&scenario, count)?,
             false => context.few_traces(&scenario, count)?,
         };
-        let recording = Recording::default();
-        let mean = |_: &Entrant, _: &_, outcome| mean_fct(&outcome);
-        let means = run_all(
-            &context.work,
-            &scenario,
-            &policies,
-            &traces,
-            recording,
-            mean,
-        )?;
+        let means = mean_fcts(&context.work, &scenario, &policies, &traces)?;
         Ok(Point { load, means })
     };
     let points = LOADS.into_iter().map(point);

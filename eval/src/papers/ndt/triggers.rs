@@ -1,13 +1,16 @@
 //! Time between decisions against the time of one decision (§VI-D): Fig. 12(b).
 
 use bufgym_env::control::TriggerMode;
+use bufgym_sim::network::SimError;
 use bufgym_sim::rng;
 use bufgym_sim::scenario::Scenario;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use super::NdtFigure;
 use super::setting::{Context, Extent, exactly};
 use super::variants::{self, LINUX, Variant};
+use crate::batch::{Quantity, Running, What};
 use crate::data::ScenarioFacts;
 use crate::entrant::Recording;
 use crate::evaluate::{EvalError, NumberedTrace};
@@ -202,23 +205,32 @@ fn cumulative(
     Ok((series, all.observations))
 }
 
+/// Times between the decisions of a run with one at every packet event, picoseconds.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct PacketIntervals(Vec<u64>);
+
+impl Quantity for PacketIntervals {
+    const WHAT: What = What::PacketIntervals;
+
+    fn measure(run: &Running<'_>) -> Result<Self, SimError> {
+        let recording = Recording {
+            trigger: TriggerMode::PerPacket,
+            ..Recording::default()
+        };
+        let outcome = run
+            .policy
+            .watched(run.scenario, &run.trace.trace, recording)?;
+        Ok(PacketIntervals(outcome.trigger_intervals_ps))
+    }
+}
+
 /// A decision at every packet event.
 fn per_packet(context: &Context, scenario: &Scenario) -> Result<Series, PapersError> {
     let traces = traces(context, scenario)?;
-    let recording = Recording {
-        trigger: TriggerMode::PerPacket,
-        ..Recording::default()
-    };
     let learned = std::slice::from_ref(context.learned);
-    let intervals = run_all(
-        &context.work,
-        scenario,
-        learned,
-        &traces,
-        recording,
-        |_, _, outcome| outcome.trigger_intervals_ps,
-    )?;
-    let pooled = intervals.concat().concat();
+    let runs = run_all::<PacketIntervals>(&context.work, scenario, learned, &traces)?;
+    let intervals = runs.into_iter().flatten().map(|PacketIntervals(run)| run);
+    let pooled: Vec<u64> = intervals.flatten().collect();
     Ok(Series::new(
         TriggerMode::PerPacket,
         scenario.rate_bps,

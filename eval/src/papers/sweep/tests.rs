@@ -163,7 +163,7 @@ fn what_was_not_run_is_said_with_the_reason_and_has_no_rows() {
     sweep.want(&mut plan);
     assert_eq!(plan.simulations(), 2);
     let grid = plan
-        .run(None, &crate::papers::runs::Work::new(0, &|_| {}))
+        .run(None, &crate::papers::runs::Work::new(&|_| {}))
         .unwrap();
     let swept = sweep.measured(&grid);
     let lines = swept.left_out();

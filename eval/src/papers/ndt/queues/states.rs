@@ -3,6 +3,7 @@
 use bufgym_sim::convert::index;
 use bufgym_sim::network::TimelineRow;
 use bufgym_sim::units::Time;
+use serde::{Deserialize, Serialize};
 
 /// A port starves below this share of the buffer while the other is above [`HOLDS`].
 const STARVES: f64 = 0.05;
@@ -32,7 +33,7 @@ pub struct States {
 }
 
 /// One bar of one port.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bar {
     /// Largest queue, bytes.
     pub longest: u64,
@@ -43,7 +44,7 @@ pub struct Bar {
 }
 
 /// Bars of one port, one after the other.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bars {
     pub start: Time,
     pub width: Time,
@@ -51,7 +52,7 @@ pub struct Bars {
 }
 
 /// Means of log2 α around the peaks of bursts, one value per burst. The heavier port is the burst's.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Alphas {
     pub heavier_before: Vec<f64>,
     pub heavier_after: Vec<f64>,

@@ -71,14 +71,14 @@ pub enum ForestError {
 }
 
 /// One split of a complete tree.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Split {
     feature: u32,
     value: f32,
 }
 
 /// A complete tree of [`MAX_DEPTH`] splits. The children of split `i` are `2i + 1` and `2i + 2`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Compiled {
     splits: [Split; SPLITS],
     lost: [f32; LEAVES],
@@ -100,7 +100,7 @@ impl Compiled {
 
 /// A random forest. The vote of a tree is the fraction of lost arrivals in the leaf that it
 /// reaches.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Forest {
     trees: Box<[Compiled]>,
     /// A loss is predicted if the sum of the votes is at least this.

@@ -1,0 +1,374 @@
+//! Batches of simulations that other machines can run.
+//!
+//! An [evaluation](crate::evaluate) and the figures of [papers](crate::papers) come down to the same: policies run on
+//! generated traces, and every run is reduced to a quantity. A [`Batch`] says which policies, which traces and what is
+//! measured, in a form that another process reads. [`Elsewhere`] has such a batch run; whoever receives it, or a part
+//! of it, calls [`Batch::run`]. Where there is no other machine nothing of this is used: runs then go straight from
+//! traces in memory to what is measured. Both ways end in the same function for each quantity, so they give the same
+//! bits.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use bufgym_sim::network::SimError;
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::traffic;
+use rayon::prelude::*;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::entrant::Entrant;
+use crate::evaluate::{Compared, EvalError, NumberedTrace, is_unfit};
+use crate::metric::IsolatedPorts;
+use crate::papers::grid::{self, Forests};
+use crate::papers::ndt::{DropsRun, IncastRun, PacketIntervals, QueuesRun};
+use crate::papers::runs::MeanFct;
+use crate::portable::{NotPortable, PortableEntrant};
+
+/// What is measured in every run of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum What {
+    /// What an evaluation compares.
+    Comparison,
+    /// The mean FCT.
+    MeanFct,
+    /// What the figures of networks need.
+    Network,
+    /// What Fig. 8(d) of NDT needs.
+    NdtIncast,
+    /// What Fig. 10 of NDT needs.
+    NdtQueues,
+    /// What Fig. 11 of NDT needs.
+    NdtDrops,
+    /// Times between decisions at every packet event.
+    PacketIntervals,
+}
+
+/// A policy on a trace: indices into what the batch has, and the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Simulation {
+    pub(crate) scenario: usize,
+    pub(crate) policy: usize,
+    /// Number of the trace, for messages and results.
+    pub(crate) trace: u64,
+    /// Seed that generates it.
+    pub(crate) seed: u64,
+}
+
+/// Simulations with everything that they need, and what is measured in each.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Batch {
+    what: What,
+    /// As TOML.
+    scenarios: Vec<String>,
+    policies: Vec<PortableEntrant>,
+    /// Of Credence in networks.
+    forests: Option<Forests>,
+    runs: Vec<Simulation>,
+}
+
+/// Why a batch has no results. Its text is one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BatchError {
+    /// A policy cannot be sent, or does not fit its scenario.
+    #[error("{0}")]
+    Unfit(String),
+    /// A simulation failed as it would anywhere, or there are no machines any more.
+    #[error("{0}")]
+    Failed(String),
+    /// What was sent is no batch that this program understands.
+    #[error("{0}")]
+    Senseless(String),
+}
+
+/// Takes the result of a run: its number in the batch, and bytes as [`Batch::run`] gives them. No further results are
+/// wanted where it breaks.
+pub type OnResult<'a> = &'a mut dyn FnMut(usize, &[u8]) -> ControlFlow<()>;
+
+/// Machines that run simulations in place of this one.
+pub trait Elsewhere: Sync {
+    /// Runs a batch. Results are given as they come, in any order, each once.
+    ///
+    /// # Errors
+    /// When a simulation fails, or there are no machines any more.
+    fn run(&self, batch: &Batch, on_result: OnResult<'_>) -> Result<(), BatchError>;
+}
+
+/// A policy that is about to run on a trace.
+pub(crate) struct Running<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) policy: &'a Entrant,
+    pub(crate) trace: &'a NumberedTrace,
+    /// Where the quantity [has them](Quantity::PORTS) and the scenario is no network.
+    pub(crate) ports: Option<&'a IsolatedPorts>,
+    /// Of Credence in networks.
+    pub(crate) forests: Option<&'a Forests>,
+}
+
+/// What a run is reduced to.
+pub(crate) trait Quantity: Serialize + DeserializeOwned + Send {
+    /// Its name in a batch.
+    const WHAT: What;
+    /// Whether it is relative to the ports of the trace alone.
+    const PORTS: bool = false;
+
+    /// Runs the policy to the end of the trace.
+    ///
+    /// # Errors
+    /// When the policy or the trace does not fit the scenario.
+    fn measure(run: &Running<'_>) -> Result<Self, SimError>;
+}
+
+impl Batch {
+    /// No simulations yet.
+    pub(crate) fn new(what: What) -> Batch {
+        Batch {
+            what,
+            scenarios: Vec::new(),
+            policies: Vec::new(),
+            forests: None,
+            runs: Vec::new(),
+        }
+    }
+
+    /// Every policy on every trace of a scenario: by trace, then by policy.
+    ///
+    /// # Errors
+    /// When a policy cannot be sent.
+    pub(crate) fn crossed(
+        what: What,
+        scenario: &Scenario,
+        policies: &[Entrant],
+        traces: &[NumberedTrace],
+    ) -> Result<Batch, BatchError> {
+        let mut batch = Batch::new(what);
+        let scenario = batch.add_scenario(scenario);
+        for policy in policies {
+            batch.add_policy(policy)?;
+        }
+        for NumberedTrace { index, seed, .. } in traces {
+            for policy in 0..policies.len() {
+                batch.add(Simulation {
+                    scenario,
+                    policy,
+                    trace: *index,
+                    seed: *seed,
+                });
+            }
+        }
+        Ok(batch)
+    }
+
+    /// With these forests for Credence in networks.
+    #[must_use]
+    pub(crate) fn with_forests(mut self, forests: Option<Forests>) -> Batch {
+        self.forests = forests;
+        self
+    }
+
+    /// Returns the index of the scenario in this batch.
+    pub(crate) fn add_scenario(&mut self, scenario: &Scenario) -> usize {
+        self.scenarios.push(scenario.to_toml());
+        self.scenarios.len() - 1
+    }
+
+    /// Returns the index of the policy in this batch.
+    ///
+    /// # Errors
+    /// When it cannot be sent.
+    pub(crate) fn add_policy(&mut self, policy: &Entrant) -> Result<usize, BatchError> {
+        self.policies.push(policy.portable()?);
+        Ok(self.policies.len() - 1)
+    }
+
+    pub(crate) fn add(&mut self, run: Simulation) {
+        self.runs.push(run);
+    }
+
+    /// Number of simulations.
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether there are no simulations.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Some of the simulations, by their numbers, with what these need.
+    ///
+    /// # Panics
+    /// When a number is [`len`](Batch::len) or larger.
+    #[must_use]
+    pub fn part(&self, numbers: &[usize]) -> Batch {
+        let mut part = Batch::new(self.what).with_forests(self.forests.clone());
+        let (mut scenarios, mut policies) = (BTreeMap::new(), BTreeMap::new());
+        for &number in numbers {
+            let run = self.runs[number];
+            let scenario = *scenarios.entry(run.scenario).or_insert_with(|| {
+                part.scenarios.push(self.scenarios[run.scenario].clone());
+                part.scenarios.len() - 1
+            });
+            let policy = *policies.entry(run.policy).or_insert_with(|| {
+                part.policies.push(self.policies[run.policy].clone());
+                part.policies.len() - 1
+            });
+            part.runs.push(Simulation {
+                scenario,
+                policy,
+                ..run
+            });
+        }
+        part
+    }
+
+    /// Runs the simulations, in parallel on the current pool. Results are in the order of the simulations, each as
+    /// bytes in the format of postcard.
+    ///
+    /// # Errors
+    /// When a simulation fails, and [`BatchError::Senseless`] when the batch makes no sense.
+    pub fn run(&self) -> Result<Vec<Vec<u8>>, BatchError> {
+        match self.what {
+            What::Comparison => self.each::<Compared>(),
+            What::MeanFct => self.each::<MeanFct>(),
+            What::Network => self.each::<grid::Measured>(),
+            What::NdtIncast => self.each::<IncastRun>(),
+            What::NdtQueues => self.each::<QueuesRun>(),
+            What::NdtDrops => self.each::<DropsRun>(),
+            What::PacketIntervals => self.each::<PacketIntervals>(),
+        }
+    }
+
+    fn each<T: Quantity>(&self) -> Result<Vec<Vec<u8>>, BatchError> {
+        let (scenarios, policies) = self.read()?;
+        let measured: Vec<Vec<(usize, Vec<u8>)>> = self
+            .by_trace()
+            .par_iter()
+            .with_max_len(1)
+            .map(|numbers| {
+                let first = self.runs[numbers[0]];
+                let scenario = &scenarios[first.scenario];
+                let (trace, ports) = generated::<T>(scenario, first)?;
+                let measure = |&number: &usize| {
+                    let policy = &policies[self.runs[number].policy];
+                    let run = Running {
+                        scenario,
+                        policy,
+                        trace: &trace,
+                        ports: ports.as_ref(),
+                        forests: self.forests.as_ref(),
+                    };
+                    let measured = T::measure(&run).map_err(failure(policy.name(), &trace))?;
+                    let bytes = postcard::to_stdvec(&measured).map_err(senseless)?;
+                    Ok((number, bytes))
+                };
+                numbers.par_iter().map(measure).collect()
+            })
+            .collect::<Result<_, BatchError>>()?;
+        let mut all: Vec<(usize, Vec<u8>)> = measured.into_iter().flatten().collect();
+        all.sort_unstable_by_key(|(number, _)| *number);
+        Ok(all.into_iter().map(|(_, bytes)| bytes).collect())
+    }
+
+    /// Scenarios and policies, ready to run.
+    fn read(&self) -> Result<(Vec<Scenario>, Vec<Entrant>), BatchError> {
+        let scenario = |text: &String| Scenario::from_toml_str(text, "a scenario of the head");
+        let scenarios = self.scenarios.iter().map(scenario);
+        let scenarios = scenarios
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(senseless)?;
+        let policies = self.policies.iter().cloned().map(Entrant::try_from);
+        let policies = policies.collect::<Result<Vec<_>, _>>().map_err(senseless)?;
+        let foreign =
+            |run: &Simulation| run.scenario >= scenarios.len() || run.policy >= policies.len();
+        match self.runs.iter().any(foreign) {
+            true => Err(senseless("a simulation of nothing that was sent")),
+            false => Ok((scenarios, policies)),
+        }
+    }
+
+    /// Numbers of the simulations of each trace.
+    fn by_trace(&self) -> Vec<Vec<usize>> {
+        let mut groups: BTreeMap<(usize, u64, u64), Vec<usize>> = BTreeMap::new();
+        for (number, run) in self.runs.iter().enumerate() {
+            let trace = (run.scenario, run.trace, run.seed);
+            groups.entry(trace).or_default().push(number);
+        }
+        groups.into_values().collect()
+    }
+}
+
+/// The trace of a simulation, with what the quantity is relative to.
+fn generated<T: Quantity>(
+    scenario: &Scenario,
+    run: Simulation,
+) -> Result<(NumberedTrace, Option<IsolatedPorts>), BatchError> {
+    let trace = NumberedTrace {
+        index: run.trace,
+        seed: run.seed,
+        trace: traffic::generate(scenario, run.seed),
+    };
+    let has_ports = T::PORTS && !scenario.is_fabric();
+    let ports = has_ports.then(|| IsolatedPorts::measure(scenario, &trace.trace));
+    let ports = ports.transpose().map_err(failure("cs", &trace))?;
+    Ok((trace, ports))
+}
+
+/// Has a batch run and takes its results, in the order of the simulations. `on_result` gets each as it comes.
+///
+/// # Errors
+/// When the batch has no results, and those of `on_result`.
+pub(crate) fn gather<T: Quantity, E: From<BatchError>>(
+    machines: &dyn Elsewhere,
+    batch: &Batch,
+    mut on_result: impl FnMut(usize, &T) -> Result<(), E>,
+) -> Result<Vec<T>, E> {
+    let mut found: Vec<Option<T>> = batch.runs.iter().map(|_| None).collect();
+    let mut problem = None;
+    machines.run(batch, &mut |number, bytes| {
+        let read = postcard::from_bytes::<T>(bytes).map_err(|error| E::from(senseless(error)));
+        match read.and_then(|result| on_result(number, &result).map(|()| result)) {
+            Ok(result) => {
+                found[number] = Some(result);
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                problem = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    })?;
+    match problem {
+        Some(error) => Err(error),
+        None => found
+            .into_iter()
+            .collect::<Option<Vec<T>>>()
+            .ok_or_else(|| senseless("a simulation has no result").into()),
+    }
+}
+
+fn senseless(problem: impl std::fmt::Display) -> BatchError {
+    BatchError::Senseless(problem.to_string())
+}
+
+/// Turns the error of a simulation of `policy` on a trace into that of its batch.
+fn failure(policy: &str, trace: &NumberedTrace) -> impl FnOnce(SimError) -> BatchError {
+    let whole = EvalError::simulation(policy, trace);
+    |error| {
+        let unfit = is_unfit(&error);
+        let problem = whole(error).to_string();
+        match unfit {
+            true => BatchError::Unfit(problem),
+            false => BatchError::Failed(problem),
+        }
+    }
+}
+
+impl From<NotPortable> for BatchError {
+    fn from(error: NotPortable) -> Self {
+        BatchError::Unfit(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;
