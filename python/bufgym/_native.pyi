@@ -40,7 +40,7 @@ def save_network(folder: str, tensors: dict[str, _Real], origin: dict[str, Any])
 
 @final
 class Cluster:
-    """The head of a training or a comparison: runs a command whose simulations hosts do."""
+    """The head of a training, comparison, search or set of figures: runs a command whose simulations hosts do."""
 
     def __new__(cls, build: str) -> Cluster: ...
     def join(self, hello: bytes) -> int:

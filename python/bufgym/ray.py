@@ -1,8 +1,8 @@
-"""Trainings and comparisons on a Ray cluster: ``python -m bufgym.ray train --workers 256 --address auto``.
+"""Trainings, comparisons, searches and figures on a Ray cluster: ``python -m bufgym.ray train --address auto``.
 
 The learner runs in this process, the head. Every node has one actor, which plays rollout workers and runs
-simulations on the node's processors. Weights and results are those of ``bufgym train`` and ``bufgym eval`` on one
-machine, bit for bit, whatever the number of nodes; where a node is lost, others do its work again.
+simulations on the node's processors. Weights, results and files are those of ``bufgym train``, ``eval``, ``tune`` and
+``figures`` on one machine, bit for bit, whatever the number of nodes; where a node is lost, others do its work again.
 
 Every node needs the same wheel of ``bufgym``; a node with another one is left out with a warning.
 """
@@ -183,8 +183,8 @@ def _say(line: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bufgym.ray",
-        usage="python -m bufgym.ray {train,eval} [options of bufgym] [options below]",
-        description="bufgym train and bufgym eval on a Ray cluster, with the same results.",
+        usage="python -m bufgym.ray {train,eval,tune,figures} [options of bufgym] [options below]",
+        description="bufgym train, eval, tune and figures on a Ray cluster, with the same results.",
         allow_abbrev=False,
         add_help=False,
     )
@@ -232,8 +232,8 @@ def _require_reachable(address: str | None) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs ``train`` or ``eval`` with these arguments, those of the command line without them; returns the exit
-    code."""
+    """Runs ``train``, ``eval``, ``tune`` or ``figures`` with these arguments, those of the command line without them;
+    returns the exit code."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     if not rest or {"-h", "--help"} & set(rest):

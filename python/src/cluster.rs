@@ -1,4 +1,4 @@
-//! The two ends of a training on several machines. What lies between them, such as Ray, is in Python.
+//! The two ends of a training, or of other simulations, on several machines. What lies between them, such as Ray, is in Python.
 
 use std::ffi::OsString;
 use std::sync::Mutex;

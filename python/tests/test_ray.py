@@ -1,4 +1,5 @@
-"""Trainings and comparisons on a Ray cluster: the bits of one machine, also where a node is killed."""
+"""Trainings, comparisons, searches and figures on a Ray cluster: the bits of one machine, also where a node is
+killed."""
 
 import hashlib
 import json
@@ -156,10 +157,51 @@ def test_a_comparison_has_the_same_numbers(tmp_path: Path, cluster: Any) -> None
     assert there == here
 
 
+#: A small switch.
+SMALL = ["ports=4", "active_ports=2..4", "incast_degree=1..3", "flows=20..40", "buffer_bytes=100000"]
+
+
+def test_a_search_finds_the_same(tmp_path: Path, cluster: Any) -> None:
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+    changes = [word for setting in SMALL for word in ("--set", setting)]
+    arguments = ["tune", "--policy", "linear", "--traces", "2", "--generations", "2", *changes, "--json", "--quiet"]
+    files = [tmp_path / "here.json", tmp_path / "there.json"]
+    local = run("bufgym", *arguments, "--out", str(files[0]))
+    assert local.returncode == 0, local.stderr
+    process = start(cluster, *arguments, "--out", str(files[1]))
+    text = finish(process, 0)
+    for node in nodes:
+        cluster.remove_node(node)
+    here, there = json.loads(local.stdout), json.loads(text.splitlines()[-1])
+    for found in (here, there):
+        found.pop("stored")
+        found["tuning"].pop("wall_s")
+    assert there == here
+    assert files[1].read_bytes() == files[0].read_bytes()
+
+
+def test_a_figure_is_the_same_files(tmp_path: Path, cluster: Any) -> None:
+    node = cluster.add_node(num_cpus=2)
+    here, there = tmp_path / "here", tmp_path / "there"
+    arguments = ["figures", "ndt", "--fig", "10", "--traces", "1", "--quiet"]
+    local = run("bufgym", *arguments, "--out", str(here))
+    assert local.returncode == 0, local.stderr
+    finish(start(cluster, *arguments, "--out", str(there)), 0)
+    cluster.remove_node(node)
+    names = sorted(file.name for file in here.iterdir())
+    assert "fig10.csv" in names and names == sorted(file.name for file in there.iterdir())
+    for name in names:
+        # The page has the time that it took.
+        if name != "index.html":
+            assert (there / name).read_bytes() == (here / name).read_bytes(), name
+
+
 def test_what_cannot_be_done_is_said(tmp_path: Path, cluster: Any) -> None:
     for arguments, complaint in [
         (["train", "--workers", "0"], "--workers"),
-        (["policies"], "can train and eval"),
+        (["policies"], "simulate for train, eval, tune and figures"),
+        (["tune", "--policy", "dt", "--no-such-option"], "--no-such-option"),
+        (["figures", "nothing", "--out", str(tmp_path / "out")], "nothing"),
         (["eval", "--suite", "paper"], "--suite"),
         (["train", "--patience", "-1"], "--patience"),
     ]:
