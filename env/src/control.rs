@@ -25,7 +25,7 @@ pub use codes::{CodeHistory, CodeUnits, codes_header, encode, level_code, log_co
 pub use driver::{
     ControlEnv, ControlOptions, Controlled, ControlledSwitch, Controller, ExternalControl,
     FixedAlpha, IntervalReward, Pause, Reading, RewardBaseline, RunOptions, run_controlled,
-    run_recorded,
+    run_observed, run_recorded,
 };
 pub use objective::{Objective, ObjectiveError};
 pub use observation::{

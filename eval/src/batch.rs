@@ -21,7 +21,7 @@ use crate::entrant::Entrant;
 use crate::evaluate::{Compared, EvalError, NumberedTrace, is_unfit};
 use crate::metric::IsolatedPorts;
 use crate::papers::grid::{self, Forests};
-use crate::papers::ndt::{DropsRun, IncastRun, PacketIntervals, QueuesRun};
+use crate::papers::ndt::{DropsRun, IncastRun, PacketIntervals, PredictedRun, QueuesRun};
 use crate::papers::runs::MeanFct;
 use crate::portable::{NotPortable, PortableEntrant};
 
@@ -40,6 +40,8 @@ pub(crate) enum What {
     NdtQueues,
     /// What Fig. 11 of NDT needs.
     NdtDrops,
+    /// What Fig. 9 of NDT has beside a measured run.
+    NdtTestbed,
     /// Times between decisions at every packet event.
     PacketIntervals,
 }
@@ -235,6 +237,7 @@ impl Batch {
             What::NdtIncast => self.each::<IncastRun>(),
             What::NdtQueues => self.each::<QueuesRun>(),
             What::NdtDrops => self.each::<DropsRun>(),
+            What::NdtTestbed => self.each::<PredictedRun>(),
             What::PacketIntervals => self.each::<PacketIntervals>(),
         }
     }

@@ -11,14 +11,17 @@ use std::path::Path;
 use std::str::FromStr;
 
 use bufgym_env::control::{
-    BasePolicy, ControlOptions, Controller, RunOptions, TriggerMode, run_controlled, run_recorded,
+    BasePolicy, ControlOptions, Controller, RunOptions, TriggerMode, run_controlled, run_observed,
+    run_recorded,
 };
 use bufgym_export::int8::{self, IntegerFile};
 use bufgym_export::{IntegerActor, Source};
 use bufgym_models::checkpoint::{self, Manifest, SeedResult, Validation};
 use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearRule};
 use bufgym_onnx::OnnxNetwork;
-use bufgym_sim::network::{IngressSampling, Outcome, Recorders, SimError, Simulator, Topology};
+use bufgym_sim::network::{
+    IngressSampling, Observer, Outcome, Recorders, SimError, Simulator, SwitchId, Topology,
+};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{AnyPolicy, Policy as _, PolicyParseError, PolicySpec};
 use bufgym_sim::traffic::Trace;
@@ -424,6 +427,41 @@ impl Entrant {
                 options.ingress = recording.ingress;
                 options.control.trigger = recording.trigger;
                 run_controlled(scenario, trace, decider.controller().as_mut(), &options)
+            }
+        }
+    }
+
+    /// Runs a trace to its end as [`run`](Entrant::run) does, on one switch, while `observer` watches.
+    /// Returns it too.
+    ///
+    /// # Errors
+    /// When the scenario is inconsistent or has several switches, or the trace does not fit it.
+    pub fn run_observed<O: Observer>(
+        &self,
+        scenario: &Scenario,
+        trace: &Trace,
+        timeline: Option<Time>,
+        observer: O,
+    ) -> Result<(Outcome, O), SimError> {
+        match &self.kind {
+            Kind::Rule(spec) | Kind::Tuned(spec) => {
+                let simulator = spec.simulator(scenario, trace)?;
+                let start = simulator.switch_now(SwitchId(0));
+                let mut recorders = Recorders::default();
+                recorders.measure_waits();
+                if let Some(interval) = timeline {
+                    recorders.record_timeline(interval, start);
+                }
+                let mut simulator = simulator.observed((recorders, observer));
+                let outcome = simulator.run();
+                Ok((outcome, simulator.into_observer().1))
+            }
+            Kind::Learned {
+                decider, low_level, ..
+            } => {
+                let options = run_options(low_level.clone(), timeline);
+                let mut controller = decider.controller();
+                run_observed(scenario, trace, controller.as_mut(), &options, observer)
             }
         }
     }

@@ -1,6 +1,8 @@
 //! `bufgym figures`: the figures of a paper made again, with verdicts.
 
 mod network;
+#[cfg(target_os = "linux")]
+mod testbed;
 
 use std::path::PathBuf;
 
@@ -11,9 +13,11 @@ use bufgym::eval::papers::{
 };
 use bufgym::eval::{Entrant, Progress};
 use bufgym::models::ActorWeights;
+use bufgym::models::checkpoint::Manifest;
 use bufgym::sim::input::excerpt;
 use clap::Args;
 use indicatif::ProgressBar;
+use serde_json::{Value, json};
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
@@ -31,12 +35,14 @@ use super::policy;
     DIR.parts, so that a command that was stopped goes on where it was.\n\nPapers: ndt (Learning Buffer \
     Management Policies for Shared Memory Switches), credence (Augmenting Datacenter Switch Buffer \
     Sharing with ML Predictions), abm (Active Buffer Management in Datacenters), reverie (Low Pass \
-    Filter-Based Switch Buffer Sharing for Datacenters with RDMA and TCP Traffic).\n\nExamples:\n  \
+    Filter-Based Switch Buffer Sharing for Datacenters with RDMA and TCP Traffic). With --testbed, Fig. 9 of \
+    ndt is measured and not simulated; its runs are kept in DIR.parts too.\n\nExamples:\n  \
     bufgym figures ndt --out reports/ndt-figures\n  \
     bufgym figures ndt --fig 8 --scale paper --out reports/ndt-fig8\n  \
     bufgym figures abm --fig 6 --fig 7 --out reports/abm-figures\n  \
     bufgym figures credence --model forests --seeds 3 --out reports/credence-figures\n  \
     bufgym figures reverie --fig 4 --fig 7 --out reports/reverie-figures\n  \
+    sudo bufgym figures ndt --fig 9 --testbed --out reports/ndt-fig9     (12 minutes; docs/testbed.md)\n  \
     bufgym figures ndt --fig 12b --checkpoint checkpoints/ndt-fct-dt --traces 2 --out out --json"
 )]
 pub struct FiguresArgs {
@@ -59,9 +65,14 @@ pub struct FiguresArgs {
     /// credence, abm: that of a learned policy to add to the figures that compare policies
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
-    /// credence, abm, reverie: change one setting of every network, for example `measure_ms=50`; may be repeated
+    /// credence, abm, reverie: change one setting of every network, for example `measure_ms=50`; may be repeated;
+    /// ndt: with --testbed, of its scenario
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// ndt: with --fig 9, send the flows through real TCP and a software switch on this machine, and put the
+    /// simulator beside them (Linux; needs root or `unshare -Urn`)
+    #[arg(long)]
+    testbed: bool,
     /// credence: folder of forests of leaves and spines, from `bufgym credence train` on a network
     /// [default: at every switch the forest that comes with the program]
     #[arg(long, value_name = "DIR")]
@@ -76,7 +87,11 @@ pub struct FiguresArgs {
 
 /// Runs the command.
 pub fn run(args: FiguresArgs, common: &Common) -> CliResult {
+    if args.testbed && args.paper != "ndt" && PAPERS.contains(&args.paper.as_str()) {
+        refuse_given(&args, &[("--testbed", true)])?;
+    }
     match args.paper.as_str() {
+        "ndt" if args.testbed => run_on_testbed(&args, common),
         "ndt" => run_ndt(&args, common),
         "credence" => network::run(&credence::PAPER, &args, common),
         "abm" => network::run(&abm::PAPER, &args, common),
@@ -93,7 +108,8 @@ fn run_ndt(args: &FiguresArgs, common: &Common) -> CliResult {
             ("--model", args.model.is_some()),
         ],
     )?;
-    let config = config(args, common)?;
+    let (weights, manifest) = weights(args)?;
+    let config = config(args, &weights, &manifest, common)?;
     let output = Output::folder(&args.out, args.force)?;
     let bar = eval::progress_bar(common);
     let progress = on_progress(&bar);
@@ -117,6 +133,18 @@ fn on_progress(bar: &ProgressBar) -> impl Fn(Progress<'_>) + Sync + '_ {
     }
 }
 
+#[cfg(target_os = "linux")]
+fn run_on_testbed(args: &FiguresArgs, common: &Common) -> CliResult {
+    testbed::run(args, common)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn run_on_testbed(_args: &FiguresArgs, _common: &Common) -> CliResult {
+    Err(CliError::bad(
+        "--testbed: the testbed needs the network namespaces of Linux; leave it out to simulate the figure",
+    ))
+}
+
 /// Refuses options that the paper does not have.
 fn refuse_given(args: &FiguresArgs, given: &[(&str, bool)]) -> CliResult {
     match given.iter().find(|(_, given)| *given) {
@@ -129,7 +157,12 @@ fn refuse_given(args: &FiguresArgs, given: &[(&str, bool)]) -> CliResult {
 }
 
 /// Writes the folder and prints the verdicts.
-fn write(mut report: Report, output: &Output, common: &Common) -> CliResult {
+fn write(report: Report, output: &Output, common: &Common) -> CliResult {
+    write_with(report, json!({}), output, common)
+}
+
+/// As [`write`], with more fields in what `--json` prints.
+fn write_with(mut report: Report, more: Value, output: &Output, common: &Common) -> CliResult {
     report.software = format!("{}, {}", report.software, env!("BUFGYM_REVISION"));
     output.write_folder(|folder| papers::write_into(&report, folder).or_failure())?;
     let mut text = summary(&report);
@@ -137,6 +170,9 @@ fn write(mut report: Report, output: &Output, common: &Common) -> CliResult {
     text.push_str(&format!("\npage: {}", page.display()));
     let mut json = report.to_json();
     json["out"] = output.path().display().to_string().into();
+    if let (Value::Object(fields), Value::Object(more)) = (&mut json, more) {
+        fields.extend(more);
+    }
     common.print(&json, &text)
 }
 
@@ -148,23 +184,32 @@ fn unknown_paper(name: &str) -> CliError {
     ))
 }
 
-fn config(args: &FiguresArgs, common: &Common) -> CliResult<NdtConfig> {
+/// The weights of the series NDT.
+fn weights(args: &FiguresArgs) -> CliResult<(ActorWeights, Manifest)> {
+    match &args.checkpoint {
+        Some(folder) => policy::load_checkpoint(folder),
+        None => policy::shipped_alpha_weights(),
+    }
+}
+
+fn config(
+    args: &FiguresArgs,
+    weights: &ActorWeights,
+    manifest: &Manifest,
+    common: &Common,
+) -> CliResult<NdtConfig> {
     let scale: Scale = args.scale.parse().or_bad_input()?;
     let mut figures: Vec<NdtFigure> = Vec::new();
     for text in &args.fig {
         let Selection(named) = text.parse().or_bad_input()?;
         figures.extend(named);
     }
-    let (weights, manifest) = match &args.checkpoint {
-        Some(folder) => policy::load_checkpoint(folder)?,
-        None => policy::shipped_alpha_weights()?,
-    };
-    let learned = Entrant::from_checkpoint(policy::SHIPPED, &weights, &manifest);
+    let learned = Entrant::from_checkpoint(policy::SHIPPED, weights, manifest);
     Ok(NdtConfig {
         traces: args.traces,
         seeds: args.seeds.unwrap_or(1),
         figures,
-        ..NdtConfig::new(learned, parameters(&weights), scale, common.seed())
+        ..NdtConfig::new(learned, parameters(weights), scale, common.seed())
     })
 }
 
@@ -177,6 +222,12 @@ fn classify(error: PapersError) -> CliError {
     match error {
         PapersError::Eval(error) => eval::classify(error),
         error => CliError::failure(error),
+    }
+}
+
+impl From<PapersError> for CliError {
+    fn from(error: PapersError) -> CliError {
+        classify(error)
     }
 }
 

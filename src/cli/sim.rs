@@ -9,6 +9,7 @@ use bufgym::env::control::RecordError;
 use bufgym::eval::Entrant;
 use bufgym::eval::data::Role;
 use bufgym::eval::entrant::ControlRecordError;
+use bufgym::sim::capture::SwitchCapture;
 use bufgym::sim::network::{FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::Paused;
@@ -29,7 +30,8 @@ use super::scenario::{ScenarioArgs, TraceChoice};
     bufgym sim --policy dt:alpha=8 --scenario ndt-16x1g --seed 3\n  \
     bufgym sim --policy edt --trace flows.csv --set min_rto_us=10000 --out out --timeline\n  \
     bufgym sim --policy ndt:runs/mine/checkpoints/best --trace flows.csv --json\n  \
-    bufgym sim --policy ndt --seed 3 --record-control control.txt")]
+    bufgym sim --policy ndt --seed 3 --record-control control.txt\n  \
+    bufgym sim --policy dt --scenario testbed-4x100m --seed 3 --set flows=30 --pcap switch.pcap")]
 pub struct SimArgs {
     /// Policy: `dt`, `dt:alpha=8`, `ndt`, `ndt:DIR`, `ndt-int8:DIR`, `linear:FILE`, `onnx:FILE` ... (`bufgym policies` lists them)
     #[arg(long, value_name = "P")]
@@ -55,7 +57,11 @@ pub struct SimArgs {
     /// `ndt:DIR`, `ndt-int8:DIR`, `linear:FILE`, `onnx:FILE`), for dataplane/replay.c; docs/control-loop.md has the format
     #[arg(long, value_name = "FILE")]
     record_control: Option<PathBuf>,
-    /// Write into a folder that is not empty, and over a record
+    /// Write what comes to the switch, when its last bit is there, as a packet capture with the headers that Linux
+    /// would send, in the form of `bufgym testbed --pcap` (one switch, TCP)
+    #[arg(long, value_name = "FILE", conflicts_with = "record_control")]
+    pcap: Option<PathBuf>,
+    /// Write into a folder that is not empty, and over a record or a capture
     #[arg(long)]
     force: bool,
 }
@@ -78,18 +84,28 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
         .map(|path| recording(path, &policy, args.force))
         .transpose()?;
 
+    let capture = args
+        .pcap
+        .as_deref()
+        .map(|path| Output::file(path, args.force))
+        .transpose()?;
+
     let interval = args
         .timeline
         .then(|| Time::from_us(args.timeline_interval_us));
-    let outcome = match &record {
-        Some(file) => record_run(file, &policy, &scenario, &trace, interval)?,
-        None => policy.run(&scenario, &trace, interval).or_bad_input()?,
+    let outcome = match (&record, &capture) {
+        (Some(file), _) => record_run(file, &policy, &scenario, &trace, interval)?,
+        (None, Some(file)) => captured_run(file, &policy, &scenario, &trace, interval)?,
+        (None, None) => policy.run(&scenario, &trace, interval).or_bad_input()?,
     };
 
-    if let Some(file) = &record
-        && !common.json
-    {
-        common.note(format!("control recorded in {}", file.path().display()));
+    let written = [("control recorded in", &record), ("capture in", &capture)];
+    for (what, file) in written {
+        if let Some(file) = file
+            && !common.json
+        {
+            common.note(format!("{what} {}", file.path().display()));
+        }
     }
     if let Some(output) = &output {
         output.write_folder(|folder| {
@@ -160,6 +176,25 @@ fn record_run(
         Ok(())
     })?;
     outcome.ok_or_else(|| CliError::failure(anyhow::anyhow!("nothing was recorded")))
+}
+
+/// Runs the trace and writes what comes to the switch as it goes.
+fn captured_run(
+    file: &Output,
+    policy: &Entrant,
+    scenario: &Scenario,
+    trace: &Trace,
+    interval: Option<Time>,
+) -> CliResult<Outcome> {
+    let mut outcome = None;
+    file.write_file(|mut out| {
+        let capture = SwitchCapture::new(scenario, trace, &mut out).or_bad_input()?;
+        let run = policy.run_observed(scenario, trace, interval, capture);
+        let (result, capture) = run.or_bad_input()?;
+        outcome = Some(result);
+        capture.finish().or_failure()
+    })?;
+    outcome.ok_or_else(|| CliError::failure(anyhow::anyhow!("nothing was captured")))
 }
 
 /// The summary's fields at the top level, and what was simulated.

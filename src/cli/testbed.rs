@@ -29,6 +29,9 @@ const SCENARIO: &str = "testbed-4x100m";
 /// Where no limit is given, flows have so long after the last one has started.
 const PATIENCE_S: u64 = 180;
 
+/// How often a run that does not count is played again.
+const ATTEMPTS: u64 = 3;
+
 /// Play flows through real TCP and a software switch on this machine (Linux; needs root or `unshare -Urn`)
 #[derive(Args)]
 #[command(
@@ -92,26 +95,26 @@ impl Chosen {
 }
 
 /// How flows are played, besides the scenario.
-#[derive(Args, Clone)]
-struct Playing {
+#[derive(Args, Clone, Default)]
+pub(super) struct Playing {
     /// Congestion control of the kernel, such as cubic, reno, bbr or dctcp [default: that of the
     /// scenario's transport]
     #[arg(long, value_name = "NAME")]
-    congestion: Option<String>,
+    pub(super) congestion: Option<String>,
     /// Longest time for the flows of a trace, seconds [default: 180 s after the start of the last one]
     #[arg(long, value_name = "S", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    limit_s: Option<u64>,
+    pub(super) limit_s: Option<u64>,
 }
 
 /// One run of the testbed.
-struct Order<'a> {
-    scenario: &'a Scenario,
-    trace: &'a Trace,
-    policy: &'a Entrant,
-    playing: &'a Playing,
-    timeline: Option<Time>,
-    capture: Option<&'a Path>,
+pub(super) struct Order<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) trace: &'a Trace,
+    pub(super) policy: &'a Entrant,
+    pub(super) playing: &'a Playing,
+    pub(super) timeline: Option<Time>,
+    pub(super) capture: Option<&'a Path>,
 }
 
 impl Order<'_> {
@@ -136,6 +139,26 @@ impl Order<'_> {
             error if error.is_input() => CliError::input(error),
             error => CliError::failure(error),
         })
+    }
+
+    /// Plays it until a run counts, some times at most. Returns it with the number of those before it.
+    pub(super) fn play_until_valid(&self, stop: &Stop, common: &Common) -> CliResult<(Run, u64)> {
+        let mut reason = String::new();
+        for void_runs in 0..ATTEMPTS {
+            let mut run = self.play(stop)?;
+            match run.truth.void.take() {
+                None => return Ok((run, void_runs)),
+                Some(void) => reason = void,
+            }
+            common.note(format!(
+                "{}: the run is void and played again: {reason}",
+                self.policy.name()
+            ));
+        }
+        Err(CliError::failure(anyhow::anyhow!(
+            "{}: {ATTEMPTS} runs were void, the last one because {reason}",
+            self.policy.name()
+        )))
     }
 
     fn limit(&self) -> Duration {

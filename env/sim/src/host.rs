@@ -1,5 +1,6 @@
 //! Hosts: flows start, segments go out, packets come in.
 
+mod crossing;
 mod flow;
 mod labels;
 mod late;
@@ -21,6 +22,7 @@ use crate::transport::{
 };
 use crate::units::Time;
 
+pub use crossing::{Crossing, SegmentKind};
 use flow::{Flow, Roster, Stage, flows_in_start_order};
 use labels::FirstBytes;
 pub(crate) use nic::Nics;

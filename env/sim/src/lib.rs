@@ -2,7 +2,7 @@
 //!
 //! Modules import each other in one direction only: [`convert`], [`files`], [`input`], [`memory`],
 //! [`units`] and [`rng`], then [`scenario`], [`traffic`], the discrete-event `engine` (clock, events, packets, links, topology), [`switch`] and
-//! [`transport`], then `host`, then [`network`] with the loop.
+//! [`transport`], then `host`, then [`network`] with the loop, and [`capture`].
 
 #![cfg_attr(
     test,
@@ -14,6 +14,7 @@
     )
 )]
 
+pub mod capture;
 pub mod convert;
 mod engine;
 pub mod files;

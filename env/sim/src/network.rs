@@ -20,7 +20,7 @@ pub use crate::engine::packet::PacketDirection;
 pub use crate::engine::topology::{
     LeafSpine, Neighbour, OneSwitch, PooledLeafSpine, Route, Routing, SwitchId, Topology,
 };
-pub use crate::host::{FlowRef, FlowView, HostObserver, LostSegment};
+pub use crate::host::{Crossing, FlowRef, FlowView, HostObserver, LostSegment, SegmentKind};
 pub use crate::switch::SwitchObserver;
 pub use base::{BaseFlow, BaseTime};
 pub use checks::Violation;

@@ -9,7 +9,7 @@ mod run;
 pub use external::{ControlledSwitch, ExternalControl};
 pub use measured::Reading;
 pub use reward::IntervalReward;
-pub use run::{Controller, FixedAlpha, RunOptions, run_controlled, run_recorded};
+pub use run::{Controller, FixedAlpha, RunOptions, run_controlled, run_observed, run_recorded};
 
 use agent::{Agent, port_rates};
 
@@ -22,7 +22,8 @@ use super::{ALPHAS, INITIAL_LEVEL};
 use super::{ActionSet, BasePolicy, CodeUnits, Objective, SWITCH, TriggerMode};
 use bufgym_sim::convert::single;
 use bufgym_sim::network::{
-    self, FlowView, IngressSampling, OneSwitch, Outcome, Recorders, SimError, Simulator, SwitchId,
+    self, FlowView, IngressSampling, Observer, OneSwitch, Outcome, Recorders, SimError, Simulator,
+    SwitchId,
 };
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::aqm::early::EARLY_OFF;
@@ -103,11 +104,12 @@ pub enum Pause {
     Truncated,
 }
 
-/// Observers of a controlled simulation: the user's recorders, reward meter, control record.
-type Watch<T> = (Recorders, (RewardMeter<T>, ControlRecord));
+/// Observers of a controlled simulation: the user's recorders, another one of the user's, reward meter,
+/// control record.
+type Watch<T, O> = ((Recorders, O), (RewardMeter<T>, ControlRecord));
 
 /// A simulation under control, by default of one switch.
-pub type Controlled<T = OneSwitch> = Simulator<NeuralDynamicThreshold, Watch<T>, T>;
+pub type Controlled<T = OneSwitch, O = ()> = Simulator<NeuralDynamicThreshold, Watch<T, O>, T>;
 
 /// One trace under the NDT control.
 ///
@@ -118,9 +120,11 @@ pub type Controlled<T = OneSwitch> = Simulator<NeuralDynamicThreshold, Watch<T>,
 /// the decisions of all switches together.
 ///
 /// Clone it to fork a run: with the same actions, clones continue identically, bit for bit.
+///
+/// `O` watches the simulation besides.
 #[derive(Clone, Debug)]
-pub struct ControlEnv<T: ControlTopology = OneSwitch> {
-    simulator: Controlled<T>,
+pub struct ControlEnv<T: ControlTopology = OneSwitch, O: Observer = ()> {
+    simulator: Controlled<T, O>,
     /// By switch.
     agents: Vec<Agent>,
     /// The switch of the last pause; always the first one where there is no other.
@@ -194,11 +198,12 @@ fn low_level_policy(
 }
 
 /// A switch's policy and queue management, and what watches the network.
-fn controlled<T: ControlTopology>(
+fn controlled<T: ControlTopology, O: Observer>(
     scenario: &Scenario,
     trace: &Trace,
     options: &ControlOptions,
-) -> Result<(Controlled<T>, Option<BaseRates>), SimError> {
+    observer: O,
+) -> Result<(Controlled<T, O>, Option<BaseRates>), SimError> {
     let low_level = &options.low_level;
     let topology = T::for_trace(scenario, trace.seed)?;
     let make = |_, at: &Scenario| low_level_policy(at, options);
@@ -209,7 +214,10 @@ fn controlled<T: ControlTopology>(
     let ways = Ways::new(topology, simulator.switches().len(), trace);
     let time = ActiveTime::new(ways, options.tau_s, rates.clone());
     let meter = RewardMeter::new(time, trace.flows.len());
-    let watch = (Recorders::default(), (meter, ControlRecord::default()));
+    let watch = (
+        (Recorders::default(), observer),
+        (meter, ControlRecord::default()),
+    );
     Ok((simulator.observed(watch), rates))
 }
 
@@ -224,8 +232,23 @@ impl<T: ControlTopology> ControlEnv<T> {
         trace: &Trace,
         options: &ControlOptions,
     ) -> Result<ControlEnv<T>, SimError> {
+        ControlEnv::observed(scenario, trace, options, ())
+    }
+}
+
+impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
+    /// As [`in_network`](ControlEnv::in_network), under other eyes besides.
+    ///
+    /// # Errors
+    /// As [`in_network`](ControlEnv::in_network).
+    pub fn observed(
+        scenario: &Scenario,
+        trace: &Trace,
+        options: &ControlOptions,
+        observer: O,
+    ) -> Result<ControlEnv<T, O>, SimError> {
         scenario.validate()?;
-        let (simulator, base_rates) = controlled::<T>(scenario, trace, options)?;
+        let (simulator, base_rates) = controlled::<T, O>(scenario, trace, options, observer)?;
         let ways = simulator.observer().1.0.ways().clone();
         let agent = |switch: SwitchId| {
             let topology = ways.topology();
@@ -628,30 +651,38 @@ impl<T: ControlTopology> ControlEnv<T> {
     }
 
     /// The simulation under control.
-    pub fn simulator(&self) -> &Controlled<T> {
+    pub fn simulator(&self) -> &Controlled<T, O> {
         &self.simulator
+    }
+
+    /// What watched the run besides, once it has ended.
+    pub fn into_observer(self) -> O {
+        self.simulator.into_observer().0.1
+    }
+
+    fn recorders_mut(&mut self) -> &mut Recorders {
+        &mut self.simulator.observer_mut().0.0
     }
 
     /// See [`Recorders::measure_waits`].
     pub fn measure_waits(&mut self) {
-        self.simulator.observer_mut().0.measure_waits();
+        self.recorders_mut().measure_waits();
     }
 
     /// See [`Recorders::sample_ingress`].
     pub fn sample_ingress(&mut self, sampling: IngressSampling) {
-        self.simulator.observer_mut().0.sample_ingress(sampling);
+        self.recorders_mut().sample_ingress(sampling);
     }
 
     /// See [`Recorders::record_drops`].
     pub fn record_drops(&mut self) {
-        self.simulator.observer_mut().0.record_drops();
+        self.recorders_mut().record_drops();
     }
 
     /// From now on, records the state of every port every `interval` of simulated time.
     pub fn record_timeline(&mut self, interval: Time) {
         let now = self.simulator.switch_now(SWITCH);
-        let recorders = &mut self.simulator.observer_mut().0;
-        recorders.record_timeline(interval, now);
+        self.recorders_mut().record_timeline(interval, now);
     }
 
     /// Flow records and aggregates so far.

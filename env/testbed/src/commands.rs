@@ -35,6 +35,11 @@ pub(crate) fn qdisc_drops(interface: &str) -> Result<u64, TestbedError> {
     Ok(disciplines.iter().map(|discipline| discipline.drops).sum())
 }
 
+/// A hardware address as `ip` writes it.
+pub(crate) fn hardware(address: [u8; 6]) -> String {
+    address.map(|byte| format!("{byte:02x}")).join(":")
+}
+
 /// Runs a shell script whose mounts nobody else sees. Returns whether it succeeded: without `unshare` and
 /// `mount` of util-linux, or where mounts are forbidden, it does not.
 pub(crate) fn with_own_mounts(script: &str) -> bool {

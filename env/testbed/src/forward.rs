@@ -13,13 +13,13 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter};
 
+use bufgym_sim::capture::PcapWriter;
 use bufgym_sim::network::{ExternalSwitch, Frame, FrameKind, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::Policy;
 use bufgym_sim::units::{Rate, Time};
 
 use crate::machine::{self, monotonic_ns, real_ns};
-use crate::pcap::PcapWriter;
 use crate::plan::Plan;
 use crate::raw::PacketSocket;
 use frame::{Seen, mark, wire_bytes};
@@ -402,7 +402,7 @@ impl<'a, P: Policy> Forwarder<'a, P> {
         }
         if let Some(pcap) = &mut self.pcap {
             let stored = self.frames.at(frame.tag);
-            pcap.write(at.as_ns(), &stored.bytes[..stored.length])?;
+            pcap.write(at.as_ns(), &stored.bytes[..stored.length], stored.length)?;
         }
         if !self.switch.arrive(at, frame) {
             self.measured.dropped_bytes += u64::from(frame.bytes);

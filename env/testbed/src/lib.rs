@@ -31,7 +31,6 @@ mod forward;
 mod host;
 mod machine;
 mod message;
-mod pcap;
 mod plan;
 mod raw;
 mod session;

@@ -1,5 +1,6 @@
 //! Which host sends what to whom, under which addresses.
 
+use bufgym_sim::capture::{FIRST_PORT, MOST_SENDS, source_port};
 use bufgym_sim::input::excerpt;
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::{Scenario, TransportKind};
@@ -8,12 +9,6 @@ use bufgym_sim::traffic::{FlowSpec, Trace};
 use crate::TestbedError;
 use crate::message::{HostPlan, Receiving, Sending, Stack};
 
-/// Port that every host listens on.
-pub(crate) const LISTEN: u16 = 5_001;
-/// Port of the first flow that a host sends; the next ones follow.
-const FIRST_PORT: u16 = 10_000;
-/// Most flows that a host can send: a port each.
-const MOST_SENDS: usize = 50_000;
 /// Most hosts.
 const MOST_HOSTS: u32 = 64;
 /// Rates that are served, bit/s.
@@ -27,26 +22,6 @@ const TIMESTAMPS: u32 = 12;
 const RECEIVE_BUFFER: u64 = 6 << 20;
 /// The kernel counts timeouts in ticks of 1 to 10 ms.
 const SMALLEST_RTO_US: u64 = 5_000;
-
-/// Address of a host in text.
-pub(crate) fn address(host: u32) -> std::net::Ipv4Addr {
-    let [.., low] = (host + 1).to_be_bytes();
-    std::net::Ipv4Addr::new(10, 0, 0, low)
-}
-
-/// Number of the host with this address, if it is one of `hosts`.
-pub(crate) fn host_of(address: [u8; 4], hosts: usize) -> Option<usize> {
-    match address {
-        [10, 0, 0, low] => usize::from(low).checked_sub(1).filter(|host| *host < hosts),
-        _ => None,
-    }
-}
-
-/// Hardware address of a host, locally administered.
-pub(crate) fn hardware_address(host: u32) -> String {
-    let [.., low] = (host + 1).to_be_bytes();
-    format!("02:00:00:00:00:{low:02x}")
-}
 
 /// The flows of a trace among hosts.
 #[derive(Clone, Debug)]
@@ -92,14 +67,12 @@ impl Plan {
         for (number, flow) in (0_u32..).zip(&flows) {
             let [from, to] = [flow.src, flow.dst].map(|host| host as usize);
             let ports: &mut Vec<u32> = &mut by_port[from];
-            if ports.len() == MOST_SENDS {
+            let Some(port) = source_port(ports.len()) else {
                 return Err(TestbedError::Input(format!(
                     "host {from} sends more than {MOST_SENDS} flows, which each need a port; use a \
                      shorter trace"
                 )));
-            }
-            let place = u16::try_from(ports.len()).expect("below the limit");
-            let port = FIRST_PORT + place;
+            };
             ports.push(number);
             hosts[from].sends.push(Sending {
                 flow: number,

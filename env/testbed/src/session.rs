@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bufgym_env::control::{BasePolicy, ControlOptions, Controller, ExternalControl};
+use bufgym_sim::capture::{PcapWriter, hardware_address};
 use bufgym_sim::network::{
     BaseTime, ExternalSwitch, FlowRecord, HostCounts, Outcome, SimError, measured_flow,
 };
@@ -22,7 +23,6 @@ use bufgym_sim::units::Time;
 use crate::forward::{Control, Forwarder, Measured};
 use crate::machine::{self, monotonic_ns};
 use crate::message::{FromHost, HostCounters, ToHost};
-use crate::pcap::PcapWriter;
 use crate::plan::Plan;
 use crate::raw::{self, PacketSocket};
 use crate::truth::{Lost, PortPacing, Quantiles, Truth};
@@ -516,7 +516,8 @@ fn tie(hosts: &Hosts) -> Result<(), TestbedError> {
     let mut lines = String::new();
     for (host, pid) in hosts.pids().enumerate() {
         let port = port_name(host);
-        let hardware = crate::plan::hardware_address(u32::try_from(host).unwrap_or(0));
+        let hardware =
+            crate::commands::hardware(hardware_address(u32::try_from(host).unwrap_or(0)));
         let interface = crate::INTERFACE;
         lines += &format!(
             "link add {port} type veth peer name {interface} address {hardware} netns {pid}\n\

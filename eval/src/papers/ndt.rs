@@ -30,9 +30,13 @@ use crate::stats::{Interval, RESAMPLES};
 pub(crate) use drops::Drops as DropsRun;
 pub(crate) use incast::Run as IncastRun;
 pub(crate) use queues::Run as QueuesRun;
+pub(crate) use testbed::measured::Predicted as PredictedRun;
 pub(crate) use triggers::PacketIntervals;
 
 use setting::{Context, Extent};
+
+pub use testbed::measured::{Made, MeasuredConfig, Order, Plan, SWEPT};
+pub use testbed::played::{Played, Truth, Worst};
 
 /// A figure or panel of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -56,8 +56,6 @@ pub struct CompareArgs {
 
 /// Policies where none is named.
 const DEFAULT: [&str; 5] = ["edt", "st", "cs", "dt+red", "ndt"];
-/// How often a run that does not count is played again.
-const ATTEMPTS: usize = 3;
 /// Bytes that are kept of a run, at least.
 const RESULT_BYTES: u64 = 1_024;
 /// The aim: mean FCT of the simulator within this share of the testbed's.
@@ -147,7 +145,7 @@ fn play_all(
                     timeline: None,
                     capture: None,
                 };
-                let run = play_until_valid(&order, stop, common)?;
+                let (run, _) = order.play_until_valid(stop, common)?;
                 bar.inc(1);
                 played.push(Played {
                     policy,
@@ -161,25 +159,6 @@ fn play_all(
     }
     bar.finish_and_clear();
     Ok(played)
-}
-
-fn play_until_valid(order: &Order<'_>, stop: &Stop, common: &Common) -> CliResult<Run> {
-    let mut reason = String::new();
-    for _ in 0..ATTEMPTS {
-        let mut run = order.play(stop)?;
-        match run.truth.void.take() {
-            None => return Ok(run),
-            Some(void) => reason = void,
-        }
-        common.note(format!(
-            "{}: the run is void and played again: {reason}",
-            order.policy.name()
-        ));
-    }
-    Err(CliError::failure(anyhow::anyhow!(
-        "{}: {ATTEMPTS} runs were void, the last one because {reason}",
-        order.policy.name()
-    )))
 }
 
 /// The simulator's mean FCT of every trace under every policy, and its drops and timeouts.

@@ -2,7 +2,7 @@
 
 use super::outcome::Outcome;
 use crate::engine::clock::EventTime;
-use crate::host::{FlowRef, HostObserver, LostSegment};
+use crate::host::{Crossing, FlowRef, HostObserver, LostSegment};
 use crate::switch::{Loss, PacketId, PacketView, Policy, Switch, SwitchId, SwitchObserver, View};
 use crate::units::Time;
 
@@ -15,6 +15,11 @@ pub trait Observer: SwitchObserver + HostObserver {
     /// An event is about to happen. Nothing has changed since the one before.
     #[inline(always)]
     fn before_event<P: Policy>(&mut self, _now: EventTime, _switches: &[Switch<P>]) {}
+
+    /// The last bit of a packet has arrived at a switch, which has done nothing with it yet; `now` is that
+    /// of the switch. `packet` describes it, unless it is a pause frame.
+    #[inline(always)]
+    fn crossing(&mut self, _at: SwitchId, _now: Time, _packet: impl Fn() -> Option<Crossing>) {}
 
     /// Adds what was observed to the outcome of the run.
     fn report(&mut self, _outcome: &mut Outcome) {}
@@ -103,6 +108,12 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn before_event<P: Policy>(&mut self, now: EventTime, switches: &[Switch<P>]) {
         self.0.before_event(now, switches);
         self.1.before_event(now, switches);
+    }
+
+    #[inline(always)]
+    fn crossing(&mut self, at: SwitchId, now: Time, packet: impl Fn() -> Option<Crossing>) {
+        self.0.crossing(at, now, &packet);
+        self.1.crossing(at, now, &packet);
     }
 
     fn report(&mut self, outcome: &mut Outcome) {

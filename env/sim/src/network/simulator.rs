@@ -628,6 +628,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let switch = &mut self.switches.as_mut()[at.index()];
         let now = self.engine.now.at(switch.potential());
         let (packets, observer) = (&mut self.engine.packets, &mut self.observer);
+        observer.crossing(at, now, || self.hosts.crossing(&packets[id]));
         let admission = match PAUSES {
             true => switch.arrive(packets, id, now, observer),
             false => switch.arrive_unmanaged(packets, id, now, observer),
@@ -826,6 +827,11 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// As [`observer`](Simulator::observer), to be changed.
     pub fn observer_mut(&mut self) -> &mut O {
         &mut self.observer
+    }
+
+    /// What watched the simulation, once it has ended.
+    pub fn into_observer(self) -> O {
+        self.observer
     }
 
     /// Packets whose last bit has left a switch port.

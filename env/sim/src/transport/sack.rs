@@ -68,6 +68,14 @@ impl SackStore {
         Some(self.blocks[handle.0 as usize])
     }
 
+    /// The blocks of a handle.
+    pub(crate) fn get(&self, handle: SackHandle) -> Option<SackBlocks> {
+        match handle {
+            SackHandle::NONE => None,
+            SackHandle(index) => Some(self.blocks[index as usize]),
+        }
+    }
+
     /// Entries in use.
     pub(crate) fn live(&self) -> usize {
         self.blocks.len() - self.free.len()

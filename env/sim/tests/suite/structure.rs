@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every module may use itself and those before it.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "convert",
     "files",
     "input",
@@ -18,6 +18,7 @@ const ORDER: [&str; 13] = [
     "transport",
     "host",
     "network",
+    "capture",
 ];
 
 fn sources(folder: &Path) -> Vec<PathBuf> {

@@ -8,7 +8,7 @@ use super::{ControlEnv, Pause};
 use crate::control::record::EventLines;
 use crate::control::ways::ControlTopology;
 use crate::control::{CodeUnits, SWITCH};
-use bufgym_sim::network::{OneSwitch, SwitchId};
+use bufgym_sim::network::{Observer, OneSwitch, SwitchId};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::{NeuralDynamicThreshold, PortVolumes, TriggerCause};
 use bufgym_sim::switch::{SharedBuffer, Switch};
@@ -79,7 +79,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl<T: ControlTopology> ControlEnv<T> {
+impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
     /// What the [current](ControlEnv::at) switch has measured.
     pub fn reading(&self) -> Reading<'_> {
         let agent = self.agent();
@@ -119,7 +119,7 @@ impl ControlEnv<OneSwitch> {
 }
 
 /// The control record is that of the first switch. Networks have none.
-impl<T: ControlTopology> ControlEnv<T> {
+impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
     /// Records the [pending](ControlEnv::act) decision.
     pub(super) fn record_decision(&mut self) {
         let agent = &mut self.agents[0];

@@ -6,7 +6,7 @@ use super::{ControlEnv, ControlOptions, Pause, Reading};
 use crate::control::record::{self, RecordError};
 use crate::control::ways::ControlTopology;
 use crate::control::{ALPHAS, cell_centre};
-use bufgym_sim::network::{IngressSampling, LeafSpine, OneSwitch, Outcome, SimError};
+use bufgym_sim::network::{IngressSampling, LeafSpine, Observer, OneSwitch, Outcome, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
@@ -102,7 +102,32 @@ fn run<T: ControlTopology>(
     controller: &mut dyn Controller,
     options: &RunOptions,
 ) -> Result<Outcome, SimError> {
-    let mut env = prepared::<T>(scenario, trace, options)?;
+    let mut env = prepared::<T, ()>(scenario, trace, options, ())?;
+    let outcome = steer(&mut env, controller)?;
+    Ok(outcome)
+}
+
+/// As [`run_controlled`] of one switch, with the same outcome, while `observer` watches. Returns it too.
+///
+/// # Errors
+/// As [`run_controlled`], and when there are several switches.
+pub fn run_observed<O: Observer>(
+    scenario: &Scenario,
+    trace: &Trace,
+    controller: &mut dyn Controller,
+    options: &RunOptions,
+    observer: O,
+) -> Result<(Outcome, O), SimError> {
+    let mut env = prepared::<OneSwitch, O>(scenario, trace, options, observer)?;
+    let outcome = steer(&mut env, controller)?;
+    Ok((outcome, env.into_observer()))
+}
+
+/// Runs to the end or a limit.
+fn steer<T: ControlTopology, O: Observer>(
+    env: &mut ControlEnv<T, O>,
+    controller: &mut dyn Controller,
+) -> Result<Outcome, SimError> {
     let mut action = Vec::new();
     while env.advance() == Pause::Decision {
         action.resize(env.ports() * env.outputs(), 0.0);
@@ -129,7 +154,7 @@ pub fn run_recorded(
     if scenario.min_interval_us > 0 {
         return Err(RecordError::MinInterval(scenario.min_interval_us));
     }
-    let mut env = prepared::<OneSwitch>(scenario, trace, options)?;
+    let mut env = prepared::<OneSwitch, ()>(scenario, trace, options, ())?;
     env.record_events(scenario);
     let header = record::header(scenario, &options.control, policy)?;
     out.write_all(header.as_bytes())?;
@@ -146,12 +171,13 @@ pub fn run_recorded(
     Ok(env.outcome())
 }
 
-fn prepared<T: ControlTopology>(
+fn prepared<T: ControlTopology, O: Observer>(
     scenario: &Scenario,
     trace: &Trace,
     options: &RunOptions,
-) -> Result<ControlEnv<T>, SimError> {
-    let mut env = ControlEnv::in_network(scenario, trace, &options.control)?;
+    observer: O,
+) -> Result<ControlEnv<T, O>, SimError> {
+    let mut env = ControlEnv::observed(scenario, trace, &options.control, observer)?;
     env.measure_waits();
     if let Some(interval) = options.timeline {
         env.record_timeline(interval);

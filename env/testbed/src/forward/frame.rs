@@ -1,9 +1,8 @@
 //! Frames as they come from the hosts: Ethernet, IPv4, TCP.
 
+use bufgym_sim::capture::host_of;
 use bufgym_sim::network::FrameKind;
 use etherparse::{EtherType, Ethernet2HeaderSlice, IpNumber, Ipv4HeaderSlice, TcpHeaderSlice};
-
-use crate::plan::host_of;
 
 /// Bytes of Ethernet's frame check sequence, which the kernel does not hand over.
 const FCS: u16 = 4;

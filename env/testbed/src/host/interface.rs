@@ -4,9 +4,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use bufgym_sim::capture::{address, hardware_address};
+
 use crate::commands;
 use crate::message::{HostPlan, Stack};
-use crate::plan::{address, hardware_address};
 use crate::{INTERFACE, raw};
 
 /// Bytes that Ethernet's frame check sequence adds, which the kernel does not count.
@@ -55,7 +56,7 @@ fn addresses(plan: &HostPlan) -> String {
         window = stack.init_cwnd,
     );
     for other in (0..plan.hosts).filter(|other| *other != plan.host) {
-        let (to, hardware) = (address(other), hardware_address(other));
+        let (to, hardware) = (address(other), commands::hardware(hardware_address(other)));
         lines +=
             &format!("neighbour replace {to} lladdr {hardware} dev {INTERFACE} nud permanent\n");
     }

@@ -14,8 +14,9 @@ use rustix::time::{
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::machine::monotonic_ns;
+use bufgym_sim::capture::{LISTEN, address, host_of};
+
 use crate::message::{FromHost, HostPlan, Receiving, Sending};
-use crate::plan::{LISTEN, address, host_of};
 
 /// Connections that may wait to be accepted.
 pub(super) const BACKLOG: i32 = 4_096;

@@ -1,4 +1,8 @@
-//! The testbed of four hosts (§VI-C), simulated: Fig. 9.
+//! The testbed of four hosts (§VI-C): Fig. 9, simulated, and [measured] on a testbed of ours.
+
+pub mod measured;
+pub mod played;
+mod stretched;
 
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 
@@ -10,6 +14,7 @@ use super::variants::{self, LINUX, SHORT_RTO, Variant};
 use crate::data::{BASELINE, ScenarioFacts};
 use crate::entrant::Entrant;
 use crate::figures::plot::{Curve, Plot, extent_y};
+use crate::figures::style::Stroke;
 use crate::figures::{Figure, FigureError};
 use crate::format;
 use crate::papers::claim::{Claim, Target};
@@ -19,6 +24,8 @@ use crate::papers::verdict::ascending;
 use crate::stats::{self, Interval};
 
 const PRESET: &str = "ndt-testbed-4x1g";
+
+const SIMULATED: &str = "The paper measures on hardware with hosts of its own; this is simulated.";
 
 /// The paper's other series.
 const RULES: [&str; 2] = ["dt", "edt"];
@@ -59,6 +66,8 @@ struct Point {
 /// The runs of all policies at all loads.
 struct Results {
     figure: NdtFigure,
+    /// What they are, beside the paper's.
+    origin: &'static str,
     policies: Vec<Entrant>,
     points: Vec<Point>,
 }
@@ -132,6 +141,7 @@ fn measure(
     let points = LOADS.into_iter().map(point);
     Ok(Results {
         figure,
+        origin: SIMULATED,
         points: points.collect::<Result<Vec<Point>, PapersError>>()?,
         policies,
     })
@@ -253,7 +263,7 @@ impl Results {
             .at(x.clone())
             .measured(best.map(|(_, ratio)| reduction(*ratio)))
             .ranked(best.map(|(_, ratio)| ratio.mean < 1.0))
-            .remarked("The paper measures on hardware with hosts of its own; this is simulated."),
+            .remarked(self.origin),
             Claim::order(
                 self.panel(),
                 ndt,
@@ -310,24 +320,34 @@ impl Results {
         table
     }
 
+    /// A policy's ratio to DT over the load.
+    fn curve(&self, context: &Context, policy: &Entrant, name: &str, stroke: Stroke) -> Curve {
+        let ratios = self.ratios(context, policy.name());
+        let points = ratios.iter();
+        let points = points.filter_map(|(load, r)| Some((f64::from(*load), (*r)?.mean)));
+        Curve::new(name, stroke, points.collect::<Vec<_>>())
+    }
+
     fn drawing(&self, context: &Context) -> Result<Figure, FigureError> {
         let curve = |policy: &Entrant| {
-            let ratios = self.ratios(context, policy.name());
-            let points = ratios.iter();
-            let points = points.filter_map(|(load, r)| Some((f64::from(*load), (*r)?.mean)));
             let name = legend(policy, is_added(policy, &RULES));
-            Curve::new(&name, stroke(policy), points.collect::<Vec<_>>())
+            self.curve(context, policy, &name, stroke(policy))
         };
         let curves: Vec<Curve> = self.policies.iter().map(curve).collect();
-        let (least, most) = extent_y(&curves).unwrap_or((0.9, 1.1));
+        self.plot(&curves, "")
+    }
+
+    /// Curves over the load; `remark` says what else is to be known of them.
+    fn plot(&self, curves: &[Curve], remark: &str) -> Result<Figure, FigureError> {
+        let (least, most) = extent_y(curves).unwrap_or((0.9, 1.1));
         let (_, words) = workload(self.figure);
         Plot {
             name: self.name(),
             title: "Mean FCT relative to DT, over load",
             description: format!(
-                "Mean FCT over all runs at a load divided by DT’s, {words}; below 1 is better."
+                "Mean FCT over all runs at a load divided by DT’s, {words}; below 1 is better.{remark}"
             ),
-            curves: &curves,
+            curves,
             x: 5.0..95.0,
             x_label: "load, %".to_owned(),
             x_tick: format::tick,
@@ -357,6 +377,7 @@ mod tests {
         });
         context(|context| Results {
             figure,
+            origin: SIMULATED,
             policies: context.policies(&RULES),
             points: points.into_iter().collect(),
         })

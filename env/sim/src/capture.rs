@@ -1,0 +1,15 @@
+//! Packet captures of a switch, simulated or real: what came to it, as Ethernet frames.
+//!
+//! The testbed and [`SwitchCapture`], which watches a simulation, write the same format with the same
+//! addresses, so that captures of both can be held side by side.
+
+mod addresses;
+mod frame;
+mod pcap;
+mod recorder;
+
+pub use addresses::{
+    FIRST_PORT, LISTEN, MOST_SENDS, address, hardware_address, host_of, source_port,
+};
+pub use pcap::PcapWriter;
+pub use recorder::SwitchCapture;

@@ -1,0 +1,146 @@
+//! Fig. 9 of NDT measured: real TCP through the software switch of this machine.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bufgym::eval::papers::PapersError;
+use bufgym::eval::papers::grid::Learned;
+use bufgym::eval::papers::ndt::{MeasuredConfig, NdtFigure, Order, Plan, Played, SWEPT, Truth};
+use bufgym::eval::suite::Parts;
+use bufgym::testbed::Run;
+use indicatif::ProgressStyle;
+use serde_json::json;
+
+use super::{FiguresArgs, classify, config, refuse_given, weights, write_with};
+use crate::cli::Common;
+use crate::cli::error::{CliError, CliResult, ResultExt as _};
+use crate::cli::eval;
+use crate::cli::eval::suite::beside;
+use crate::cli::interrupt::stop_at_signal;
+use crate::cli::output::Output;
+use crate::cli::policy;
+use crate::cli::testbed::{self, Playing};
+
+/// The panels that can be measured.
+const PANELS: [NdtFigure; 2] = [NdtFigure::WebSearch, NdtFigure::DataMining];
+
+/// A run may take so many times as long as the simulator says, and so many seconds more.
+const PATIENCE: u32 = 3;
+const PATIENCE_S: u64 = 120;
+
+/// Runs the command.
+pub fn run(args: &FiguresArgs, common: &Common) -> CliResult {
+    refuse_given(args, &[("--model", args.model.is_some())])?;
+    let plan = plan(args, common)?;
+    let output = Output::folder(&args.out, args.force)?;
+    let parts = Parts::new(beside(output.path()));
+    let stop = stop_at_signal(
+        "stopping: hosts are ended; finished runs are kept, and the same command goes on",
+    )?;
+    common.note(format!(
+        "{} runs, about {} together; those that are kept in {} are not played again",
+        plan.runs(),
+        minutes(plan.expected()),
+        parts.folder().display()
+    ));
+    let bar = eval::progress_bar(common);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left") {
+        bar.set_style(style);
+    }
+    let play = |order: &Order<'_>| {
+        let run = testbed::Order {
+            scenario: order.scenario,
+            trace: order.trace,
+            policy: order.policy,
+            playing: &Playing {
+                limit_s: Some((order.expected * PATIENCE).as_secs() + PATIENCE_S),
+                ..Playing::default()
+            },
+            timeline: None,
+            capture: None,
+        };
+        let (run, void_runs) = run.play_until_valid(&stop, common)?;
+        Ok(played(&run, void_runs))
+    };
+    let progress = |progress: bufgym::eval::Progress<'_>| {
+        bar.set_length(progress.total as u64);
+        bar.inc(1);
+    };
+    let made = plan.make::<CliError>(&parts, play, &progress)?;
+    bar.finish_and_clear();
+    let more = json!({
+        "testbed": made.worst,
+        "simulated_propagation_ns": made.simulated_propagation_ns,
+    });
+    write_with(made.report, more, &output, common)?;
+    parts
+        .remove()
+        .with_context(|| parts.folder().display().to_string())
+        .or_failure()
+}
+
+fn plan(args: &FiguresArgs, common: &Common) -> CliResult<Plan> {
+    let swept = |setting: &&String| SWEPT.contains(&setting.split('=').next().unwrap_or_default());
+    if let Some(setting) = args.set.iter().find(swept) {
+        return Err(CliError::bad(format!(
+            "--set {setting}: the figure goes through all loads and both workloads; leave it out, or choose a \
+             panel with --fig 9a or --fig 9b"
+        )));
+    }
+    let (weights, manifest) = weights(args)?;
+    let figures = config(args, &weights, &manifest, common)?;
+    let wanted = &figures.figures;
+    if wanted.is_empty() || wanted.iter().any(|figure| !PANELS.contains(figure)) {
+        return Err(CliError::bad(
+            "--testbed measures Fig. 9 and no other: give it --fig 9, 9a or 9b",
+        ));
+    }
+    let config = MeasuredConfig {
+        figures,
+        settings: args.set.clone(),
+        learned: Learned::new(policy::SHIPPED, &weights, &manifest).fingerprint,
+        machine: machine(),
+        revision: env!("BUFGYM_REVISION").to_owned(),
+    };
+    Plan::new(config).map_err(|error| match error {
+        PapersError::Scenario(error) => CliError::input(error),
+        error => classify(error),
+    })
+}
+
+/// The kernel and the processors, in words.
+fn machine() -> String {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    format!("Linux {} with {processors} processors", kernel.trim())
+}
+
+fn minutes(time: Duration) -> String {
+    let seconds = time.as_secs();
+    format!("{} min {:02} s", seconds / 60, seconds % 60)
+}
+
+/// What is kept of a run.
+fn played(run: &Run, void_runs: u64) -> Played {
+    let (summary, truth) = (&run.outcome.summary, &run.truth);
+    Played {
+        mean_fct_ms: summary.mean_fct_ms,
+        p99_fct_ms: summary.p99_fct_ms,
+        drops: summary.drops,
+        timeouts: summary.timeouts,
+        decisions: summary.decisions,
+        truth: Truth {
+            late_p50_us: truth.late_us.p50,
+            late_p99_us: truth.late_us.p99,
+            packet_us: truth.packet_us,
+            cpu_headroom: truth.cpu_headroom,
+            longest_stall_us: truth.longest_stall_us,
+            start_late_p99_us: truth.start_late_us.p99,
+            decision_p99_us: truth.decision_us.p99,
+            rtt_us: truth.rtt_us,
+            rtt_ideal_us: truth.rtt_ideal_us,
+            load_average: truth.load_average,
+            void_runs,
+        },
+    }
+}
