@@ -1,4 +1,5 @@
-//! `trace --from-pcap`: a capture becomes a flow list, or one line says why not.
+//! `trace --from-pcap` and `sim --pcap`: a capture becomes a flow list and a simulation a capture, or one
+//! line says why not.
 
 use crate::harness::Sandbox;
 
@@ -139,5 +140,52 @@ fn options_that_do_not_belong_together_are_refused() {
     sandbox.refused(
         "trace --from-pcap good.pcap --out flows.csv",
         &["flows.csv", "exists", "--force"],
+    );
+}
+
+/// What comes to the simulated switch is what its hosts have sent: read back, the capture has the flows.
+#[test]
+fn the_capture_of_a_simulation_has_its_flows() {
+    let sandbox = Sandbox::new();
+    let flows = "id,src,dst,start_ns,size_bytes\n\
+                 7,0,1,0,1\n\
+                 3,2,1,1000000,200000\n\
+                 4,3,1,1000000,200000\n\
+                 5,1,0,2000000,500001\n";
+    sandbox.write("flows.csv", flows);
+    for policy in ["dt", "ndt"] {
+        let command = format!("sim --policy {policy} --scenario testbed-4x100m --trace flows.csv --json");
+        let captured = sandbox.ok(&format!("{command} --pcap switch.pcap --force")).json();
+        assert_eq!(captured, sandbox.ok(&command).json(), "a capture changes nothing");
+        sandbox.ok("trace --from-pcap switch.pcap --out read.csv --force");
+        let read = sandbox.read("read.csv");
+        let mut ends: Vec<Vec<&str>> = read
+            .lines()
+            .skip(1)
+            .map(|line| {
+                let fields: Vec<&str> = line.split(',').collect();
+                vec![fields[1], fields[2], fields[4]]
+            })
+            .collect();
+        ends.sort();
+        let sent = [
+            ["0", "1", "1"],
+            ["1", "0", "500001"],
+            ["2", "1", "200000"],
+            ["3", "1", "200000"],
+        ];
+        assert_eq!(ends, sent, "{policy}");
+    }
+    sandbox.refused(
+        "sim --policy dt --scenario leafspine-4x4 --pcap other.pcap",
+        &["switch"],
+    );
+    sandbox.refused(
+        "sim --policy ndt --pcap a.pcap --record-control b.txt",
+        &["--pcap", "--record-control"],
+    );
+    sandbox.refused(
+        "sim --policy dt --scenario testbed-4x100m --pcap switch.pcap",
+        &["switch.pcap", "exists", "--force"],
     );
 }

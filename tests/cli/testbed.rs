@@ -263,6 +263,43 @@ fn a_comparison_has_both_sides() {
 }
 
 #[test]
+fn what_cannot_be_measured_of_the_figures_is_refused() {
+    let sandbox = Sandbox::new();
+    let cases: [(&str, &[&str]); 6] = [
+        ("ndt --testbed", &["--fig 9"]),
+        ("ndt --fig 9 --fig 8 --testbed", &["Fig. 9", "9a"]),
+        ("abm --testbed", &["--testbed", "abm"]),
+        ("ndt --fig 9 --testbed --set load=0.5", &["load=0.5", "--fig 9a"]),
+        ("ndt --fig 9 --testbed --set nothing=1", &["nothing"]),
+        ("ndt --fig 9 --testbed --model forests", &["--model"]),
+    ];
+    for (arguments, words) in cases {
+        sandbox.refused(&format!("figures {arguments} --out out"), words);
+    }
+}
+
+#[test]
+#[ignore = "needs namespaces and packet sockets: .ci/check_testbed.sh"]
+fn a_panel_is_measured_and_simulated() {
+    let _guard = alone();
+    let before = left_behind();
+    let sandbox = Sandbox::new();
+    let options = "--fig 9a --testbed --traces 1 --set flows=3 --out out --json";
+    let result = sandbox.ok(&format!("figures ndt {options}")).json();
+    assert!(result["simulated_propagation_ns"][0].as_u64().unwrap() >= 50_000);
+    // Nine loads, three policies.
+    let mut tables = fs::read_dir(sandbox.path("out")).unwrap();
+    let runs = tables.find_map(|entry| {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        name.contains("runs").then(|| fs::read_to_string(path).unwrap())
+    });
+    assert_eq!(runs.unwrap().lines().count(), 1 + 27);
+    assert!(!sandbox.path("out.parts").exists());
+    assert_eq!(left_behind(), before);
+}
+
+#[test]
 #[ignore = "needs namespaces and packet sockets: .ci/check_testbed.sh"]
 fn a_host_that_dies_ends_the_run_with_an_error() {
     let _guard = alone();
