@@ -72,6 +72,18 @@ pub struct Run {
     pub truth: Truth,
 }
 
+/// Whether flows can be played, as [`run`] finds out before it sets anything up.
+///
+/// # Errors
+/// When the scenario or the trace has what the testbed does not, or the kernel lacks the congestion control.
+pub fn check(
+    scenario: &Scenario,
+    trace: &Trace,
+    congestion: Option<&str>,
+) -> Result<(), TestbedError> {
+    Plan::new(scenario, trace, congestion, &[]).map(drop)
+}
+
 /// Plays a trace. It takes as long as the trace, plus about a second.
 ///
 /// # Errors

@@ -102,10 +102,14 @@ fn plan(args: &FiguresArgs, common: &Common) -> CliResult<Plan> {
         machine: machine(),
         revision: env!("BUFGYM_REVISION").to_owned(),
     };
-    Plan::new(config).map_err(|error| match error {
+    let plan = Plan::new(config).map_err(|error| match error {
         PapersError::Scenario(error) => CliError::input(error),
         error => classify(error),
-    })
+    })?;
+    for (scenario, trace) in plan.lists() {
+        bufgym::testbed::check(scenario, trace, None).map_err(CliError::input)?;
+    }
+    Ok(plan)
 }
 
 /// The kernel and the processors, in words.

@@ -161,6 +161,15 @@ impl Plan {
         })
     }
 
+    /// All flow lists with their scenarios, which every policy plays.
+    pub fn lists(&self) -> impl Iterator<Item = (&Scenario, &Trace)> {
+        let loads = self.panels.iter().flat_map(|panel| &panel.loads);
+        loads.flat_map(|load| {
+            let traces = load.traces.iter();
+            traces.map(|(numbered, _)| (&load.scenario, &numbered.trace))
+        })
+    }
+
     /// Number of runs.
     pub fn runs(&self) -> usize {
         let loads = self.panels.iter().flat_map(|panel| &panel.loads);

@@ -78,10 +78,14 @@ fn every_policy_plays_every_flow_list_in_turn() {
         panic!("two tables");
     };
     assert_eq!((table.rows.len(), runs.rows.len()), (27, 27));
-    assert_eq!(
-        table.rows[0][..8],
-        ["ndt", "", "10", "8.4", "0.84", "0.84", "0.84", "1"]
-    );
+    assert_eq!(table.rows[0][..4], ["ndt", "", "10", "8.4"]);
+    for ratio in &table.rows[0][4..7] {
+        assert!(
+            (ratio.parse::<f64>().unwrap() - 0.84).abs() < 1e-9,
+            "{ratio}"
+        );
+    }
+    assert_eq!(table.rows[0][7], "1");
     let column = |name: &str| {
         table
             .columns
