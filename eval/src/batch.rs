@@ -1,6 +1,6 @@
 //! Batches of simulations that other machines can run.
 //!
-//! An [evaluation](crate::evaluate) and the figures of [papers](crate::papers) come down to the same: policies run on
+//! An [evaluation](mod@crate::evaluate) and the figures of [papers](crate::papers) come down to the same: policies run on
 //! generated traces, and every run is reduced to a quantity. A [`Batch`] says which policies, which traces and what is
 //! measured, in a form that another process reads. [`Elsewhere`] has such a batch run; whoever receives it, or a part
 //! of it, calls [`Batch::run`]. Where there is no other machine nothing of this is used: runs then go straight from
