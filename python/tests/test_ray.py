@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 import bufgym
@@ -145,12 +146,26 @@ def test_an_interrupted_training_goes_on_anywhere(tmp_path: Path, cluster: Any) 
     assert weights(there) == weights(here)
 
 
-def test_a_comparison_has_the_same_numbers(tmp_path: Path, cluster: Any) -> None:
-    node = cluster.add_node(num_cpus=2)
-    arguments = ["eval", "--policy", "edt", "--policy", "linear", "--traces", "4", "--set", "flows=60..90", "--json"]
+def wait_for_hosts(process: "subprocess.Popen[str]", hosts: int) -> None:
+    """Until so many actors are simulating; Ray gives their processes that name meanwhile."""
+    until = time.monotonic() + LIMIT
+    while time.monotonic() < until and process.poll() is None:
+        commands = [other.info["cmdline"] or [""] for other in psutil.process_iter(["cmdline"])]
+        if sum(command[0].startswith("ray::Host.serve") for command in commands) >= hosts:
+            return
+        time.sleep(0.02)
+    pytest.fail(f"there were never {hosts} hosts at work: {process.communicate()[0]}")
+
+
+def test_a_comparison_has_the_same_numbers_where_a_node_is_killed(tmp_path: Path, cluster: Any) -> None:
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+    arguments = ["eval", "--policy", "edt", "--policy", "linear", "--traces", "8", "--json"]
     process = start(cluster, *arguments, "--quiet")
+    wait_for_hosts(process, 2)
+    cluster.remove_node(nodes[0], allow_graceful=False)
     text = finish(process, 0)
-    cluster.remove_node(node)
+    cluster.remove_node(nodes[1])
+    assert text.count("is given up") == 1, text
     local = run("bufgym", *arguments, "--quiet")
     there, here = json.loads(text.splitlines()[-1]), json.loads(local.stdout)
     assert there.pop("timing") and here.pop("timing")

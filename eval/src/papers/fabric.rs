@@ -67,6 +67,28 @@ impl FabricConfig {
             Scale::Paper => 5,
         })
     }
+
+    /// What differs from the scale of this name: `in_scale` is the scale in words.
+    fn extent(&self, in_scale: &str) -> String {
+        let mut changes = self.settings.clone();
+        changes.extend(self.seeds.map(in_words));
+        match changes.as_slice() {
+            [] => in_scale.to_owned(),
+            changes => format!(
+                "scale “{}” changed by {}; the scale itself: {in_scale}",
+                self.scale,
+                changes.join(", ")
+            ),
+        }
+    }
+}
+
+/// A number of seeds.
+pub fn in_words(seeds: u64) -> String {
+    match seeds {
+        1 => "one seed".to_owned(),
+        seeds => format!("{seeds} seeds"),
+    }
 }
 
 /// A panel of a figure.
@@ -228,11 +250,15 @@ impl Paper {
             scale: config.scale.to_string(),
             seeds,
             seed: config.seed,
-            extent: (self.extent)(config.scale).to_owned(),
-            intervals: format!(
-                "Values are medians over the seeds, of which there are {seeds} unless a figure says \
-                 otherwise; intervals are from the least to the largest."
-            ),
+            extent: config.extent((self.extent)(config.scale)),
+            intervals: match seeds {
+                1 => "One seed, so that no value has an interval unless a figure says otherwise."
+                    .to_owned(),
+                seeds => format!(
+                    "Values are medians over the seeds, of which there are {seeds} unless a figure says \
+                     otherwise; intervals are from the least to the largest."
+                ),
+            },
             notes,
             panels: Vec::new(),
             claims: Vec::new(),

@@ -3,7 +3,7 @@
 use super::loads::rows;
 use super::{ABM, DT, PRESET, settings};
 use crate::papers::claim::{Claim, Target};
-use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan};
+use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
 use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, reduced};
 
 /// KB per port and Gbit/s.
@@ -82,9 +82,9 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
         ],
         tail: Metric::IncastP99,
         method: format!(
-            "{PRESET}, load 40 %, {} seeds; requests of 983,040 B at every size. The published files stop \
+            "{PRESET}, load 40 %, {}; requests of 983,040 B at every size. The published files stop \
              after 0.26 to 0.42 s of 3 s.",
-            config.seeds()
+            in_words(config.seeds())
         ),
         claims,
     }

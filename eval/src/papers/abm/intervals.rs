@@ -4,7 +4,7 @@ use super::loads::rows;
 use super::{DT, PRESET, artefact_alphas, settings, without_alpha};
 use crate::papers::Scale;
 use crate::papers::claim::{Claim, Target};
-use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan};
+use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
 use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, reduced};
 use crate::papers::verdict::ascending;
 
@@ -74,10 +74,11 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
         ],
         tail: Metric::IncastP999,
         method: format!(
-            "{PRESET}, CUBIC, load 40 %, requests of 75 %, eight queues per port, {seeds} seeds; each flow \
+            "{PRESET}, CUBIC, load 40 %, requests of 75 %, eight queues per port, {seeds}; each flow \
              in a random queue, in-cast in the last. The published files stop at 2.1 to 2.2 s, and a second \
              set of them shows no trend. “ABM without the unscheduled α” treats all packets alike, so that \
-             the interval can matter."
+             the interval can matter.",
+            seeds = in_words(seeds)
         ),
         claims,
     }

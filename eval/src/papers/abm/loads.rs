@@ -2,7 +2,7 @@
 
 use super::{PRESET, policies, settings};
 use crate::papers::claim::{Claim, Target};
-use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, points};
+use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, in_words, points};
 use crate::papers::sweep::{Metric, Point, Sweep, Swept, Tabled, TabledRow, reduced};
 
 /// The policies that ABM is compared with.
@@ -117,9 +117,9 @@ pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
         panels: panels(["6a", "6b", "6c", "6d"]),
         tail: Metric::IncastP99,
         method: format!(
-            "{PRESET}, CUBIC, requests of 30 % of the buffer, {} seeds. FAB and IB with their \
+            "{PRESET}, CUBIC, requests of 30 % of the buffer, {}. FAB and IB with their \
              defaults; ABM with α 64 for the first round trip.",
-            config.seeds()
+            in_words(config.seeds())
         ),
         claims: claims_over_loads,
     }
@@ -143,7 +143,7 @@ pub fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
         },
         panels: panels(["7a", "7b", "7c", "7d"]),
         tail: Metric::IncastP99,
-        method: format!("{PRESET}, CUBIC, load 40 %, {} seeds.", config.seeds()),
+        method: format!("{PRESET}, CUBIC, load 40 %, {}.", in_words(config.seeds())),
         claims: claims_over_requests,
     }
 }

@@ -3,7 +3,7 @@
 use super::loads::rows;
 use super::{ABM, DT, settings};
 use crate::papers::claim::{Claim, Target};
-use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, points};
+use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, in_words, points};
 use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, reduced};
 
 /// The network of the published file, with its classes.
@@ -73,11 +73,11 @@ pub fn plan(config: &FabricConfig, alpha: &str) -> FigurePlan {
         ],
         tail: Metric::IncastP99,
         method: format!(
-            "{PRESET}: five leaves of 32 hosts, eight queues per port, {} seeds. CUBIC web search in queue 1 \
+            "{PRESET}: five leaves of 32 hosts, eight queues per port, {}. CUBIC web search in queue 1 \
              between 16 hosts each of leaves 0 and 1, DCTCP web search at load 10 % in queue 2 between eight \
              hosts of each, requests of 30 % in queue 3 of eight more, which eight hosts of each other leaf \
              answer with θ-PowerTCP. Loads are relative to the uplinks.",
-            config.seeds()
+            in_words(config.seeds())
         ),
         claims,
     }

@@ -3,7 +3,7 @@
 use super::loads::rows;
 use super::{ABM, DT, PRESET, artefact_alphas, settings, without_alpha};
 use crate::papers::claim::{Claim, Target};
-use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan};
+use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
 use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, reduced};
 use crate::papers::verdict::ascending;
 
@@ -46,10 +46,10 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
         ],
         tail: Metric::IncastP99,
         method: format!(
-            "{PRESET}, load 40 %, requests of 25 %, {} seeds; acknowledgements in queue 0, web search in a \
+            "{PRESET}, load 40 %, requests of 25 %, {}; acknowledgements in queue 0, web search in a \
              random other queue for each flow, in-cast in the last one. “α of the artefact” gives the last \
              queues 0.125, 0.0625, 0.03125 and 0.015625, a second cause of the jump at five queues.",
-            config.seeds()
+            in_words(config.seeds())
         ),
         claims,
     }

@@ -3,7 +3,7 @@
 use super::loads::{request_points, rows};
 use super::{ABM, DT, PRESET, settings};
 use crate::papers::claim::{Claim, Target};
-use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan};
+use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
 use crate::papers::sweep::{Metric, Series, Sweep, Swept, Tabled, TabledRow, reduced};
 
 /// Name in the paper, and the settings that choose it.
@@ -69,8 +69,8 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
         }],
         tail: Metric::IncastP99,
         method: format!(
-            "{PRESET}, load 40 %, {} seeds; CUBIC is that of Fig. 7. DCTCP marks from 65 packets on.",
-            config.seeds()
+            "{PRESET}, load 40 %, {}; CUBIC is that of Fig. 7. DCTCP marks from 65 packets on.",
+            in_words(config.seeds())
         ),
         claims,
     }

@@ -2,7 +2,7 @@
 
 use super::{PRESET, settings};
 use crate::papers::claim::{Claim, Target};
-use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan};
+use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
 use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, median_and_range};
 
 /// Probabilities of a flip.
@@ -54,8 +54,9 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
         .to_vec(),
         tail: Metric::IncastP95,
         method: format!(
-            "{PRESET}, DCTCP, load 40 %, requests of 50 %, {seeds} seeds. Only predictions that decide are \
-             flipped. The column x of the table is the number of the probability."
+            "{PRESET}, DCTCP, load 40 %, requests of 50 %, {seeds}. Only predictions that decide are \
+             flipped. The column x of the table is the number of the probability.",
+            seeds = in_words(seeds)
         ),
         claims,
     }

@@ -2,7 +2,9 @@
 
 use super::{PRESET, policies, settings};
 use crate::papers::claim::{Claim, Target};
-use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, learned, points};
+use crate::papers::fabric::{
+    FabricConfig, FigurePlan, PanelPlan, additions, in_words, learned, points,
+};
 use crate::papers::incast::Regime;
 use crate::papers::sweep::{
     Metric, Point, Series, Sweep, Swept, largest_reduction, on_a_par, reduced,
@@ -28,7 +30,10 @@ pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
         },
         panels: panels(["6a", "6b", "6c", "6d"]),
         tail: Metric::IncastP95,
-        method: format!("{PRESET}, DCTCP, requests of 50 % of the buffer, {seeds} seeds."),
+        method: format!(
+            "{PRESET}, DCTCP, requests of 50 % of the buffer, {seeds}.",
+            seeds = in_words(seeds)
+        ),
         claims: claims_over_loads,
     }
 }
@@ -43,7 +48,7 @@ pub fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
     FigurePlan {
         panels: panels(["7a", "7b", "7c", "7d"]),
         tail: Metric::IncastP95,
-        method: format!("{PRESET}, DCTCP, load 40 %, {} seeds.", sweep.seeds),
+        method: format!("{PRESET}, DCTCP, load 40 %, {}.", in_words(sweep.seeds)),
         sweep,
         claims: claims_over_requests,
     }
@@ -59,7 +64,7 @@ pub fn with_powertcp(config: &FabricConfig) -> FigurePlan {
     FigurePlan {
         panels: panels(["8a", "8b", "8c", "8d"]),
         tail: Metric::IncastP95,
-        method: format!("{PRESET}, PowerTCP, load 40 %, {} seeds.", sweep.seeds),
+        method: format!("{PRESET}, PowerTCP, load 40 %, {}.", in_words(sweep.seeds)),
         sweep,
         claims: claims_with_powertcp,
     }

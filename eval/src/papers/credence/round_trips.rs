@@ -4,7 +4,7 @@ use bufgym_sim::convert::floor_u64;
 
 use super::{PRESET, settings};
 use crate::papers::claim::{Claim, Target};
-use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan};
+use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
 use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, reduced};
 
 /// Base round trips, microseconds.
@@ -55,8 +55,9 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
         .to_vec(),
         tail: Metric::IncastP95,
         method: format!(
-            "{PRESET}, DCTCP, load 40 %, requests of 50 %, {seeds} seeds; the initial window is the \
-             bandwidth-delay product at each round trip, marks are from ten packets on."
+            "{PRESET}, DCTCP, load 40 %, requests of 50 %, {seeds}; the initial window is the \
+             bandwidth-delay product at each round trip, marks are from ten packets on.",
+            seeds = in_words(seeds)
         ),
         claims,
     }

@@ -221,3 +221,19 @@ fn every_series_of_the_queues_can_be_run() {
         );
     }
 }
+
+#[test]
+fn a_page_names_what_was_changed_of_its_scale() {
+    let extent = |config: &FabricConfig| reverie::PAPER.empty(config).unwrap().extent;
+    let plain = FabricConfig::new(Scale::Quick, 3);
+    assert!(extent(&plain).starts_with("four leaves of 16 hosts"));
+    let changed = FabricConfig {
+        seeds: Some(1),
+        settings: vec!["leaves=16".to_owned(), "measure_ms=20".to_owned()],
+        ..plain
+    };
+    let extent = extent(&changed);
+    let changes =
+        "scale “quick” changed by leaves=16, measure_ms=20, one seed; the scale itself: four";
+    assert!(extent.starts_with(changes), "{extent}");
+}

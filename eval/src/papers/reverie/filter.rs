@@ -3,7 +3,7 @@
 use super::claims::{Trend, trend, trend_up_to};
 use super::{PRESET, REVERIE, request, settings};
 use crate::papers::claim::{Claim, Target};
-use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan};
+use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
 use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, median_and_range};
 
 const GAMMAS: [f64; 5] = [0.8, 0.9, 0.99, 0.999, 0.999_999];
@@ -36,9 +36,9 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
         tail: Metric::IncastP99,
         method: format!(
             "{PRESET} without TCP: web search at 80 % load and in-cast of 2 MB, both with DCQCN in the lossless \
-             priority, {} seeds. The filter has real numbers; with rules=ns3 it has whole bytes, as in the \
+             priority, {}. The filter has real numbers; with rules=ns3 it has whole bytes, as in the \
              published code.",
-            config.seeds()
+            in_words(config.seeds())
         ),
         claims,
     }

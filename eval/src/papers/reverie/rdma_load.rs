@@ -4,7 +4,7 @@
 use super::claims::{ANYWHERE, against, all_alike, largest_against, pauses_like_dt, small_share};
 use super::{ABM, DT, PRESET, REVERIE, panels, policies, request, requests, settings};
 use crate::papers::claim::Claim;
-use crate::papers::fabric::{FabricConfig, FigurePlan, points};
+use crate::papers::fabric::{FabricConfig, FigurePlan, in_words, points};
 use crate::papers::sweep::{Metric, Point, Sweep, Swept, on_a_par};
 
 const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
@@ -39,9 +39,9 @@ pub fn over_loads(config: &FabricConfig) -> FigurePlan {
         tail: Metric::IncastP99,
         method: format!(
             "{PRESET} the other way round: web search with PowerTCP in the lossless priority, in-cast of 1.5 MB \
-             with CUBIC in the lossy one, {} seeds. Axes of the paper: (a) 0 to 6 thousand rows of the log, \
+             with CUBIC in the lossy one, {}. Axes of the paper: (a) 0 to 6 thousand rows of the log, \
              (b) 5 to 21, (c) 1 to 4, (d, e) 0 to 30 %.",
-            config.seeds()
+            in_words(config.seeds())
         ),
         claims: claims_over_loads,
     }
@@ -65,10 +65,10 @@ pub fn over_bursts(config: &FabricConfig) -> FigurePlan {
         panels: panels(["12a", "12b", "12c", "12d", "12e"], false),
         tail: Metric::IncastP99,
         method: format!(
-            "As Fig. 11 at an RDMA load of 80 %, {} seeds. The paper’s point at 0.25 MB is drawn from runs \
+            "As Fig. 11 at an RDMA load of 80 %, {}. The paper’s point at 0.25 MB is drawn from runs \
              with 12.5 KB by its script; ours is of 0.25 MB. Axes of the paper: (a) 0 to 6 thousand rows of \
              the log, (b) 0 to 16, (c) 1 to 4, (d, e) 0 to 30 %.",
-            config.seeds()
+            in_words(config.seeds())
         ),
         claims: claims_over_bursts,
     }

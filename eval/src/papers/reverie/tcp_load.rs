@@ -6,7 +6,7 @@ use super::claims::{
 };
 use super::{ABM, DT, PRESET, REVERIE, panels, policies, request, requests, settings};
 use crate::papers::claim::Claim;
-use crate::papers::fabric::{FabricConfig, FigurePlan, points};
+use crate::papers::fabric::{FabricConfig, FigurePlan, in_words, points};
 use crate::papers::sweep::{Metric, Point, Sweep, Swept, on_a_par};
 
 const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
@@ -34,9 +34,9 @@ pub fn over_loads(config: &FabricConfig) -> FigurePlan {
         tail: Metric::IncastP99,
         method: format!(
             "{PRESET}: web search with CUBIC in the lossy priority, in-cast of 2 MB with DCQCN in the lossless \
-             one, {} seeds. Axes of the paper: (a) 0 to 25 thousand rows of the log, (b) 10 to 25, (c) 5 \
+             one, {}. Axes of the paper: (a) 0 to 25 thousand rows of the log, (b) 10 to 25, (c) 5 \
              to 50, (d, e) 0 to 50 %.",
-            config.seeds()
+            in_words(config.seeds())
         ),
         claims: claims_over_loads,
     }
@@ -58,9 +58,9 @@ pub fn over_bursts(config: &FabricConfig) -> FigurePlan {
         panels: panels(["8a", "8b", "8c", "8d", "8e"], false),
         tail: Metric::IncastP99,
         method: format!(
-            "As Fig. 7 at a TCP load of 80 %, {} seeds. Axes of the paper: (a) 0 to 25 thousand rows of the \
+            "As Fig. 7 at a TCP load of 80 %, {}. Axes of the paper: (a) 0 to 25 thousand rows of the \
              log, (b) 5 to 21, (c) 5 to 60, (d, e) 0 to 50 %.",
-            config.seeds()
+            in_words(config.seeds())
         ),
         claims: claims_over_bursts,
     }
@@ -83,9 +83,9 @@ pub fn over_pools(config: &FabricConfig) -> FigurePlan {
         panels: panels(["9a", "9b", "9c", "9d", "9e"], true),
         tail: Metric::IncastP99,
         method: format!(
-            "As Fig. 7 at a TCP load of 80 %, {} seeds. What panels (b) and (d) show is inferred. Axes of \
+            "As Fig. 7 at a TCP load of 80 %, {}. What panels (b) and (d) show is inferred. Axes of \
              the paper: (a) 0 to 25 thousand rows of the log, (b) 10 to 25, (d, e) 0 to 50 %.",
-            config.seeds()
+            in_words(config.seeds())
         ),
         claims: claims_over_pools,
     }
