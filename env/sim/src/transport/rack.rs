@@ -56,6 +56,13 @@ pub(crate) struct Situation {
 }
 
 impl Rack {
+    /// The handshake took `rtt`. It counts for the least round-trip time, as in Linux: a first flight
+    /// that waits in a standing queue measures that queue, and the answer to a retransmission that
+    /// comes sooner would be taken for the original's (step 2).
+    pub(crate) fn on_handshake(&mut self, rtt: Time) {
+        self.min_rtt = self.min_rtt.min(rtt);
+    }
+
     /// A segment was delivered, acknowledged or reported (§6.2, steps 1 to 3). `echo` is when the
     /// segment left that the acknowledgement answers.
     pub(crate) fn on_delivered(&mut self, segment: &Delivered, echo: Time, now: Time) {

@@ -90,10 +90,14 @@ struct Parts<'a> {
 }
 
 impl Sender {
-    /// Takes what recovery by time needs from the pool; to be called before the first segment.
+    /// Takes what recovery by time needs from the pool; to be called before the first segment, and
+    /// after the handshake where there is one.
     pub(crate) fn begin_by_time(&mut self, pool: &mut Pool<LossRecovery>) {
         let mut recovery = pool.take();
-        recovery.by_time.get_or_insert_default();
+        let time = recovery.by_time.get_or_insert_default();
+        if let Some(rtt) = self.rtt.measured() {
+            time.rack.on_handshake(rtt);
+        }
         self.recovery = Some(recovery);
     }
 

@@ -73,6 +73,35 @@ fn before_the_first_measurement_a_probe_stands_for_the_timeout() {
     assert_eq!(sender.cwnd(), settings.mss);
 }
 
+/// The handshake took 100 µs; the first flight waits in a standing queue for a millisecond. Both lost
+/// segments are sent again, and only the later one arrives, 500 µs later: sooner than all data before
+/// it. With the handshake's round trip that is an answer to the retransmission, so that the earlier
+/// one is lost again and need not wait for the timeout.
+#[test]
+fn the_round_trip_of_the_handshake_tells_retransmissions_from_originals() {
+    for (handshake, resent) in [(Some(at(100)), vec![0]), (None, vec![])] {
+        let settings = Settings {
+            recovery: crate::scenario::Recovery::Rack,
+            ..settings()
+        };
+        let mut sender = Sender::new(u64::from(10 * settings.mss), &settings);
+        if let Some(rtt) = handshake {
+            sender.rtt.sample(rtt);
+        }
+        sender.begin_by_time(&mut Pool::default());
+        assert_eq!(send_all(&mut sender, Time::ZERO, &settings).len(), 10);
+        let mut sent = Vec::new();
+        for reported in 5..=10 {
+            let blocks = Some([(2, reported), (0, 0), (0, 0)]);
+            sent.extend(ack(&mut sender, 0, blocks, 0, 1_000, &settings));
+        }
+        assert_eq!(sent, [0, 1]);
+        let blocks = Some([(1, 10), (0, 0), (0, 0)]);
+        let sent = ack(&mut sender, 0, blocks, 1_000, 1_500, &settings);
+        assert_eq!(sent, resent, "handshake {handshake:?}");
+    }
+}
+
 #[test]
 fn the_timeout_is_a_round_trip_and_at_least_min_rto_as_in_linux() {
     let (sender, settings) = flow_by_time(20, "");

@@ -149,7 +149,7 @@ fn results_are_what_they_were() {
         ("dt transport=linux", "c88b9b313e50a514"),
         (
             "dt transport=linux-dctcp ecn_threshold_bytes=20000 handshake=true",
-            "7cdadbfe3e2297a0",
+            "97859774541a4f42",
         ),
         ("st recovery=ns3", "76d5f2be294332a6"),
         ("st recovery=ns3 transport=cubic-ns3", "cbc9d83e5b51bf54"),
