@@ -5,24 +5,22 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bufgym_models::DeviceChoice;
 use bufgym_train::remote::{Cluster, Host, HostId, InProcess, Message, Next, RemoteError};
 use bufgym_train::{
     Controls, ResumeOptions, Status, TrainConfig, TrainError, TrainSummary, resume, train,
 };
 
 use super::{
-    ROUND, assert_same_run, mixture, network, run, small, small_with_start, to_rounds, try_resume,
+    ROUND, assert_same_run, mixture, network, on_this_machine, run, small, small_with_start,
+    to_rounds, try_resume,
 };
 
 const BUILD: &str = "this build";
 
 fn on<'a>(cluster: &'a Cluster, stop: &'a AtomicBool) -> Controls<'a> {
     Controls {
-        stop,
-        quiet: true,
-        device: DeviceChoice::Cpu,
         cluster: Some(cluster),
+        ..on_this_machine(stop)
     }
 }
 

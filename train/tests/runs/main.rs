@@ -56,35 +56,27 @@ fn small(out: &Path, rounds: u64) -> TrainConfig {
     config
 }
 
+fn on_this_machine(stop: &AtomicBool) -> Controls<'_> {
+    Controls {
+        stop,
+        quiet: true,
+        device: DeviceChoice::Cpu,
+        cluster: None,
+    }
+}
+
 fn run(config: TrainConfig) -> TrainSummary {
     try_run(config).unwrap()
 }
 
 fn try_run(config: TrainConfig) -> Result<TrainSummary, TrainError> {
     let stop = AtomicBool::new(false);
-    train(
-        config,
-        &Controls {
-            stop: &stop,
-            quiet: true,
-            device: DeviceChoice::Cpu,
-            cluster: None,
-        },
-    )
+    train(config, &on_this_machine(&stop))
 }
 
 fn try_resume(dir: &Path, options: &ResumeOptions) -> Result<TrainSummary, TrainError> {
     let stop = AtomicBool::new(false);
-    resume(
-        dir,
-        options,
-        &Controls {
-            stop: &stop,
-            quiet: true,
-            device: DeviceChoice::Cpu,
-            cluster: None,
-        },
-    )
+    resume(dir, options, &on_this_machine(&stop))
 }
 
 fn to_rounds(rounds: u64) -> ResumeOptions {
@@ -267,12 +259,7 @@ fn a_start_that_was_stopped_goes_on_where_it_was() {
     let (whole, parts) = (root.path().join("whole"), root.path().join("parts"));
     run(small_with_start(&whole, 40));
     let stop = AtomicBool::new(true);
-    let controls = Controls {
-        stop: &stop,
-        quiet: true,
-        device: DeviceChoice::Cpu,
-        cluster: None,
-    };
+    let controls = on_this_machine(&stop);
     let stopped = train(small_with_start(&parts, 40), &controls).unwrap();
     assert_eq!(
         (stopped.status, stopped.decisions),
@@ -291,12 +278,7 @@ fn a_search_of_another_version_is_not_gone_on_with() {
     let root = tempfile::tempdir().unwrap();
     let out = root.path().join("run");
     let stop = AtomicBool::new(true);
-    let controls = Controls {
-        stop: &stop,
-        quiet: true,
-        device: DeviceChoice::Cpu,
-        cluster: None,
-    };
+    let controls = on_this_machine(&stop);
     train(small_with_start(&out, 40), &controls).unwrap();
     let path = out.join("checkpoints/step-0/state.json");
     let mut state: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -483,12 +465,7 @@ fn stopping_stores_the_state_and_a_resume_completes_the_run() {
     let (whole, stopped) = (root.path().join("whole"), root.path().join("stopped"));
     run(small(&whole, 40));
     let stop = AtomicBool::new(false);
-    let controls = Controls {
-        stop: &stop,
-        quiet: true,
-        device: DeviceChoice::Cpu,
-        cluster: None,
-    };
+    let controls = on_this_machine(&stop);
     let summary = thread::scope(|scope| {
         let training = scope.spawn(|| train(small(&stopped, 40), &controls));
         let start = Instant::now();
