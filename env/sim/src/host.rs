@@ -2,6 +2,7 @@
 
 mod crossing;
 mod flow;
+mod jitter;
 mod labels;
 mod late;
 mod nic;
@@ -24,6 +25,7 @@ use crate::units::Time;
 
 pub use crossing::{Crossing, SegmentKind};
 use flow::{Flow, Roster, Stage, flows_in_start_order};
+use jitter::Jitter;
 use labels::FirstBytes;
 pub(crate) use nic::Nics;
 use rdma::Rdma;
@@ -187,6 +189,8 @@ pub(crate) struct Hosts<T> {
     completed: usize,
     last_finish: Time,
     nics: Nics,
+    /// Packets that hosts have not taken yet, where they take their time.
+    jitter: Option<Box<Jitter>>,
     /// By host and priority, where pauses last for a time.
     pause_expiries: Vec<Time>,
     pools: Pools,
@@ -238,6 +242,7 @@ impl<T: Topology> Hosts<T> {
             completed: 0,
             last_finish: Time::ZERO,
             pause_expiries: Vec::new(),
+            jitter: Jitter::new(Time::from_ns(scenario.host_jitter_ns), topology.hosts()),
             nics: Nics::new::<T>(
                 scenario.host_queue,
                 scenario.hosts_alternate_classes(),
@@ -557,6 +562,39 @@ impl<T: Topology> Hosts<T> {
         engine: &mut Engine<T>,
         observer: &mut O,
     ) {
+        if self.jitter.is_some() {
+            return self.let_wait(id, engine);
+        }
+        self.take(id, engine, observer);
+    }
+
+    /// A packet has to wait until its host takes it.
+    #[cold]
+    fn let_wait(&mut self, id: PacketId, engine: &mut Engine<T>) {
+        let packet = &engine.packets[id];
+        let host = self.ends_of(packet.flow, packet.kind.direction()).1;
+        if let Some(jitter) = &mut self.jitter {
+            let wait = jitter.push(host, id, engine.host_now());
+            engine.set_timer(wait, Timer::Delivery(host));
+        }
+    }
+
+    /// A host takes the first packet that waits for it.
+    #[cold]
+    pub(crate) fn take_waiting<O: HostObserver>(
+        &mut self,
+        host: u16,
+        engine: &mut Engine<T>,
+        observer: &mut O,
+    ) {
+        let first = self.jitter.as_mut().and_then(|jitter| jitter.pop(host));
+        if let Some(id) = first {
+            self.take(id, engine, observer);
+        }
+    }
+
+    #[inline(always)]
+    fn take<O: HostObserver>(&mut self, id: PacketId, engine: &mut Engine<T>, observer: &mut O) {
         let packet = engine.packets[id];
         engine.packets.remove(id);
         self.counters.delivered += 1;

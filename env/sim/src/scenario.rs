@@ -43,8 +43,8 @@ pub use fabric::Tier;
 pub use kinds::{
     AckClass, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowEnd, FlowPriority,
     HostQueue, HyStartRule, LosslessRules, Marking, PfcMode, Recovery, Scheduler, SlowdownBase,
-    SpineBuffer, SpinePool, TopologyKind, Traffic, TransportKind, TransportVariant, UnknownName,
-    Unscheduled, Watchdog, Workload,
+    SpineBuffer, SpinePool, TcpRules, TopologyKind, Traffic, TransportKind, TransportVariant,
+    UnknownName, Unscheduled, Watchdog, Workload,
 };
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use priorities::{NoPriorities, Priorities};
@@ -137,6 +137,9 @@ settings! {
         sack_block_bytes: u32 = 0, "bytes of an ACK per SACK block, on top of ack_bytes";
         /// Applies where `sack` is true.
         recovery: Recovery = Recovery::Rfc, "loss recovery: rfc | ns3 | rack";
+        /// It is about the retransmission timer, and about how windows shrink and grow. Applies where
+        /// `recovery` is `rack`.
+        tcp_rules: TcpRules = TcpRules::Rfc, "rack: rules where Linux differs from RFCs: rfc | linux";
         delayed_ack: u32 = 1, "in-order segments that one ACK covers; 1: an ACK each";
         /// Where `delayed_ack` is above 1: at the start of a flow, and after one that came out of order.
         quick_acks: u32 = 0, "segments acknowledged at once before ACKs are delayed";
@@ -161,6 +164,9 @@ settings! {
         host_queue: HostQueue = HostQueue::Fair, "how the flows of a host share its interface: fair | fifo";
         /// A flow then has at most two packets in the queue of its host, as with TCP small queues.
         late_binding: bool = false, "a flow makes a packet when its host can soon send it";
+        /// Each packet waits for a time of its own, every time up to this one being as likely, and
+        /// behind those that came before it.
+        host_jitter_ns: u64 = 0, "longest time until a host takes a packet that has reached it, ns";
         /// It then counts in the buffer too.
         count_in_service: bool = true, "the packet being serialised counts in its queue";
         /// A packet takes the queue of its flow's priority, or the last queue where there is no

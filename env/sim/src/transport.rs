@@ -59,7 +59,7 @@ pub use crate::engine::telemetry::{HopRecord, MAX_HOPS, PathRecords, PortId};
 pub use crate::scenario::{TransportKind, TransportVariant};
 
 use crate::scenario::{
-    EcnCapable, HyStartRule, LosslessRules, MAX_WINDOW, Recovery, Scenario, Unscheduled,
+    EcnCapable, HyStartRule, LosslessRules, MAX_WINDOW, Recovery, Scenario, TcpRules, Unscheduled,
 };
 use crate::units::{Rate, Time};
 
@@ -214,6 +214,8 @@ pub struct Settings {
     pub sack: bool,
     /// Loss recovery.
     pub recovery: Recovery,
+    /// Whether windows and the retransmission timer follow Linux where that differs from RFCs.
+    pub linux_rules: bool,
     /// In-order segments that one acknowledgement covers.
     pub delayed_ack: u32,
     /// Segments that a receiver acknowledges at once at the start of a flow, and after one that came
@@ -290,6 +292,7 @@ impl Settings {
             slow_start_limit: scenario.slow_start_limit,
             sack: scenario.sack,
             recovery: stack.recovery,
+            linux_rules: stack.recovery == Recovery::Rack && scenario.tcp_rules == TcpRules::Linux,
             delayed_ack: stack.delayed_ack,
             quick_acks: stack.quick_acks,
             // With a delay as long as the timeout, every lone segment would time out.

@@ -301,6 +301,8 @@ pub enum Timer {
     /// A retransmission timer may have expired; it is read when the event falls due, so that
     /// restarting a timer costs nothing.
     Retransmission(u32),
+    /// A host takes a packet that has reached it before.
+    Delivery(u16),
     /// A flow sends its first data.
     Begin(u32),
     /// A SYN may have been lost; the number of SYNs sent before.

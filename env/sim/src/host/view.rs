@@ -127,13 +127,16 @@ impl<T: Topology> Hosts<T> {
         })
     }
 
-    /// Packets that wait at the hosts in queues of their own.
+    /// Packets that wait at the hosts, to be sent in queues of their own, or to be taken.
     pub(crate) fn waiting_packets<'a>(
         &'a self,
         engine: &'a Engine<T>,
     ) -> impl Iterator<Item = PacketId> + 'a {
         let queues = self.nics.waiting(&self.flows);
-        queues.flat_map(|queue| queue.iter(&engine.packets))
+        let to_be_taken = self.jitter.iter().flat_map(|jitter| jitter.waiting());
+        queues
+            .flat_map(|queue| queue.iter(&engine.packets))
+            .chain(to_be_taken)
     }
 
     /// Entries of SACK blocks in use.

@@ -75,6 +75,7 @@ impl IsolatedFlow {
         IsolatedFlow {
             scenario: Arc::new(Scenario {
                 max_simulated_ms: 0,
+                host_jitter_ns: 0,
                 ..scenario.clone()
             }),
             arithmetic: arithmetic_is_exact.then(|| SlowStart::new(scenario)),

@@ -574,6 +574,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
                 self.hosts
                     .on_retransmission_timer(flow, engine, &mut self.observer);
             }
+            Timer::Delivery(host) => {
+                self.hosts.take_waiting(host, engine, &mut self.observer);
+            }
             Timer::Begin(flow) | Timer::Pace(flow) => self.hosts.pump(flow, engine),
             Timer::Syn(flow, sent) => self.hosts.on_syn_timer(flow, sent, engine),
             Timer::SynAck(flow) => self.hosts.on_syn_ack_timer(flow, engine),

@@ -224,6 +224,18 @@ named! {
 }
 
 named! {
+    /// Where Linux does otherwise than the RFCs.
+    TcpRules {
+        /// As the RFCs.
+        Rfc = "rfc",
+        /// As Linux: a loss reduces the window and not what is outstanding, a recovery slows down while
+        /// losses go on, the timer starts anew with a retransmission of the first segment, and CUBIC
+        /// grows by rules of its own.
+        Linux = "linux",
+    }
+}
+
+named! {
     /// Which packets are unscheduled: sent before the network can have said anything.
     Unscheduled {
         /// Data that is sent before the flow's first acknowledgement of data arrives (ABM, SIGCOMM

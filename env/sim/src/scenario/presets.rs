@@ -2,8 +2,8 @@
 
 use super::{
     AckQueue, Arrivals, Demand, EcnCapable, FlowPriority, HostQueue, HyStartRule, LeafHosts,
-    Marking, Priorities, RangeF64, RangeU32, Recovery, Scenario, SlowdownBase, TopologyKind,
-    Traffic, TransportKind, TransportVariant, Unscheduled, Workload,
+    Marking, Priorities, RangeF64, RangeU32, Recovery, Scenario, SlowdownBase, TcpRules,
+    TopologyKind, Traffic, TransportKind, TransportVariant, Unscheduled, Workload,
 };
 
 /// A scenario with a name and a description of one line.
@@ -184,7 +184,7 @@ fn linux_16x25g() -> Scenario {
 
 /// A tenth of the rate of `ndt-testbed-4x1g` and ten times its delay, so that the buffer is as many
 /// packets and as many round trips. Sizes are those of Ethernet frames with timestamps: 70 B for an
-/// acknowledgement, 78 B for a SYN. Slow start is that of the kernel.
+/// acknowledgement, 78 B for a SYN. Senders follow the kernel, and hosts take their time as measured.
 fn testbed_4x100m() -> Scenario {
     Scenario {
         name: "testbed-4x100m".to_owned(),
@@ -197,6 +197,8 @@ fn testbed_4x100m() -> Scenario {
         sack_block_bytes: 10,
         hystart_rule: HyStartRule::Linux,
         slow_start_limit: 65_535,
+        tcp_rules: TcpRules::Linux,
+        host_jitter_ns: 20_000,
         load: RangeF64::new(0.5, 0.5),
         arrivals: Arrivals::Mixed,
         incast_degree: RangeU32::new(3, 3),

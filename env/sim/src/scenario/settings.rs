@@ -8,8 +8,8 @@ use super::{
     AckClass, AckQueue, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowEnd,
     FlowPriority, HostQueue, HyStartRule, LeafHosts, LosslessRules, Marking, PerQueue, PfcMode,
     Priorities, RangeF64, RangeU32, Recovery, Scheduler, SlowdownBase, SpineBuffer, SpinePool,
-    TopologyKind, Traffic, TransportKind, TransportVariant, Unscheduled, Watchdog, Workload,
-    Workloads,
+    TcpRules, TopologyKind, Traffic, TransportKind, TransportVariant, Unscheduled, Watchdog,
+    Workload, Workloads,
 };
 
 use crate::input::excerpt;
@@ -253,6 +253,7 @@ named_field!(
     AckClass,
     Recovery,
     HyStartRule,
+    TcpRules,
     HostQueue,
     Scheduler,
     Marking,

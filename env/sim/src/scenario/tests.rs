@@ -85,6 +85,7 @@ fn the_default_preset_prints_its_documented_values() {
             "sack = true",
             "sack_block_bytes = 0",
             "recovery = \"rfc\"",
+            "tcp_rules = \"rfc\"",
             "delayed_ack = 1",
             "quick_acks = 0",
             "timestamps = false",
@@ -99,6 +100,7 @@ fn the_default_preset_prints_its_documented_values() {
             "syn_timeout_us = \"min_rto\"",
             "host_queue = \"fair\"",
             "late_binding = false",
+            "host_jitter_ns = 0",
             "count_in_service = true",
             "queues_per_port = 1",
             "flow_priority = \"in_turn\"",
@@ -453,6 +455,10 @@ fn values_that_make_no_scenario_are_refused() {
         (
             "slow_start_limit=2 recovery=ns3",
             "slow_start_limit = 2: must be 1 where recovery is ns3",
+        ),
+        (
+            "host_jitter_ns=1000000001",
+            "host_jitter_ns = 1000000001: must be from 0 to 1000000000",
         ),
         (
             "late_binding=true host_queue=fifo",

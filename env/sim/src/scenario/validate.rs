@@ -25,6 +25,9 @@ const MAX_FLOWS: u64 = 10_000_000;
 /// Bytes of the largest packet on the wire: packets count them in 16 bits.
 pub(super) const MAX_WIRE_BYTES: u64 = 65_535;
 
+/// Longest time that a host may take for a packet, nanoseconds: a second.
+const MAX_JITTER_NS: u64 = 1_000_000_000;
+
 /// Weights of queues. With less a queue would wait for many rounds before it may send a packet.
 const WEIGHTS: RangeInclusive<f64> = 0.01..=1_000.0;
 
@@ -365,6 +368,7 @@ impl Scenario {
             let problem = "must be 1 where recovery is ns3";
             return check.invalid("slow_start_limit", self.slow_start_limit, problem);
         }
+        check.within("host_jitter_ns", self.host_jitter_ns, 0, MAX_JITTER_NS)?;
         if !self.slow_start && self.recovery == Recovery::Ns3 {
             let problem = "must be true where recovery is ns3";
             return check.invalid("slow_start", self.slow_start, problem);

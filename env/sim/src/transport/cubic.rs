@@ -33,6 +33,10 @@ pub struct Cubic {
     /// The last loss was detected by the retransmission timer.
     timed_out: bool,
     exit: SlowStartExit,
+    /// Growth is that of Linux.
+    linux: bool,
+    /// No loss has shown how large a window the path can hold, since the last timeout.
+    path_unknown: bool,
 }
 
 /// What ends slow start besides a loss.
@@ -64,6 +68,8 @@ impl Cubic {
             fraction: 0.0,
             timed_out: false,
             exit: SlowStartExit::new(settings.hystart),
+            linux: settings.linux_rules,
+            path_unknown: true,
         }
     }
 
@@ -93,13 +99,25 @@ impl Cubic {
     /// Segments to add for one acknowledgement.
     fn step(&mut self, cwnd: f64, acked: &Acked) -> f64 {
         let t = self.elapsed(cwnd, acked.now);
-        let alpha = if self.w_est < self.prior { ALPHA } else { 1.0 };
+        // Linux stays at the slower rate (`bictcp_update`).
+        let alpha = match self.w_est < self.prior || self.linux {
+            true => ALPHA,
+            false => 1.0,
+        };
         self.w_est += alpha * f64::from(acked.segments) / cwnd;
         if self.target(t) < self.w_est {
-            return (self.w_est - cwnd).max(0.0);
+            return (self.w_est - cwnd).max(self.least(acked));
         }
         let target = self.target(t + acked.smoothed_rtt.as_secs_f64());
-        (target.clamp(cwnd, 1.5 * cwnd) - cwnd) / cwnd
+        ((target.clamp(cwnd, 1.5 * cwnd) - cwnd) / cwnd).max(self.least(acked))
+    }
+
+    /// The least growth: in Linux a twentieth per round trip while the path is unknown.
+    fn least(&self, acked: &Acked) -> f64 {
+        match self.linux && self.path_unknown {
+            true => f64::from(acked.segments) / 20.0,
+            false => 0.0,
+        }
     }
 }
 
@@ -146,11 +164,13 @@ impl CongestionControl for Cubic {
         self.epoch = None;
         self.fraction = 0.0;
         self.timed_out = false;
+        self.path_unknown = false;
         floor_u32(f64::from(flight) * BETA).max(2 * settings.mss)
     }
 
     fn on_timeout(&mut self, now: Time, next: u32) {
         self.timed_out = true;
+        self.path_unknown = true;
         self.epoch = None;
         if let SlowStartExit::Linux(hystart) = &mut self.exit {
             hystart.on_timeout(now, next);
@@ -273,5 +293,63 @@ mod tests {
         window.ssthresh = 300_000;
         cubic.on_ack(&mut window, &at(100, 1), &settings);
         assert_eq!((cubic.w_max, cubic.k), (300.0, 0.0));
+    }
+
+    /// Linux keeps to Reno's slower rate beyond the former window: 7 + 10 · 0.53.
+    #[test]
+    fn a_small_window_of_linux_grows_by_half_a_segment_per_round_trip() {
+        let settings = Settings {
+            linux_rules: true,
+            ..settings()
+        };
+        let mut cubic = Cubic::new(&settings);
+        let mut window = Window {
+            cwnd: 10_000,
+            ssthresh: 1,
+        };
+        window.cwnd = cubic.ssthresh(&window, 10_000, &settings);
+        for round in 0..10 {
+            for _ in 0..window.cwnd / 1_000 {
+                let ack = Acked {
+                    now: Time::from_us(100 * round),
+                    smoothed_rtt: Time::from_us(100),
+                    ..acked(1)
+                };
+                cubic.on_ack(&mut window, &ack, &settings);
+            }
+        }
+        let grown = f64::from(window.cwnd) / 1_000.0;
+        assert!((11.5..=12.4).contains(&grown), "{grown}");
+    }
+
+    /// Slow start ended without a loss at 100 segments. A round trip adds one, in Linux five, until a
+    /// loss has shown what the path can hold.
+    #[test]
+    fn while_the_path_is_unknown_linux_grows_by_a_twentieth() {
+        let grown = [false, true].map(|linux_rules| {
+            let settings = Settings {
+                linux_rules,
+                ..settings()
+            };
+            let round = |cubic: &mut Cubic, window: &mut Window| {
+                let before = window.cwnd;
+                for _ in 0..window.cwnd / 1_000 {
+                    cubic.on_ack(window, &at(0, 1), &settings);
+                }
+                window.cwnd - before
+            };
+            let mut cubic = Cubic::new(&settings);
+            let mut window = Window {
+                cwnd: 100_000,
+                ssthresh: 1,
+            };
+            let unknown = round(&mut cubic, &mut window);
+            window.cwnd = cubic.ssthresh(&window, 100_000, &settings);
+            (unknown, round(&mut cubic, &mut window))
+        });
+        let [rfc, linux] = grown;
+        assert!((900..=1_000).contains(&rfc.0), "{rfc:?}");
+        assert!((4_900..=5_300).contains(&linux.0), "{linux:?}");
+        assert!(linux.1 < 1_000, "{linux:?}");
     }
 }

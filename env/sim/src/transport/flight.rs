@@ -124,6 +124,11 @@ impl Flight {
         lost
     }
 
+    /// When the first outstanding segment left.
+    pub(super) fn first_sent_at(&self) -> Option<Time> {
+        self.records.front().map(|record| record.sent_at)
+    }
+
     /// A segment leaves: the next new one, or one that is outstanding.
     pub(super) fn send(&mut self, index: u32, now: Time) {
         let retransmitted = index < self.next();

@@ -9,6 +9,15 @@ pub(crate) struct RateReduction {
     flight_at_entry: u64,
 }
 
+/// How fast what is outstanding may grow again where it is below the target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Bound {
+    /// By no more than was delivered (PRR-CRB).
+    Conservation,
+    /// By a segment more for each acknowledgement, as in slow start (PRR-SSRB).
+    SlowStart,
+}
+
 /// What PRR needs to know at an acknowledgement; bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
@@ -18,6 +27,7 @@ pub(crate) struct Progress {
     pub(crate) pipe: u32,
     /// Target of the reduction: the slow-start threshold.
     pub(crate) ssthresh: u32,
+    pub(crate) bound: Bound,
     /// Maximum segment size.
     pub(crate) mss: u32,
 }
@@ -43,8 +53,10 @@ impl RateReduction {
                 .delivered
                 .saturating_sub(self.out)
                 .max(u64::from(progress.delivered));
-            // The slow-start reduction bound (PRR-SSRB).
-            let bounded = conserving + u64::from(progress.mss);
+            let bounded = match progress.bound {
+                Bound::Conservation => conserving,
+                Bound::SlowStart => conserving + u64::from(progress.mss),
+            };
             bounded.min(u64::from(progress.ssthresh - progress.pipe))
         };
         // The fast retransmit is always sent (RFC 6937 §3).
@@ -80,6 +92,7 @@ mod tests {
                 delivered: mss,
                 pipe: pipe * mss,
                 ssthresh: 10 * mss,
+                bound: Bound::SlowStart,
                 mss,
             };
             let window = prr.window(progress);
@@ -91,5 +104,23 @@ mod tests {
             pipe -= 1;
         }
         assert_eq!(sent, 5);
+    }
+    /// Below the target, 6 of 10 segments outstanding, 1 delivered.
+    #[test]
+    fn conservation_sends_what_was_delivered_and_slow_start_a_segment_more() {
+        let window = |bound| {
+            let mut prr = RateReduction::begin(20_000);
+            prr.sent(1_000);
+            let progress = Progress {
+                delivered: 1_000,
+                pipe: 6_000,
+                ssthresh: 10_000,
+                bound,
+                mss: 1_000,
+            };
+            prr.window(progress)
+        };
+        assert_eq!(window(Bound::Conservation), 7_000);
+        assert_eq!(window(Bound::SlowStart), 8_000);
     }
 }

@@ -292,6 +292,15 @@ impl Sender {
         }
     }
 
+    /// What a loss, a mark or a timeout reduces: the outstanding bytes (RFC 5681 §3.1), which grow while
+    /// losses are not yet known, as SACKed segments make room; in Linux the window.
+    fn to_reduce(&self, settings: &Settings) -> u32 {
+        match settings.linux_rules {
+            true => self.window.cwnd,
+            false => self.flight(settings),
+        }
+    }
+
     #[inline]
     fn payload(&self, index: u32, settings: &Settings) -> u32 {
         if index + 1 == self.segments {

@@ -5,7 +5,7 @@ use super::plain::Duplicates;
 use super::rack::ByTime;
 use super::{Ack, Expiry, Segment, Sender};
 use crate::transport::pool::{Pool, Reset};
-use crate::transport::prr::{Progress, RateReduction};
+use crate::transport::prr::{Bound, Progress, RateReduction};
 use crate::transport::scoreboard::{Outstanding, Scoreboard};
 use crate::transport::{Acked, CongestionControl, Settings, Window};
 use crate::units::Time;
@@ -155,7 +155,7 @@ impl Sender {
         if recovery.phase != Phase::Open || self.sent.una <= recovery.mark_end {
             return;
         }
-        let flight = self.flight(settings);
+        let flight = self.to_reduce(settings);
         let window = &self.window;
         let cwnd = self.congestion.window_after_mark(window, flight, settings);
         // Limited transmit and inflation can have raised the flight above the cap.
@@ -216,7 +216,7 @@ impl Sender {
 
     fn reduce(&mut self, recovery: &mut LossRecovery, delivered: u32, settings: &Settings) {
         let pipe = recovery.board.pipe(self.sent);
-        self.reduce_to(recovery, delivered, pipe, settings);
+        self.reduce_to(recovery, delivered, pipe, Bound::SlowStart, settings);
     }
 
     /// Sets the window by proportional rate reduction, unless a loss does not reduce the rate;
@@ -226,15 +226,17 @@ impl Sender {
         recovery: &mut LossRecovery,
         delivered: u32,
         pipe: u32,
+        bound: Bound,
         settings: &Settings,
     ) {
-        if self.congestion.sets_rate() {
+        if self.congestion.sets_rate() || settings.linux_rules && delivered == 0 {
             return;
         }
         let progress = Progress {
             delivered: delivered * settings.mss,
             pipe: pipe * settings.mss,
             ssthresh: self.window.ssthresh,
+            bound,
             mss: settings.mss,
         };
         self.window.cwnd = recovery.prr.window(progress).min(settings.window_cap);

@@ -5,7 +5,7 @@ use super::loss_recovery::{LossRecovery, Phase};
 use super::{Ack, Expiry, Segment, Sender};
 use crate::transport::flight::Flight;
 use crate::transport::pool::Pool;
-use crate::transport::prr::RateReduction;
+use crate::transport::prr::{Bound, RateReduction};
 use crate::transport::rack::{Rack, Situation};
 use crate::transport::sack::{SackBlocks, split_duplicate};
 use crate::transport::tail_probe::{TailProbe, Verdict, probe_timeout};
@@ -158,7 +158,8 @@ impl Sender {
         if let Phase::Recovery { .. } = recovery.phase {
             recovery.prr.sent(payload);
         }
-        if time.timers.retransmission == Time::MAX {
+        let repairs_first = forced.is_none() && retransmission && index == self.sent.una;
+        if time.timers.retransmission == Time::MAX || settings.linux_rules && repairs_first {
             time.timers.retransmission = now + self.rtt.timeout(settings);
         }
         if !retransmission {
@@ -243,6 +244,7 @@ impl Sender {
         }
         let reported = duplicate.is_some() && !of_probe;
         self.undo_needless(recovery, time, ack, &acked, reported, settings);
+        let lost_before = time.flight.lost();
         let left = time
             .rack
             .detect(&mut time.flight, self.situation(recovery.phase, ack.now));
@@ -251,7 +253,9 @@ impl Sender {
                 .saturating_add(left)
                 .saturating_add(settings.timer_slack)
         });
-        let grows = self.change_phase(recovery, time, &acked, delivered, settings);
+        let is_safe = acked.segments > 0 && time.flight.lost() <= lost_before;
+        let bound = bound(is_safe, settings);
+        let grows = self.change_phase(recovery, time, &acked, delivered, bound, settings);
         if grows && acked.segments > 0 && is_limiting(&self.window, flight_before, settings.mss) {
             self.grow(&acked, settings);
         }
@@ -272,8 +276,12 @@ impl Sender {
         let advanced = self.sent.advance_by(ack.next_expected);
         self.sent.una += advanced;
         let rack = &mut time.rack;
+        let mut earliest = Time::MAX;
         let delivered = time.flight.acknowledge(self.sent.una, blocks, |segment| {
             rack.on_delivered(&segment, ack.stamp, ack.now);
+            if !segment.retransmitted {
+                earliest = earliest.min(segment.sent_at);
+            }
         });
         rack.on_advance(self.sent.una);
         if advanced > 0 || delivered > 0 && time.forced == Some(Forced::Probe) {
@@ -282,6 +290,10 @@ impl Sender {
         self.deadline = time.timers.retransmission;
         let acked = self.note(ack, advanced, false, settings);
         time.timers.retransmission = self.deadline;
+        // Data that left before the first segment did says that the path still delivers.
+        if settings.linux_rules && advanced == 0 && Some(earliest) < time.flight.first_sent_at() {
+            time.timers.retransmission = ack.now + self.rtt.timeout(settings);
+        }
         (acked, delivered)
     }
 
@@ -294,7 +306,7 @@ impl Sender {
     ) {
         let verdict = time.probe.judge(self.sent.una, duplicate);
         if verdict == Verdict::Repaired && recovery.phase == Phase::Open {
-            let flight = self.flight(settings);
+            let flight = self.to_reduce(settings);
             let ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
             let cwnd = ssthresh.min(settings.window_cap);
             self.window = Window { cwnd, ssthresh };
@@ -340,6 +352,7 @@ impl Sender {
         time: &mut ByTime,
         acked: &Acked,
         delivered: u32,
+        bound: Bound,
         settings: &Settings,
     ) -> bool {
         match recovery.phase {
@@ -350,14 +363,14 @@ impl Sender {
                 recovery.phase = Phase::Open;
                 time.rack.on_recovered();
                 if time.flight.lost() > 0 {
-                    self.enter_by_time(recovery, time, 0, settings);
+                    self.enter_by_time(recovery, time, 0, bound, settings);
                 }
             }
             Phase::Recovery { .. } => {
-                self.reduce_to(recovery, delivered, time.flight.pipe(), settings);
+                self.reduce_to(recovery, delivered, time.flight.pipe(), bound, settings);
             }
             Phase::Open if time.flight.lost() > 0 => {
-                self.enter_by_time(recovery, time, delivered, settings);
+                self.enter_by_time(recovery, time, delivered, bound, settings);
             }
             Phase::Loss { .. } | Phase::Open => return true,
         }
@@ -369,9 +382,10 @@ impl Sender {
         recovery: &mut LossRecovery,
         time: &mut ByTime,
         delivered: u32,
+        bound: Bound,
         settings: &Settings,
     ) {
-        let flight = self.flight(settings);
+        let flight = self.to_reduce(settings);
         time.undo = Undo::begin(self.window);
         time.probe.cancel();
         time.forced = None;
@@ -381,7 +395,16 @@ impl Sender {
         recovery.phase = Phase::Recovery {
             until: self.sent.next,
         };
-        self.reduce_to(recovery, delivered, time.flight.pipe(), settings);
+        self.reduce_to(recovery, delivered, time.flight.pipe(), bound, settings);
+    }
+}
+
+/// How fast recovery goes on after an acknowledgement. In Linux only one that advances and shows no
+/// further loss is safe (RFC 9937, SafeACK); with RFC 6937 all are.
+fn bound(is_safe: bool, settings: &Settings) -> Bound {
+    match is_safe || !settings.linux_rules {
+        true => Bound::SlowStart,
+        false => Bound::Conservation,
     }
 }
 
@@ -422,10 +445,13 @@ impl Sender {
         });
         match recovery.phase {
             Phase::Open if time.flight.lost() > 0 => {
-                self.enter_by_time(recovery, time, 0, settings);
+                // Linux reduces the window as if one segment had been delivered.
+                let delivered = u32::from(settings.linux_rules);
+                self.enter_by_time(recovery, time, delivered, bound(false, settings), settings);
             }
             Phase::Recovery { .. } => {
-                self.reduce_to(recovery, 0, time.flight.pipe(), settings);
+                let pipe = time.flight.pipe();
+                self.reduce_to(recovery, 0, pipe, bound(false, settings), settings);
             }
             _ => {}
         }
@@ -444,7 +470,7 @@ impl Sender {
             time.undo = Undo::begin(self.window);
         }
         if !self.rtt.is_backed_off() {
-            let flight = self.flight(settings);
+            let flight = self.to_reduce(settings);
             self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
         }
         self.congestion.on_timeout(now, self.sent.next);

@@ -305,3 +305,58 @@ fn all_is_given_back_at_the_end_and_late_acknowledgements_change_nothing() {
     assert_eq!(sender.deadline(), Time::MAX);
     assert_eq!(sender.emit(at(300), &settings), None);
 }
+
+/// The rules of RFCs and of Linux.
+const RULES: [&str; 2] = ["tcp_rules=rfc", "tcp_rules=linux"];
+
+/// With two segments reported two new ones leave, so that 13 are outstanding with a window of 11 when
+/// the third report shows the loss.
+#[test]
+fn a_loss_halves_what_is_outstanding_or_in_linux_the_window() {
+    let thresholds = RULES.map(|rules| {
+        let (mut sender, settings) = flow_by_time(100, rules);
+        let blocks = Some([(2, 4), (0, 0), (0, 0)]);
+        assert_eq!(ack(&mut sender, 1, blocks, 0, 200, &settings), [12, 13]);
+        let blocks = Some([(2, 5), (0, 0), (0, 0)]);
+        assert_eq!(ack(&mut sender, 1, blocks, 0, 210, &settings)[0], 1);
+        2 * sender.window.ssthresh / settings.mss
+    });
+    assert_eq!(thresholds, [13, 11]);
+}
+
+/// Segments 1 to 9 are lost and nothing is in the network. The report of 10 and 11 lets two leave, and
+/// one more where recovery need not be careful; the next acknowledgement advances, and is safe.
+#[test]
+fn linux_sends_more_than_was_delivered_only_where_no_further_loss_shows() {
+    let sent = RULES.map(|rules| {
+        let (mut sender, settings) = flow_by_time(100, rules);
+        let blocks = Some([(10, 12), (0, 0), (0, 0)]);
+        let first = ack(&mut sender, 1, blocks, 100, 200, &settings);
+        let second = ack(&mut sender, 2, blocks, 200, 300, &settings);
+        (first, second)
+    });
+    let [rfc, linux] = sent;
+    assert_eq!(rfc, (vec![1, 2, 3], vec![4, 5]));
+    assert_eq!(linux, (vec![1, 2], vec![3, 4]));
+}
+
+/// RFC 6298 §5 starts the timer anew only when data is acknowledged; Linux also when the first
+/// segment is sent again, and when data is reported that left before.
+#[test]
+fn the_timer_of_linux_counts_from_the_repair_of_the_first_segment() {
+    let deadlines = RULES.map(|rules| {
+        let (mut sender, settings) = flow_by_time(100, rules);
+        let blocks = Some([(10, 12), (0, 0), (0, 0)]);
+        ack(&mut sender, 1, blocks, 100, 200, &settings);
+        let repaired = sender.deadline();
+        let blocks = Some([(9, 12), (0, 0), (0, 0)]);
+        ack(&mut sender, 1, blocks, 0, 250, &settings);
+        let reported = sender.deadline();
+        (repaired, reported)
+    });
+    let [rfc, linux] = deadlines;
+    assert_eq!(rfc, (at(200_200), at(200_200)));
+    assert_eq!(linux.0, at(200 + 200_100));
+    // SRTT = 7/8 · 100 + 1/8 · 250 = 118.75 µs.
+    assert_eq!(linux.1, at(250 + 200_000) + Time::from_ns(118_750));
+}

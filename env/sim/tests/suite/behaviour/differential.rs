@@ -9,7 +9,8 @@ use std::io::Cursor;
 
 use bufgym_sim::network::{FlowRecord, Outcome, Simulator, Summary};
 use bufgym_sim::scenario::{
-    Arrivals, HostQueue, HyStartRule, Recovery, Scenario, Scheduler, Traffic, TransportKind,
+    Arrivals, HostQueue, HyStartRule, Recovery, Scenario, Scheduler, TcpRules, Traffic,
+    TransportKind,
 };
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::switch::policy::{Kind, ParameterInfo, catalogue};
@@ -25,7 +26,7 @@ use crate::behaviour::setup::{cases, config};
 const EVENTS: u64 = 30_000;
 
 /// Numeric settings and the ends of their ranges.
-const NUMBERS: [(&str, u64, u64); 33] = [
+const NUMBERS: [(&str, u64, u64); 34] = [
     ("ports", 2, 200),
     ("rate_bps", 1_000_000, 10_000_000_000_000),
     ("buffer_bytes", 1_000, 1_000_000_000_000),
@@ -39,6 +40,7 @@ const NUMBERS: [(&str, u64, u64); 33] = [
     ("delayed_ack", 1, 1_000),
     ("quick_acks", 0, 255),
     ("slow_start_limit", 1, 65_535),
+    ("host_jitter_ns", 0, 1_000_000_000),
     ("init_cwnd", 1, 10_000),
     ("max_cwnd_bytes", 0, 1_000_000_000_000),
     ("min_rto_us", 1, 100_000_000),
@@ -192,6 +194,7 @@ fn named_setting() -> impl Strategy<Value = String> {
         ("slow_start", switch.clone()),
         ("hystart", switch.clone()),
         ("hystart_rule", names(HyStartRule::ALL, HyStartRule::name)),
+        ("tcp_rules", names(TcpRules::ALL, TcpRules::name)),
         ("late_binding", switch.clone()),
         ("count_in_service", switch),
         ("load", vec!["0.01", "0.5", "1.5", "0.1..1.2"]),

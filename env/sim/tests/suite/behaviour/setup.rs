@@ -2,8 +2,8 @@
 
 use bufgym_sim::network::Simulator;
 use bufgym_sim::scenario::{
-    AckQueue, HostQueue, HyStartRule, RangeU32, Recovery, Scenario, Scheduler, TransportKind,
-    TransportVariant,
+    AckQueue, HostQueue, HyStartRule, RangeU32, Recovery, Scenario, Scheduler, TcpRules,
+    TransportKind, TransportVariant,
 };
 use bufgym_sim::switch::{AnyPolicy, PolicySpec, policy};
 use bufgym_sim::traffic::{FlowSpec, Trace};
@@ -214,6 +214,8 @@ prop_compose! {
         delayed_ack in 1_u32..=4,
         quick_acks in prop::sample::select(vec![0_u32, 1, 16]),
         hystart_rule in prop::sample::select(HyStartRule::ALL),
+        tcp_rules in prop::sample::select(TcpRules::ALL),
+        host_jitter_ns in prop::sample::select(vec![0_u64, 0, 2_000, 100_000]),
         slow_start_limit in prop::sample::select(vec![1_u32, 2, 65_535]),
         ecn_threshold_bytes in logarithmic(100, 1_000_000),
     ) -> Scenario {
@@ -244,6 +246,8 @@ prop_compose! {
             slow_start: slow_start || ns3,
             slow_start_limit: if ns3 { 1 } else { slow_start_limit },
             hystart_rule,
+            tcp_rules,
+            host_jitter_ns,
             // Queue management that can only mark needs it.
             ecn: kind.sets_rate(),
             transport_variant,

@@ -268,3 +268,70 @@ fn data_is_marked_only_between_hosts_that_use_ecn() {
     let refused = run("dt+step", false).unwrap_err().to_string();
     assert!(refused.contains("ecn=true"), "{refused}");
 }
+
+/// Phase effects (Floyd and Jacobson, 1992). Twelve flows from three hosts keep a queue full. Who comes
+/// first after a departure always does, and others lose all that they have in flight until their
+/// timers expire. A packet's time of jitter at the hosts makes them take turns.
+#[test]
+fn jitter_at_the_hosts_lets_locked_out_flows_in() {
+    let timeouts = |jitter: u64| -> u64 {
+        let jitter = format!("host_jitter_ns={jitter}");
+        let with_gaps = |more: u64| {
+            let flows = (0..12).map(|id| {
+                let start = Time::from_us((37 + more) * id);
+                flow(id, 1 + (id % 3) as u32, start, 2_000_000)
+            });
+            let settings = ["transport=linux", "buffer_bytes=120000", &jitter];
+            run(&settings, "cs", &trace(flows.collect()))
+                .summary
+                .timeouts
+        };
+        (0..6).map(with_gaps).sum()
+    };
+    let (without, with) = (timeouts(0), timeouts(12_000));
+    assert!(with * 4 < without * 3, "{with} {without}");
+}
+
+/// One segment through an otherwise empty network: the flow is complete with its last byte.
+#[test]
+fn jitter_delays_a_lone_segment_by_no_more_than_its_bound_and_hosts_differ() {
+    let finish = |jitter: u64, dst: u32| {
+        let jitter = format!("host_jitter_ns={jitter}");
+        let mut lone = lone(1);
+        lone.flows[0].src = 15 - dst;
+        lone.flows[0].dst = dst;
+        run(&[&jitter], "dt", &lone).records[0].finish.unwrap()
+    };
+    let mut delays = Vec::new();
+    for dst in 0..15 {
+        let (without, with) = (finish(0, dst), finish(5_000, dst));
+        assert_eq!(finish(5_000, dst), with);
+        assert!(
+            without <= with && with <= without + Time::from_us(5),
+            "{with}"
+        );
+        delays.push(with - without);
+    }
+    delays.sort_unstable();
+    delays.dedup();
+    assert_eq!(delays.len(), 15);
+}
+
+/// A run that is forked goes on as it would have.
+#[test]
+fn a_fork_has_the_jitter_of_its_original() {
+    let mut scenario = scenario(&["host_jitter_ns=7000"]);
+    scenario.set("flows=40").unwrap();
+    let trace = generate(&scenario, 11);
+    let policy: PolicySpec = "dt".parse().unwrap();
+    let mut original = policy.simulator(&scenario, &trace).unwrap();
+    for _ in 0..20_000 {
+        original.step();
+    }
+    assert!(original.packets_are_placed_once());
+    let mut fork = original.clone();
+    let finish = |outcome: Outcome| -> Vec<_> {
+        outcome.records.iter().map(|record| record.finish).collect()
+    };
+    assert_eq!(finish(original.run()), finish(fork.run()));
+}

@@ -332,7 +332,7 @@ fn assert_pipeline(scenario: &Scenario, spec: FlowSpec) {
     assert_eq!(record.slowdown, Some(1.0));
 }
 
-/// Without marks, which would make the window smaller.
+/// Without marks, which would make the window smaller, and without jitter.
 fn with_pipeline(scenario: &Scenario) -> Scenario {
     Scenario {
         slowdown_base: SlowdownBase::Pipeline,
@@ -342,6 +342,7 @@ fn with_pipeline(scenario: &Scenario) -> Scenario {
         min_rto_us: 100_000_000,
         transport: TransportKind::NewReno,
         ecn_threshold_bytes: 0,
+        host_jitter_ns: 0,
         ..scenario.clone()
     }
 }

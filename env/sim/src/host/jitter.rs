@@ -1,0 +1,108 @@
+//! Hosts that take a varying time for a packet (`host_jitter_ns`).
+//!
+//! If all hosts answer at once, packets of one size on lines of one rate reach a full queue in the same
+//! order again and again. Some flows then lose nothing while others lose all that they send, until
+//! their timers expire: phase effects (Floyd and Jacobson, *On traffic phase effects in
+//! packet-switched gateways*, 1992, who add a random time at the hosts too). A real host takes some
+//! microseconds for a packet, and never the same.
+
+use std::collections::VecDeque;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::engine::packet::PacketId;
+use crate::rng::{below, stream};
+use crate::units::Time;
+
+/// The packets that have reached hosts and that these have not taken yet.
+#[derive(Clone, Debug)]
+pub(super) struct Jitter {
+    /// The longest time that a packet waits for a reason of its own, and a picosecond.
+    bound: u64,
+    hosts: Vec<Backlog>,
+}
+
+/// The packets that have reached a host, in that order.
+#[derive(Clone, Debug)]
+struct Backlog {
+    rng: Xoshiro256PlusPlus,
+    waiting: VecDeque<PacketId>,
+    /// When the host takes the last of them.
+    last: Time,
+}
+
+impl Jitter {
+    /// Hosts that take a packet up to `longest` after it has reached them, each by random numbers of its
+    /// own. These do not depend on the trace, so that a list of flows has the same results wherever it
+    /// comes from. `None` if they take it at once.
+    pub(super) fn new(longest: Time, hosts: usize) -> Option<Box<Jitter>> {
+        let backlog = |host| Backlog {
+            rng: stream(0, "host jitter", host),
+            waiting: VecDeque::new(),
+            last: Time::ZERO,
+        };
+        (longest > Time::ZERO).then(|| {
+            Box::new(Jitter {
+                bound: longest.0 + 1,
+                hosts: (0..hosts as u64).map(backlog).collect(),
+            })
+        })
+    }
+
+    /// A packet reaches a host. Returns after what time the host takes it, not before an earlier one.
+    pub(super) fn push(&mut self, host: u16, id: PacketId, now: Time) -> Time {
+        let backlog = &mut self.hosts[usize::from(host)];
+        let due = now + Time(below(&mut backlog.rng, self.bound));
+        backlog.last = backlog.last.max(due);
+        backlog.waiting.push_back(id);
+        backlog.last - now
+    }
+
+    /// The host takes the first packet that waits.
+    pub(super) fn pop(&mut self, host: u16) -> Option<PacketId> {
+        self.hosts[usize::from(host)].waiting.pop_front()
+    }
+
+    /// All packets that wait.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = PacketId> {
+        let hosts = self.hosts.iter();
+        hosts.flat_map(|backlog| backlog.waiting.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_stay_in_order_and_wait_no_longer_than_their_bound_or_their_predecessor() {
+        let longest = Time::from_us(20);
+        let mut jitter = Jitter::new(longest, 2).unwrap();
+        let mut before = Time::ZERO;
+        let (mut shortest, mut most) = (longest, Time::ZERO);
+        for id in 0..10_000 {
+            let now = Time::from_us(5 * u64::from(id));
+            let wait = jitter.push(1, id, now);
+            assert!(now + wait >= before && wait <= longest);
+            before = now + wait;
+            (shortest, most) = (shortest.min(wait), most.max(wait));
+        }
+        assert!(shortest < Time::from_us(1) && most > Time::from_us(19));
+        assert_eq!(jitter.waiting().count(), 10_000);
+        assert_eq!(
+            (jitter.pop(0), jitter.pop(1), jitter.pop(1)),
+            (None, Some(0), Some(1))
+        );
+    }
+
+    #[test]
+    fn hosts_have_random_numbers_of_their_own() {
+        let waits = |host| {
+            let mut jitter = Jitter::new(Time::from_us(20), 2).unwrap();
+            [0, 1, 2].map(|id| jitter.push(host, id, Time::from_ms(u64::from(id))))
+        };
+        assert_eq!(waits(0), waits(0));
+        assert_ne!(waits(0), waits(1));
+        assert!(Jitter::new(Time::ZERO, 2).is_none());
+    }
+}
