@@ -363,7 +363,11 @@ impl Sender {
                 recovery.phase = Phase::Open;
                 time.rack.on_recovered();
                 if time.flight.lost() > 0 {
-                    self.enter_by_time(recovery, time, 0, bound, settings);
+                    let delivered = match settings.linux_rules {
+                        true => delivered,
+                        false => 0,
+                    };
+                    self.enter_by_time(recovery, time, delivered, bound, settings);
                 }
             }
             Phase::Recovery { .. } => {
