@@ -253,17 +253,15 @@ mod tests {
         assert_eq!(window.cwnd, 700_028);
     }
 
-    #[test]
-    fn a_small_window_grows_as_renos_does() {
-        let settings = settings();
-        let mut cubic = Cubic::new(&settings);
+    /// Segments of a window that had 10, after a loss and ten round trips of 100 µs, in which the cubic
+    /// curve hardly moves.
+    fn small_window(settings: &Settings) -> f64 {
+        let mut cubic = Cubic::new(settings);
         let mut window = Window {
             cwnd: 10_000,
             ssthresh: 1,
         };
-        window.cwnd = cubic.ssthresh(&window, 10_000, &settings);
-        // In ten round trips of 100 µs the cubic curve hardly moves. From 7 segments to the former
-        // 10 Reno's estimate grows by α = 0.53 per round trip, beyond by a whole segment.
+        window.cwnd = cubic.ssthresh(&window, 10_000, settings);
         for round in 0..10 {
             for _ in 0..window.cwnd / 1_000 {
                 let ack = Acked {
@@ -271,11 +269,28 @@ mod tests {
                     smoothed_rtt: Time::from_us(100),
                     ..acked(1)
                 };
-                cubic.on_ack(&mut window, &ack, &settings);
+                cubic.on_ack(&mut window, &ack, settings);
             }
         }
-        let grown = f64::from(window.cwnd) / 1_000.0;
+        f64::from(window.cwnd) / 1_000.0
+    }
+
+    /// From 7 segments to the former 10 Reno's estimate grows by α = 0.53 per round trip, beyond by a
+    /// whole segment.
+    #[test]
+    fn a_small_window_grows_as_renos_does() {
+        let grown = small_window(&settings());
         assert!((13.0..=14.0).contains(&grown), "{grown}");
+    }
+
+    /// Linux keeps to the slower rate: 7 + 10 · 0.53.
+    #[test]
+    fn a_small_window_of_linux_grows_by_half_a_segment_per_round_trip() {
+        let grown = small_window(&Settings {
+            linux_rules: true,
+            ..settings()
+        });
+        assert!((11.5..=12.4).contains(&grown), "{grown}");
     }
 
     #[test]
@@ -293,33 +308,6 @@ mod tests {
         window.ssthresh = 300_000;
         cubic.on_ack(&mut window, &at(100, 1), &settings);
         assert_eq!((cubic.w_max, cubic.k), (300.0, 0.0));
-    }
-
-    /// Linux keeps to Reno's slower rate beyond the former window: 7 + 10 · 0.53.
-    #[test]
-    fn a_small_window_of_linux_grows_by_half_a_segment_per_round_trip() {
-        let settings = Settings {
-            linux_rules: true,
-            ..settings()
-        };
-        let mut cubic = Cubic::new(&settings);
-        let mut window = Window {
-            cwnd: 10_000,
-            ssthresh: 1,
-        };
-        window.cwnd = cubic.ssthresh(&window, 10_000, &settings);
-        for round in 0..10 {
-            for _ in 0..window.cwnd / 1_000 {
-                let ack = Acked {
-                    now: Time::from_us(100 * round),
-                    smoothed_rtt: Time::from_us(100),
-                    ..acked(1)
-                };
-                cubic.on_ack(&mut window, &ack, &settings);
-            }
-        }
-        let grown = f64::from(window.cwnd) / 1_000.0;
-        assert!((11.5..=12.4).contains(&grown), "{grown}");
     }
 
     /// Slow start ended without a loss at 100 segments. A round trip adds one, in Linux five, until a
