@@ -568,31 +568,7 @@ impl<T: Topology> Hosts<T> {
         self.take(id, engine, observer);
     }
 
-    /// A packet has to wait until its host takes it.
-    #[cold]
-    fn let_wait(&mut self, id: PacketId, engine: &mut Engine<T>) {
-        let packet = &engine.packets[id];
-        let host = self.ends_of(packet.flow, packet.kind.direction()).1;
-        if let Some(jitter) = &mut self.jitter {
-            let wait = jitter.push(host, id, engine.host_now());
-            engine.set_timer(wait, Timer::Delivery(host));
-        }
-    }
-
-    /// A host takes the first packet that waits for it.
-    #[cold]
-    pub(crate) fn take_waiting<O: HostObserver>(
-        &mut self,
-        host: u16,
-        engine: &mut Engine<T>,
-        observer: &mut O,
-    ) {
-        let first = self.jitter.as_mut().and_then(|jitter| jitter.pop(host));
-        if let Some(id) = first {
-            self.take(id, engine, observer);
-        }
-    }
-
+    /// A host takes a packet that has reached it.
     #[inline(always)]
     fn take<O: HostObserver>(&mut self, id: PacketId, engine: &mut Engine<T>, observer: &mut O) {
         let packet = engine.packets[id];

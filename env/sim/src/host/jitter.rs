@@ -10,7 +10,11 @@ use std::collections::VecDeque;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::{HostObserver, Hosts};
+use crate::engine::Engine;
+use crate::engine::event::Timer;
 use crate::engine::packet::PacketId;
+use crate::engine::topology::Topology;
 use crate::rng::{below, stream};
 use crate::units::Time;
 
@@ -67,6 +71,33 @@ impl Jitter {
     pub(super) fn waiting(&self) -> impl Iterator<Item = PacketId> {
         let hosts = self.hosts.iter();
         hosts.flat_map(|backlog| backlog.waiting.iter().copied())
+    }
+}
+
+impl<T: Topology> Hosts<T> {
+    /// A packet has to wait until its host takes it.
+    #[cold]
+    pub(super) fn let_wait(&mut self, id: PacketId, engine: &mut Engine<T>) {
+        let packet = &engine.packets[id];
+        let host = self.ends_of(packet.flow, packet.kind.direction()).1;
+        if let Some(jitter) = &mut self.jitter {
+            let wait = jitter.push(host, id, engine.host_now());
+            engine.set_timer(wait, Timer::Delivery(host));
+        }
+    }
+
+    /// A host takes the first packet that waits for it.
+    #[cold]
+    pub(crate) fn take_waiting<O: HostObserver>(
+        &mut self,
+        host: u16,
+        engine: &mut Engine<T>,
+        observer: &mut O,
+    ) {
+        let first = self.jitter.as_mut().and_then(|jitter| jitter.pop(host));
+        if let Some(id) = first {
+            self.take(id, engine, observer);
+        }
     }
 }
 
