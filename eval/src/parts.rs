@@ -38,19 +38,22 @@ impl Parts {
 
     /// The fingerprint of a part: of everything that its result depends on, written out, and of the
     /// program's revision.
-    pub(crate) fn fingerprint(of: &str, revision: &str) -> String {
+    pub fn fingerprint(of: &str, revision: &str) -> String {
         sha256(format!("{revision}\n{of}").as_bytes())
     }
 
     /// A result, if it was kept under this fingerprint. A file that cannot be read counts as none.
-    pub(crate) fn load<T: DeserializeOwned>(&self, fingerprint: &str) -> Option<T> {
+    pub fn load<T: DeserializeOwned>(&self, fingerprint: &str) -> Option<T> {
         let text = read_text(&self.file(fingerprint), MAX_JSON).ok()?;
         let part: Part<T> = serde_json::from_str(&text).ok()?;
         (part.of == fingerprint).then_some(part.result)
     }
 
-    /// Keeps a result.
-    pub(crate) fn keep<T: Serialize>(&self, fingerprint: &str, result: T) -> io::Result<()> {
+    /// Keeps a result under a fingerprint, whole or not at all.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn keep<T: Serialize>(&self, fingerprint: &str, result: T) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let part = Part {
             of: fingerprint.to_owned(),

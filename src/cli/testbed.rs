@@ -213,3 +213,10 @@ fn host_command() -> CliResult<Vec<OsString>> {
     let arguments = HOST.map(OsString::from);
     Ok(std::iter::once(program).chain(arguments).collect())
 }
+
+/// The kernel and the processors, in words.
+pub(super) fn machine() -> String {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    format!("Linux {} with {processors} processors", kernel.trim())
+}

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use bufgym_sim::convert::floor_usize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Values in order: some of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
     /// Median.
     pub p50: f64,
@@ -42,7 +42,7 @@ impl Quantiles {
 }
 
 /// How late a port sent its packets.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PortPacing {
     /// The port.
     pub port: usize,
@@ -54,7 +54,7 @@ pub struct PortPacing {
 }
 
 /// Packets that were lost elsewhere than in the switch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     /// For want of room in the packet sockets of the switch.
     pub sockets: u64,
@@ -76,7 +76,7 @@ impl Lost {
 }
 
 /// How far a run is to be believed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Truth {
     /// Why the run does not count, if it does not.
     pub void: Option<String>,

@@ -99,7 +99,7 @@ fn plan(args: &FiguresArgs, common: &Common) -> CliResult<Plan> {
         figures,
         settings: args.set.clone(),
         learned: Learned::new(policy::SHIPPED, &weights, &manifest).fingerprint,
-        machine: machine(),
+        machine: testbed::machine(),
         revision: env!("BUFGYM_REVISION").to_owned(),
     };
     let plan = Plan::new(config).map_err(|error| match error {
@@ -110,13 +110,6 @@ fn plan(args: &FiguresArgs, common: &Common) -> CliResult<Plan> {
         bufgym::testbed::check(scenario, trace, None).map_err(CliError::input)?;
     }
     Ok(plan)
-}
-
-/// The kernel and the processors, in words.
-fn machine() -> String {
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    format!("Linux {} with {processors} processors", kernel.trim())
 }
 
 fn minutes(time: Duration) -> String {

@@ -3,27 +3,33 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use bufgym::eval::agreement::{Agreement, Pairs};
+use bufgym::eval::suite::Parts;
 use bufgym::eval::{Entrant, stats};
+use bufgym::sim::network::Summary;
 use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic::{self, Trace};
-use bufgym::testbed::Run;
+use bufgym::testbed::Truth;
 use clap::Args;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::super::error::{CliError, CliResult, ResultExt as _};
+use super::super::eval::suite::beside;
 use super::super::interrupt::{Stop, stop_at_signal};
 use super::super::output::Output;
 use super::super::scenario::check_memory;
 use super::super::{Common, eval, policy};
-use super::{Chosen, Order, Playing};
+use super::{Chosen, Order, Playing, machine};
 
 /// Play the same traces under several policies, and compare them with what the simulator predicts
 #[derive(Args)]
 #[command(
     after_help = "DT with alpha = 1 (`dt`) always takes part. The simulator runs the same flows with the same \
-    rate, buffer and round trip. A run that lost packets outside the switch is repeated.\n\nExamples:\n  \
+    rate, buffer and round trip. A run that lost packets outside the switch is repeated. With --out, runs that \
+    are finished are kept in DIR.parts, and the same command goes on there.\n\nExamples:\n  \
     sudo bufgym testbed compare --policies dt,edt,st,cs,dt+red,ndt --traces 8 --out report\n  \
     sudo bufgym testbed compare --policy dt:alpha=8 --traces 4 --repeats 3 --json"
 )]
@@ -61,7 +67,58 @@ const RESULT_BYTES: u64 = 1_024;
 /// The aim: mean FCT of the simulator within this share of the testbed's.
 const TARGET: f64 = 0.1;
 
-/// A run that counts, with what the simulator says.
+/// What is kept of flows, played or simulated. Times are NaN where no flow of the class completed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Times {
+    flows: u64,
+    completed: u64,
+    #[serde(deserialize_with = "nan_for_null")]
+    mean_fct_ms: f64,
+    #[serde(deserialize_with = "nan_for_null")]
+    p50_fct_ms: f64,
+    #[serde(deserialize_with = "nan_for_null")]
+    p99_fct_ms: f64,
+    #[serde(deserialize_with = "nan_for_null")]
+    short_mean_fct_ms: f64,
+    #[serde(deserialize_with = "nan_for_null")]
+    long_mean_fct_ms: f64,
+    drops: u64,
+    timeouts: u64,
+    tail_probes: u64,
+    max_occupancy_bytes: u64,
+}
+
+impl From<&Summary> for Times {
+    fn from(summary: &Summary) -> Times {
+        Times {
+            flows: summary.flows,
+            completed: summary.completed,
+            mean_fct_ms: summary.mean_fct_ms,
+            p50_fct_ms: summary.p50_fct_ms,
+            p99_fct_ms: summary.p99_fct_ms,
+            short_mean_fct_ms: summary.short_mean_fct_ms,
+            long_mean_fct_ms: summary.long_mean_fct_ms,
+            drops: summary.drops,
+            timeouts: summary.timeouts,
+            tail_probes: summary.tail_probes,
+            max_occupancy_bytes: summary.max_occupancy_bytes,
+        }
+    }
+}
+
+/// JSON has no NaN.
+fn nan_for_null<'de, D: Deserializer<'de>>(value: D) -> Result<f64, D::Error> {
+    Option::deserialize(value).map(|value| value.unwrap_or(f64::NAN))
+}
+
+/// A run that counts.
+#[derive(Serialize, Deserialize)]
+struct Run {
+    times: Times,
+    truth: Truth,
+}
+
+/// Which run it was.
 struct Played {
     policy: usize,
     trace: u64,
@@ -81,12 +138,27 @@ pub fn run(args: &CompareArgs, common: &Common) -> CliResult {
         .as_deref()
         .map(|path| Output::folder(path, args.force))
         .transpose()?;
-    let stop = stop_at_signal("stopping: hosts are ended and nothing is written")?;
+    let parts = output
+        .as_ref()
+        .map(|output| Parts::new(beside(output.path())));
+    let stop = stop_at_signal(match parts {
+        Some(_) => {
+            "stopping: hosts are ended; finished runs are kept, and the same command goes on"
+        }
+        None => "stopping: hosts are ended and nothing is written",
+    })?;
     let seeds = 0..args.traces;
     let traces: Vec<Trace> = seeds
         .map(|index| traffic::generate(&scenario, trace_seed(Split::Test, common.seed(), index)))
         .collect();
-    let played = play_all(args, &scenario, &entrants, &traces, &stop, common)?;
+    let session = Session {
+        args,
+        scenario: &scenario,
+        parts: parts.as_ref(),
+        stop: &stop,
+        common,
+    };
+    let played = session.play_all(&entrants, &traces)?;
     let predicted = predict_all(&scenario, &entrants, &traces, &played)?;
     let comparison = Comparison::new(&scenario, &entrants, &played, &predicted, common.seed())?;
     if let Some(output) = &output {
@@ -100,6 +172,12 @@ pub fn run(args: &CompareArgs, common: &Common) -> CliResult {
         if !common.json {
             common.note(format!("written to {}", output.path().display()));
         }
+    }
+    if let Some(parts) = &parts {
+        let removed = parts.remove();
+        removed
+            .with_context(|| parts.folder().display().to_string())
+            .or_failure()?;
     }
     common.print(&comparison.json, comparison.text.trim_end())
 }
@@ -120,45 +198,80 @@ fn entrants(args: &CompareArgs, scenario: &Scenario) -> CliResult<Vec<Entrant>> 
     Ok(entrants)
 }
 
-/// Plays every trace under every policy, each in a place of its own in the order.
-fn play_all(
-    args: &CompareArgs,
-    scenario: &Scenario,
-    entrants: &[Entrant],
-    traces: &[Trace],
-    stop: &Stop,
-    common: &Common,
-) -> CliResult<Vec<Played>> {
-    let bar = eval::progress_bar(common);
-    bar.set_length(traces.len() as u64 * args.repeats * entrants.len() as u64);
-    let mut played = Vec::new();
-    for (number, trace) in (0..).zip(traces) {
-        for repeat in 0..args.repeats {
-            let first = bufgym::sim::convert::index(number + repeat);
-            for place in 0..entrants.len() {
-                let policy = (first + place) % entrants.len();
-                let order = Order {
-                    scenario,
-                    trace,
-                    policy: &entrants[policy],
-                    playing: &args.playing,
-                    timeline: None,
-                    capture: None,
-                };
-                let (run, _) = order.play_until_valid(stop, common)?;
-                bar.inc(1);
-                played.push(Played {
-                    policy,
-                    trace: number,
-                    seed: trace.seed,
-                    repeat,
-                    run,
-                });
+/// What all runs have in common.
+struct Session<'a> {
+    args: &'a CompareArgs,
+    scenario: &'a Scenario,
+    /// Finished runs, so that a comparison that was stopped goes on.
+    parts: Option<&'a Parts>,
+    stop: &'a Stop,
+    common: &'a Common,
+}
+
+impl Session<'_> {
+    /// Plays every trace under every policy, each in a place of its own in the order.
+    fn play_all(&self, entrants: &[Entrant], traces: &[Trace]) -> CliResult<Vec<Played>> {
+        let bar = eval::progress_bar(self.common);
+        bar.set_length(traces.len() as u64 * self.args.repeats * entrants.len() as u64);
+        let mut played = Vec::new();
+        for (number, trace) in (0..).zip(traces) {
+            for repeat in 0..self.args.repeats {
+                let first = bufgym::sim::convert::index(number + repeat);
+                for place in 0..entrants.len() {
+                    let policy = (first + place) % entrants.len();
+                    let run = self.kept_or_played(&entrants[policy], trace, repeat)?;
+                    bar.inc(1);
+                    played.push(Played {
+                        policy,
+                        trace: number,
+                        seed: trace.seed,
+                        repeat,
+                        run,
+                    });
+                }
             }
         }
+        bar.finish_and_clear();
+        Ok(played)
     }
-    bar.finish_and_clear();
-    Ok(played)
+
+    fn kept_or_played(&self, policy: &Entrant, trace: &Trace, repeat: u64) -> CliResult<Run> {
+        let fingerprint = self.fingerprint(policy, trace, repeat);
+        if let Some(kept) = self.parts.and_then(|parts| parts.load(&fingerprint)) {
+            return Ok(kept);
+        }
+        let order = Order {
+            scenario: self.scenario,
+            trace,
+            policy,
+            playing: &self.args.playing,
+            timeline: None,
+            capture: None,
+        };
+        let (run, _) = order.play_until_valid(self.stop, self.common)?;
+        let run = Run {
+            times: Times::from(&run.outcome.summary),
+            truth: run.truth,
+        };
+        if let Some(parts) = self.parts {
+            let kept = parts.keep(&fingerprint, &run);
+            kept.with_context(|| parts.folder().display().to_string())
+                .or_failure()?;
+        }
+        Ok(run)
+    }
+
+    fn fingerprint(&self, policy: &Entrant, trace: &Trace, repeat: u64) -> String {
+        let Playing {
+            congestion,
+            limit_s,
+        } = &self.args.playing;
+        let (scenario, machine, seed) = (self.scenario.to_toml(), machine(), trace.seed);
+        let of = format!(
+            "compare\n{scenario}\n{policy:?}\n{seed} {repeat}\n{congestion:?} {limit_s:?}\n{machine}"
+        );
+        Parts::fingerprint(&of, env!("BUFGYM_REVISION"))
+    }
 }
 
 /// The simulator's mean FCT of every trace under every policy, and its drops and timeouts.
@@ -166,7 +279,7 @@ struct Predicted {
     /// What propagation the measured round trip leaves to a link, nanoseconds.
     propagation_ns: u64,
     /// By policy, then by trace.
-    summaries: Vec<Vec<bufgym::sim::network::Summary>>,
+    times: Vec<Vec<Times>>,
 }
 
 fn predict_all(
@@ -192,12 +305,12 @@ fn predict_all(
         let runs = traces
             .iter()
             .map(|trace| entrant.run(&scenario, trace, None));
-        let summaries = runs.map(|run| run.map(|outcome| outcome.summary));
-        summaries.collect::<Result<Vec<_>, _>>().or_bad_input()
+        let times = runs.map(|run| run.map(|outcome| Times::from(&outcome.summary)));
+        times.collect::<Result<Vec<_>, _>>().or_bad_input()
     };
     Ok(Predicted {
         propagation_ns: scenario.propagation_ns,
-        summaries: entrants.iter().map(of).collect::<CliResult<_>>()?,
+        times: entrants.iter().map(of).collect::<CliResult<_>>()?,
     })
 }
 
@@ -208,31 +321,29 @@ fn runs_csv(entrants: &[Entrant], played: &[Played], predicted: &Predicted) -> S
          long_mean_fct_ms,drops,timeouts,tail_probes,max_occupancy_bytes,late_p50_us,late_p99_us,\
          start_late_p99_us,rtt_us,cpu_headroom,load_average\n",
     );
-    let row =
-        |place: &str, policy: usize, played: &Played, summary: &bufgym::sim::network::Summary| {
-            let s = summary;
-            format!(
-                "{place},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-                super::super::sim::quoted(entrants[policy].name()),
-                played.trace,
-                played.seed,
-                played.repeat,
-                s.flows,
-                s.completed,
-                s.mean_fct_ms,
-                s.p50_fct_ms,
-                s.p99_fct_ms,
-                s.short_mean_fct_ms,
-                s.long_mean_fct_ms,
-                s.drops,
-                s.timeouts,
-                s.tail_probes,
-                s.max_occupancy_bytes,
-            )
-        };
+    let row = |place: &str, played: &Played, times: &Times| {
+        format!(
+            "{place},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            super::super::sim::quoted(entrants[played.policy].name()),
+            played.trace,
+            played.seed,
+            played.repeat,
+            times.flows,
+            times.completed,
+            times.mean_fct_ms,
+            times.p50_fct_ms,
+            times.p99_fct_ms,
+            times.short_mean_fct_ms,
+            times.long_mean_fct_ms,
+            times.drops,
+            times.timeouts,
+            times.tail_probes,
+            times.max_occupancy_bytes,
+        )
+    };
     for one in played {
         let truth = &one.run.truth;
-        text += &row("testbed", one.policy, one, &one.run.outcome.summary);
+        text += &row("testbed", one, &one.run.times);
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
@@ -247,12 +358,7 @@ fn runs_csv(entrants: &[Entrant], played: &[Played], predicted: &Predicted) -> S
     }
     for one in played.iter().filter(|one| one.repeat == 0) {
         let trace = bufgym::sim::convert::index(one.trace);
-        text += &row(
-            "simulator",
-            one.policy,
-            one,
-            &predicted.summaries[one.policy][trace],
-        );
+        text += &row("simulator", one, &predicted.times[one.policy][trace]);
         text += ",,,,,,\n";
     }
     text
@@ -276,9 +382,9 @@ impl Comparison {
             .map(|policy| Pairs {
                 policy: entrants[policy].name().to_owned(),
                 measured: measured(policy, played),
-                predicted: predicted.summaries[policy]
+                predicted: predicted.times[policy]
                     .iter()
-                    .map(|summary| summary.mean_fct_ms)
+                    .map(|times| times.mean_fct_ms)
                     .collect(),
             })
             .collect();
@@ -315,9 +421,7 @@ fn measured(policy: usize, played: &[Played]) -> Vec<f64> {
         let mine = played
             .iter()
             .filter(|one| one.policy == policy && one.trace == trace);
-        let values: Vec<f64> = mine
-            .map(|one| one.run.outcome.summary.mean_fct_ms)
-            .collect();
+        let values: Vec<f64> = mine.map(|one| one.run.times.mean_fct_ms).collect();
         stats::mean(&values).unwrap_or(f64::NAN)
     };
     (0..traces).map(of).collect()
@@ -332,9 +436,7 @@ fn noise(policies: usize, played: &[Played]) -> Option<f64> {
         let traces = mine().map(|one| one.trace + 1).max().unwrap_or(0);
         for trace in 0..traces {
             let repeats = mine().filter(|one| one.trace == trace);
-            let values: Vec<f64> = repeats
-                .map(|one| one.run.outcome.summary.mean_fct_ms)
-                .collect();
+            let values: Vec<f64> = repeats.map(|one| one.run.times.mean_fct_ms).collect();
             if values.len() < 2 {
                 continue;
             }
@@ -431,4 +533,24 @@ fn render(
         number("load_average")
     );
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_no_flow_are_kept() {
+        let summary = Summary {
+            flows: 3,
+            mean_fct_ms: 0.1 + 0.2,
+            long_mean_fct_ms: f64::NAN,
+            ..Summary::default()
+        };
+        let times = Times::from(&summary);
+        let text = serde_json::to_string(&times).unwrap();
+        let kept: Times = serde_json::from_str(&text).unwrap();
+        assert_eq!((kept.flows, kept.mean_fct_ms), (3, 0.1 + 0.2));
+        assert!(kept.long_mean_fct_ms.is_nan());
+    }
 }
