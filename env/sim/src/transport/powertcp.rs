@@ -1,7 +1,8 @@
 //! PowerTCP (Addanki, Michel and Schmid, NSDI 2022), from telemetry.
 
 use super::rate::{
-    self, HopChange, PacedWindow, PathMemory, RoundTrips, Smoothed, bandwidth_delay_product,
+    self, HopChange, PacedWindow, PastWindows, PathMemory, RoundTrips, Smoothed,
+    bandwidth_delay_product,
 };
 use super::{Acked, CongestionControl, Pacer, Settings, TransportVariant, Window};
 use crate::units::Time;
@@ -11,6 +12,14 @@ pub(super) const GAMMA: f64 = 0.9;
 
 /// No power is less.
 pub(super) const LEAST_POWER: f64 = 0.01;
+
+/// The least current, relative to the line. While flows are silent because their windows have shrunk, what
+/// comes to a queue is nothing, however long the queue still is. With a current of 0 there they would all
+/// open their windows before it is empty.
+const LEAST_CURRENT: f64 = 0.1;
+
+/// The same in the ns-3 code.
+const LEAST_CURRENT_IN_NS3: f64 = 0.5;
 
 /// What the ns-3 code divides the power by.
 const TARGET_IN_NS3: f64 = 0.95;
@@ -23,10 +32,47 @@ const TARGET_IN_NS3: f64 = 0.95;
 pub struct PowerTcp {
     paced: PacedWindow,
     power: Smoothed,
-    /// The window that the new one follows from, noted once per round trip (w_old).
-    reference: f64,
-    round_trips: RoundTrips,
+    reference: Reference,
     path: PathMemory,
+}
+
+/// The window that the new one follows from (w_old).
+#[derive(Clone, Debug)]
+enum Reference {
+    /// The one that made the power. A record is written when a segment leaves the queue. What was in the
+    /// queue then had been sent under the windows of τ before the acknowledgement arrives, while the segment
+    /// itself was sent before it waited. Only where the queue is empty are both the same window.
+    OfThePower(PastWindows),
+    /// In the ns-3 code: noted once per round trip.
+    Noted(f64, RoundTrips),
+}
+
+impl Reference {
+    fn new(bytes: f64, variant: TransportVariant) -> Reference {
+        match variant {
+            TransportVariant::Paper => Reference::OfThePower(PastWindows::new(bytes)),
+            TransportVariant::Ns3 => Reference::Noted(bytes, RoundTrips::default()),
+        }
+    }
+
+    fn bytes(&mut self, now: Time, settings: &Settings) -> f64 {
+        match self {
+            Reference::OfThePower(past) => past.a_round_trip_before(now, settings),
+            Reference::Noted(bytes, _) => *bytes,
+        }
+    }
+
+    /// After an acknowledgement the window is so large.
+    fn take(&mut self, acked: &Acked<'_>, window: f64) {
+        match self {
+            Reference::OfThePower(past) => past.set(acked.now, window),
+            Reference::Noted(bytes, round_trips) => {
+                if round_trips.is_over(acked) {
+                    *bytes = window;
+                }
+            }
+        }
+    }
 }
 
 /// β: what a flow leaves in the queue. For the flows that a host expects it is one bandwidth-delay
@@ -46,8 +92,8 @@ fn power_of(hop: HopChange, settings: &Settings) -> f64 {
     let [before, now] = hop.queue_bytes;
     let time = hop.time.0 as f64;
     let least = match settings.variant {
-        TransportVariant::Paper => 0.0,
-        TransportVariant::Ns3 => 0.5,
+        TransportVariant::Paper => LEAST_CURRENT,
+        TransportVariant::Ns3 => LEAST_CURRENT_IN_NS3,
     };
     let current = ((now - before + hop.sent_bytes) / (time * hop.line)).max(least);
     let in_flight = hop.line * settings.base_rtt.0 as f64;
@@ -58,19 +104,18 @@ impl PowerTcp {
     pub(super) fn new(settings: &Settings) -> PowerTcp {
         let paced = PacedWindow::new(settings);
         PowerTcp {
-            reference: paced.bytes(),
+            reference: Reference::new(paced.bytes(), settings.variant),
             paced,
             power: match settings.variant {
                 TransportVariant::Paper => Smoothed::from_first(),
                 TransportVariant::Ns3 => Smoothed::from_zero(),
             },
-            round_trips: RoundTrips::default(),
             path: PathMemory::default(),
         }
     }
 
     /// Takes the power of the hop where it is greatest.
-    fn adapt(&mut self, power: f64, time: Time, settings: &Settings) {
+    fn adapt(&mut self, power: f64, time: Time, now: Time, settings: &Settings) {
         let power = self.power.take(power, time, settings).max(LEAST_POWER);
         self.power.set(power);
         let (power, gamma) = match settings.variant {
@@ -80,7 +125,7 @@ impl PowerTcp {
                 power => (power, GAMMA),
             },
         };
-        let wanted = self.reference / power + additive_increase(settings);
+        let wanted = self.reference.bytes(now, settings) / power + additive_increase(settings);
         let bytes = gamma * wanted + (1.0 - gamma) * self.paced.bytes();
         self.paced.set(bytes, settings);
     }
@@ -100,12 +145,10 @@ impl CongestionControl for PowerTcp {
             }
         });
         if let Some((power, time)) = greatest {
-            self.adapt(power, time, settings);
+            self.adapt(power, time, acked.now, settings);
         }
         self.paced.apply(window, settings);
-        if self.round_trips.is_over(acked) {
-            self.reference = self.paced.bytes();
-        }
+        self.reference.take(acked, self.paced.bytes());
     }
 
     fn on_ack(&mut self, _window: &mut Window, _acked: &Acked<'_>, _settings: &Settings) {}
@@ -153,6 +196,7 @@ mod tests {
             let acked = Acked {
                 una,
                 next: una + 10,
+                now: records.first().map_or(Time::ZERO, |record| record.at),
                 path: Some(&path),
                 ..acked(1)
             };
@@ -189,15 +233,14 @@ mod tests {
         let next = 0.9 * (100_000.0 / 6.6 + 10_000.0) + 0.1 * window;
         close(bench.ack(3, &[second]), next);
         assert_eq!(f64::from(bench.window.cwnd), next.floor());
-        // Segment 11 left after the first acknowledgement, whose window was 100,000 B. From the next one
-        // on the present window counts.
-        let third = record(0, 24, 50_000, 30_000);
-        let power = 0.9 * 6.6 + 0.1 * 1.5;
+        // The first of these windows was set at 8 µs, and counts a round trip of 80 µs later.
+        let third = record(0, 87, 50_000, 108_750);
+        let power = (9.0 * 6.6 + 71.0 * 1.5) / 80.0;
         let after = 0.9 * (100_000.0 / power + 10_000.0) + 0.1 * next;
         close(bench.ack(12, &[third]), after);
-        let fourth = record(0, 32, 50_000, 40_000);
-        let power = 0.9 * power + 0.1 * 1.5;
-        let last = 0.9 * (after / power + 10_000.0) + 0.1 * after;
+        let fourth = record(0, 91, 50_000, 113_750);
+        let power = (76.0 * power + 4.0 * 1.5) / 80.0;
+        let last = 0.9 * (window / power + 10_000.0) + 0.1 * after;
         close(bench.ack(13, &[fourth]), last);
     }
 
@@ -212,7 +255,7 @@ mod tests {
         close(bench.ack(2, &hops(8, 2_500, 5_000)), window);
     }
 
-    /// An idle line has no power; what is left of it is a hundredth.
+    /// What an idle line carries counts as a tenth.
     #[test]
     fn the_window_is_bounded() {
         let mut bench = Bench::new(TransportVariant::Paper);

@@ -8,6 +8,8 @@
 //! All numbers are real and take part in additions, products and quotients only, which are the same
 //! on every machine.
 
+use std::collections::VecDeque;
+
 use super::{Acked, Pacer, PathRecords, Settings, TransportKind, Window};
 use crate::convert::{floor_u32, floor_u64};
 use crate::scenario::MAX_WINDOW;
@@ -154,6 +156,42 @@ impl RoundTrips {
         }
         self.until = acked.next;
         true
+    }
+}
+
+/// The windows of the last round trip through the empty network (τ).
+#[derive(Clone, Debug)]
+pub(super) struct PastWindows {
+    /// Bytes of the window a τ ago.
+    before: f64,
+    /// The windows since then, and when each was set; in order.
+    since: VecDeque<(Time, f64)>,
+}
+
+impl PastWindows {
+    /// The first window.
+    pub(super) fn new(bytes: f64) -> PastWindows {
+        PastWindows {
+            before: bytes,
+            since: VecDeque::new(),
+        }
+    }
+
+    /// The window that was in force a τ before `now`, which does not decrease from call to call. Amortised
+    /// constant time; at most one window is kept for every acknowledgement of a τ.
+    pub(super) fn a_round_trip_before(&mut self, now: Time, settings: &Settings) -> f64 {
+        while let Some(&(set, bytes)) = self.since.front()
+            && set + settings.base_rtt <= now
+        {
+            self.before = bytes;
+            self.since.pop_front();
+        }
+        self.before
+    }
+
+    /// The window is so large from now on.
+    pub(super) fn set(&mut self, now: Time, bytes: f64) {
+        self.since.push_back((now, bytes));
     }
 }
 

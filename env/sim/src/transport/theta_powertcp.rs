@@ -16,14 +16,20 @@ pub struct ThetaPowerTcp {
     paced: PacedWindow,
     power: Smoothed,
     round_trips: RoundTrips,
+    /// The window that was in force until the last update (w_old). The round-trip time that an update takes
+    /// is that of the first segment that was sent after the update before. So that window made the queue in
+    /// which the segment waited.
+    previous: f64,
     /// The round-trip time before, and when it was measured.
     before: Option<(Time, Time)>,
 }
 
 impl ThetaPowerTcp {
     pub(super) fn new(settings: &Settings) -> ThetaPowerTcp {
+        let paced = PacedWindow::new(settings);
         ThetaPowerTcp {
-            paced: PacedWindow::new(settings),
+            previous: paced.bytes(),
+            paced,
             power: Smoothed::from_first(),
             round_trips: RoundTrips::default(),
             before: None,
@@ -46,7 +52,11 @@ impl ThetaPowerTcp {
             _ => GAMMA,
         };
         let bytes = self.paced.bytes();
-        let wanted = bytes / power + additive_increase(settings);
+        let reference = match settings.variant {
+            TransportVariant::Paper => std::mem::replace(&mut self.previous, bytes),
+            TransportVariant::Ns3 => bytes,
+        };
+        let wanted = reference / power + additive_increase(settings);
         self.paced
             .set(gamma * wanted + (1.0 - gamma) * bytes, settings);
     }
@@ -116,15 +126,15 @@ mod tests {
 
     #[test]
     fn a_sequence_by_hand() {
-        let round_trips = [(80, 100), (120, 180), (100, 260), (100, 300)];
+        let round_trips = [(80, 100), (120, 180), (110, 260), (110, 300)];
         let found = windows(TransportVariant::Paper, &round_trips);
         // 40 µs more in 80: current 1.5, voltage 1.5.
         let second = 0.9 * (100_000.0 / 2.25 + 10_000.0) + 0.1 * 100_000.0;
-        // 20 µs less in 80: 0.75 · 1.25, and a whole round trip of weight.
-        let third = 0.9 * (second / 0.9375 + 10_000.0) + 0.1 * second;
-        // The same after half a round trip: 1 · 1.25 with half of the weight.
-        let power = (0.9375 + 1.25) / 2.0;
-        let fourth = 0.9 * (third / power + 10_000.0) + 0.1 * third;
+        // 10 µs less in 80: 0.875 · 1.375, and a whole round trip of weight; from the window before.
+        let third = 0.9 * (100_000.0 / 1.203125 + 10_000.0) + 0.1 * second;
+        // The same after half a round trip: 1 · 1.375 with half of the weight.
+        let power = (1.203125 + 1.375) / 2.0;
+        let fourth = 0.9 * (second / power + 10_000.0) + 0.1 * third;
         for (found, expected) in found.iter().zip([100_000.0, second, third, fourth]) {
             assert!(
                 (found / expected - 1.0).abs() < 1e-12,

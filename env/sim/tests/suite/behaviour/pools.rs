@@ -55,7 +55,7 @@ fn pools_are_never_larger_than_the_buffer_of_their_leaf() {
         ("dt:alpha=0.5", "transport=newreno"),
         ("abm", "queues_per_port=2"),
         ("abm:estimate=artefact", "queues_per_port=2"),
-        ("lqd", "transport=powertcp"),
+        ("lqd", "transport=cubic"),
         ("dt+codel", "ecmp=spray"),
     ] {
         let scenario = scenario(&[
