@@ -257,17 +257,23 @@ impl<P: Policy> Switch<P> {
         } else if self.push_out.is_none() {
             return self.lose(&packets[id], Loss::Full, now, observer);
         }
+        let mut marked = false;
         if self.aqm.is_some() {
             match self.manage_arrival(packets, id, packet, now) {
                 Advice::Pass => {}
-                Advice::Mark => observer.marked(self.id, packet),
+                Advice::Mark => {
+                    marked = true;
+                    observer.marked(self.id, packet);
+                }
                 Advice::Drop => return self.lose(&packets[id], Loss::Early, now, observer),
             }
         }
         if !fits && !self.make_room(packets, packet, now, observer) {
             return self.lose(&packets[id], Loss::Full, now, observer);
         }
-        if let Some(rule) = self.marking {
+        if let Some(rule) = self.marking
+            && !marked
+        {
             self.mark(&mut packets[id], rule, now);
         }
         self.buffer.store(packet.queue, packet.bytes, now);
@@ -512,9 +518,9 @@ impl<P: Policy> Switch<P> {
     }
 
     /// Puts queue management behind the policy. Its marks take the place of those from
-    /// `ecn_threshold_bytes` on.
+    /// `ecn_threshold_bytes` on, unless it is early drop that keeps them.
     pub(crate) fn manage(&mut self, aqm: QueueManagement) {
-        if aqm.marks() {
+        if aqm.marks() && !aqm.keeps_marks() {
             self.marking = None;
         }
         self.aqm = Some(Box::new(aqm));

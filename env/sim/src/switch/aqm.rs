@@ -180,6 +180,11 @@ impl QueueManagement {
         self.ecn && self.discipline_marks()
     }
 
+    /// Whether the switch goes on with the marks of its scenario.
+    pub(crate) fn keeps_marks(&self) -> bool {
+        matches!(&self.discipline, AnyDiscipline::Early(early) if early.keeps_marks())
+    }
+
     /// Whether a packet may be marked in place of being dropped.
     fn marks_packet(&self, packet: &Packet) -> bool {
         self.ecn && packet.kind == PacketKind::Data && packet.flags.accepts_marks()

@@ -59,6 +59,13 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 meaning: "for how long a flow that has lost a packet is spared, microseconds",
             },
             ACTION,
+            ParameterInfo {
+                name: "keep",
+                default: "no",
+                kind: Kind::Choice(&["no", "yes"]),
+                search: Search::Marking,
+                meaning: "with action=mark: whether the switch's own marks (ecn_threshold_bytes) stay beside these",
+            },
             SEED,
         ],
     },
@@ -72,6 +79,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
             queues_per_port: context.queues / ports.max(1),
             spare: arguments.text("spare") == Some("yes"),
             marks: marks(arguments),
+            keeps_marks: arguments.text("keep") == Some("yes"),
             ports: vec![Spacing::new(arguments.optional(GAP).unwrap_or(DEFAULT_GAP)); ports],
             losses: RecentLosses::new(
                 grace_us.map_or(drained, |us| Time::from_secs_f64(us * 1e-6)),
@@ -102,6 +110,8 @@ pub struct EarlyDrop {
     /// Packets that can be marked are marked where others are dropped. A mark is no loss, after which a flow
     /// would be spared.
     marks: bool,
+    /// The scenario's marks stay beside its own.
+    keeps_marks: bool,
     ports: Vec<Spacing>,
     losses: RecentLosses,
 }
@@ -188,6 +198,10 @@ impl EarlyDrop {
         self.marks
     }
 
+    pub(super) fn keeps_marks(&self) -> bool {
+        self.keeps_marks
+    }
+
     /// Puts a level in force on every port. Where it changes, the next gap is drawn anew.
     ///
     /// # Panics
@@ -238,6 +252,7 @@ mod tests {
             queues_per_port,
             spare: true,
             marks: false,
+            keeps_marks: false,
             ports: vec![Spacing::new(0); ports],
             losses: RecentLosses::new(Time::from_ms(5)),
         }

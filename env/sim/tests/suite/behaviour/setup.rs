@@ -269,7 +269,7 @@ prop_compose! {
 }
 
 /// Queue management, in half of the cases none.
-const MANAGEMENT: [&str; 16] = [
+const MANAGEMENT: [&str; 17] = [
     "none",
     "none",
     "none",
@@ -286,6 +286,7 @@ const MANAGEMENT: [&str; 16] = [
     "pie:target_us=100,update_us=100,burst_us=200",
     "pie:action=mark",
     "step:bytes=20000",
+    "early:gap=8,min_bytes=3000,action=mark,keep=yes",
 ];
 
 /// Every policy of the catalogue, and Dynamic Threshold with other control factors, with and without

@@ -269,6 +269,32 @@ fn data_is_marked_only_between_hosts_that_use_ecn() {
     assert!(refused.contains("ecn=true"), "{refused}");
 }
 
+/// Early drop that marks and keeps the marks of the scenario: where it marks nothing itself, or no other packets, the
+/// switch does what it does without it, and a packet that both mark counts once.
+#[test]
+fn early_drop_can_keep_the_marks_of_the_scenario() {
+    let in_cast = trace(
+        (0..8)
+            .map(|id| flow(id, 1 + id as u32, Time::from_us(37 * id), 2_000_000))
+            .collect(),
+    );
+    let run = |management: &str| {
+        let settings = ["transport=dctcp", "ecn_threshold_bytes=30000"];
+        run(&settings, &format!("cs+{management}"), &in_cast).summary
+    };
+    let facts = |summary: &Summary| (summary.marks, summary.drops, summary.mean_fct_ms);
+    let plain = run("none");
+    assert!(plain.marks > 100);
+    let never = "early:action=mark,gap=2,min_bytes=1000000";
+    assert_eq!(facts(&run(&format!("{never},keep=yes"))), facts(&plain));
+    assert_eq!(run(never).marks, 0);
+    let same = "early:action=mark,gap=2,min_bytes=30000,spare=no";
+    assert_eq!(facts(&run(&format!("{same},keep=yes"))), facts(&plain));
+    assert_ne!(run(same).marks, plain.marks);
+    let seldom = "early:action=mark,gap=1024,min_bytes=10000";
+    assert!(run(&format!("{seldom},keep=yes")).marks > 10 * run(seldom).marks);
+}
+
 /// Phase effects (Floyd and Jacobson, 1992). Twelve flows from three hosts keep a queue full. Who comes
 /// first after a departure always does, and others lose all that they have in flight until their
 /// timers expire. A packet's time of jitter at the hosts makes them take turns.
