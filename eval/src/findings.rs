@@ -292,6 +292,7 @@ fn noun(metric: Metric) -> &'static str {
         Metric::PortSlowdownVariance => "variance of port slowdowns",
         Metric::MeanSlowdown => "mean slowdown",
         Metric::IncastAndPauses => "in-cast slowdown",
+        Metric::SlowdownTails => "tails of slowdown",
     }
 }
 

@@ -47,11 +47,14 @@ pub enum Metric {
     /// Mean over the answers to queries of completion time over base time, and the time for which neighbours
     /// are paused, both relative to DT's and in equal parts.
     IncastAndPauses,
+    /// Geometric mean of the mean slowdown and of the 99th percentiles of the slowdown of answers to queries and of
+    /// short flows, as far as the trace has such flows.
+    SlowdownTails,
 }
 
 impl Metric {
     /// All metrics, in the order of the objectives.
-    pub const ALL: [Metric; 7] = [
+    pub const ALL: [Metric; 8] = [
         Metric::MeanFct,
         Metric::Loss,
         Metric::Goodput,
@@ -59,11 +62,16 @@ impl Metric {
         Metric::PortSlowdownVariance,
         Metric::MeanSlowdown,
         Metric::IncastAndPauses,
+        Metric::SlowdownTails,
     ];
 
-    /// The metric of an objective: that of the first term that weighs at least as much as FCT, or
-    /// mean FCT where there is no such term.
+    /// The metric of an objective: slowdown's tails where slowdowns of all flows and of answers to queries both weigh
+    /// at least as much as FCT and pauses nothing, else that of the first term that does, or mean FCT where there is no such term.
     pub fn of(objective: &Objective) -> Metric {
+        let weighs = |weight: f64| weight > 0.0 && weight >= objective.fct;
+        if weighs(objective.slowdown) && weighs(objective.incast) && objective.paused == 0.0 {
+            return Metric::SlowdownTails;
+        }
         let others = [
             (objective.loss, Metric::Loss),
             (objective.throughput, Metric::Goodput),
@@ -75,7 +83,7 @@ impl Metric {
         ];
         others
             .into_iter()
-            .find(|&(weight, _)| weight > 0.0 && weight >= objective.fct)
+            .find(|&(weight, _)| weighs(weight))
             .map_or(Metric::MeanFct, |(_, metric)| metric)
     }
 
@@ -89,6 +97,7 @@ impl Metric {
             Metric::PortSlowdownVariance => "fairness",
             Metric::MeanSlowdown => "slowdown",
             Metric::IncastAndPauses => "pfc",
+            Metric::SlowdownTails => "tails",
         }
     }
 
@@ -112,6 +121,9 @@ impl Metric {
             Metric::MeanSlowdown => "mean slowdown / DT (alpha = 1)",
             Metric::IncastAndPauses => {
                 "half of in-cast slowdown / DT (alpha = 1) and half of paused time / DT"
+            }
+            Metric::SlowdownTails => {
+                "mean, p99 in-cast and p99 short slowdown / DT (alpha = 1), geometric mean"
             }
         }
     }
@@ -146,6 +158,13 @@ impl Metric {
             Metric::IncastAndPauses => {
                 let slowdown = outcome.summary.incast_mean_slowdown;
                 slowdown.is_finite().then_some(slowdown)
+            }
+            Metric::SlowdownTails => {
+                let summary = &outcome.summary;
+                let tails = [summary.incast_p99_slowdown, summary.short_p99_slowdown];
+                let parts = AllFlows::of(outcome, ports).mean_slowdown.into_iter();
+                let parts = parts.chain(tails.into_iter().filter(|tail| tail.is_finite()));
+                stats::geometric_mean(&parts.collect::<Vec<f64>>())
             }
         }
     }
@@ -187,8 +206,8 @@ pub struct Comparison {
     pub value: f64,
     /// For mean FCT and mean slowdown, the mean over traces of the policy's value over DT's. For in-casts and
     /// pauses, the mean over traces of half of that and half of the policy's paused time over the mean of
-    /// DT's. For the variance of port slowdowns,
-    /// which is a hundred times as large on some traces as on others, the
+    /// DT's. For the variance of port slowdowns and the tails of slowdowns,
+    /// which are a hundred times as large on some traces as on others, the
     /// [geometric mean](stats::bootstrap_geometric_ratio) over traces of that. For other metrics, the mean of
     /// the policy's values over the mean of DT's, or the inverse if higher is better.
     pub ratio: Interval,
@@ -244,7 +263,7 @@ pub fn compare(
             let ratios: Vec<f64> = pairs().map(ratio).collect();
             stats::bootstrap_mean(&ratios, resamples, 0).unwrap_or(EVEN)
         }
-        Metric::PortSlowdownVariance => {
+        Metric::PortSlowdownVariance | Metric::SlowdownTails => {
             let values = |samples: &[Sample]| samples.iter().map(|s| s.value).collect::<Vec<f64>>();
             let (own, dt) = (values(policy), values(baseline));
             stats::bootstrap_geometric_ratio(&own, &dt, resamples, 0).unwrap_or(EVEN)

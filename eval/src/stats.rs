@@ -35,6 +35,12 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// The geometric mean; `None` of nothing.
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    let logs: Vec<f64> = values.iter().copied().map(libm::log).collect();
+    mean(&logs).map(libm::exp)
+}
+
 /// Population variance; zero for a single value, `None` for an empty slice.
 pub fn variance(values: &[f64]) -> Option<f64> {
     let centre = mean(values)?;

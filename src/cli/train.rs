@@ -36,7 +36,7 @@ pub struct TrainArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u16).range(1..=4096))]
     workers: Option<u16>,
-    /// What to learn for: fct, slowdown, loss, throughput, delay, fairness, pfc (in-cast slowdown and paused time), or weights as in fct=1,loss=0.1 [default: fct]
+    /// What to learn for: fct, slowdown, loss, throughput, delay, fairness, pfc (in-cast slowdown and paused time), tails (p99 slowdown of in-cast and short flows, and the mean), or weights as in fct=1,loss=0.1 [default: fct]
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<String>,
     /// The heuristic whose α is learned: dt (as in the paper), edt, tdt, fab, ib, abm, occamy, with +early for early drop too, or sonic, sonic-abm, reverie for lossless packets [default: fab with 10 kB a flow, with early drop; with --actions alpha 10 kB a flow and burst; in networks 100 kB a flow, with early drop that marks; where packets are lossless reverie]

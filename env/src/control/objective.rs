@@ -21,7 +21,7 @@ use bufgym_sim::input::{excerpt, suggestion};
 /// | `incast` | the same of the answers to queries alone | |
 /// | `paused` | minus the time for which it has paused its neighbour, see [lossless packets](super::ActionSet::AlphaIngress) | |
 ///
-/// `pfc` is `incast=1,paused=1`.
+/// `pfc` is `incast=1,paused=1`, and `tails` is `slowdown=1,incast=1`.
 ///
 /// In a network of several switches a flow counts at every port of its way, in equal parts.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub struct Objective {
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ObjectiveError {
     /// No such term.
-    #[error("objective '{}' is not known{}; use fct, loss, throughput, delay, fairness, slowdown, incast, paused or pfc, or weights such as fct=1,loss=0.1", excerpt(.name), suggestion(.name, &NAMES))]
+    #[error("objective '{}' is not known{}; use fct, loss, throughput, delay, fairness, slowdown, incast, paused, pfc or tails, or weights such as fct=1,loss=0.1", excerpt(.name), suggestion(.name, &NAMES))]
     Unknown {
         /// The name given.
         name: String,
@@ -70,8 +70,8 @@ pub enum ObjectiveError {
     },
 }
 
-/// Names of the terms, in the order of their weights, and of the objective of several.
-const NAMES: [&str; 9] = [
+/// Names of the terms, in the order of their weights, and of the objectives of several.
+const NAMES: [&str; 10] = [
     "fct",
     "loss",
     "throughput",
@@ -81,6 +81,7 @@ const NAMES: [&str; 9] = [
     "incast",
     "paused",
     "pfc",
+    "tails",
 ];
 
 /// Flow time's weight in the objective `delay`: an empty buffer is no use if flows do not finish.
@@ -149,6 +150,11 @@ impl Objective {
             "pfc" => Objective {
                 incast: 1.0,
                 paused: 1.0,
+                ..none
+            },
+            "tails" => Objective {
+                slowdown: 1.0,
+                incast: 1.0,
                 ..none
             },
             _ => return None,

@@ -195,10 +195,13 @@ impl PairedObjectives {
     }
 
     /// The ratio of an objective's metric, below 1 if the policy is better; `None` for mean FCT, which
-    /// comparisons have by itself, and for mean slowdown, whose ratios are [others](super::SlowdownRatios).
+    /// comparisons have by itself, and for slowdowns, whose ratios are [others](super::SlowdownRatios).
     pub fn of_metric(&self, metric: Metric) -> Option<Interval> {
         match metric {
-            Metric::MeanFct | Metric::MeanSlowdown | Metric::IncastAndPauses => None,
+            Metric::MeanFct
+            | Metric::MeanSlowdown
+            | Metric::IncastAndPauses
+            | Metric::SlowdownTails => None,
             Metric::Loss => self.loss_ratio,
             Metric::Goodput => self.goodput_ratio.as_ref().map(Interval::inverse),
             Metric::QueueingDelay => self.p99_queueing_delay_ratio,

@@ -182,6 +182,27 @@ fn who_does_not_finish_loses() {
     }
 }
 
+/// Classes of flows that a trace does not have leave out their tails.
+#[test]
+fn tails_of_slowdown_are_a_geometric_mean_of_what_there_is() {
+    let mut outcome = run(&Scenario::default(), &trace(&[(2, 0), (3, 0)]));
+    outcome.summary.mean_slowdown = 2.0;
+    let mut value = |incast: f64, short: f64| {
+        outcome.summary.incast_p99_slowdown = incast;
+        outcome.summary.short_p99_slowdown = short;
+        Metric::SlowdownTails.value(&outcome, None).unwrap()
+    };
+    assert!((value(16.0, 2.0) - 4.0).abs() < 1e-12);
+    assert!((value(f64::NAN, 8.0) - 4.0).abs() < 1e-12);
+    assert!((value(f64::NAN, f64::NAN) - 2.0).abs() < 1e-12);
+    // Half and twice of DT's are no change in the mean.
+    let own = samples(&[(1.0, 1.0), (40.0, 1.0)]);
+    let dt = samples(&[(2.0, 1.0), (20.0, 1.0)]);
+    let found = compare(Metric::SlowdownTails, &own, &dt, 0);
+    assert!((found.value - 1.0).abs() < 1e-12);
+    assert_eq!((found.tally.won, found.tally.lost), (1, 1));
+}
+
 #[test]
 fn every_objective_has_its_metric() {
     let of = |text: &str| Metric::of(&text.parse().unwrap());
@@ -193,8 +214,12 @@ fn every_objective_has_its_metric() {
         "fairness",
         "slowdown",
         "pfc",
+        "tails",
     ];
     let named = names.map(of);
     assert_eq!(named, Metric::ALL);
     assert_eq!(of("fct=1,loss=0.1"), Metric::MeanFct);
+    assert_eq!(of("slowdown=1,incast=0.5"), Metric::SlowdownTails);
+    assert_eq!(of("fct=1,slowdown=1,incast=0.5"), Metric::MeanSlowdown);
+    assert_eq!(of("slowdown=1,incast=1,paused=1"), Metric::MeanSlowdown);
 }
