@@ -182,10 +182,10 @@ const EARLY_LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10
 const ALPHA_IN_NETWORK: &str = "fab:alpha_short=2048,short_bytes=100000,idle_us=10000";
 
 /// As [`EARLY_LOW_LEVEL`] in a network of several switches. Hosts that use ECN are marked, since they need no loss,
-/// from some packets of queue on and again after a few round trips, and where the switch marks by itself besides: in
-/// their place, decisions would let queues grow that a low threshold of the network keeps short.
+/// from some packets of queue on and again after a few round trips, and where the switch marks by itself besides, but
+/// for flows that are short: decisions in place of those marks would let queues grow that a low threshold keeps short.
 const EARLY_IN_NETWORK: &str = "fab:alpha_short=2048,short_bytes=100000,idle_us=10000\
-    +early:min_bytes=5000,grace_us=400,action=mark,keep=yes";
+    +early:min_bytes=5000,grace_us=400,action=mark,keep=long";
 
 /// The default heuristic where packets are lossless.
 const INGRESS_LOW_LEVEL: &str = "reverie";

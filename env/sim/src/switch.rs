@@ -257,12 +257,12 @@ impl<P: Policy> Switch<P> {
         } else if self.push_out.is_none() {
             return self.lose(&packets[id], Loss::Full, now, observer);
         }
-        let mut marked = false;
+        let mut mark_is_settled = false;
         if self.aqm.is_some() {
             match self.manage_arrival(packets, id, packet, now) {
-                Advice::Pass => {}
+                Advice::Pass => mark_is_settled = self.exempts_from_marks(),
                 Advice::Mark => {
-                    marked = true;
+                    mark_is_settled = true;
                     observer.marked(self.id, packet);
                 }
                 Advice::Drop => return self.lose(&packets[id], Loss::Early, now, observer),
@@ -272,7 +272,7 @@ impl<P: Policy> Switch<P> {
             return self.lose(&packets[id], Loss::Full, now, observer);
         }
         if let Some(rule) = self.marking
-            && !marked
+            && !mark_is_settled
         {
             self.mark(&mut packets[id], rule, now);
         }

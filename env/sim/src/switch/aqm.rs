@@ -21,7 +21,7 @@ use crate::switch::SwitchId;
 use crate::units::{Rate, Time};
 
 pub use codel::{CoDel, CoDelConfig};
-use early::EarlyDrop;
+use early::{EarlyDrop, OwnMarks};
 pub use pie::{Pie, PieConfig};
 pub use random::RandomDrop;
 pub use red::{Red, RedConfig};
@@ -180,9 +180,16 @@ impl QueueManagement {
         self.ecn && self.discipline_marks()
     }
 
-    /// Whether the switch goes on with the marks of its scenario.
+    /// Whether the switch goes on with the marks of its scenario, at least on some packets.
     pub(crate) fn keeps_marks(&self) -> bool {
-        matches!(&self.discipline, AnyDiscipline::Early(early) if early.keeps_marks())
+        self.keeps() != OwnMarks::None
+    }
+
+    fn keeps(&self) -> OwnMarks {
+        match &self.discipline {
+            AnyDiscipline::Early(early) => early.keeps(),
+            _ => OwnMarks::None,
+        }
     }
 
     /// Whether a packet may be marked in place of being dropped.
@@ -291,6 +298,13 @@ impl<P: Policy> Switch<P> {
         }
         aqm.remember(id, now);
         advice
+    }
+
+    /// Whether the switch's own marks leave out the packet that the policy saw last.
+    #[inline]
+    pub(super) fn exempts_from_marks(&self) -> bool {
+        let aqm = self.aqm.as_ref();
+        aqm.is_some_and(|aqm| aqm.keeps() == OwnMarks::Unspared) && self.policy.spares()
     }
 
     /// A queue is about to get shorter by a departure.

@@ -62,9 +62,9 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
             ParameterInfo {
                 name: "keep",
                 default: "no",
-                kind: Kind::Choice(&["no", "yes"]),
+                kind: Kind::Choice(&["no", "yes", "long"]),
                 search: Search::Marking,
-                meaning: "with action=mark: whether the switch's own marks (ecn_threshold_bytes) stay beside these",
+                meaning: "with action=mark: whether the switch's own marks (ecn_threshold_bytes) stay beside these; long: but not, with fab, on a flow's first bytes",
             },
             SEED,
         ],
@@ -79,7 +79,11 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
             queues_per_port: context.queues / ports.max(1),
             spare: arguments.text("spare") == Some("yes"),
             marks: marks(arguments),
-            keeps_marks: arguments.text("keep") == Some("yes"),
+            keeps: match arguments.text("keep") {
+                Some("yes") => OwnMarks::All,
+                Some("long") => OwnMarks::Unspared,
+                _ => OwnMarks::None,
+            },
             ports: vec![Spacing::new(arguments.optional(GAP).unwrap_or(DEFAULT_GAP)); ports],
             losses: RecentLosses::new(
                 grace_us.map_or(drained, |us| Time::from_secs_f64(us * 1e-6)),
@@ -110,10 +114,18 @@ pub struct EarlyDrop {
     /// Packets that can be marked are marked where others are dropped. A mark is no loss, after which a flow
     /// would be spared.
     marks: bool,
-    /// The scenario's marks stay beside its own.
-    keeps_marks: bool,
+    keeps: OwnMarks,
     ports: Vec<Spacing>,
     losses: RecentLosses,
+}
+
+/// Which of the marks that the switch sets by itself stay beside those of early drop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum OwnMarks {
+    None,
+    /// Those on packets that the policy does not [name](crate::switch::Policy::spares).
+    Unspared,
+    All,
 }
 
 /// The flows that have lost a packet lately.
@@ -198,8 +210,8 @@ impl EarlyDrop {
         self.marks
     }
 
-    pub(super) fn keeps_marks(&self) -> bool {
-        self.keeps_marks
+    pub(super) fn keeps(&self) -> OwnMarks {
+        self.keeps
     }
 
     /// Puts a level in force on every port. Where it changes, the next gap is drawn anew.
@@ -252,7 +264,7 @@ mod tests {
             queues_per_port,
             spare: true,
             marks: false,
-            keeps_marks: false,
+            keeps: OwnMarks::None,
             ports: vec![Spacing::new(0); ports],
             losses: RecentLosses::new(Time::from_ms(5)),
         }

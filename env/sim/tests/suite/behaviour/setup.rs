@@ -269,7 +269,7 @@ prop_compose! {
 }
 
 /// Queue management, in half of the cases none.
-const MANAGEMENT: [&str; 17] = [
+const MANAGEMENT: [&str; 18] = [
     "none",
     "none",
     "none",
@@ -287,6 +287,7 @@ const MANAGEMENT: [&str; 17] = [
     "pie:action=mark",
     "step:bytes=20000",
     "early:gap=8,min_bytes=3000,action=mark,keep=yes",
+    "early:gap=8,min_bytes=3000,action=mark,keep=long",
 ];
 
 /// Every policy of the catalogue, and Dynamic Threshold with other control factors, with and without

@@ -295,6 +295,30 @@ fn early_drop_can_keep_the_marks_of_the_scenario() {
     assert!(run(&format!("{seldom},keep=yes")).marks > 10 * run(seldom).marks);
 }
 
+/// With `keep=long` the scenario's marks leave out the first bytes of flows that FAB knows, and nothing else: without
+/// such a policy all marks are there, and where every flow is short none is.
+#[test]
+fn early_drop_can_keep_the_marks_on_long_flows() {
+    let flows = |bytes| {
+        let flows = (0..8).map(|id| flow(id, 1 + id as u32, Time::from_us(37 * id), bytes));
+        trace(flows.collect())
+    };
+    let run = |policy: &str, keep: &str, bytes| {
+        let settings = ["transport=dctcp", "ecn_threshold_bytes=30000"];
+        let management = format!("early:action=mark,gap=2,min_bytes=1000000,keep={keep}");
+        run(&settings, &format!("{policy}+{management}"), &flows(bytes)).summary
+    };
+    let facts = |summary: &Summary| (summary.marks, summary.drops, summary.mean_fct_ms);
+    let [shared, all] = ["long", "yes"].map(|keep| run("cs", keep, 2_000_000));
+    assert!(all.marks > 100);
+    assert_eq!(facts(&shared), facts(&all));
+    let fab = "fab:alpha=64,short_bytes=100000,idle_us=1000000";
+    let [long, all] = ["long", "yes"].map(|keep| run(fab, keep, 2_000_000));
+    assert!(long.marks > 100 && long.mean_fct_ms != all.mean_fct_ms);
+    let [long, all] = ["long", "yes"].map(|keep| run(fab, keep, 90_000));
+    assert!(all.marks > 100 && long.marks == 0);
+}
+
 /// Phase effects (Floyd and Jacobson, 1992). Twelve flows from three hosts keep a queue full. Who comes
 /// first after a departure always does, and others lose all that they have in flight until their
 /// timers expire. A packet's time of jitter at the hosts makes them take turns.
