@@ -1,6 +1,7 @@
 //! The slow level of the control: runs a simulation from decision to decision.
 
 mod agent;
+mod alone;
 mod external;
 mod measured;
 mod reward;

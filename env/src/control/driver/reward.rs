@@ -1,10 +1,10 @@
 //! The reward of an interval, from what the meter counted.
 
-use super::ControlOptions;
+use super::{ControlOptions, alone};
 use crate::control::Objective;
 use crate::control::meter::PortTotals;
 use bufgym_sim::convert::single;
-use bufgym_sim::network::{BaseFlow, BaseTime, IsolatedFlow, SimError, isolated_port};
+use bufgym_sim::network::{SimError, isolated_port};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
@@ -75,9 +75,9 @@ impl RewardScale {
         trace: &Trace,
         options: &ControlOptions,
     ) -> Result<RewardScale, SimError> {
-        let (mean_fct_s, mean_ports) = match scenario.is_fabric() {
-            true => (mean_base_s(scenario), f64::from(at.ports)),
-            false => (mean_isolated_s(scenario), scenario.active_ports.mean()),
+        let mean_ports = match scenario.is_fabric() {
+            true => f64::from(at.ports),
+            false => scenario.active_ports.mean(),
         };
         let beta = at.buffer_bytes as f64 / f64::from(at.ports);
         let fairness = if options.objective.fairness > 0.0 {
@@ -91,7 +91,7 @@ impl RewardScale {
         };
         Ok(RewardScale {
             objective: options.objective,
-            flow_time_s: mean_fct_s * mean_ports,
+            flow_time_s: alone::mean_s(scenario) * mean_ports,
             slowdowns: mean_ports,
             beta_packets: beta / scenario.full_packet_bytes() as f64,
             beta,
@@ -151,25 +151,6 @@ impl RewardScale {
         }
         reward.total = reward.port_rewards.iter().map(|&r| f64::from(r)).sum();
     }
-}
-
-/// Mean completion time of a flow that is alone, seconds.
-fn mean_isolated_s(scenario: &Scenario) -> f64 {
-    let isolated = IsolatedFlow::new(scenario);
-    scenario.mean_over_sizes(|size| isolated.completion(size.max(1)).as_secs_f64())
-}
-
-/// Mean base time of a flow between two leaves, seconds.
-fn mean_base_s(scenario: &Scenario) -> f64 {
-    let base = BaseTime::new(scenario);
-    scenario.mean_over_sizes(|size| {
-        let flow = BaseFlow {
-            across: true,
-            rdma: scenario.rdma_of(false, false),
-            ..BaseFlow::within(size.max(1))
-        };
-        base.of(flow).as_secs_f64()
-    })
 }
 
 impl Fairness {
