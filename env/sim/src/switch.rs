@@ -277,6 +277,7 @@ impl<P: Policy> Switch<P> {
             self.mark(&mut packets[id], rule, now);
         }
         self.buffer.store(packet.queue, packet.bytes, now);
+        self.manage_enqueued(packet.flow);
         self.ask(now, |policy, view| policy.on_enqueue(view, packet));
         observer.enqueued(self.id, self.view(now), packet);
         let admission = if self.devices.is_some() {
@@ -300,7 +301,7 @@ impl<P: Policy> Switch<P> {
                 self.stamp(packets, id, now);
             }
             if self.aqm.is_some() {
-                self.manage_service(packet.queue, now);
+                self.manage_service(packet.queue, packet.flow, now);
             }
             Admission::Served
         };
@@ -436,7 +437,7 @@ impl<P: Policy> Switch<P> {
         observer.lost(self.id, self.view(now), seen, loss);
         self.ask(now, |policy, view| policy.on_drop(view, seen, loss));
         if self.aqm.is_some() {
-            self.manage_loss(seen.flow, now);
+            self.manage_loss(seen.flow, loss, now);
         }
         Admission::Lost(loss)
     }

@@ -32,6 +32,11 @@ pub enum RecordError {
     /// Decisions have a shortest interval, which records have no lines for.
     #[error("min_interval_us = {0}: a control record is of decisions at their triggers; must be 0")]
     MinInterval(u64),
+    /// Early drop takes packets from the front of queues, which records have no lines for.
+    #[error(
+        "early:from=front: a control record holds early drop of packets that arrive; must be early:from=back"
+    )]
+    FromFront,
 }
 
 /// The record's header: constants of the run as `key,value` lines; `policy` is the policy string.

@@ -64,6 +64,8 @@ pub struct Arriving {
 pub struct Leaving {
     /// The queue.
     pub queue: usize,
+    /// Number of the flow and direction.
+    pub flow: u32,
     /// How long it has waited.
     pub waited: Time,
     /// Bytes that wait in the queue behind it.
@@ -83,6 +85,9 @@ trait Discipline {
         Advice::Pass
     }
 
+    /// A packet of a flow has been enqueued. Only where packets are dropped at the head.
+    fn on_enqueued(&mut self, _flow: u32) {}
+
     /// A packet is about to be sent; after a drop the next one of the same queue follows.
     fn on_leaving(&mut self, _packet: Leaving) -> Advice {
         Advice::Pass
@@ -98,7 +103,7 @@ trait Discipline {
     fn on_empty(&mut self, _queue: usize, _now: Time) {}
 
     /// A packet of a flow was lost, whoever dropped it.
-    fn on_loss(&mut self, _flow: u32, _now: Time) {}
+    fn on_loss(&mut self, _flow: u32, _loss: Loss, _now: Time) {}
 }
 
 /// The disciplines, without dynamic dispatch.
@@ -156,7 +161,11 @@ impl QueueManagement {
         id: SwitchId,
         ports: usize,
     ) -> Self {
-        let at_head = matches!(discipline, AnyDiscipline::CoDel(_));
+        let at_head = match &discipline {
+            AnyDiscipline::CoDel(_) => true,
+            AnyDiscipline::Early(early) => early.drops_from_front(),
+            _ => false,
+        };
         let first = (id.index() as u64) << 32;
         let streams = (first..).take(ports);
         QueueManagement {
@@ -332,19 +341,30 @@ impl<P: Policy> Switch<P> {
     /// A packet of a flow was lost.
     #[cold]
     #[inline(never)]
-    pub(super) fn manage_loss(&mut self, flow: u32, now: Time) {
+    pub(super) fn manage_loss(&mut self, flow: u32, loss: Loss, now: Time) {
         if let Some(aqm) = &mut self.aqm {
-            each!(&mut aqm.discipline, d => d.on_loss(flow, now));
+            each!(&mut aqm.discipline, d => d.on_loss(flow, loss, now));
+        }
+    }
+
+    /// A packet of a flow was enqueued.
+    #[inline]
+    pub(super) fn manage_enqueued(&mut self, flow: u32) {
+        if let Some(aqm) = &mut self.aqm
+            && aqm.drops_at_head()
+        {
+            each!(&mut aqm.discipline, d => d.on_enqueued(flow));
         }
     }
 
     /// An arrival is served at once: it has waited for nothing.
     #[cold]
     #[inline(never)]
-    pub(super) fn manage_service(&mut self, queue: usize, now: Time) {
+    pub(super) fn manage_service(&mut self, queue: usize, flow: u32, now: Time) {
         if let Some(aqm) = &mut self.aqm {
             let leaving = Leaving {
                 queue,
+                flow,
                 waited: Time::ZERO,
                 behind: 0,
                 markable: false,
@@ -381,6 +401,7 @@ impl<P: Policy> Switch<P> {
                 .map_or(now, |times| times[next as usize]);
             let leaving = Leaving {
                 queue,
+                flow: packet.flow,
                 waited: now.saturating_since(enqueued),
                 behind,
                 markable: aqm.marks_packet(&packets[next]),

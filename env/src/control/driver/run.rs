@@ -154,6 +154,10 @@ pub fn run_recorded(
     if scenario.min_interval_us > 0 {
         return Err(RecordError::MinInterval(scenario.min_interval_us));
     }
+    let aqm = options.control.low_level.policy().aqm();
+    if aqm.is_some_and(|aqm| aqm.text("from") == Some("front")) {
+        return Err(RecordError::FromFront);
+    }
     let mut env = prepared::<OneSwitch, ()>(scenario, trace, options, ())?;
     env.record_events(scenario);
     let header = record::header(scenario, &options.control, policy)?;

@@ -236,6 +236,7 @@ mod tests {
     fn leaving(now_ms: u64, waited_ms: u64, behind: u64) -> Leaving {
         Leaving {
             queue: 0,
+            flow: 0,
             waited: Time(waited_ms * MS),
             behind,
             markable: true,

@@ -11,15 +11,22 @@
 //! more (RFC 5681 §4.3: it halves its window once per window of data), but it may hit a retransmission,
 //! and without RACK (RFC 8985) a sender that loses one can only wait for its timer. So a flow that has
 //! lost a packet, early or to the policy, is spared for `grace_us` from that loss on.
+//!
+//! The loss of one of a flow's last packets ends in a timeout too: nothing comes behind it whose
+//! acknowledgements would tell the sender of it. With `from=front` the packet that is lost is the first one of
+//! the flow that waits, when it comes to the head of its queue, and only where enough wait behind it
+//! for fast retransmit. The sender learns of it a queue's delay earlier besides. (Dropping from the
+//! front: Yin and Hluchyj, IEEE Transactions on Communications 1993; Lakshman, Neidhardt and Ott, INFOCOM 1996.)
+//! A dataplane needs a counter of waiting packets per flow for that.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustc_hash::FxHashMap;
 
 use super::spec::{ACTION, AqmDefinition, SEED, marks};
-use super::{Advice, AnyDiscipline, Arriving, Discipline, drain_ps};
+use super::{Advice, AnyDiscipline, Arriving, Discipline, Leaving, drain_ps};
 use crate::convert::floor_u64;
 use crate::rng;
-use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, PolicyInfo, Search};
+use crate::switch::policy::{Bound, Deployment, Kind, Loss, ParameterInfo, PolicyInfo, Search};
 use crate::units::Time;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
@@ -58,6 +65,13 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 search: Search::log(10.0, 1e6).from(Bound::Value(5_000.0)),
                 meaning: "for how long a flow that has lost a packet is spared, microseconds",
             },
+            ParameterInfo {
+                name: "from",
+                default: "back",
+                kind: Kind::Choice(&["back", "front"]),
+                search: Search::Words,
+                meaning: "which packet is dropped: back: the one that arrives; front: the first one of its flow in the queue, where three or more of the flow wait behind it",
+            },
             ACTION,
             ParameterInfo {
                 name: "keep",
@@ -72,6 +86,12 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     build: |arguments, context| {
         let ports = context.ports;
         let derived = context.buffer_bytes / (4 * ports.max(1) as u64);
+        let from_front = arguments.text("from") == Some("front");
+        if from_front && context.uncounted > 1 {
+            return Err(
+                "drops from the front make no room; needs ecn_uncounted_packets=0".to_owned(),
+            );
+        }
         let grace_us: Option<f64> = arguments.optional("grace_us");
         let drained = Time(floor_u64(drain_ps(context.buffer_bytes, context.rate)));
         Ok(AnyDiscipline::Early(EarlyDrop {
@@ -84,6 +104,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 Some("long") => OwnMarks::Unspared,
                 _ => OwnMarks::None,
             },
+            waiting: from_front.then(Waiting::default),
             ports: vec![Spacing::new(arguments.optional(GAP).unwrap_or(DEFAULT_GAP)); ports],
             losses: RecentLosses::new(
                 grace_us.map_or(drained, |us| Time::from_secs_f64(us * 1e-6)),
@@ -100,6 +121,10 @@ pub(super) const DEFAULT_GAP: u32 = 256;
 /// lost: 0.2, 0.4, 0.8, 1.6, 3.1, 6.1 and 12 %.
 pub const GAPS: [u32; 8] = [0, 1024, 512, 256, 128, 64, 32, 16];
 
+/// Packets of a flow that have to wait behind one that is dropped from the front: as many duplicate
+/// acknowledgements start fast retransmit (RFC 5681 §3.2).
+const FOLLOWERS: u32 = 3;
+
 /// The level of no early drop, in force before the first decision.
 pub const EARLY_OFF: u8 = 0;
 
@@ -115,6 +140,8 @@ pub struct EarlyDrop {
     /// would be spared.
     marks: bool,
     keeps: OwnMarks,
+    /// Where packets are dropped from the front.
+    waiting: Option<Waiting>,
     ports: Vec<Spacing>,
     losses: RecentLosses,
 }
@@ -126,6 +153,60 @@ pub(super) enum OwnMarks {
     /// Those on packets that the policy does not [name](crate::switch::Policy::spares).
     Unspared,
     All,
+}
+
+/// What waits of every flow.
+#[derive(Clone, Default, PartialEq, Debug)]
+struct Waiting {
+    flows: FxHashMap<u32, WaitingFlow>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+struct WaitingFlow {
+    packets: u32,
+    /// Whether the first packet is to be dropped when it comes to the head.
+    chosen: bool,
+}
+
+impl Waiting {
+    fn enqueued(&mut self, flow: u32) {
+        self.flows.entry(flow).or_default().packets += 1;
+    }
+
+    /// Whether the flow's first packet may be chosen when one more is enqueued.
+    fn may_lose_first(&self, flow: u32) -> bool {
+        let waiting = self.flows.get(&flow);
+        waiting.is_some_and(|flow| !flow.chosen && flow.packets >= FOLLOWERS)
+    }
+
+    fn choose_first(&mut self, flow: u32) {
+        self.flows.entry(flow).or_default().chosen = true;
+    }
+
+    /// The flow's first packet comes to the head. Returns whether it is to be dropped.
+    fn at_head(&mut self, flow: u32) -> bool {
+        let Some(waiting) = self.flows.get_mut(&flow) else {
+            return false;
+        };
+        waiting.packets = waiting.packets.saturating_sub(1);
+        let chosen = std::mem::take(&mut waiting.chosen);
+        // Others may have been pushed out since it was chosen.
+        let dropped = chosen && waiting.packets >= FOLLOWERS;
+        if waiting.packets == 0 {
+            self.flows.remove(&flow);
+        }
+        dropped
+    }
+
+    /// One of the flow's packets is pushed out.
+    fn pushed_out(&mut self, flow: u32) {
+        if let Some(waiting) = self.flows.get_mut(&flow) {
+            waiting.packets = waiting.packets.saturating_sub(1);
+            if waiting.packets == 0 {
+                self.flows.remove(&flow);
+            }
+        }
+    }
 }
 
 /// The flows that have lost a packet lately.
@@ -214,6 +295,31 @@ impl EarlyDrop {
         self.keeps
     }
 
+    pub(super) fn drops_from_front(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Whether the packet that is due can be lost: with drops from the front, that of a flow of which
+    /// enough wait.
+    fn can_lose(&self, packet: Arriving) -> bool {
+        let waiting = self.waiting.as_ref();
+        self.marks && packet.markable || waiting.is_none_or(|w| w.may_lose_first(packet.flow))
+    }
+
+    /// What happens to the packet that is due.
+    fn lose(&mut self, packet: Arriving) -> Advice {
+        if self.marks && packet.markable {
+            return Advice::Mark;
+        }
+        match &mut self.waiting {
+            Some(waiting) => {
+                waiting.choose_first(packet.flow);
+                Advice::Pass
+            }
+            None => Advice::Drop,
+        }
+    }
+
     /// Puts a level in force on every port. Where it changes, the next gap is drawn anew.
     ///
     /// # Panics
@@ -241,16 +347,39 @@ impl Discipline for EarlyDrop {
         if port.left == 0 {
             port.left = 1 + rng::below_u32(random, port.gap);
         }
-        port.left -= 1;
-        match port.left {
-            0 if self.marks && packet.markable => Advice::Mark,
-            0 => Advice::Drop,
-            _ => Advice::Pass,
+        if port.left > 1 {
+            port.left -= 1;
+            return Advice::Pass;
+        }
+        // A packet that cannot be lost leaves it to the next.
+        if !self.can_lose(packet) {
+            return Advice::Pass;
+        }
+        self.ports[packet.queue / self.queues_per_port].left = 0;
+        self.lose(packet)
+    }
+
+    fn on_enqueued(&mut self, flow: u32) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.enqueued(flow);
         }
     }
 
-    fn on_loss(&mut self, flow: u32, now: Time) {
+    fn on_leaving(&mut self, packet: Leaving) -> Advice {
+        let waiting = self.waiting.as_mut();
+        match waiting.is_some_and(|waiting| waiting.at_head(packet.flow)) {
+            true => Advice::Drop,
+            false => Advice::Pass,
+        }
+    }
+
+    fn on_loss(&mut self, flow: u32, loss: Loss, now: Time) {
         self.losses.note(flow, now);
+        if loss == Loss::PushedOut
+            && let Some(waiting) = &mut self.waiting
+        {
+            waiting.pushed_out(flow);
+        }
     }
 }
 
@@ -265,6 +394,7 @@ mod tests {
             spare: true,
             marks: false,
             keeps: OwnMarks::None,
+            waiting: None,
             ports: vec![Spacing::new(0); ports],
             losses: RecentLosses::new(Time::from_ms(5)),
         }
@@ -353,6 +483,56 @@ mod tests {
     }
 
     #[test]
+    fn from_the_front_the_first_packet_is_lost_where_three_wait_behind_it() {
+        let mut discipline = early(0, 1, 1);
+        discipline.waiting = Some(Waiting::default());
+        discipline.set_levels(&[7]);
+        let mut random = rng::stream(1, "early", 0);
+        let mut enqueue = |discipline: &mut EarlyDrop, flow| {
+            let packet = Arriving {
+                flow,
+                ..arriving(0, 0)
+            };
+            assert_eq!(discipline.on_arrival(packet, &mut random), Advice::Pass);
+            discipline.on_enqueued(flow);
+        };
+        let leaving = |flow| Leaving {
+            queue: 0,
+            flow,
+            waited: Time::ZERO,
+            behind: 0,
+            markable: false,
+            now: Time::ZERO,
+        };
+        // A flow of which three wait at most loses nothing, however often a packet of it is due.
+        for _ in 0..2 {
+            enqueue(&mut discipline, 1);
+        }
+        for _ in 0..100 {
+            enqueue(&mut discipline, 1);
+            assert_eq!(discipline.on_leaving(leaving(1)), Advice::Pass);
+        }
+        // A drop is due; the next flow with a fourth packet takes it, once, with its first packet.
+        for _ in 0..5 {
+            enqueue(&mut discipline, 2);
+        }
+        assert_eq!(discipline.on_leaving(leaving(1)), Advice::Pass);
+        assert_eq!(discipline.on_leaving(leaving(2)), Advice::Drop);
+        assert_eq!(discipline.on_leaving(leaving(2)), Advice::Pass);
+        // What is pushed out does not wait any more.
+        let mut flow = Waiting::default();
+        for _ in 0..4 {
+            flow.enqueued(3);
+        }
+        flow.choose_first(3);
+        flow.pushed_out(3);
+        assert!(!flow.at_head(3));
+        flow.pushed_out(3);
+        flow.pushed_out(3);
+        assert!(flow.flows.is_empty());
+    }
+
+    #[test]
     fn the_same_level_again_keeps_the_gap() {
         let mut discipline = early(0, 1, 1);
         discipline.set_levels(&[1]);
@@ -380,16 +560,16 @@ mod tests {
             (0..100).filter(|_| advice() == Advice::Drop).count()
         };
         assert!(drops(&mut discipline, 7, 1) > 5);
-        discipline.on_loss(7, Time::from_ms(1));
+        discipline.on_loss(7, Loss::Early, Time::from_ms(1));
         // The second loss does not count, so the grace ends 5 ms after the first.
-        discipline.on_loss(7, Time::from_ms(3));
+        discipline.on_loss(7, Loss::Early, Time::from_ms(3));
         assert_eq!(drops(&mut discipline, 7, 5), 0);
         assert!(drops(&mut discipline, 8, 5) > 5);
         assert!(drops(&mut discipline, 7, 6) > 5);
-        discipline.on_loss(7, Time::from_ms(6));
+        discipline.on_loss(7, Loss::Early, Time::from_ms(6));
         assert_eq!(drops(&mut discipline, 7, 10), 0);
         // What no longer counts is forgotten.
-        discipline.on_loss(9, Time::from_ms(100));
+        discipline.on_loss(9, Loss::Early, Time::from_ms(100));
         assert_eq!(discipline.losses.first.len(), 1);
     }
 }

@@ -291,7 +291,8 @@ impl Policy for NeuralDynamicThreshold {
         let volumes = &mut self.volumes[port];
         volumes.dropped += bytes;
         volumes.guarded_drops += bytes;
-        if loss != Loss::PushedOut {
+        // What was enqueued has been added already.
+        if !matches!(loss, Loss::PushedOut | Loss::Head) {
             volumes.excess += bytes;
         }
         self.test(port);

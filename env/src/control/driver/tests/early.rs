@@ -68,6 +68,22 @@ fn a_fixed_level_is_the_rule_with_its_gap() {
     }
 }
 
+/// From the front no flow loses the last of its packets that wait, whose loss would end in a timeout.
+#[test]
+fn a_loss_from_the_front_is_followed_by_packets_that_tell_of_it() {
+    let [back, front] = ["back", "front"].map(|from| {
+        let outcome = rule(&format!("dt:alpha=32+early:gap=32,from={from}"));
+        assert!(outcome.summary.drops > 0, "{from}");
+        outcome.summary.timeouts
+    });
+    assert!(2 * front < back, "{front} and {back} timeouts");
+    let found = fixed("dt+early:from=front", 3, Some(5));
+    assert_eq!(
+        times(&found),
+        times(&rule("dt:alpha=2+early:gap=64,from=front"))
+    );
+}
+
 /// What fab calls short is lost less with `spare`.
 #[test]
 fn the_first_bytes_of_a_flow_are_spared() {
