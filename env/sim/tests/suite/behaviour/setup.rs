@@ -269,7 +269,7 @@ prop_compose! {
 }
 
 /// Queue management, in half of the cases none.
-const MANAGEMENT: [&str; 18] = [
+const MANAGEMENT: [&str; 19] = [
     "none",
     "none",
     "none",
@@ -288,6 +288,7 @@ const MANAGEMENT: [&str; 18] = [
     "step:bytes=20000",
     "early:gap=8,min_bytes=3000,action=mark,keep=yes",
     "early:gap=8,min_bytes=3000,action=mark,keep=long",
+    "early:gap=8,min_bytes=3000,from=front",
 ];
 
 /// Every policy of the catalogue, and Dynamic Threshold with other control factors, with and without
