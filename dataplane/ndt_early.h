@@ -10,12 +10,20 @@
  * ndt_early_lost. Slow path: ndt_early_decide in the place of ndt_control_decide, and ndt_early_apply
  * behind ndt_control_apply.
  *
+ * From the front (Lakshman, Neidhardt and Ott, INFOCOM 1996): with ndt_early_from_front the packet that
+ * is lost is the first one of its flow that waits, when it comes to the head of its queue, and only where
+ * NDT_EARLY_FOLLOWERS more wait behind it, whose duplicate acknowledgements tell the sender of the loss
+ * (RFC 5681 section 3.2). Fast path besides: ndt_early_enqueued and ndt_early_leaves for every packet,
+ * a counter per flow that waits; ndt_early_expelled where packets are pushed out.
+ *
  * A gap needs one random number of 64 bits (xoshiro256++, Blackman and Vigna 2019) and a shift, as
  * gaps are powers of two.
  *
  * Flows that have lost a packet lately are in a table of fixed size, open addressing: a flow may lie in
  * NDT_LOSS_PROBES places, and a place is free again when its flow's time is over. A flow that finds no
- * place is not spared; `overflows` counts its losses. While that is 0 the table is exact.
+ * place is not spared; `overflows` counts its losses. While that is 0 the table is exact. What waits of
+ * every flow is in another such table; of a flow that finds no place there no packet is lost early, and
+ * `uncounted` counts its packets.
  *
  * C99, no allocation, no library but memset and memcpy.
  */
@@ -44,11 +52,31 @@
 #define NDT_LOSS_PROBES 8
 #endif
 
+/* The table of waiting flows has 2^NDT_WAITING_BITS places of 12 bytes. Enough are some four times as many
+ * as flows have a packet in the switch at a time. */
+#ifndef NDT_WAITING_BITS
+#define NDT_WAITING_BITS 10
+#endif
+
+/* Places that a waiting flow may lie in. */
+#ifndef NDT_WAITING_PROBES
+#define NDT_WAITING_PROBES 8
+#endif
+
+/* Packets of a flow that have to wait behind one that is lost from the front. */
+#define NDT_EARLY_FOLLOWERS 3u
+
 #define NDT_LOSSES ((uint32_t)1 << NDT_LOSS_BITS)
+#define NDT_WAITINGS ((uint32_t)1 << NDT_WAITING_BITS)
 
 #if NDT_LOSS_BITS < 1 || NDT_LOSS_BITS > 30 || NDT_LOSS_PROBES < 1 ||                              \
     NDT_LOSS_PROBES > (1 << NDT_LOSS_BITS)
 #error "NDT_LOSS_BITS is 1 to 30, NDT_LOSS_PROBES 1 to the number of places"
+#endif
+
+#if NDT_WAITING_BITS < 1 || NDT_WAITING_BITS > 30 || NDT_WAITING_PROBES < 1 ||                     \
+    NDT_WAITING_PROBES > (1 << NDT_WAITING_BITS)
+#error "NDT_WAITING_BITS is 1 to 30, NDT_WAITING_PROBES 1 to the number of places"
 #endif
 
 struct ndt_loss {
@@ -57,19 +85,32 @@ struct ndt_loss {
     uint32_t used; /* 0: never */
 };
 
+/* What waits of a flow. */
+struct ndt_waiting {
+    uint32_t key;
+    uint32_t packets; /* 0: the place is free */
+    uint32_t chosen;  /* whether the first is lost when it comes to the head */
+};
+
 struct ndt_early {
     uint32_t ports;
     int spare;          /* whether any packet is spared */
+    int from_front;     /* whether packets are lost at the head of their queue */
     uint64_t min_bytes; /* queue length from which packets are dropped */
     uint64_t grace;     /* for how long a flow is spared; in the unit of the clock */
     uint64_t overflows; /* losses whose flow found no place */
+    uint64_t uncounted; /* packets that wait and whose flow found no place */
     uint8_t levels[NDT_MAX_PORTS];  /* in force */
     uint8_t pending[NDT_MAX_PORTS]; /* decided, not in force yet */
     /* Packets up to and with the next that is dropped; 0 while none is drawn. */
     uint32_t left[NDT_MAX_PORTS];
     uint64_t random[NDT_MAX_PORTS][4]; /* the states of the ports' generators */
     struct ndt_loss losses[NDT_LOSSES];
+    struct ndt_waiting waiting[NDT_WAITINGS]; /* only from the front */
 };
+
+/* What early drop does to a packet that arrives. */
+enum ndt_early_verdict { NDT_EARLY_PASS, NDT_EARLY_DROP, NDT_EARLY_MARK };
 
 /* Decides as ndt_decide_fn does, and fills the levels of early drop too, each below
  * NDT_EARLY_LEVELS. ndt_int8_decide behind a workspace is one, where NDT_OUTPUTS is 2. */
@@ -166,6 +207,93 @@ static inline int ndt_early_init(struct ndt_early *early, uint32_t ports, uint64
     return NDT_CONTROL_OK;
 }
 
+/* Packets are lost from the front of their queues. To be called behind ndt_early_init, before any packet. */
+static inline void ndt_early_from_front(struct ndt_early *early)
+{
+    early->from_front = 1;
+}
+
+/* ---- waiting flows --------------------------------------------------------------------------- */
+
+/* The place of a flow that has packets in the switch, or NULL. With `vacant`, one that is free is found
+ * where the flow has none. */
+static inline struct ndt_waiting *ndt_waiting_of(struct ndt_early *early, uint32_t key, int vacant)
+{
+    const uint32_t first = (uint32_t)(key * 2654435769u) >> (32 - NDT_WAITING_BITS);
+    struct ndt_waiting *free_place = NULL;
+    uint32_t probe;
+
+    for (probe = 0; probe < NDT_WAITING_PROBES; probe++) {
+        struct ndt_waiting *flow = &early->waiting[(first + probe) & (NDT_WAITINGS - 1u)];
+
+        if (flow->packets > 0 && flow->key == key) {
+            return flow;
+        }
+        if (flow->packets == 0 && free_place == NULL) {
+            free_place = flow;
+        }
+    }
+    return vacant ? free_place : NULL;
+}
+
+/* Whether the flow's first packet may be chosen when one more is enqueued. */
+static inline int ndt_early_may_choose(struct ndt_early *early, uint32_t key)
+{
+    const struct ndt_waiting *flow = ndt_waiting_of(early, key, 0);
+
+    return flow != NULL && !flow->chosen && flow->packets >= NDT_EARLY_FOLLOWERS;
+}
+
+/* A packet of a flow was enqueued. */
+static inline void ndt_early_enqueued(struct ndt_early *early, uint32_t key)
+{
+    struct ndt_waiting *flow;
+
+    if (!early->from_front) {
+        return;
+    }
+    flow = ndt_waiting_of(early, key, 1);
+    if (flow == NULL) {
+        early->uncounted++;
+        return;
+    }
+    if (flow->packets == 0) {
+        flow->key = key;
+        flow->chosen = 0;
+    }
+    flow->packets++;
+}
+
+/* A packet of a flow was pushed out. */
+static inline void ndt_early_expelled(struct ndt_early *early, uint32_t key)
+{
+    struct ndt_waiting *flow = early->from_front ? ndt_waiting_of(early, key, 0) : NULL;
+
+    if (flow != NULL) {
+        flow->packets--;
+    }
+}
+
+/*
+ * A packet of a flow comes to the head of its queue. Whether it is lost instead of sent; the next one then
+ * comes to the head. Of a flow the packets come in the order in which they were enqueued. A packet that is
+ * lost so was admitted before: ndt_early_lost and ndt_control_pushed_out count it.
+ */
+static inline int ndt_early_leaves(struct ndt_early *early, uint32_t key)
+{
+    struct ndt_waiting *flow = early->from_front ? ndt_waiting_of(early, key, 0) : NULL;
+    int chosen;
+
+    if (flow == NULL) {
+        return 0;
+    }
+    chosen = flow->chosen != 0;
+    flow->chosen = 0;
+    flow->packets--;
+    /* Others may have been pushed out since it was chosen. */
+    return chosen && flow->packets >= NDT_EARLY_FOLLOWERS;
+}
+
 /* ---- fast path ------------------------------------------------------------------------------- */
 
 /* The first place of a flow (Knuth's multiplicative hashing). */
@@ -191,30 +319,57 @@ static inline int ndt_early_spares(const struct ndt_early *early, uint32_t key, 
 }
 
 /*
- * Whether a packet that was admitted is dropped all the same. queue is the length of its queue without
- * it; the key names its flow in one direction; spared is for a packet whose loss costs its flow most:
- * what ndt_flow_is_short says with FAB, otherwise 0. A packet that is dropped is lost: ndt_early_lost
- * and ndt_control_dropped count it. A switch that marks early (action=mark) gives a packet whose IP header
- * says ECT the mark CE instead (RFC 3168 section 5) and enqueues it: no loss.
+ * What happens to a packet that was admitted. queue is the length of its queue without it; the key names its
+ * flow in one direction; spared is for a packet whose loss costs its flow most: what ndt_flow_is_short says
+ * with FAB, otherwise 0. markable is for a packet that the switch marks where it would drop others
+ * (action=mark): one whose IP header says ECT.
+ *
+ * NDT_EARLY_DROP: it is lost, which ndt_early_lost and ndt_control_dropped count; never from the front,
+ * where ndt_early_leaves says what is. NDT_EARLY_MARK: it gets CE (RFC 3168 section 5) and is enqueued,
+ * which is no loss.
  */
-static inline int ndt_early_drops(struct ndt_early *early, uint32_t port, uint32_t key,
-                                  uint64_t queue, int spared, uint64_t now)
+static inline enum ndt_early_verdict ndt_early_arrives(struct ndt_early *early, uint32_t port,
+                                                       uint32_t key, uint64_t queue, int spared,
+                                                       int markable, uint64_t now)
 {
     uint32_t gap;
 
     if (port >= NDT_MAX_PORTS || port >= early->ports) {
-        return 0;
+        return NDT_EARLY_PASS;
     }
     gap = ndt_early_gap(early->levels[port]);
     if (gap == 0 || queue < early->min_bytes ||
         (early->spare && (spared || ndt_early_spares(early, key, now)))) {
-        return 0;
+        return NDT_EARLY_PASS;
     }
     if (early->left[port] == 0) {
         early->left[port] = ndt_early_draw(early->random[port], gap);
     }
-    early->left[port]--;
-    return early->left[port] == 0;
+    if (early->left[port] > 1) {
+        early->left[port]--;
+        return NDT_EARLY_PASS;
+    }
+    /* A packet of a flow that cannot lose its first leaves it to the next. */
+    if (early->from_front && !markable && !ndt_early_may_choose(early, key)) {
+        return NDT_EARLY_PASS;
+    }
+    early->left[port] = 0;
+    if (markable) {
+        return NDT_EARLY_MARK;
+    }
+    if (!early->from_front) {
+        return NDT_EARLY_DROP;
+    }
+    ndt_waiting_of(early, key, 0)->chosen = 1;
+    return NDT_EARLY_PASS;
+}
+
+/* Whether a packet that was admitted is dropped all the same, by a switch that marks none:
+ * ndt_early_arrives. */
+static inline int ndt_early_drops(struct ndt_early *early, uint32_t port, uint32_t key,
+                                  uint64_t queue, int spared, uint64_t now)
+{
+    return ndt_early_arrives(early, port, key, queue, spared, 0, now) == NDT_EARLY_DROP;
 }
 
 /* A packet of a flow was lost: refused, for want of room, early or pushed out. A further loss while the

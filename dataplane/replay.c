@@ -2,7 +2,8 @@
  * Replays a record of `bufgym sim --record-control` through the dataplane's control loop and a
  * network in integers, and checks that both do what the simulator did: a trigger at the same events
  * with the same cause, the same levels on every port, and, with Dynamic Threshold or FAB below, the
- * same verdict about every packet, also where the network sets early drop besides.
+ * same verdict about every packet, also where the network sets early drop besides, of packets that
+ * arrive or at the head of their queues.
  *
  *     cc -std=c99 -O2 -I EXPORT -I dataplane dataplane/replay.c EXPORT/ndt_int8.c -o replay
  *     ./replay RECORD
@@ -25,16 +26,18 @@
 #include "replay_record.h"
 
 #if NDT_OUTPUTS == 2
-/* With room for more flows than a record has at a time, so that the table is exact; overflows say
- * whether it was. */
+/* With room for more flows than a record has at a time, so that the tables are exact; what is counted of
+ * flows without a place says whether they were. */
 #define NDT_LOSS_BITS 16
 #define NDT_LOSS_PROBES 32
+#define NDT_WAITING_BITS 16
+#define NDT_WAITING_PROBES 32
 #include "ndt_early.h"
 #endif
 
 /* What a line may begin with. */
 #if NDT_OUTPUTS == 2
-#define LINES "arfempduDLE"
+#define LINES "arfemphsduDLE"
 #else
 #define LINES "arfpduDLE"
 #endif
@@ -45,12 +48,12 @@
 static const char *const cause_names[] = {"none", "excess", "safeguard", "interval"};
 
 /* What is compared. */
-enum kind { TRIGGERS, LEVELS, VERDICTS, KINDS };
+enum kind { TRIGGERS, LEVELS, VERDICTS, HEADS, KINDS };
 
-static const char *const kind_names[KINDS] = {"trigger", "level", "verdict"};
+static const char *const kind_names[KINDS] = {"trigger", "level", "verdict", "head"};
 
 struct counts {
-    uint64_t events, arrivals, departures, pushed_out, early_drops, early_marks, decisions;
+    uint64_t events, arrivals, departures, pushed_out, early_drops, early_marks, head_drops, decisions;
     uint64_t compared[KINDS], different[KINDS];
 };
 
@@ -99,6 +102,9 @@ static void start_early(void)
         refuse("a gap of early drop is no power of two");
     }
     memcpy(early.random, header.random, sizeof early.random);
+    if (header.values[KEY_EARLY_FROM_FRONT]) {
+        ndt_early_from_front(&early);
+    }
 }
 
 /* The verdict with early drop, from that of the heuristic and the recorded one. Early drop sees the
@@ -106,24 +112,49 @@ static void start_early(void)
 static char early_verdict(char ours, char kind, uint32_t port, uint64_t length, uint32_t flow,
                           int is_short)
 {
-    char verdict;
+    static const char letters[] = {'a', 'e', 'm'};
+    enum ndt_early_verdict verdict;
 
     if (ours == 0 || (kind != 'a' && kind != 'e' && kind != 'm')) {
         return ours;
     }
-    /* Whether a packet can be marked is in its header, which a record does not have. */
-    verdict = !ndt_early_drops(&early, port, flow, length, is_short, now_ps) ? 'a'
-              : kind == 'm'                                                  ? 'm'
-                                                                             : 'e';
+    /* Whether a packet can be marked is in its header, which a record does not have. One that was not
+     * marked is as one that cannot be. */
+    verdict = ndt_early_arrives(&early, port, flow, length, is_short, kind == 'm', now_ps);
     if (kind != 'a') {
         early.left[port] = 0;
     }
-    return ours == 'a' ? verdict : ours;
+    return ours == 'a' ? letters[verdict] : ours;
 }
 
 static void note_loss(uint32_t flow)
 {
     ndt_early_lost(&early, flow, now_ps);
+}
+
+static void note_enqueued(uint32_t flow)
+{
+    ndt_early_enqueued(&early, flow);
+}
+
+static void note_expelled(uint32_t flow)
+{
+    ndt_early_expelled(&early, flow);
+}
+
+/* A packet comes to the head of its queue: kind is h where it was lost there, and s where it was sent. */
+static void compare_head(char kind, uint32_t flow)
+{
+    const int lost = ndt_early_leaves(&early, flow);
+
+    if (header.low_level == LOW_LEVEL_OTHER) {
+        return;
+    }
+    counts.compared[HEADS]++;
+    if (lost != (kind == 'h')) {
+        differ(HEADS, "the packet at the head was %s, and is %s here", lost ? "sent" : "lost",
+               lost ? "lost" : "sent");
+    }
 }
 
 static int decide(void *user, const uint8_t *codes, uint32_t ports, uint8_t *levels,
@@ -162,6 +193,22 @@ static char early_verdict(char ours, char kind, uint32_t port, uint64_t length, 
 
 static void note_loss(uint32_t flow)
 {
+    (void)flow;
+}
+
+static void note_enqueued(uint32_t flow)
+{
+    (void)flow;
+}
+
+static void note_expelled(uint32_t flow)
+{
+    (void)flow;
+}
+
+static void compare_head(char kind, uint32_t flow)
+{
+    (void)kind;
     (void)flow;
 }
 
@@ -278,6 +325,7 @@ static void replay_arrival(char kind, uint32_t port, uint32_t queue, uint64_t by
                    control.buffer_bytes - buffer.occupancy);
         }
         store(queue, bytes);
+        note_enqueued((uint32_t)flow);
         ndt_control_enqueued(&control, port, bytes);
     } else {
         ndt_control_dropped(&control, port, bytes);
@@ -303,6 +351,9 @@ static void replay_packet(char kind)
                bytes, flow, control.buffer_bytes);
     }
     port = (uint32_t)(queue / queues_per_port);
+    if ((kind == 'h' || kind == 's') && !header.values[KEY_EARLY_FROM_FRONT]) {
+        refuse("a packet at the head of its queue, and the header has no early_from_front");
+    }
     switch (kind) {
     case 'd':
         if (header.values[KEY_COUNT_IN_SERVICE]) {
@@ -314,8 +365,19 @@ static void replay_packet(char kind)
     case 'p':
         release((uint32_t)queue, bytes);
         ndt_control_pushed_out(&control, port, bytes);
+        note_expelled((uint32_t)flow);
         note_loss((uint32_t)flow);
         counts.pushed_out++;
+        break;
+    case 'h':
+        compare_head(kind, (uint32_t)flow);
+        release((uint32_t)queue, bytes);
+        ndt_control_pushed_out(&control, port, bytes);
+        note_loss((uint32_t)flow);
+        counts.head_drops++;
+        break;
+    case 's':
+        compare_head(kind, (uint32_t)flow);
         break;
     case 'u':
         release((uint32_t)queue, bytes);
@@ -446,11 +508,11 @@ static void check_timer(void)
     }
 }
 
-/* A trigger that the record knows nothing of. Packets that are pushed out still belong to the event
- * of the line before, after which the decision comes. */
+/* A trigger that the record knows nothing of. Packets that are pushed out, lost at the head or sent still
+ * belong to the event of the line before, after which the decision comes. */
 static void check_no_trigger(char kind)
 {
-    if (control.fired == NDT_CAUSE_NONE || kind == 'D' || kind == 'p' || kind == 'u') {
+    if (control.fired == NDT_CAUSE_NONE || strchr("Dpuhs", kind) != NULL) {
         return;
     }
     differ(TRIGGERS, "no decision before this line, and one because of %s here",
@@ -542,7 +604,9 @@ static uint64_t print_counts(void)
 #if NDT_OUTPUTS == 2
     printf("early_drops %" PRIu64 "\n", counts.early_drops);
     printf("early_marks %" PRIu64 "\n", counts.early_marks);
+    printf("head_drops %" PRIu64 "\n", counts.head_drops);
     printf("loss_table_overflows %" PRIu64 "\n", early.overflows);
+    printf("waiting_table_overflows %" PRIu64 "\n", early.uncounted);
 #endif
     printf("differences %" PRIu64 "\n", differences);
     return differences;

@@ -45,6 +45,7 @@ enum key {
     KEY_EARLY_GRACE_PS,
     KEY_EARLY_SPARE,
     KEY_EARLY_MARK,
+    KEY_EARLY_FROM_FRONT,
     KEYS
 };
 
@@ -53,6 +54,7 @@ static const char *const key_names[KEYS] = {
     "beta_bytes",      "gamma_bytes",         "count_in_service", "decision_latency_ps",
     "max_interval_ps", "fab_short_bytes",     "fab_idle_ps",      "decision_latency_varies",
     "early_min_bytes", "early_grace_ps",      "early_spare",      "early_mark",
+    "early_from_front",
 };
 
 static struct {
@@ -319,6 +321,7 @@ static void check_header(void)
     }
     require(values[KEY_EARLY_SPARE] <= 1, "early_spare (0 or 1)");
     require(values[KEY_EARLY_MARK] <= 1, "early_mark (0 or 1)");
+    require(values[KEY_EARLY_FROM_FRONT] <= 1, "early_from_front (0 or 1)");
     require(header.has_gaps, "early_gaps");
     require(header.generators == values[KEY_PORTS], "early_random for every port");
 #endif

@@ -55,6 +55,9 @@ static int admission_start(struct admission *admission, const struct settings *s
                        1, settings->seed) != NDT_CONTROL_OK) {
         return -1;
     }
+    if (settings->from_front) {
+        ndt_early_from_front(&admission->early);
+    }
     memcpy(admission->recorder.random, admission->early.random, sizeof admission->early.random);
 #endif
     return 0;
@@ -177,6 +180,9 @@ static char admission_arrival(struct admission *admission, uint32_t port, uint32
     if (kind == 'a') {
         admission->queues[port] += bytes;
         admission->occupancy += bytes;
+#if NDT_OUTPUTS == 2
+        ndt_early_enqueued(&admission->early, flow);
+#endif
         cause = ndt_control_enqueued(&admission->control, port, bytes);
     } else {
         cause = ndt_control_dropped(&admission->control, port, bytes);
@@ -187,6 +193,39 @@ static char admission_arrival(struct admission *admission, uint32_t port, uint32
     begin_decision(admission, cause, now_ns);
     return kind;
 }
+
+/* A packet comes to the head of its queue; whether it is lost there instead of sent. */
+#if NDT_OUTPUTS == 2
+static int admission_head(struct admission *admission, uint32_t port, uint32_t bytes,
+                          uint32_t flow, uint64_t now_ns)
+{
+    int lost;
+
+    if (!admission->early.from_front) {
+        return 0;
+    }
+    lost = ndt_early_leaves(&admission->early, flow);
+    record_packet(&admission->recorder, lost ? 'h' : 's', now_ns, port, bytes, flow);
+    if (lost) {
+        admission->queues[port] -= bytes;
+        admission->occupancy -= bytes;
+        begin_decision(admission, ndt_control_pushed_out(&admission->control, port, bytes), now_ns);
+        ndt_early_lost(&admission->early, flow, now_ns);
+    }
+    return lost;
+}
+#else
+static int admission_head(struct admission *admission, uint32_t port, uint32_t bytes,
+                          uint32_t flow, uint64_t now_ns)
+{
+    (void)admission;
+    (void)port;
+    (void)bytes;
+    (void)flow;
+    (void)now_ns;
+    return 0;
+}
+#endif
 
 /* The last bit of a packet has left. */
 static void admission_departure(struct admission *admission, uint32_t port, uint32_t bytes,

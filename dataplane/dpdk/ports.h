@@ -121,12 +121,20 @@ static inline void port_enqueue(const struct ports *ports, struct port *port,
         (struct queued){ .packet = packet, .bytes = bytes, .flow = flow };
 }
 
-/* Hands the head to the device, and begins with the next where there is one; what left. now is not before
- * `finish`. The line is never idle between two packets, so that lateness does not add up. */
+/* Takes the head out of the queue. */
+static inline struct queued port_take(struct port *port)
+{
+    const struct queued head = *port_head(port);
+
+    port->head++;
+    return head;
+}
+
+/* Hands the head to the device; what left. now is not before `finish`. */
 static inline struct queued port_send(struct ports *ports, uint32_t number, uint64_t now)
 {
     struct port *port = &ports->port[number];
-    const struct queued sent = *port_head(port);
+    const struct queued sent = port_take(port);
     const uint64_t late = now - port->finish;
     struct rte_mbuf *packet = sent.packet;
 
@@ -140,11 +148,16 @@ static inline struct queued port_send(struct ports *ports, uint32_t number, uint
         rte_pktmbuf_free(packet);
         port->lost++;
     }
-    port->head++;
+    return sent;
+}
+
+/* Begins with the head, where there is one. The line is never idle between two packets, so that lateness does
+ * not add up. */
+static inline void port_begin(const struct ports *ports, struct port *port)
+{
     if (port_length(port) > 0) {
         port->finish += line_cycles(ports, port_head(port)->bytes);
     }
-    return sent;
 }
 
 #endif

@@ -124,6 +124,15 @@ static void record_application(struct recorder *recorder, uint64_t ns)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
+/* Early drop, as the record's heuristic names it. */
+static const char *early_name(const struct settings *settings)
+{
+    if (NDT_OUTPUTS != 2) {
+        return "";
+    }
+    return settings->from_front ? "+early:from=front" : "+early";
+}
+
 static void write_header(FILE *file, const struct recorder *recorder,
                          const struct settings *settings, const struct ndt_control *control)
 {
@@ -131,11 +140,11 @@ static void write_header(FILE *file, const struct recorder *recorder,
     if (settings->fab) {
         fprintf(file, "fab:alpha_short=%d,short_bytes=%" PRIu64 ",idle_us=%" PRIu64 "%s\n",
                 1 << settings->short_shift, settings->short_bytes, settings->idle_us,
-                NDT_OUTPUTS == 2 ? "+early" : "");
+                early_name(settings));
         fprintf(file, "fab_alpha_short,%d\nfab_short_bytes,%" PRIu64 "\nfab_idle_ps,%" PRIu64 "\n",
                 1 << settings->short_shift, settings->short_bytes, settings->idle_us * 1000000u);
     } else {
-        fprintf(file, "dt%s\n", NDT_OUTPUTS == 2 ? "+early" : "");
+        fprintf(file, "dt%s\n", early_name(settings));
     }
     fprintf(file, "trigger,cumulative-event\nports,%" PRIu32 "\nqueues_per_port,1\n",
             control->ports);
@@ -152,6 +161,9 @@ static void write_header(FILE *file, const struct recorder *recorder,
 
         fprintf(file, "early_min_bytes,%" PRIu64 "\nearly_grace_ps,%" PRIu64 "\nearly_spare,1\n",
                 settings->min_bytes, settings->grace_us * 1000000u);
+        if (settings->from_front) {
+            fprintf(file, "early_from_front,1\n");
+        }
         fprintf(file, "early_gaps");
         for (level = 0; level < NDT_EARLY_LEVELS; level++) {
             fprintf(file, "%c%" PRIu32, level == 0 ? ',' : ' ', gaps[level]);

@@ -34,6 +34,7 @@ struct settings {
     uint64_t idle_us;       /* FAB: idle for longer, a flow starts afresh */
     uint64_t short_shift;   /* FAB: the factor of short flows is 2^short_shift */
     uint64_t min_bytes;     /* early drop: queue length from which packets are dropped; 0: B/(4N) */
+    int from_front;         /* early drop: at the head of queues, not of what arrives */
     uint64_t grace_us;      /* early drop: for how long a flow is spared; 0: 8B/rate */
     uint64_t seed;          /* early drop: of the gaps */
     uint64_t seconds;       /* how long to forward; 0: until a signal */
@@ -55,6 +56,7 @@ static const char usage[] =
     "  --alpha-short-log2 N     fab: factor of short flows, 0 to 20 (11)\n"
     "  --early-min-bytes N      early drop: from this queue length on (B/(4 ports))\n"
     "  --early-grace-us N       early drop: a flow that lost a packet is spared for so long (8B/rate)\n"
+    "  --early-from front|back  early drop: a flow's first packet that waits, or what arrives (front)\n"
     "  --seed N                 early drop: of the gaps (1)\n"
     "  --seconds N              stop after so long; 0: at SIGINT or SIGTERM (0)\n"
     "  --record FILE            write what happened, for dataplane/replay.c\n"
@@ -107,12 +109,13 @@ static void add_host(struct settings *settings, char *text)
     settings->hosts++;
 }
 
-static int is_fab(const char *text)
+/* Whether the text is the first of two words. */
+static int is_first(const char *name, const char *text, const char *first, const char *second)
 {
-    if (strcmp(text, "fab") != 0 && strcmp(text, "dt") != 0) {
-        give_up(2, "--low-level is '%s'; must be dt or fab", text);
+    if (strcmp(text, first) != 0 && strcmp(text, second) != 0) {
+        give_up(2, "--%s is '%s'; must be %s or %s", name, text, first, second);
     }
-    return strcmp(text, "fab") == 0;
+    return strcmp(text, first) == 0;
 }
 
 /* The options that are numbers. */
@@ -134,8 +137,10 @@ static const struct number_option {
 };
 
 #define NUMBERS (sizeof number_options / sizeof number_options[0])
+/* With the end of the list. */
+#define OTHERS 6
 
-enum other_option { OPTION_HOST = 'h', OPTION_LOW_LEVEL, OPTION_RECORD, OPTION_HELP };
+enum other_option { OPTION_HOST = 'h', OPTION_LOW_LEVEL, OPTION_EARLY_FROM, OPTION_RECORD, OPTION_HELP };
 
 static void set_number(struct settings *settings, const struct number_option *option,
                        const char *text)
@@ -146,11 +151,12 @@ static void set_number(struct settings *settings, const struct number_option *op
 }
 
 /* The options for getopt_long: a number by its place in the table, others by their letter. */
-static void list_options(struct option options[NUMBERS + 5])
+static void list_options(struct option options[NUMBERS + OTHERS])
 {
-    static const struct option others[5] = {
+    static const struct option others[OTHERS] = {
         { "host", required_argument, NULL, OPTION_HOST },
         { "low-level", required_argument, NULL, OPTION_LOW_LEVEL },
+        { "early-from", required_argument, NULL, OPTION_EARLY_FROM },
         { "record", required_argument, NULL, OPTION_RECORD },
         { "help", no_argument, NULL, OPTION_HELP },
         { NULL, 0, NULL, 0 },
@@ -167,7 +173,7 @@ static void list_options(struct option options[NUMBERS + 5])
 /* Reads the command line. argv[0] is the program, or the -- before its own arguments. */
 static void read_settings(struct settings *settings, int argc, char **argv)
 {
-    struct option options[NUMBERS + 5];
+    struct option options[NUMBERS + OTHERS];
     int option;
 
     *settings = (struct settings){ .rate_mbit = 100,
@@ -176,6 +182,7 @@ static void read_settings(struct settings *settings, int argc, char **argv)
                                    .short_bytes = 10000,
                                    .idle_us = 10000,
                                    .short_shift = 11,
+                                   .from_front = 1,
                                    .seed = 1,
                                    .record_events = 1000000 };
     list_options(options);
@@ -186,7 +193,10 @@ static void read_settings(struct settings *settings, int argc, char **argv)
             add_host(settings, optarg);
             break;
         case OPTION_LOW_LEVEL:
-            settings->fab = is_fab(optarg);
+            settings->fab = is_first("low-level", optarg, "fab", "dt");
+            break;
+        case OPTION_EARLY_FROM:
+            settings->from_front = is_first("early-from", optarg, "front", "back");
             break;
         case OPTION_RECORD:
             settings->record = optarg;

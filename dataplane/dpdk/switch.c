@@ -92,6 +92,19 @@ static void count_verdict(char kind)
     }
 }
 
+/* Drops what early drop has chosen at the head of a queue. */
+static void drop_at_head(uint32_t number, uint64_t now_ns)
+{
+    struct port *port = &ports.port[number];
+
+    while (port_length(port) > 0 &&
+           admission_head(&admission, number, port_head(port)->bytes, port_head(port)->flow, now_ns)) {
+        rte_pktmbuf_free(port_take(port).packet);
+        port->dropped++;
+        run.early++;
+    }
+}
+
 static void receive_packet(uint32_t from, struct rte_mbuf *packet)
 {
     const uint32_t to = port_of(&rte_pktmbuf_mtod(packet, struct rte_ether_hdr *)->dst_addr);
@@ -109,8 +122,11 @@ static void receive_packet(uint32_t from, struct rte_mbuf *packet)
     kind = admission_arrival(&admission, to, bytes, flow, nanoseconds(now));
     histogram_add(&run.verdict_ns, (uint64_t)((double)(rte_rdtsc() - now) * run.ns_per_cycle));
     if (kind == 'a') {
-        port_enqueue(&ports, &ports.port[to], packet, bytes, flow, now);
         run.most_occupied = RTE_MAX(run.most_occupied, admission.occupancy);
+        port_enqueue(&ports, &ports.port[to], packet, bytes, flow, now);
+        if (port_length(&ports.port[to]) == 1) {
+            drop_at_head(to, nanoseconds(now));
+        }
     } else {
         ports.port[to].dropped++;
         count_verdict(kind);
@@ -125,13 +141,15 @@ static int serve_ports(void)
     uint32_t number;
 
     for (number = 0; number < ports.count; number++) {
-        const struct port *port = &ports.port[number];
+        struct port *port = &ports.port[number];
         uint64_t now;
 
         while (port_length(port) > 0 && (now = rte_rdtsc()) >= port->finish) {
             const struct queued sent = port_send(&ports, number, now);
 
             admission_departure(&admission, number, sent.bytes, sent.flow, nanoseconds(now));
+            drop_at_head(number, nanoseconds(now));
+            port_begin(&ports, port);
             served = 1;
         }
     }
@@ -274,7 +292,7 @@ static void print_report(double seconds)
     printf("{\n  \"ports\": %" PRIu32 ", \"rate_bps\": %" PRIu64 ", \"buffer_bytes\": %" PRIu64
            ", \"low_level\": \"%s%s\",\n",
            ports.count, rate_bps(&settings), settings.buffer_bytes, settings.fab ? "fab" : "dt",
-           NDT_OUTPUTS == 2 ? "+early" : "");
+           early_name(&settings));
     printf("  \"seconds\": %.3f, \"busy_share\": %.3f,\n", seconds,
            (double)run.busy / (double)ports.cycles_per_second / seconds);
     printf("  \"arrived\": %" PRIu64 ", \"forwarded\": %" PRIu64 ", \"forwarded_bytes\": %" PRIu64

@@ -301,7 +301,7 @@ impl<P: Policy> Switch<P> {
                 self.stamp(packets, id, now);
             }
             if self.aqm.is_some() {
-                self.manage_service(packet.queue, packet.flow, now);
+                self.manage_service(packet, now, observer);
             }
             Admission::Served
         };

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::mem;
 
-use super::{ActionSet, CodeUnits, ControlOptions, SWITCH};
+use super::{ActionSet, BasePolicy, CodeUnits, ControlOptions, SWITCH};
 use bufgym_sim::network::{HostObserver, Observer, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::TriggerCause;
@@ -32,11 +32,6 @@ pub enum RecordError {
     /// Decisions have a shortest interval, which records have no lines for.
     #[error("min_interval_us = {0}: a control record is of decisions at their triggers; must be 0")]
     MinInterval(u64),
-    /// Early drop takes packets from the front of queues, which records have no lines for.
-    #[error(
-        "early:from=front: a control record holds early drop of packets that arrive; must be early:from=back"
-    )]
-    FromFront,
 }
 
 /// The record's header: constants of the run as `key,value` lines; `policy` is the policy string.
@@ -100,6 +95,8 @@ pub(super) struct EventLines {
     count_in_service: bool,
     /// Whether decisions set early drop; a packet that is lost to it has a kind of its own then.
     early: bool,
+    /// Whether early drop takes packets from the front of queues: what leaves a queue has a line then.
+    from_front: bool,
     /// The packet that is about to be enqueued was marked by early drop.
     marked: bool,
     queues_per_port: usize,
@@ -110,7 +107,9 @@ pub(super) struct EventLines {
 }
 
 impl EventLines {
-    pub(super) fn new(scenario: &Scenario, actions: ActionSet) -> EventLines {
+    pub(super) fn new(scenario: &Scenario, low_level: &BasePolicy) -> EventLines {
+        let early = ActionSet::of(low_level).drops_early();
+        let aqm = low_level.policy().aqm();
         let queues_per_port = scenario.queues_per_port as usize;
         EventLines {
             text: String::new(),
@@ -118,7 +117,8 @@ impl EventLines {
             decisions: 0,
             clock_ahead: scenario.propagation(),
             count_in_service: scenario.count_in_service,
-            early: actions.drops_early(),
+            early,
+            from_front: early && aqm.is_some_and(|aqm| aqm.text("from") == Some("front")),
             marked: false,
             queues_per_port,
             reported: vec![0; scenario.port_count() * queues_per_port],
@@ -250,6 +250,15 @@ impl SwitchObserver for EventLines {
         self.reported[packet.queue] -= taken;
     }
 
+    /// What has left the length of its queue is reported by the next event that has to be in order with it.
+    #[cold]
+    #[inline(never)]
+    fn leaving(&mut self, _at: SwitchId, now: Time, packet: PacketView) {
+        if self.from_front {
+            self.packet('s', now, packet);
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn lost(&mut self, _at: SwitchId, view: View<'_>, packet: PacketView, loss: Loss) {
@@ -260,6 +269,7 @@ impl SwitchObserver for EventLines {
             Loss::Early if self.early => ('e', 0),
             Loss::Refused | Loss::Early => ('r', 0),
             Loss::Full => ('f', 0),
+            Loss::Head if self.from_front => ('h', packet.bytes),
             Loss::PushedOut | Loss::Head => ('p', packet.bytes),
         };
         let before = view.buffer.queue(packet.queue) + taken;
@@ -275,8 +285,8 @@ pub struct ControlRecord(Option<Box<EventLines>>);
 
 impl ControlRecord {
     /// Records every event from now on.
-    pub(super) fn begin(&mut self, scenario: &Scenario, actions: ActionSet) {
-        self.0 = Some(Box::new(EventLines::new(scenario, actions)));
+    pub(super) fn begin(&mut self, scenario: &Scenario, low_level: &BasePolicy) {
+        self.0 = Some(Box::new(EventLines::new(scenario, low_level)));
     }
 
     /// The lines of the events, if they are recorded.
@@ -304,6 +314,13 @@ impl SwitchObserver for ControlRecord {
     fn departed(&mut self, at: SwitchId, view: View<'_>, packet: PacketView) {
         if let Some(lines) = &mut self.0 {
             lines.departed(at, view, packet);
+        }
+    }
+
+    #[inline]
+    fn leaving(&mut self, at: SwitchId, now: Time, packet: PacketView) {
+        if let Some(lines) = &mut self.0 {
+            lines.leaving(at, now, packet);
         }
     }
 

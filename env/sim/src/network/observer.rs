@@ -53,6 +53,12 @@ impl<A: SwitchObserver, B: SwitchObserver> SwitchObserver for (A, B) {
     }
 
     #[inline(always)]
+    fn leaving(&mut self, at: SwitchId, now: Time, packet: PacketView) {
+        self.0.leaving(at, now, packet);
+        self.1.leaving(at, now, packet);
+    }
+
+    #[inline(always)]
     fn lost(&mut self, at: SwitchId, view: View<'_>, packet: PacketView, loss: Loss) {
         self.0.lost(at, view, packet, loss);
         self.1.lost(at, view, packet, loss);

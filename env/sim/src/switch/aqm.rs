@@ -360,17 +360,23 @@ impl<P: Policy> Switch<P> {
     /// An arrival is served at once: it has waited for nothing.
     #[cold]
     #[inline(never)]
-    pub(super) fn manage_service(&mut self, queue: usize, flow: u32, now: Time) {
+    pub(super) fn manage_service<O: SwitchObserver>(
+        &mut self,
+        packet: PacketView,
+        now: Time,
+        observer: &mut O,
+    ) {
         if let Some(aqm) = &mut self.aqm {
             let leaving = Leaving {
-                queue,
-                flow,
+                queue: packet.queue,
+                flow: packet.flow,
                 waited: Time::ZERO,
                 behind: 0,
                 markable: false,
                 now,
             };
             each!(&mut aqm.discipline, d => d.on_leaving(leaving));
+            observer.leaving(self.id, now, packet);
         }
     }
 
@@ -408,10 +414,14 @@ impl<P: Policy> Switch<P> {
                 now,
             };
             match each!(&mut aqm.discipline, d => d.on_leaving(leaving)) {
-                Advice::Pass => return Some(next),
+                Advice::Pass => {
+                    observer.leaving(self.id, now, packet);
+                    return Some(next);
+                }
                 Advice::Mark => {
                     packets[next].flags.mark();
                     self.counters.marks += 1;
+                    observer.leaving(self.id, now, packet);
                     return Some(next);
                 }
                 Advice::Drop => {}

@@ -20,6 +20,11 @@ pub trait SwitchObserver {
     #[inline(always)]
     fn enqueued(&mut self, _at: SwitchId, _view: View<'_>, _packet: PacketView) {}
 
+    /// Queue management lets a packet leave its queue to be sent, which is before its first bit is; only where
+    /// there is queue management.
+    #[inline(always)]
+    fn leaving(&mut self, _at: SwitchId, _now: Time, _packet: PacketView) {}
+
     /// The last bit of a packet has left its port; the view shows the state after it.
     #[inline(always)]
     fn departed(&mut self, _at: SwitchId, _view: View<'_>, _packet: PacketView) {}

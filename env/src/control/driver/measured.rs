@@ -7,7 +7,7 @@ use super::agent::Agent;
 use super::{ControlEnv, Pause};
 use crate::control::record::EventLines;
 use crate::control::ways::ControlTopology;
-use crate::control::{CodeUnits, SWITCH};
+use crate::control::{BasePolicy, CodeUnits, SWITCH};
 use bufgym_sim::network::{Observer, OneSwitch, SwitchId};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::{NeuralDynamicThreshold, PortVolumes, TriggerCause};
@@ -93,11 +93,10 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
 }
 
 impl ControlEnv<OneSwitch> {
-    /// Records every event. Call it before the run, with the run's scenario. Lines are kept in
-    /// memory until [`write_record`](ControlEnv::write_record).
-    pub fn record_events(&mut self, scenario: &Scenario) {
-        let actions = self.actions;
-        self.record_mut().begin(scenario, actions);
+    /// Records every event. Call it before the run, with the run's scenario and heuristic. Lines are kept
+    /// in memory until [`write_record`](ControlEnv::write_record).
+    pub fn record_events(&mut self, scenario: &Scenario, low_level: &BasePolicy) {
+        self.record_mut().begin(scenario, low_level);
     }
 
     /// Writes the lines of the events since the last call; none if events are not recorded.

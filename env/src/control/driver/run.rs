@@ -154,12 +154,8 @@ pub fn run_recorded(
     if scenario.min_interval_us > 0 {
         return Err(RecordError::MinInterval(scenario.min_interval_us));
     }
-    let aqm = options.control.low_level.policy().aqm();
-    if aqm.is_some_and(|aqm| aqm.text("from") == Some("front")) {
-        return Err(RecordError::FromFront);
-    }
     let mut env = prepared::<OneSwitch, ()>(scenario, trace, options, ())?;
-    env.record_events(scenario);
+    env.record_events(scenario, &options.control.low_level);
     let header = record::header(scenario, &options.control, policy)?;
     out.write_all(header.as_bytes())?;
     let mut action = vec![0.0; env.ports() * env.outputs()];

@@ -45,9 +45,14 @@ fn record((scenario, trace): &(Scenario, Trace), options: &RunOptions) -> (Strin
 }
 
 /// Heuristics and settings with different kinds of lines.
-const CASES: [(&str, &[&str]); 8] = [
+const CASES: [(&str, &[&str]); 10] = [
     ("dt", &[]),
     ("dt+early:min_bytes=1", &[]),
+    ("dt+early:min_bytes=1,from=front", &[]),
+    (
+        "fab+early:min_bytes=1,from=front",
+        &["count_in_service=false"],
+    ),
     ("dt+early:min_bytes=1,action=mark", &["ecn=true"]),
     ("fab", &["decision_latency_us=400"]),
     ("occamy", &[]),
@@ -101,7 +106,7 @@ fn the_lines_add_up_to_the_summary() {
                     0
                 }
                 'd' if in_service => number(3),
-                'p' | 'u' => number(3),
+                'p' | 'h' | 'u' => number(3),
                 _ => 0,
             };
             if taken > 0 {
@@ -121,12 +126,19 @@ fn the_lines_add_up_to_the_summary() {
         let count = |kind| counts.get(&kind).copied().unwrap_or(0);
         let summary = &outcome.summary;
         assert_eq!(count('d'), summary.packets_forwarded, "{context}");
-        let lost = count('r') + count('f') + count('p') + count('e');
+        let lost = count('r') + count('f') + count('p') + count('e') + count('h');
         assert_eq!(lost, summary.drops);
         let marks = low_level.contains("mark");
         let early = low_level.contains("early");
-        assert!(count('e') > 0 || marks || !early, "{context}");
-        assert!(early || count('e') == 0, "{context}");
+        let front = low_level.contains("front");
+        assert!(count('e') > 0 || marks || front || !early, "{context}");
+        assert!(count('e') == 0 || early && !front, "{context}");
+        assert_eq!(count('h') > 0, front, "{context}");
+        let left = match front {
+            true => count('d'),
+            false => 0,
+        };
+        assert_eq!(count('s'), left, "{context}");
         assert_eq!(count('m'), summary.marks, "{context}");
         assert_eq!(count('m') > 0, marks, "{context}");
         assert_eq!(count('p'), summary.pushed_out);

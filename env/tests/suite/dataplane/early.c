@@ -184,6 +184,77 @@ static void a_decision_that_fails_keeps_the_levels(void)
     checks++;
 }
 
+/* So many packets of a flow arrive, one after the other, at a port whose next one is due. */
+static void enqueue(uint32_t key, int packets)
+{
+    while (packets-- > 0) {
+        CHECK(ndt_early_arrives(&early, 0, key, 5000, 0, 0, 0) == NDT_EARLY_PASS);
+        ndt_early_enqueued(&early, key);
+    }
+}
+
+static void from_the_front_the_first_is_lost_where_three_wait_behind_it(void)
+{
+    int packet;
+
+    start(1, 7);
+    ndt_early_from_front(&early);
+    /* A flow of which three wait at most loses nothing, however often a packet of it is due. */
+    enqueue(1, 2);
+    for (packet = 0; packet < 100; packet++) {
+        enqueue(1, 1);
+        CHECK(!ndt_early_leaves(&early, 1));
+    }
+    CHECK(early.left[0] == 1);
+    /* The drop that is due is taken by the next flow with a fourth packet: once, its first. */
+    enqueue(2, 5);
+    CHECK(!ndt_early_leaves(&early, 1));
+    CHECK(ndt_early_leaves(&early, 2) && !ndt_early_leaves(&early, 2));
+    /* What is pushed out does not wait any more. */
+    early.left[0] = 1;
+    enqueue(3, 4);
+    ndt_early_expelled(&early, 3);
+    CHECK(!ndt_early_leaves(&early, 3));
+    /* What is marked is not lost, whatever waits. */
+    early.left[0] = 1;
+    CHECK(ndt_early_arrives(&early, 0, 9, 5000, 0, 1, 0) == NDT_EARLY_MARK && early.left[0] == 0);
+    checks++;
+}
+
+/* Of a flow that the table has no place for nothing is lost, and what waits of it is counted. */
+static void a_flow_that_finds_no_place_is_not_counted(void)
+{
+    uint32_t key = 0;
+    uint64_t uncounted;
+    int packet;
+
+    start(1, 7);
+    ndt_early_from_front(&early);
+    early.min_bytes = 10000;
+    while (early.uncounted == 0) {
+        enqueue(++key, 1);
+        CHECK(key <= NDT_WAITINGS + 1);
+    }
+    CHECK(key > NDT_WAITING_PROBES);
+    enqueue(key, 10);
+    uncounted = early.uncounted;
+    CHECK(uncounted == 11);
+    early.min_bytes = 0;
+    early.left[0] = 1;
+    CHECK(ndt_early_arrives(&early, 0, key, 5000, 0, 0, 0) == NDT_EARLY_PASS);
+    for (packet = 0; packet < 11; packet++) {
+        CHECK(!ndt_early_leaves(&early, key));
+    }
+    /* Places are free again where nothing waits. */
+    while (--key > 0) {
+        CHECK(!ndt_early_leaves(&early, key));
+    }
+    early.min_bytes = 10000;
+    enqueue(77, 1);
+    CHECK(early.uncounted == uncounted && early.waiting[0].packets <= 1);
+    checks++;
+}
+
 int main(void)
 {
     too_many_ports_are_an_error();
@@ -194,6 +265,8 @@ int main(void)
     a_flow_without_a_place_is_not_spared();
     the_same_level_again_keeps_the_gap();
     a_decision_that_fails_keeps_the_levels();
+    from_the_front_the_first_is_lost_where_three_wait_behind_it();
+    a_flow_that_finds_no_place_is_not_counted();
     printf("%d checks\n", checks);
     return 0;
 }

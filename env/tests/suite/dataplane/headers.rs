@@ -37,6 +37,8 @@ fn early_drop_keeps_its_rules() {
         "-DNDT_MAX_PORTS=4",
         "-DNDT_LOSS_BITS=4",
         "-DNDT_LOSS_PROBES=4",
+        "-DNDT_WAITING_BITS=4",
+        "-DNDT_WAITING_PROBES=4",
     ];
-    check("env/tests/suite/dataplane/early.c", &defines, "8 checks\n");
+    check("env/tests/suite/dataplane/early.c", &defines, "10 checks\n");
 }

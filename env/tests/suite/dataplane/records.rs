@@ -200,7 +200,26 @@ fn a_latency_that_varies_is_that_of_the_record() {
 /// Decisions about both, with the simulator's own draws: every early drop is the same.
 #[test]
 fn early_drop_is_replayed_packet_by_packet() {
-    let cases: [(&str, u64, &[&str]); 10] = [
+    let front = FAB.to_owned() + "+early:from=front,min_bytes=3000";
+    let cases: [(&str, u64, &[&str]); 16] = [
+        (&front, 0, &[]),
+        (
+            &front,
+            1,
+            &["ports=96", "rate_bps=10000000000", "flows=300"],
+        ),
+        (
+            &front,
+            2,
+            &["buffer_bytes=300000", "decision_latency_us=90"],
+        ),
+        ("dt+early:from=front", 4, &["count_in_service=false"]),
+        ("dt+early:from=front,spare=no", 5, &["queues_per_port=3"]),
+        (
+            "dt+early:from=front,action=mark",
+            6,
+            &["buffer_bytes=300000", "ecn=true"],
+        ),
         ("dt+early", 1, &["buffer_bytes=300000"]),
         ("dt+early:grace_us=300", 2, &["decision_latency_us=400"]),
         ("dt+early:spare=no", 3, &["max_interval_us=300"]),
@@ -238,6 +257,8 @@ fn early_drop_is_replayed_packet_by_packet() {
         };
         let early_drops = record.matches("\ne,").count() as u64;
         let early_marks = record.matches("\nm,").count() as u64;
+        let head_drops = record.matches("\nh,").count() as u64;
+        let from_front = low_level.contains("front");
         let marks = low_level.contains("mark");
         for (_, program) in &replays {
             let output = replay(program, &record);
@@ -250,10 +271,17 @@ fn early_drop_is_replayed_packet_by_packet() {
             assert_eq!(count(&output, "loss_table_overflows "), 0, "{context}");
             assert_eq!(count(&output, "early_drops "), early_drops, "{context}");
             assert_eq!(count(&output, "early_marks "), early_marks, "{context}");
-            assert!(
-                decisions >= 20 && early_drops + early_marks > 20,
+            assert_eq!(count(&output, "head_drops "), head_drops, "{context}");
+            assert_eq!(count(&output, "waiting_table_overflows "), 0, "{context}");
+            assert_eq!(
+                count(&output, "heads_compared ") > 0,
+                from_front,
                 "{context}"
             );
+            let lost = early_drops + early_marks + head_drops;
+            assert!(decisions >= 20 && lost > 20, "{context}");
+            assert!(head_drops > 0 || marks || !from_front, "{context}");
+            assert!(early_drops == 0 || !from_front, "{context}");
             assert_eq!(early_marks > 0, marks, "{context}");
         }
     }
@@ -290,6 +318,15 @@ fn a_wrong_early_drop_is_counted() {
             "was admitted, and is dropped early here",
         ),
     ];
+    let front = self::record(&["buffer_bytes=300000"], "dt+early:from=front", 1);
+    let cases = cases.into_iter().chain([
+        (
+            changed(&front, 5_000, "h,", |line| line.replace("h,", "p,")),
+            "the packet at the head was sent, and is lost here",
+        ),
+        (seeds_changed(&front), "the packet at the head was "),
+    ]);
+    let cases: Vec<_> = cases.collect();
     let plain = self::record(&[], "dt", 0);
     for (_, program) in early_replays() {
         for (record, message) in &cases {
@@ -320,6 +357,16 @@ fn a_wrong_early_drop_is_counted() {
             (
                 changed(&record, 5_000, "e,", |line| line.replace("e,", "m,")),
                 "the header has no early_mark",
+            ),
+            (
+                changed(&record, 5_000, "d,", |line| line.replace("d,", "h,")),
+                "the header has no early_from_front",
+            ),
+            (
+                changed(&front, 0, "early_from_front,", |_| {
+                    "early_from_front,2".to_owned()
+                }),
+                "early_from_front (0 or 1)",
             ),
         ];
         for (record, message) in refused {
@@ -548,7 +595,8 @@ fn altered_records_are_refused_or_replayed() {
         )
     };
     let plain = ["dt", FAB].map(|low_level| short(low_level).into_bytes());
-    let early = [short("dt+early:min_bytes=1").into_bytes()];
+    let early = ["dt+early:min_bytes=1", "dt+early:min_bytes=1,from=front"]
+        .map(|low_level| short(low_level).into_bytes());
     let both = [
         (plain.to_vec(), replays()),
         (early.to_vec(), early_replays()),

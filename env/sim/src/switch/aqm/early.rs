@@ -284,6 +284,9 @@ impl EarlyDrop {
         if self.marks {
             constants.push(("early_mark", "1".to_owned()));
         }
+        if self.drops_from_front() {
+            constants.push(("early_from_front", "1".to_owned()));
+        }
         constants
     }
 
