@@ -33,7 +33,7 @@ from bufgym.sb3 import PortSACPolicy, VecEnv
 
 SCENARIO, ENV_ID = "ndt-16x1g", "bufgym/NDT-16x1G-v0"
 #: The defaults of `bufgym train`.
-LOW_LEVEL = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early"
+LOW_LEVEL = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:from=front"
 ENVS, BATCH, LEARNING_STARTS, REPLAY = 32, 64, 10_000, 300_000
 DECISIONS_PER_UPDATE = 16
 REWARD = {"low_level": LOW_LEVEL, "unlimited_baseline": True, "tau_s": 1.0, "horizon_s": 0.1}

@@ -174,8 +174,14 @@ const ALPHA_LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10
 
 /// The default heuristic where decisions set early drop too. A flow counts as short until it has sent
 /// `short_bytes`, and again only after `idle_us`, which is longer than a full queue takes to drain: early
-/// drop spares short flows, and one that waits in a queue is not short for that.
-const EARLY_LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early";
+/// drop spares short flows, and one that waits in a queue is not short for that. Early drop takes the first
+/// packet of a flow that waits, because the loss of one of a flow's last packets ends in a timeout.
+const EARLY_LOW_LEVEL: &str =
+    "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:from=front";
+
+/// As [`EARLY_LOW_LEVEL`] where several packets at the head of a queue count nowhere, so that a drop there makes no
+/// room.
+const EARLY_FROM_BACK: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early";
 
 /// As [`ALPHA_LOW_LEVEL`] in a network of several switches, whose flows are shorter and more: what answers a query
 /// has to get through as a whole.
@@ -196,6 +202,7 @@ pub fn default_low_level(actions: ActionSet, scenario: &Scenario) -> BasePolicy 
         (ActionSet::AlphaIngress, _) => INGRESS_LOW_LEVEL,
         (ActionSet::Alpha, false) => ALPHA_LOW_LEVEL,
         (ActionSet::Alpha, true) => ALPHA_IN_NETWORK,
+        (ActionSet::AlphaEarly, false) if scenario.uncounted_packets() > 1 => EARLY_FROM_BACK,
         (ActionSet::AlphaEarly, false) => EARLY_LOW_LEVEL,
         (ActionSet::AlphaEarly, true) => EARLY_IN_NETWORK,
     };
