@@ -127,7 +127,7 @@ build gcc "$sanitized" "$work/dpdk-ndt-fct" "$work/ndt-switch-sanitized"
 
 # What is wrong on the command line is said in a line.
 for arguments in "--host 02:00:00:00:00:01" "--host 02:00:00:00:00:01=9" "--host x=0" "--rate-mbit 0 --host 02:00:00:00:00:01=0" \
-  "--low-level cs --host 02:00:00:00:00:01=0" ""; do
+  "--low-level cs --host 02:00:00:00:00:01=0" "--early-from side --host 02:00:00:00:00:01=0" ""; do
   status=0
   # shellcheck disable=SC2086 # a list of arguments
   "${sudo[@]}" "$work/ndt-switch-ndt-fct" -l 0 --no-huge --no-shconf --no-pci -m 64 --no-telemetry \
@@ -195,15 +195,15 @@ verify() {
     cat "$2.replay"
     return 1
   }
-  grep -E '^(verdicts_compared|triggers_compared|levels_compared|loss_table_overflows|differences) ' "$2.replay" | paste -sd ' '
+  grep -E '^(verdicts|triggers|levels|heads)_compared |^(loss|waiting)_table_overflows |^differences ' "$2.replay" | paste -sd ' '
 }
 
-echo "ndt-fct: alpha and early drop over FAB"
+echo "ndt-fct: alpha and early drop from the front over FAB"
 forward "$work/ndt-switch-ndt-fct" "$work/dpdk-both" --low-level fab
 verify ndt-fct "$work/dpdk-both"
 echo "ndt-fct-alpha: alpha over FAB"
 forward "$work/ndt-switch-ndt-fct-alpha" "$work/dpdk-alpha" --low-level fab --idle-us 100
 verify ndt-fct-alpha "$work/dpdk-alpha"
-echo "with sanitizers, over Dynamic Threshold, a record that becomes full"
-forward "$work/ndt-switch-sanitized" "$work/dpdk-sanitized" --low-level dt --record-events 20000 --buffer-bytes 100000
+echo "with sanitizers, over Dynamic Threshold, early drop of what arrives, a record that becomes full"
+forward "$work/ndt-switch-sanitized" "$work/dpdk-sanitized" --low-level dt --early-from back --record-events 20000 --buffer-bytes 100000
 verify ndt-fct "$work/dpdk-sanitized"
