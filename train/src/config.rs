@@ -221,10 +221,13 @@ pub(crate) fn low_level(scenario: &Scenario) -> BasePolicy {
 /// Mean number of decisions of a trace of `leafspine-4x4`, those of all its switches together.
 const DECISIONS_IN_NETWORK: u64 = 100;
 
-/// Mean number of decisions of a trace of `ndt-16x1g`, with early drop fewer: less is retransmitted.
-const fn decisions_per_trace(actions: ActionSet) -> u64 {
-    match actions {
+/// Mean number of decisions of a trace of `ndt-16x1g`, with early drop fewer: less is retransmitted, least where it
+/// is from the front.
+fn decisions_per_trace(low_level: &BasePolicy) -> u64 {
+    let aqm = low_level.policy().aqm();
+    match ActionSet::of(low_level) {
         ActionSet::Alpha => 370,
+        ActionSet::AlphaEarly if aqm.is_some_and(|aqm| aqm.text("from") == Some("front")) => 130,
         ActionSet::AlphaEarly | ActionSet::AlphaIngress => 212,
     }
 }
@@ -541,7 +544,7 @@ impl TrainConfig {
     fn decisions_per_trace(&self) -> u64 {
         match self.scenario.is_fabric() {
             true => DECISIONS_IN_NETWORK,
-            false => decisions_per_trace(self.actions()),
+            false => decisions_per_trace(&self.low_level),
         }
     }
 
@@ -708,7 +711,7 @@ mod tests {
     #[test]
     fn the_default_is_valid() {
         assert!(TrainConfig::default().validate().is_ok());
-        assert_eq!(TrainConfig::default().simulations(), Some(4_014));
+        assert_eq!(TrainConfig::default().simulations(), Some(4_906));
         assert_eq!(
             TrainConfig::default().low_level,
             default_low_level(ActionSet::AlphaEarly, &Scenario::default())

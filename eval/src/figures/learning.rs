@@ -1,5 +1,7 @@
 //! Learning curves of trainings.
 
+use std::ops::Range;
+
 use super::plot::{Curve, Plot, extent_y};
 use super::{Figure, FigureError, style};
 use crate::format;
@@ -49,6 +51,7 @@ pub fn learning(trainings: &[LearningCurve]) -> Result<Option<Figure>, FigureErr
          decisions of the training. At the end: {}.",
         ends.collect::<Vec<_>>().join(", "),
     );
+    let (y, level) = vertical(least, most);
     let plot = Plot {
         name: "learning",
         title: "Learning curves",
@@ -57,11 +60,20 @@ pub fn learning(trainings: &[LearningCurve]) -> Result<Option<Figure>, FigureErr
         x: 0.0..last.max(1.0),
         x_label: "decisions, thousands".to_owned(),
         x_tick: |decisions| format::tick(decisions / 1000.0),
-        y: (least * 0.98).min(0.95)..(most * 1.02).max(1.02),
+        y,
         y_label: "result / DT's",
-        level: Some(1.0),
+        level,
     };
     plot.draw().map(Some)
+}
+
+/// The vertical range, and DT's line where it is in reach: with it, curves far below it would be flat.
+fn vertical(least: f64, most: f64) -> (Range<f64>, Option<f64>) {
+    if most > 0.9 {
+        return ((least * 0.98).min(0.95)..(most * 1.02).max(1.02), Some(1.0));
+    }
+    let margin = (0.02 * most.abs()).max(0.025 - 0.5 * (most - least));
+    (least - margin..most + margin, None)
 }
 
 /// The point within what an axis can show; `None` where it has no place at all. The drawing library
@@ -106,6 +118,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn curves_far_below_dt_fill_the_figure() {
+        let (range, level) = vertical(0.536, 0.542);
+        assert!(range.start > 0.5 && range.end < 0.58 && level.is_none());
+        assert!(range.end - range.start > 0.02);
+        let (range, level) = vertical(0.7, 0.95);
+        assert!(range.contains(&0.7) && range.contains(&1.0) && level == Some(1.0));
     }
 
     #[test]

@@ -77,12 +77,15 @@ pub fn stroke(policy: &str, role: Role, index: usize) -> Stroke {
     }
 }
 
-/// The stroke of the curve `index` of a figure whose curves are not policies.
+/// The stroke of the curve `index` of a figure whose curves are not policies. Where the colours are used
+/// up, they begin again with the next of [`DASHES`].
 pub fn series(index: usize) -> Stroke {
+    const COLOURS: [RGBColor; 4] = [BLUE, ORANGE, GREEN, PURPLE];
+    let round = index / COLOURS.len();
     Stroke {
-        colour: [BLUE, ORANGE, GREEN, PURPLE][index % 4],
+        colour: COLOURS[index % COLOURS.len()],
         width: 2,
-        dash: None,
+        dash: (round > 0).then(|| DASHES[(round - 1) % DASHES.len()]),
     }
 }
 
