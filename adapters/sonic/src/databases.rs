@@ -1,7 +1,7 @@
 //! The connection to SONiC's databases, one per database.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::{
     Client, Connection, ConnectionAddr, FromRedisValue, IntoConnectionInfo as _, Pipeline,
@@ -15,6 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The name of the agent's connection, by which another agent knows that it is not alone.
 const CLIENT_NAME: &str = "bufgym-sonic-agent";
+
+/// How long the server may take to notice that a connection is closed.
+const CLOSING: Duration = Duration::from_secs(1);
 
 /// Keys per answer of a SCAN.
 const SCANNED: usize = 1_000;
@@ -97,11 +100,24 @@ impl Databases {
         &self.address
     }
 
-    /// Gives the connection the agent's name.
+    /// Gives the connection the agent's name. The server may need a moment to notice that an agent before has
+    /// ended, so that this waits up to a second for it.
     ///
     /// # Errors
-    /// [`Error::Busy`] when another connection has that name, and those of the connection.
+    /// [`Error::Busy`] when another connection has that name and keeps it, and those of the connection.
     pub fn claim(&mut self) -> Result<(), Error> {
+        let begun = Instant::now();
+        loop {
+            match self.claim_now() {
+                Err(Error::Busy(_)) if begun.elapsed() < CLOSING => {
+                    std::thread::sleep(CLOSING / 50)
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn claim_now(&mut self) -> Result<(), Error> {
         let set_name = cmd(&["CLIENT", "SETNAME", CLIENT_NAME]);
         let () = self.query(Database::State, "cannot name the connection", &set_name)?;
         let list: String = self.query(
