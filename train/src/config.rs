@@ -726,6 +726,19 @@ mod tests {
     }
 
     #[test]
+    fn the_default_heuristic_fits_where_packets_at_the_head_count_nowhere() {
+        let mut scenario = Scenario::default();
+        for uncounted in [0, 3] {
+            scenario.set("count_in_service=false").unwrap();
+            let setting = format!("ecn_uncounted_packets={uncounted}");
+            scenario.set(&setting).unwrap();
+            let usual = default_low_level(ActionSet::AlphaEarly, &scenario);
+            let aqm = usual.policy().aqm().unwrap();
+            assert_eq!(aqm.text("from") == Some("front"), uncounted == 0);
+        }
+    }
+
+    #[test]
     fn only_what_does_not_change_results_may_differ_at_a_resume() {
         let stored = TrainConfig::default();
         let mut given = stored.clone();
