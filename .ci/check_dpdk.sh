@@ -127,7 +127,8 @@ build gcc "$sanitized" "$work/dpdk-ndt-fct" "$work/ndt-switch-sanitized"
 
 # What is wrong on the command line is said in a line.
 for arguments in "--host 02:00:00:00:00:01" "--host 02:00:00:00:00:01=9" "--host x=0" "--rate-mbit 0 --host 02:00:00:00:00:01=0" \
-  "--low-level cs --host 02:00:00:00:00:01=0" "--early-from side --host 02:00:00:00:00:01=0" ""; do
+  "--low-level cs --host 02:00:00:00:00:01=0" "--early-from side --host 02:00:00:00:00:01=0" \
+  "--early-from back --early-patience 1 --host 02:00:00:00:00:01=0" ""; do
   status=0
   # shellcheck disable=SC2086 # a list of arguments
   "${sudo[@]}" "$work/ndt-switch-ndt-fct" -l 0 --no-huge --no-shconf --no-pci -m 64 --no-telemetry \
@@ -201,6 +202,9 @@ verify() {
 echo "ndt-fct: alpha and early drop from the front over FAB"
 forward "$work/ndt-switch-ndt-fct" "$work/dpdk-both" --low-level fab
 verify ndt-fct "$work/dpdk-both"
+echo "the same over Dynamic Threshold, from the second packet of a queue on and out of patience on what arrives"
+forward "$work/ndt-switch-ndt-fct" "$work/dpdk-patient" --low-level dt --early-min-bytes 1 --early-patience 1
+verify ndt-fct "$work/dpdk-patient"
 echo "ndt-fct-alpha: alpha over FAB"
 forward "$work/ndt-switch-ndt-fct-alpha" "$work/dpdk-alpha" --low-level fab --idle-us 100
 verify ndt-fct-alpha "$work/dpdk-alpha"

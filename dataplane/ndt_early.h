@@ -14,7 +14,9 @@
  * is lost is the first one of its flow that waits, when it comes to the head of its queue, and only where
  * NDT_EARLY_FOLLOWERS more wait behind it, whose duplicate acknowledgements tell the sender of the loss
  * (RFC 5681 section 3.2). Fast path besides: ndt_early_enqueued and ndt_early_leaves for every packet,
- * a counter per flow that waits; ndt_early_expelled where packets are pushed out.
+ * a counter per flow that waits; ndt_early_expelled where packets are pushed out. A sender that is no faster
+ * than its port never has so many waiting, however large its window: with patience a drop that has been due
+ * for so many gaps falls on the packet that arrives.
  *
  * A gap needs one random number of 64 bits (xoshiro256++, Blackman and Vigna 2019) and a shift, as
  * gaps are powers of two.
@@ -96,6 +98,7 @@ struct ndt_early {
     uint32_t ports;
     int spare;          /* whether any packet is spared */
     int from_front;     /* whether packets are lost at the head of their queue */
+    uint32_t patience;  /* for how many gaps a drop stays due before it falls on what arrives; 0: for ever */
     uint64_t min_bytes; /* queue length from which packets are dropped */
     uint64_t grace;     /* for how long a flow is spared; in the unit of the clock */
     uint64_t overflows; /* losses whose flow found no place */
@@ -104,6 +107,7 @@ struct ndt_early {
     uint8_t pending[NDT_MAX_PORTS]; /* decided, not in force yet */
     /* Packets up to and with the next that is dropped; 0 while none is drawn. */
     uint32_t left[NDT_MAX_PORTS];
+    uint32_t passed[NDT_MAX_PORTS];    /* packets that have left the due drop to the next */
     uint64_t random[NDT_MAX_PORTS][4]; /* the states of the ports' generators */
     struct ndt_loss losses[NDT_LOSSES];
     struct ndt_waiting waiting[NDT_WAITINGS]; /* only from the front */
@@ -207,10 +211,12 @@ static inline int ndt_early_init(struct ndt_early *early, uint32_t ports, uint64
     return NDT_CONTROL_OK;
 }
 
-/* Packets are lost from the front of their queues. To be called behind ndt_early_init, before any packet. */
-static inline void ndt_early_from_front(struct ndt_early *early)
+/* Packets are lost from the front of their queues; with a patience above 0, those that arrive too. To be called
+ * behind ndt_early_init, before any packet. */
+static inline void ndt_early_from_front(struct ndt_early *early, uint32_t patience)
 {
     early->from_front = 1;
+    early->patience = patience;
 }
 
 /* ---- waiting flows --------------------------------------------------------------------------- */
@@ -318,15 +324,21 @@ static inline int ndt_early_spares(const struct ndt_early *early, uint32_t key, 
     return 0;
 }
 
+/* Whether a port's drop has been due for long enough when one more packet leaves it to the next. */
+static inline int ndt_early_impatient(struct ndt_early *early, uint32_t port, uint32_t gap)
+{
+    return early->patience > 0 && ++early->passed[port] > (uint64_t)early->patience * gap;
+}
+
 /*
  * What happens to a packet that was admitted. queue is the length of its queue without it; the key names its
  * flow in one direction; spared is for a packet whose loss costs its flow most: what ndt_flow_is_short says
  * with FAB, otherwise 0. markable is for a packet that the switch marks where it would drop others
  * (action=mark): one whose IP header says ECT.
  *
- * NDT_EARLY_DROP: it is lost, which ndt_early_lost and ndt_control_dropped count; never from the front,
- * where ndt_early_leaves says what is. NDT_EARLY_MARK: it gets CE (RFC 3168 section 5) and is enqueued,
- * which is no loss.
+ * NDT_EARLY_DROP: it is lost, which ndt_early_lost and ndt_control_dropped count; from the front, where
+ * ndt_early_leaves says what is, only out of patience. NDT_EARLY_MARK: it gets CE (RFC 3168 section 5)
+ * and is enqueued, which is no loss.
  */
 static inline enum ndt_early_verdict ndt_early_arrives(struct ndt_early *early, uint32_t port,
                                                        uint32_t key, uint64_t queue, int spared,
@@ -344,24 +356,27 @@ static inline enum ndt_early_verdict ndt_early_arrives(struct ndt_early *early, 
     }
     if (early->left[port] == 0) {
         early->left[port] = ndt_early_draw(early->random[port], gap);
+        early->passed[port] = 0;
     }
     if (early->left[port] > 1) {
         early->left[port]--;
         return NDT_EARLY_PASS;
     }
+    if (markable) {
+        early->left[port] = 0;
+        return NDT_EARLY_MARK;
+    }
+    if (early->from_front && ndt_early_may_choose(early, key)) {
+        early->left[port] = 0;
+        ndt_waiting_of(early, key, 0)->chosen = 1;
+        return NDT_EARLY_PASS;
+    }
     /* A packet of a flow that cannot lose its first leaves it to the next. */
-    if (early->from_front && !markable && !ndt_early_may_choose(early, key)) {
+    if (early->from_front && !ndt_early_impatient(early, port, gap)) {
         return NDT_EARLY_PASS;
     }
     early->left[port] = 0;
-    if (markable) {
-        return NDT_EARLY_MARK;
-    }
-    if (!early->from_front) {
-        return NDT_EARLY_DROP;
-    }
-    ndt_waiting_of(early, key, 0)->chosen = 1;
-    return NDT_EARLY_PASS;
+    return NDT_EARLY_DROP;
 }
 
 /* Whether a packet that was admitted is dropped all the same, by a switch that marks none:

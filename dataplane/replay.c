@@ -103,7 +103,7 @@ static void start_early(void)
     }
     memcpy(early.random, header.random, sizeof early.random);
     if (header.values[KEY_EARLY_FROM_FRONT]) {
-        ndt_early_from_front(&early);
+        ndt_early_from_front(&early, (uint32_t)header.values[KEY_EARLY_PATIENCE]);
     }
 }
 

@@ -46,6 +46,7 @@ enum key {
     KEY_EARLY_SPARE,
     KEY_EARLY_MARK,
     KEY_EARLY_FROM_FRONT,
+    KEY_EARLY_PATIENCE,
     KEYS
 };
 
@@ -54,7 +55,7 @@ static const char *const key_names[KEYS] = {
     "beta_bytes",      "gamma_bytes",         "count_in_service", "decision_latency_ps",
     "max_interval_ps", "fab_short_bytes",     "fab_idle_ps",      "decision_latency_varies",
     "early_min_bytes", "early_grace_ps",      "early_spare",      "early_mark",
-    "early_from_front",
+    "early_from_front", "early_patience",
 };
 
 static struct {
@@ -322,6 +323,9 @@ static void check_header(void)
     require(values[KEY_EARLY_SPARE] <= 1, "early_spare (0 or 1)");
     require(values[KEY_EARLY_MARK] <= 1, "early_mark (0 or 1)");
     require(values[KEY_EARLY_FROM_FRONT] <= 1, "early_from_front (0 or 1)");
+    require(values[KEY_EARLY_PATIENCE] <= UINT32_MAX, "early_patience (below 2^32)");
+    require(values[KEY_EARLY_PATIENCE] == 0 || values[KEY_EARLY_FROM_FRONT],
+            "early_from_front, which early_patience needs");
     require(header.has_gaps, "early_gaps");
     require(header.generators == values[KEY_PORTS], "early_random for every port");
 #endif

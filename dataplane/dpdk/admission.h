@@ -56,7 +56,7 @@ static int admission_start(struct admission *admission, const struct settings *s
         return -1;
     }
     if (settings->from_front) {
-        ndt_early_from_front(&admission->early);
+        ndt_early_from_front(&admission->early, (uint32_t)settings->patience);
     }
     memcpy(admission->recorder.random, admission->early.random, sizeof admission->early.random);
 #endif

@@ -125,12 +125,14 @@ static void record_application(struct recorder *recorder, uint64_t ns)
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /* Early drop, as the record's heuristic names it. */
-static const char *early_name(const struct settings *settings)
+static void write_early_name(FILE *file, const struct settings *settings)
 {
-    if (NDT_OUTPUTS != 2) {
-        return "";
+    if (NDT_OUTPUTS == 2) {
+        fprintf(file, settings->from_front ? "+early:from=front" : "+early");
     }
-    return settings->from_front ? "+early:from=front" : "+early";
+    if (NDT_OUTPUTS == 2 && settings->patience > 0) {
+        fprintf(file, ",patience=%" PRIu64, settings->patience);
+    }
 }
 
 static void write_header(FILE *file, const struct recorder *recorder,
@@ -138,13 +140,15 @@ static void write_header(FILE *file, const struct recorder *recorder,
 {
     fprintf(file, "bufgym-control-record,%d\npolicy,ndt-int8 on DPDK\nlow_level,", NDT_OUTPUTS);
     if (settings->fab) {
-        fprintf(file, "fab:alpha_short=%d,short_bytes=%" PRIu64 ",idle_us=%" PRIu64 "%s\n",
-                1 << settings->short_shift, settings->short_bytes, settings->idle_us,
-                early_name(settings));
-        fprintf(file, "fab_alpha_short,%d\nfab_short_bytes,%" PRIu64 "\nfab_idle_ps,%" PRIu64 "\n",
+        fprintf(file, "fab:alpha_short=%d,short_bytes=%" PRIu64 ",idle_us=%" PRIu64,
+                1 << settings->short_shift, settings->short_bytes, settings->idle_us);
+        write_early_name(file, settings);
+        fprintf(file, "\nfab_alpha_short,%d\nfab_short_bytes,%" PRIu64 "\nfab_idle_ps,%" PRIu64 "\n",
                 1 << settings->short_shift, settings->short_bytes, settings->idle_us * 1000000u);
     } else {
-        fprintf(file, "dt%s\n", early_name(settings));
+        fputs("dt", file);
+        write_early_name(file, settings);
+        fputc('\n', file);
     }
     fprintf(file, "trigger,cumulative-event\nports,%" PRIu32 "\nqueues_per_port,1\n",
             control->ports);
@@ -163,6 +167,9 @@ static void write_header(FILE *file, const struct recorder *recorder,
                 settings->min_bytes, settings->grace_us * 1000000u);
         if (settings->from_front) {
             fprintf(file, "early_from_front,1\n");
+        }
+        if (settings->patience > 0) {
+            fprintf(file, "early_patience,%" PRIu64 "\n", settings->patience);
         }
         fprintf(file, "early_gaps");
         for (level = 0; level < NDT_EARLY_LEVELS; level++) {

@@ -35,6 +35,7 @@ struct settings {
     uint64_t short_shift;   /* FAB: the factor of short flows is 2^short_shift */
     uint64_t min_bytes;     /* early drop: queue length from which packets are dropped; 0: B/(4N) */
     int from_front;         /* early drop: at the head of queues, not of what arrives */
+    uint64_t patience;      /* early drop at the head: for how many gaps it stays due; 0: for ever */
     uint64_t grace_us;      /* early drop: for how long a flow is spared; 0: 8B/rate */
     uint64_t seed;          /* early drop: of the gaps */
     uint64_t seconds;       /* how long to forward; 0: until a signal */
@@ -57,6 +58,7 @@ static const char usage[] =
     "  --early-min-bytes N      early drop: from this queue length on (B/(4 ports))\n"
     "  --early-grace-us N       early drop: a flow that lost a packet is spared for so long (8B/rate)\n"
     "  --early-from front|back  early drop: a flow's first packet that waits, or what arrives (front)\n"
+    "  --early-patience N       early drop from the front: after N gaps, of what arrives; 0: never (0)\n"
     "  --seed N                 early drop: of the gaps (1)\n"
     "  --seconds N              stop after so long; 0: at SIGINT or SIGTERM (0)\n"
     "  --record FILE            write what happened, for dataplane/replay.c\n"
@@ -130,6 +132,7 @@ static const struct number_option {
     { "idle-us", 0, UINT64_C(1) << 40, offsetof(struct settings, idle_us) },
     { "alpha-short-log2", 0, 20, offsetof(struct settings, short_shift) },
     { "early-min-bytes", 1, UINT64_C(1) << 30, offsetof(struct settings, min_bytes) },
+    { "early-patience", 0, UINT32_MAX, offsetof(struct settings, patience) },
     { "early-grace-us", 1, UINT64_C(1) << 40, offsetof(struct settings, grace_us) },
     { "seed", 0, UINT64_C(1) << 62, offsetof(struct settings, seed) },
     { "seconds", 0, 1000000, offsetof(struct settings, seconds) },
@@ -212,6 +215,9 @@ static void read_settings(struct settings *settings, int argc, char **argv)
     }
     if (optind < argc) {
         give_up(2, "'%s' is no option; see --help behind the --", argv[optind]);
+    }
+    if (settings->patience > 0 && !settings->from_front) {
+        give_up(2, "--early-patience is for drops from the front; it needs --early-from front");
     }
     if (settings->hosts == 0) {
         give_up(2, "no --host MAC=PORT: there is nobody to forward to");

@@ -290,10 +290,10 @@ static void print_report(double seconds)
         bytes += ports.port[number].forwarded_bytes;
     }
     printf("{\n  \"ports\": %" PRIu32 ", \"rate_bps\": %" PRIu64 ", \"buffer_bytes\": %" PRIu64
-           ", \"low_level\": \"%s%s\",\n",
-           ports.count, rate_bps(&settings), settings.buffer_bytes, settings.fab ? "fab" : "dt",
-           early_name(&settings));
-    printf("  \"seconds\": %.3f, \"busy_share\": %.3f,\n", seconds,
+           ", \"low_level\": \"%s",
+           ports.count, rate_bps(&settings), settings.buffer_bytes, settings.fab ? "fab" : "dt");
+    write_early_name(stdout, &settings);
+    printf("\",\n  \"seconds\": %.3f, \"busy_share\": %.3f,\n", seconds,
            (double)run.busy / (double)ports.cycles_per_second / seconds);
     printf("  \"arrived\": %" PRIu64 ", \"forwarded\": %" PRIu64 ", \"forwarded_bytes\": %" PRIu64
            ", \"forwarded_per_s\": %.0f,\n",

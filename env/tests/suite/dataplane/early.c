@@ -198,7 +198,7 @@ static void from_the_front_the_first_is_lost_where_three_wait_behind_it(void)
     int packet;
 
     start(1, 7);
-    ndt_early_from_front(&early);
+    ndt_early_from_front(&early, 0);
     /* A flow of which three wait at most loses nothing, however often a packet of it is due. */
     enqueue(1, 2);
     for (packet = 0; packet < 100; packet++) {
@@ -221,6 +221,34 @@ static void from_the_front_the_first_is_lost_where_three_wait_behind_it(void)
     checks++;
 }
 
+/* A sender as fast as its port, of which no packet ever waits. */
+static void out_of_patience_the_drop_falls_on_what_arrives(void)
+{
+    const uint32_t gap = ndt_early_gap(7);
+    uint32_t packet, number;
+
+    for (number = 0; number < 3; number++) {
+        start(1, 7);
+        ndt_early_from_front(&early, number);
+        early.left[0] = 1;
+        for (packet = 0; packet < 2 * gap; packet++) {
+            if (number > 0 && packet == number * gap) {
+                break;
+            }
+            CHECK(ndt_early_arrives(&early, 0, 1, 5000, 0, 0, 0) == NDT_EARLY_PASS);
+        }
+        CHECK(ndt_early_drops(&early, 0, 1, 5000, 0, 0) == (number > 0));
+        CHECK(early.left[0] == (number == 0));
+        /* What a flow has waiting is taken first. */
+        early.left[0] = 0;
+        CHECK(!ndt_early_drops(&early, 0, 1, 5000, 0, 0) && early.passed[0] <= 1);
+        early.left[0] = 1;
+        enqueue(2, 4);
+        CHECK(ndt_early_leaves(&early, 2) && early.left[0] == 0);
+    }
+    checks++;
+}
+
 /* Of a flow that the table has no place for nothing is lost, and what waits of it is counted. */
 static void a_flow_that_finds_no_place_is_not_counted(void)
 {
@@ -229,7 +257,7 @@ static void a_flow_that_finds_no_place_is_not_counted(void)
     int packet;
 
     start(1, 7);
-    ndt_early_from_front(&early);
+    ndt_early_from_front(&early, 0);
     early.min_bytes = 10000;
     while (early.uncounted == 0) {
         enqueue(++key, 1);
@@ -266,6 +294,7 @@ int main(void)
     the_same_level_again_keeps_the_gap();
     a_decision_that_fails_keeps_the_levels();
     from_the_front_the_first_is_lost_where_three_wait_behind_it();
+    out_of_patience_the_drop_falls_on_what_arrives();
     a_flow_that_finds_no_place_is_not_counted();
     printf("%d checks\n", checks);
     return 0;

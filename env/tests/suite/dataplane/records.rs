@@ -201,7 +201,7 @@ fn a_latency_that_varies_is_that_of_the_record() {
 #[test]
 fn early_drop_is_replayed_packet_by_packet() {
     let front = FAB.to_owned() + "+early:from=front,min_bytes=3000";
-    let cases: [(&str, u64, &[&str]); 16] = [
+    let cases: [(&str, u64, &[&str]); 18] = [
         (&front, 0, &[]),
         (
             &front,
@@ -219,6 +219,16 @@ fn early_drop_is_replayed_packet_by_packet() {
             "dt+early:from=front,action=mark",
             6,
             &["buffer_bytes=300000", "ecn=true"],
+        ),
+        (
+            "dt+early:from=front,patience=1,min_bytes=1",
+            7,
+            &["buffer_bytes=300000"],
+        ),
+        (
+            "dt+early:from=front,patience=2,min_bytes=1,spare=no",
+            3,
+            &["decision_latency_us=90"],
         ),
         ("dt+early", 1, &["buffer_bytes=300000"]),
         ("dt+early:grace_us=300", 2, &["decision_latency_us=400"]),
@@ -281,7 +291,9 @@ fn early_drop_is_replayed_packet_by_packet() {
             let lost = early_drops + early_marks + head_drops;
             assert!(decisions >= 20 && lost > 20, "{context}");
             assert!(head_drops > 0 || marks || !from_front, "{context}");
-            assert!(early_drops == 0 || !from_front, "{context}");
+            let patient = from_front && !low_level.contains("patience");
+            assert!(early_drops == 0 || !patient, "{context}");
+            assert!(early_drops > 0 || marks || patient, "{context}");
             assert_eq!(early_marks > 0, marks, "{context}");
         }
     }
@@ -367,6 +379,12 @@ fn a_wrong_early_drop_is_counted() {
                     "early_from_front,2".to_owned()
                 }),
                 "early_from_front (0 or 1)",
+            ),
+            (
+                changed(&front, 0, "early_from_front,", |_| {
+                    "early_patience,1".to_owned()
+                }),
+                "early_from_front, which early_patience needs",
             ),
         ];
         for (record, message) in refused {

@@ -17,7 +17,10 @@
 //! the flow that waits, when it comes to the head of its queue, and only where enough wait behind it
 //! for fast retransmit. The sender learns of it a queue's delay earlier besides. (Dropping from the
 //! front: Yin and Hluchyj, IEEE Transactions on Communications 1993; Lakshman, Neidhardt and Ott, INFOCOM 1996.)
-//! A dataplane needs a counter of waiting packets per flow for that.
+//! A dataplane needs a counter of waiting packets per flow for that. A flow whose sender is no faster than
+//! its port never has so many waiting, however large its window has grown; when its port has to share the
+//! buffer, that window is what overflows. With `patience` a drop that has been due for so many gaps
+//! falls on the packet that arrives.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustc_hash::FxHashMap;
@@ -72,6 +75,13 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 search: Search::Words,
                 meaning: "which packet is dropped: back: the one that arrives; front: the first one of its flow in the queue, where three or more of the flow wait behind it",
             },
+            ParameterInfo {
+                name: PATIENCE,
+                default: "for ever",
+                kind: Kind::Count,
+                search: Search::Fixed,
+                meaning: "with from=front: for how many gaps a drop stays due, where packets arrive of which none can be dropped at the front, before the next that arrives is dropped",
+            },
             ACTION,
             ParameterInfo {
                 name: "keep",
@@ -92,6 +102,10 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 "drops from the front make no room; needs ecn_uncounted_packets=0".to_owned(),
             );
         }
+        let patience: Option<u32> = arguments.optional(PATIENCE);
+        if patience.is_some() && !from_front {
+            return Err("patience is for drops from the front; needs from=front".to_owned());
+        }
         let grace_us: Option<f64> = arguments.optional("grace_us");
         let drained = Time(floor_u64(drain_ps(context.buffer_bytes, context.rate)));
         Ok(AnyDiscipline::Early(EarlyDrop {
@@ -104,7 +118,10 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 Some("long") => OwnMarks::Unspared,
                 _ => OwnMarks::None,
             },
-            waiting: from_front.then(Waiting::default),
+            waiting: from_front.then(|| Waiting {
+                patience,
+                ..Waiting::default()
+            }),
             ports: vec![Spacing::new(arguments.optional(GAP).unwrap_or(DEFAULT_GAP)); ports],
             losses: RecentLosses::new(
                 grace_us.map_or(drained, |us| Time::from_secs_f64(us * 1e-6)),
@@ -116,6 +133,9 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
 /// The parameter that decisions set, and what it is where neither they nor the text do.
 pub(super) const GAP: &str = "gap";
 pub(super) const DEFAULT_GAP: u32 = 256;
+
+/// The parameter of how long a drop stays due.
+const PATIENCE: &str = "patience";
 
 /// The gaps that a control loop chooses from, by level; level 0 drops none. One packet in (n + 1)/2 is
 /// lost: 0.2, 0.4, 0.8, 1.6, 3.1, 6.1 and 12 %.
@@ -159,6 +179,8 @@ pub(super) enum OwnMarks {
 #[derive(Clone, Default, PartialEq, Debug)]
 struct Waiting {
     flows: FxHashMap<u32, WaitingFlow>,
+    /// For how many gaps a drop stays due before it falls on what arrives; for ever where there is none.
+    patience: Option<u32>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
@@ -264,11 +286,17 @@ struct Spacing {
     gap: u32,
     /// Packets up to and with the next that is dropped; 0 while none is drawn.
     left: u32,
+    /// Packets that have left the due drop to the next.
+    passed: u32,
 }
 
 impl Spacing {
     fn new(gap: u32) -> Spacing {
-        Spacing { gap, left: 0 }
+        Spacing {
+            gap,
+            left: 0,
+            passed: 0,
+        }
     }
 }
 
@@ -287,6 +315,9 @@ impl EarlyDrop {
         if self.drops_from_front() {
             constants.push(("early_from_front", "1".to_owned()));
         }
+        if let Some(patience) = self.waiting.as_ref().and_then(|waiting| waiting.patience) {
+            constants.push(("early_patience", patience.to_string()));
+        }
         constants
     }
 
@@ -302,25 +333,23 @@ impl EarlyDrop {
         self.waiting.is_some()
     }
 
-    /// Whether the packet that is due can be lost: with drops from the front, that of a flow of which
-    /// enough wait.
-    fn can_lose(&self, packet: Arriving) -> bool {
-        let waiting = self.waiting.as_ref();
-        self.marks && packet.markable || waiting.is_none_or(|w| w.may_lose_first(packet.flow))
-    }
-
-    /// What happens to the packet that is due.
-    fn lose(&mut self, packet: Arriving) -> Advice {
+    /// What happens to the packet that is due; nothing where it leaves that to the next: with drops from the
+    /// front, one of a flow of which too few wait, until patience is over.
+    fn lose(&mut self, packet: Arriving) -> Option<Advice> {
         if self.marks && packet.markable {
-            return Advice::Mark;
+            return Some(Advice::Mark);
         }
-        match &mut self.waiting {
-            Some(waiting) => {
-                waiting.choose_first(packet.flow);
-                Advice::Pass
-            }
-            None => Advice::Drop,
+        let Some(waiting) = &mut self.waiting else {
+            return Some(Advice::Drop);
+        };
+        if waiting.may_lose_first(packet.flow) {
+            waiting.choose_first(packet.flow);
+            return Some(Advice::Pass);
         }
+        let port = &mut self.ports[packet.queue / self.queues_per_port];
+        let patience = waiting.patience?.saturating_mul(port.gap);
+        port.passed += 1;
+        (port.passed > patience).then_some(Advice::Drop)
     }
 
     /// Puts a level in force on every port. Where it changes, the next gap is drawn anew.
@@ -354,12 +383,12 @@ impl Discipline for EarlyDrop {
             port.left -= 1;
             return Advice::Pass;
         }
-        // A packet that cannot be lost leaves it to the next.
-        if !self.can_lose(packet) {
+        let Some(advice) = self.lose(packet) else {
             return Advice::Pass;
-        }
-        self.ports[packet.queue / self.queues_per_port].left = 0;
-        self.lose(packet)
+        };
+        let port = &mut self.ports[packet.queue / self.queues_per_port];
+        *port = Spacing::new(port.gap);
+        advice
     }
 
     fn on_enqueued(&mut self, flow: u32) {
@@ -533,6 +562,26 @@ mod tests {
         flow.pushed_out(3);
         flow.pushed_out(3);
         assert!(flow.flows.is_empty());
+    }
+
+    #[test]
+    fn a_drop_that_no_flow_can_take_at_the_front_falls_on_what_arrives_when_patience_is_over() {
+        // A sender as fast as its port, of which no packet ever waits.
+        let drops = |patience| {
+            let mut discipline = early(0, 1, 1);
+            discipline.waiting = Some(Waiting {
+                patience,
+                ..Waiting::default()
+            });
+            discipline.set_levels(&[7]);
+            let mut random = rng::stream(1, "early", 0);
+            let mut advice = || discipline.on_arrival(arriving(0, 0), &mut random);
+            (0..2_000).filter(|_| advice() == Advice::Drop).count()
+        };
+        assert_eq!(drops(None), 0);
+        // A gap of 8.5 in the mean, and 16 or 64 packets for which the drop stays due.
+        assert!((75..90).contains(&drops(Some(1))), "{}", drops(Some(1)));
+        assert!((25..30).contains(&drops(Some(4))), "{}", drops(Some(4)));
     }
 
     #[test]

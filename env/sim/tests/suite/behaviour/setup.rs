@@ -269,7 +269,7 @@ prop_compose! {
 }
 
 /// Queue management, in half of the cases none.
-const MANAGEMENT: [&str; 19] = [
+const MANAGEMENT: [&str; 20] = [
     "none",
     "none",
     "none",
@@ -289,6 +289,7 @@ const MANAGEMENT: [&str; 19] = [
     "early:gap=8,min_bytes=3000,action=mark,keep=yes",
     "early:gap=8,min_bytes=3000,action=mark,keep=long",
     "early:gap=8,min_bytes=3000,from=front",
+    "early:gap=8,min_bytes=1500,from=front,patience=1",
 ];
 
 /// Every policy of the catalogue, and Dynamic Threshold with other control factors, with and without
