@@ -1,5 +1,7 @@
 //! Several switches in one training, so that one policy serves all of them.
 
+use bufgym_env::control::cell_centre;
+use bufgym_models::linear::LINEAR;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -85,8 +87,9 @@ pub fn mixed() -> Result<Vec<Scenario>, ScenarioError> {
 /// The settings of a training on the mixture [`MIXED`] where no others are given.
 ///
 /// The heuristic drops early from the second packet of a queue on where a decision says so, so that a decision can
-/// tell switches apart by their queues. A search that has sixteen switches to tell apart needs more generations than
-/// one that has a single switch, and larger steps.
+/// tell switches apart by their queues. The search begins from α = 32 and early drop that grows with the port's queue
+/// and with the occupancy of the buffer: from constants it finds nothing better than they are, because a generation
+/// has two traces of every switch at most. `docs/learning.md` has the numbers.
 ///
 /// # Errors
 /// As [`mixed`].
@@ -94,15 +97,18 @@ pub fn mixed_config() -> Result<TrainConfig, ScenarioError> {
     let mut config = TrainConfig {
         low_level: LOW_LEVEL.parse().unwrap_or_default(),
         budget: Budget {
-            steps: Some(300_000),
+            steps: Some(100_000),
             minutes: None,
         },
         start: StartConfig {
-            generations: Some(48),
+            rule: by_queue_and_occupancy(),
+            generations: Some(12),
             share: Some(0.95),
-            step: Some(0.2),
-            traces: Some(16),
+            step: Some(0.1),
+            traces: Some(32),
             choosing_traces: 48,
+            lesson_traces: 32,
+            lesson_steps: 2_000,
             ..StartConfig::default()
         },
         ..TrainConfig::default()
@@ -112,9 +118,22 @@ pub fn mixed_config() -> Result<TrainConfig, ScenarioError> {
     Ok(config)
 }
 
+// Places of features in a rule's weights for one output.
+const QUEUE: usize = 1;
+const OCCUPANCY: usize = 3;
+
+/// The weights of the rule that the search begins from, `[2 * LINEAR]`.
+fn by_queue_and_occupancy() -> Vec<f64> {
+    let mut weights = vec![0.0; 2 * LINEAR];
+    weights[0] = f64::from(cell_centre(7));
+    weights[LINEAR] = f64::from(cell_centre(4));
+    weights[LINEAR + QUEUE] = 1.5;
+    weights[LINEAR + OCCUPANCY] = 1.5;
+    weights
+}
+
 /// The heuristic below a policy for the mixture.
-const LOW_LEVEL: &str =
-    "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:min_bytes=1500,action=mark";
+const LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:min_bytes=1500,from=front,patience=4,action=mark";
 
 /// A mixture by its name, or a list of names, files and tables.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
@@ -148,6 +167,8 @@ pub(crate) fn read<E: serde::de::Error>(value: toml::Value) -> Result<Scenario, 
 mod tests {
     use std::collections::HashSet;
 
+    use bufgym_models::linear::LINEAR_FEATURES;
+
     use super::*;
 
     #[test]
@@ -157,6 +178,8 @@ mod tests {
         assert_eq!(config.scenario_name(), MIXED);
         assert_eq!(config.low_level.to_string(), LOW_LEVEL);
         assert_eq!(Some(config.start_generations()), config.start.generations);
+        assert_eq!(LINEAR_FEATURES[QUEUE], "queue");
+        assert_eq!(LINEAR_FEATURES[OCCUPANCY], "occupancy");
     }
 
     #[test]
