@@ -418,6 +418,9 @@ impl Discipline for EarlyDrop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Scenario;
+    use crate::switch::SwitchId;
+    use crate::switch::aqm::AqmSpec;
 
     fn early(min_bytes: u64, queues_per_port: usize, ports: usize) -> EarlyDrop {
         EarlyDrop {
@@ -582,6 +585,19 @@ mod tests {
         // A gap of 8.5 in the mean, and 16 or 64 packets for which the drop stays due.
         assert!((75..90).contains(&drops(Some(1))), "{}", drops(Some(1)));
         assert!((25..30).contains(&drops(Some(4))), "{}", drops(Some(4)));
+    }
+
+    #[test]
+    fn patience_is_for_drops_from_the_front() {
+        let scenario = Scenario::default();
+        let build = |text: &str| {
+            let spec = AqmSpec::parse(text).unwrap().unwrap();
+            let built = spec.build(&scenario, SwitchId(0), scenario.port_count());
+            built.map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(build("early:from=front,patience=2"), Ok(()));
+        let refused = build("early:patience=2").unwrap_err();
+        assert!(refused.contains("needs from=front"), "{refused}");
     }
 
     #[test]
