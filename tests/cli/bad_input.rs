@@ -154,6 +154,20 @@ fn numbers_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn a_heuristic_that_does_not_fit_is_refused_before_a_run_folder_is_made() {
+    let sandbox = Sandbox::new();
+    sandbox.refused(
+        "train --low-level dt+early:patience=2 --out run",
+        &["low_level", "patience", "from=front"],
+    );
+    sandbox.refused(
+        "train --low-level dt+early:from=front --set count_in_service=false --set ecn_uncounted_packets=2 --out run",
+        &["low_level", "ecn_uncounted_packets=0"],
+    );
+    assert!(!sandbox.path("run").exists());
+}
+
+#[test]
 fn a_mixture_needs_a_worker_for_every_switch() {
     let sandbox = Sandbox::new();
     sandbox.refused(

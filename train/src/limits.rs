@@ -43,6 +43,14 @@ impl TrainConfig {
                 self.low_level
             ),
         )?;
+        let single = |scenario: &&Scenario| !scenario.is_fabric();
+        for scenario in self.scenarios().iter().filter(single) {
+            let built = self.low_level.policy().check(scenario);
+            built.map_err(|error| TrainError::Setting {
+                setting: "low_level",
+                problem: error.to_string(),
+            })?;
+        }
         self.sac.validate()?;
         self.check_counts()?;
         self.check_times()?;

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use super::SwitchId;
 use super::aqm::AqmSpec;
 use super::policy::{
     AnyPolicy, Arguments, Definition, ParameterInfo, Policy as _, PolicyInfo, catalogue,
@@ -312,6 +313,20 @@ impl PolicySpec {
     fn set(&mut self, key: &str, value: &str) -> Result<(), PolicyParseError> {
         let info = &self.definition.info;
         self.given.set(info.name, info.parameters, key, value)
+    }
+
+    /// Whether the policy and its queue management can be built for the switch of `scenario`.
+    ///
+    /// # Errors
+    /// [`PolicyParseError::Unusable`] when the parameters do not fit the scenario or each other.
+    pub fn check(&self, scenario: &Scenario) -> Result<(), PolicyParseError> {
+        self.build(scenario)?;
+        match &self.aqm {
+            Some(aqm) => aqm
+                .build(scenario, SwitchId(0), scenario.port_count())
+                .map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     /// Builds the policy for the switch of `scenario`.
