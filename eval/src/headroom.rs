@@ -28,7 +28,7 @@ pub use verdict::{LEAST_GAIN, Verdict};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bufgym_env::control::BasePolicy;
-use bufgym_sim::network::SimError;
+use bufgym_sim::network::{SimError, Summary};
 use bufgym_sim::rng::Split;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
@@ -171,6 +171,37 @@ struct TraceSet {
 /// Mean over simulations of the mean FCT, ms; `None` where one of them left flows unfinished.
 type MeanFct = Option<f64>;
 
+/// What simulations of a trace came to in which all flows ended: means over the copies of the trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Outcome {
+    mean_fct_ms: f64,
+    goodput_bps: f64,
+}
+
+impl Outcome {
+    /// `None` where flows were left unfinished.
+    fn of(summary: &Summary) -> Option<Outcome> {
+        (summary.completed == summary.flows).then_some(Outcome {
+            mean_fct_ms: summary.mean_fct_ms,
+            goodput_bps: summary.goodput_bps,
+        })
+    }
+
+    fn mean(outcomes: &[Option<Outcome>]) -> Option<Outcome> {
+        let all: Vec<Outcome> = outcomes.iter().copied().collect::<Option<_>>()?;
+        let mean =
+            |field: fn(&Outcome) -> f64| stats::mean(&all.iter().map(field).collect::<Vec<f64>>());
+        Some(Outcome {
+            mean_fct_ms: mean(|outcome| outcome.mean_fct_ms)?,
+            goodput_bps: mean(|outcome| outcome.goodput_bps)?,
+        })
+    }
+
+    fn mean_fct(outcome: Option<Outcome>) -> MeanFct {
+        outcome.map(|outcome| outcome.mean_fct_ms)
+    }
+}
+
 /// What is put in force on a trace.
 #[derive(Clone, Debug)]
 enum Choice {
@@ -310,34 +341,36 @@ impl Work<'_> {
         EvalError::simulation(policy, &set.numbered)
     }
 
-    /// Mean FCT of a rule over copies of a trace.
+    /// A rule over copies of a trace.
     fn rule(
         &self,
         set: &TraceSet,
         rule: &PolicySpec,
         copies: &[Trace],
-    ) -> Result<MeanFct, EvalError> {
+    ) -> Result<Option<Outcome>, EvalError> {
         let run = |trace: &Trace| {
             let summary = rule.simulator(&self.config.scenario, trace)?.run().summary;
-            Ok((summary.completed == summary.flows).then_some(summary.mean_fct_ms))
+            Ok(Outcome::of(&summary))
         };
-        let values: Result<Vec<MeanFct>, SimError> = copies.iter().map(run).collect();
+        let values: Result<Vec<Option<Outcome>>, SimError> = copies.iter().map(run).collect();
         self.count(copies);
-        Ok(mean(&values.map_err(Self::error(set, &rule.to_string()))?))
+        let values = values.map_err(Self::error(set, &rule.to_string()))?;
+        Ok(Outcome::mean(&values))
     }
 
-    /// Mean FCT of a sequence of decisions over copies of a trace.
+    /// A sequence of decisions over copies of a trace.
     fn replay(
         &self,
         set: &TraceSet,
         search: &Search<'_>,
         plan: &Plan,
         copies: &[Trace],
-    ) -> Result<MeanFct, EvalError> {
+    ) -> Result<Option<Outcome>, EvalError> {
         let replay = |trace| search.replay(trace, plan);
-        let values: Result<Vec<MeanFct>, SimError> = copies.iter().map(replay).collect();
+        let values: Result<Vec<Option<Outcome>>, SimError> = copies.iter().map(replay).collect();
         self.count(copies);
-        Ok(mean(&values.map_err(Self::error(set, search.low_level()))?))
+        let values = values.map_err(Self::error(set, search.low_level()))?;
+        Ok(Outcome::mean(&values))
     }
 
     fn count(&self, copies: &[Trace]) {
@@ -371,9 +404,9 @@ impl Work<'_> {
             .par_iter()
             .map(|&(trace, rule)| {
                 let set = &sets[trace];
-                let value = self.rule(set, &self.policies[rule], of(set));
+                let outcome = self.rule(set, &self.policies[rule], of(set));
                 self.done(Part::Rules, 1, runs.len() as u64);
-                value
+                outcome.map(Outcome::mean_fct)
             })
             .collect::<Result<Vec<MeanFct>, EvalError>>()?;
         let mut table = vec![vec![None; self.policies.len()]; sets.len()];
@@ -419,7 +452,8 @@ impl Work<'_> {
         let (mut base, mut base_value) = (LEVELS - 1, None);
         for level in 0..LEVELS {
             let plan = Plan::fixed(level);
-            let value = self.replay(set, &search, &plan, &set.members)?;
+            let outcome = self.replay(set, &search, &plan, &set.members)?;
+            let value = Outcome::mean_fct(outcome);
             if rules::is_less(value, base_value) {
                 (base, base_value) = (level, value);
             }
@@ -473,11 +507,18 @@ impl Work<'_> {
             None => (Choice::Rule(PolicySpec::baseline()), finals[0]),
             Some(RowKind::Unlimited) => {
                 let unlimited = PolicySpec::unlimited();
-                let value = self.rule(set, &unlimited, &set.members)?;
-                (Choice::Rule(unlimited), value)
+                let outcome = self.rule(set, &unlimited, &set.members)?;
+                (Choice::Rule(unlimited), Outcome::mean_fct(outcome))
             }
-            Some(RowKind::FairSenders) => self.ideal(Sharing::Fair, &set.members),
-            Some(RowKind::ShortestFirst) => self.ideal(Sharing::ShortestFirst, &set.members),
+            Some(RowKind::FairSenders) => {
+                let outcome = self.ideal(Sharing::Fair, &set.members);
+                (Choice::Ideal(Sharing::Fair), Outcome::mean_fct(outcome))
+            }
+            Some(RowKind::ShortestFirst) => {
+                let outcome = self.ideal(Sharing::ShortestFirst, &set.members);
+                let value = Outcome::mean_fct(outcome);
+                (Choice::Ideal(Sharing::ShortestFirst), value)
+            }
             Some(RowKind::BestRule) => {
                 let rule = &self.policies[chosen.best];
                 (Choice::Rule(rule.clone()), finals[chosen.best])
@@ -493,7 +534,7 @@ impl Work<'_> {
             Choice::Plan(plan) => {
                 self.replay(set, &self.search(&chosen.low_level), plan, &set.copies)?
             }
-            Choice::Ideal(sharing) => self.ideal(*sharing, &set.copies).1,
+            Choice::Ideal(sharing) => self.ideal(*sharing, &set.copies),
         };
         Ok(Repeated {
             policy: choice.name(&chosen.low_level),
@@ -503,10 +544,10 @@ impl Work<'_> {
     }
 
     /// Ideal senders over copies of a trace.
-    fn ideal(&self, sharing: Sharing, copies: &[Trace]) -> (Choice, MeanFct) {
-        let fct = |trace| ideal::mean_fct_ms(&self.config.scenario, trace, sharing);
-        let values: Vec<MeanFct> = copies.iter().map(fct).collect();
-        (Choice::Ideal(sharing), mean(&values))
+    fn ideal(&self, sharing: Sharing, copies: &[Trace]) -> Option<Outcome> {
+        let outcome = |trace| ideal::outcome(&self.config.scenario, trace, sharing);
+        let outcomes: Vec<Option<Outcome>> = copies.iter().map(outcome).collect();
+        Outcome::mean(&outcomes)
     }
 
     fn report(
@@ -563,13 +604,23 @@ impl Work<'_> {
 struct Repeated {
     policy: String,
     chosen: MeanFct,
-    repeated: MeanFct,
+    repeated: Option<Outcome>,
+}
+
+impl Repeated {
+    fn mean_fct_ms(&self) -> Option<f64> {
+        Outcome::mean_fct(self.repeated)
+    }
+
+    fn goodput_bps(&self) -> Option<f64> {
+        self.repeated.map(|outcome| outcome.goodput_bps)
+    }
 }
 
 /// The rows of a trace; the last of `runs` is DT.
 fn trace_rows(numbered: &NumberedTrace, runs: &[Repeated]) -> Vec<TraceRow> {
     let dt = &runs[RUNS - 1];
-    let best = runs[RowKind::BestRule as usize].repeated;
+    let best = &runs[RowKind::BestRule as usize];
     let row = |(row, run): (RowKind, &Repeated)| TraceRow {
         trace: numbered.index,
         seed: numbered.seed,
@@ -579,10 +630,14 @@ fn trace_rows(numbered: &NumberedTrace, runs: &[Repeated]) -> Vec<TraceRow> {
         dt_mean_fct_ms: dt.chosen,
         mean_fct_ms: run.chosen,
         ratio_to_dt: ratio(run.chosen, dt.chosen),
-        jittered_dt_mean_fct_ms: dt.repeated,
-        jittered_mean_fct_ms: run.repeated,
-        jittered_ratio_to_dt: ratio(run.repeated, dt.repeated),
-        jittered_ratio_to_best_rule: ratio(run.repeated, best),
+        jittered_dt_mean_fct_ms: dt.mean_fct_ms(),
+        jittered_mean_fct_ms: run.mean_fct_ms(),
+        jittered_ratio_to_dt: ratio(run.mean_fct_ms(), dt.mean_fct_ms()),
+        jittered_ratio_to_best_rule: ratio(run.mean_fct_ms(), best.mean_fct_ms()),
+        jittered_dt_goodput_bps: dt.goodput_bps(),
+        jittered_goodput_bps: run.goodput_bps(),
+        jittered_goodput_ratio_to_dt: ratio(run.goodput_bps(), dt.goodput_bps()),
+        jittered_goodput_ratio_to_best_rule: ratio(run.goodput_bps(), best.goodput_bps()),
     };
     RowKind::ALL.into_iter().zip(runs).map(row).collect()
 }

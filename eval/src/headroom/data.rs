@@ -11,7 +11,8 @@ pub(super) const FORMAT: &str = "bufgym-headroom";
 /// Raised when a field changes its meaning; added fields do not raise it.
 pub(super) const VERSION: u32 = 1;
 
-/// What could be won in a scenario. Ratios are of mean FCT, trace by trace; below 1 is better.
+/// What could be won in a scenario. Ratios are of mean FCT, trace by trace, and below 1 is
+/// better, but for those of the goodput.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Headroom {
     /// Name of the file format.
@@ -126,6 +127,11 @@ pub struct Row {
     pub worst_ratio: Option<f64>,
     /// Ratio to the best single rule on the same copies.
     pub jittered_ratio_to_best_rule: Option<Interval>,
+    /// Ratio of the goodput to that of DT (α = 1) on the same copies; higher is better. What was chosen
+    /// was chosen by mean FCT all the same.
+    pub jittered_goodput_ratio_to_dt: Option<Interval>,
+    /// Ratio of the goodput to that of the best single rule on the same copies; higher is better.
+    pub jittered_goodput_ratio_to_best_rule: Option<Interval>,
 }
 
 impl Row {
@@ -147,6 +153,12 @@ impl Row {
             worst_ratio: jittered.iter().copied().reduce(f64::max),
             jittered_ratio_to_best_rule: interval(&values(|trace| {
                 trace.jittered_ratio_to_best_rule
+            })),
+            jittered_goodput_ratio_to_dt: interval(&values(|trace| {
+                trace.jittered_goodput_ratio_to_dt
+            })),
+            jittered_goodput_ratio_to_best_rule: interval(&values(|trace| {
+                trace.jittered_goodput_ratio_to_best_rule
             })),
         }
     }
@@ -180,6 +192,15 @@ pub struct TraceRow {
     pub jittered_ratio_to_dt: Option<f64>,
     /// Ratio to the mean FCT of the best single rule on the same copies.
     pub jittered_ratio_to_best_rule: Option<f64>,
+    /// Goodput of DT (α = 1) on copies with other luck, bit/s: the payload of all flows over the time from
+    /// the first start to the last end.
+    pub jittered_dt_goodput_bps: Option<f64>,
+    /// Goodput on the same copies, bit/s.
+    pub jittered_goodput_bps: Option<f64>,
+    /// Ratio of the two; higher is better.
+    pub jittered_goodput_ratio_to_dt: Option<f64>,
+    /// Ratio to the goodput of the best single rule on the same copies; higher is better.
+    pub jittered_goodput_ratio_to_best_rule: Option<f64>,
 }
 
 /// What the measurement has cost.

@@ -13,6 +13,8 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
+use super::Outcome;
+
 /// Who gets the links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
@@ -38,12 +40,13 @@ struct Transfer {
 /// above what rounding leaves behind.
 const DONE: f64 = 1e-13;
 
-/// Mean FCT of the flows of a trace, ms: from the start of a flow until its last byte has arrived, with
-/// headers and the propagation delay of two links, but without a handshake.
+/// Mean FCT of the flows of a trace, and their goodput: from the start of a flow until its last byte has
+/// arrived, with headers and the propagation delay of two links, but without a handshake. `None` for a
+/// trace without flows.
 ///
 /// # Panics
 /// When a trace has a host that the scenario does not have.
-pub(super) fn mean_fct_ms(scenario: &Scenario, trace: &Trace, sharing: Sharing) -> Option<f64> {
+pub(super) fn outcome(scenario: &Scenario, trace: &Trace, sharing: Sharing) -> Option<Outcome> {
     let hosts = scenario.port_count();
     let mut waiting: Vec<(Time, usize)> = trace
         .flows
@@ -95,8 +98,12 @@ pub(super) fn mean_fct_ms(scenario: &Scenario, trace: &Trace, sharing: Sharing) 
         });
     }
     let latency = 2.0 * scenario.propagation().as_secs_f64();
-    let flows = trace.flows.len() as f64;
-    (flows > 0.0).then(|| 1e3 * (total / flows + latency))
+    let first_start = trace.flows.iter().map(|flow| flow.start).min()?;
+    let bytes: u64 = trace.flows.iter().map(|flow| flow.size).sum();
+    Some(Outcome {
+        mean_fct_ms: 1e3 * (total / trace.flows.len() as f64 + latency),
+        goodput_bps: 8.0 * bytes as f64 / (now + latency - first_start.as_secs_f64()),
+    })
 }
 
 fn wire_bits(scenario: &Scenario, size: u64) -> f64 {
@@ -181,8 +188,8 @@ mod tests {
     fn both(flows: &[(u32, u32, u64, u64)]) -> [f64; 2] {
         let scenario = scenario();
         [Sharing::Fair, Sharing::ShortestFirst].map(|sharing| {
-            let mean = mean_fct_ms(&scenario, &trace(flows), sharing).unwrap();
-            mean * flows.len() as f64
+            let outcome = outcome(&scenario, &trace(flows), sharing).unwrap();
+            outcome.mean_fct_ms * flows.len() as f64
         })
     }
 
@@ -228,6 +235,26 @@ mod tests {
         assert_sums(&flows, [20.0 + 8.0, 20.0 + 4.0]);
     }
 
+    /// By hand: 2 MB and, 4 ms later, 0.5 MB to one port, which is busy until 20 ms. Then 3 MB from 30 ms
+    /// to 54 ms at another one.
+    #[test]
+    fn goodput_is_from_the_first_start_to_the_last_end() {
+        let flows = [
+            (0, 2, 1, 2_000_000),
+            (1, 2, 5, 500_000),
+            (1, 3, 31, 3_000_000),
+        ];
+        for sharing in [Sharing::Fair, Sharing::ShortestFirst] {
+            let goodput = outcome(&scenario(), &trace(&flows), sharing)
+                .unwrap()
+                .goodput_bps;
+            assert!(
+                (goodput / (8.0 * 5_500_000.0 / 0.054) - 1.0).abs() < 1e-9,
+                "{goodput}"
+            );
+        }
+    }
+
     #[test]
     fn headers_and_latency_count() {
         let mut scenario = Scenario::default();
@@ -236,10 +263,11 @@ mod tests {
         let bits = wire_bits(&scenario, 2 * u64::from(scenario.mss) + 1);
         let bytes = 2 * u64::from(scenario.mss) + 1 + 3 * u64::from(scenario.header_bytes);
         assert_eq!(bits, 8.0 * bytes as f64);
-        let alone = mean_fct_ms(&scenario, &trace(&[(0, 1, 0, 1)]), Sharing::Fair);
+        let alone = outcome(&scenario, &trace(&[(0, 1, 0, 1)]), Sharing::Fair).unwrap();
         let wire = 8e3 * (1.0 + f64::from(scenario.header_bytes)) / scenario.rate_bps as f64;
         let latency = 2e3 * scenario.propagation().as_secs_f64();
-        assert!((alone.unwrap() - wire - latency).abs() < 1e-9);
-        assert_eq!(mean_fct_ms(&scenario, &trace(&[]), Sharing::Fair), None);
+        assert!((alone.mean_fct_ms - wire - latency).abs() < 1e-9);
+        assert!((alone.goodput_bps / (8e3 / (wire + latency)) - 1.0).abs() < 1e-9);
+        assert_eq!(outcome(&scenario, &trace(&[]), Sharing::Fair), None);
     }
 }

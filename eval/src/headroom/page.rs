@@ -17,11 +17,17 @@ const HEADER: [&str; 6] = [
     "÷ best rule, other luck [95 %]",
 ];
 
+const GOODPUT_HEADER: [&str; 3] = [
+    "goodput, higher is better",
+    "÷ DT, other luck [95 %]",
+    "÷ best rule, other luck [95 %]",
+];
+
 /// Rules that tables show.
 const SHOWN: usize = 12;
 
 /// The columns of `per_trace.csv`, in order: fields of a row in `headroom.json`.
-const PER_TRACE_COLUMNS: [&str; 12] = [
+const PER_TRACE_COLUMNS: [&str; 16] = [
     "row",
     "trace",
     "seed",
@@ -34,11 +40,16 @@ const PER_TRACE_COLUMNS: [&str; 12] = [
     "jittered_mean_fct_ms",
     "jittered_ratio_to_dt",
     "jittered_ratio_to_best_rule",
+    "jittered_dt_goodput_bps",
+    "jittered_goodput_bps",
+    "jittered_goodput_ratio_to_dt",
+    "jittered_goodput_ratio_to_best_rule",
 ];
 
 /// The tables and the verdict for the terminal.
 pub fn render(headroom: &Headroom) -> String {
     let rows = headroom.rows.iter().map(cells);
+    let goodput = headroom.rows.iter().map(goodput_cells);
     let rules = headroom.rules.iter().take(SHOWN).map(|rule| {
         vec![
             rule.policy.clone(),
@@ -47,9 +58,10 @@ pub fn render(headroom: &Headroom) -> String {
         ]
     });
     format!(
-        "{}\n\n{}\n{}{}\n{}\n\n{}\n",
+        "{}\n\n{}\n{}\n{}{}\n{}\n\n{}\n",
         scope(headroom),
         aligned(&HEADER, rows),
+        aligned(&GOODPUT_HEADER, goodput),
         aligned(&["rule", "÷ DT [95 %]", "best on traces"], rules),
         rest(headroom),
         method(headroom),
@@ -72,6 +84,11 @@ fn page(headroom: &Headroom) -> String {
     text += &heads(&HEADER);
     for row in &headroom.rows {
         _ = writeln!(text, "| {} |", cells(row).join(" | "));
+    }
+    text += "\n## Goodput\n\nOf the same rows, which are chosen by mean FCT.\n\n";
+    text += &heads(&GOODPUT_HEADER);
+    for row in &headroom.rows {
+        _ = writeln!(text, "| {} |", goodput_cells(row).join(" | "));
     }
     text += "\n## Rules to choose from\n\n";
     text += &heads(&["rule", "÷ DT [95 %]", "best on traces"]);
@@ -128,6 +145,14 @@ fn cells(row: &Row) -> Vec<String> {
         format::ratio(row.best_ratio),
         format::ratio(row.worst_ratio),
         format::interval(row.jittered_ratio_to_best_rule.as_ref()),
+    ]
+}
+
+fn goodput_cells(row: &Row) -> Vec<String> {
+    vec![
+        row.row.title().to_owned(),
+        format::interval(row.jittered_goodput_ratio_to_dt.as_ref()),
+        format::interval(row.jittered_goodput_ratio_to_best_rule.as_ref()),
     ]
 }
 

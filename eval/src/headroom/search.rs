@@ -20,6 +20,8 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use serde::{Deserialize, Serialize};
 
+use super::Outcome;
+
 /// Queues whose α are also tried alone: the longest ones.
 const BUSIEST: usize = 2;
 
@@ -140,15 +142,15 @@ impl<'a> Search<'a> {
         self.start(trace, options)
     }
 
-    /// Mean FCT of the trace under the plan, ms; `None` when flows did not finish.
-    pub(super) fn replay(&self, trace: &Trace, plan: &Plan) -> Result<Option<f64>, SimError> {
+    /// What the trace comes to under the plan; `None` when flows did not finish.
+    pub(super) fn replay(&self, trace: &Trace, plan: &Plan) -> Result<Option<Outcome>, SimError> {
         let mut env = self.start(trace, ControlOptions::default())?;
         let ports = env.ports();
         let mut step = 0;
         loop {
             env.act(&actions(&plan.levels(step, ports)));
             if env.advance() != Pause::Decision {
-                return Ok(mean_fct_ms(&mut env));
+                return Ok(outcome(&mut env));
             }
             step += 1;
         }
@@ -316,7 +318,7 @@ impl Members {
     fn mean_fct_ms(&mut self) -> Vec<Option<f64>> {
         self.envs
             .iter_mut()
-            .map(|(env, _)| mean_fct_ms(env))
+            .map(|(env, _)| Outcome::mean_fct(outcome(env)))
             .collect()
     }
 }
@@ -348,9 +350,8 @@ fn actions(levels: &[u8]) -> Vec<f32> {
     levels.iter().map(action).collect()
 }
 
-fn mean_fct_ms(env: &mut ControlEnv) -> Option<f64> {
-    let summary = env.outcome().summary;
-    (summary.completed == summary.flows).then_some(summary.mean_fct_ms)
+fn outcome(env: &mut ControlEnv) -> Option<Outcome> {
+    Outcome::of(&env.outcome().summary)
 }
 
 #[cfg(test)]
@@ -394,7 +395,8 @@ mod tests {
             let rule: PolicySpec = rule.parse().unwrap();
             let by_rule = rule.simulator(&scenario, &trace).unwrap().run().summary;
             assert!(by_rule.drops > 0);
-            assert_eq!(by_plan, Some(by_rule.mean_fct_ms), "{rule}");
+            assert_eq!(by_plan, Outcome::of(&by_rule), "{rule}");
+            assert!(by_plan.is_some());
         }
     }
 
@@ -409,7 +411,7 @@ mod tests {
         assert!(found.plan.changes() > 0 && found.packets > 0);
         let replayed: Vec<Option<f64>> = members
             .iter()
-            .map(|trace| search.replay(trace, &found.plan).unwrap())
+            .map(|trace| Outcome::mean_fct(search.replay(trace, &found.plan).unwrap()))
             .collect();
         assert_eq!(replayed, found.mean_fct_ms);
     }

@@ -62,6 +62,7 @@ fn ideal_senders_are_faster_than_any() {
         assert!(shortest.mean_fct_ms <= fair.mean_fct_ms);
         assert_eq!(fair.policy, "ideal, fair");
         assert!(fair.jittered_ratio_to_best_rule.unwrap() < 1.0);
+        assert!(fair.jittered_goodput_bps > unlimited.jittered_goodput_bps);
     }
 }
 
@@ -71,10 +72,11 @@ fn rows_are_what_the_simulations_say() {
     let config = config(&CROWDED, &["dt:alpha=8"]);
     let found = quietly(&config);
     let trace = split_traces(&config.scenario, Split::Validation, 1, 1).unwrap();
-    let run = |rule: PolicySpec, trace: &Trace| {
+    let summary = |rule: PolicySpec, trace: &Trace| {
         let mut simulator = rule.simulator(&config.scenario, trace).unwrap();
-        simulator.run().summary.mean_fct_ms
+        simulator.run().summary
     };
+    let run = |rule, trace: &Trace| summary(rule, trace).mean_fct_ms;
     let row = rows(&found, RowKind::Unlimited)[0];
     assert_eq!((row.trace, row.seed), (0, trace[0].seed));
     let original = &trace[0].trace;
@@ -86,16 +88,18 @@ fn rows_are_what_the_simulations_say() {
         row.dt_mean_fct_ms,
         Some(run(PolicySpec::baseline(), original))
     );
-    let copies: Vec<f64> = (0..2)
+    let (fct, goodput): (Vec<f64>, Vec<f64>) = (0..2)
         .map(|copy| {
             let jitter = Time::from_us(config.jitter_us);
             let label = "headroom: to repeat";
             let copy = jitter::jittered(original, jitter, trace[0].seed, label, copy);
-            run(PolicySpec::baseline(), &copy)
+            let summary = summary(PolicySpec::baseline(), &copy);
+            (summary.mean_fct_ms, summary.goodput_bps)
         })
-        .collect();
-    assert_eq!(row.jittered_dt_mean_fct_ms, stats::mean(&copies));
+        .unzip();
+    assert_eq!(row.jittered_dt_mean_fct_ms, stats::mean(&fct));
     assert_ne!(row.jittered_dt_mean_fct_ms, row.dt_mean_fct_ms);
+    assert_eq!(row.jittered_dt_goodput_bps, stats::mean(&goodput));
 }
 
 #[test]
@@ -205,5 +209,6 @@ fn files_and_tables_have_every_row() {
     }
     for text in [&page, &table] {
         assert!(text.contains(&found.verdict.text) && text.contains("picks luck"));
+        assert!(text.contains("goodput, higher is better"));
     }
 }

@@ -114,6 +114,8 @@ mod tests {
                 best_ratio: Some(low),
                 worst_ratio: Some(high),
                 jittered_ratio_to_best_rule: interval,
+                jittered_goodput_ratio_to_dt: None,
+                jittered_goodput_ratio_to_best_rule: None,
             }
         };
         gains.map(row).to_vec()

@@ -3,10 +3,7 @@
 use bufgym_sim::units::Time;
 use proptest::prelude::*;
 
-use crate::behaviour::setup::{MANY_EVENTS, any_setup, config};
-
-/// Recounting everything in flight takes longer than the event itself.
-const EVENTS_PER_CHECK: u64 = 16;
+use crate::behaviour::setup::{EVENTS_PER_CHECK, MANY_EVENTS, any_setup, config};
 
 proptest! {
     #![proptest_config(config())]

@@ -10,7 +10,7 @@ use bufgym_sim::traffic::{FlowSpec, Trace};
 use bufgym_sim::units::Time;
 use proptest::prelude::*;
 
-use crate::behaviour::setup::{MANY_EVENTS, Setup, any_setup, config};
+use crate::behaviour::setup::{EVENTS_PER_CHECK, MANY_EVENTS, Setup, any_setup, config};
 
 /// A leaf-spine network with the settings of a scenario.
 fn in_network(
@@ -117,7 +117,7 @@ proptest! {
             }
             prop_assert!(simulator.now() >= last);
             last = simulator.now();
-            if event % 16 == 0 {
+            if event % EVENTS_PER_CHECK == 0 {
                 let checked = simulator.check_invariants();
                 prop_assert!(checked.is_ok(), "{:?}", checked);
                 prop_assert!(simulator.packets_are_placed_once());

@@ -7,7 +7,7 @@ use bufgym_sim::traffic::{FlowSpec, Trace, generate};
 use bufgym_sim::units::Time;
 use proptest::prelude::*;
 
-use crate::behaviour::setup::{any_setup, cases};
+use crate::behaviour::setup::{any_setup, cases, least_buffer};
 
 fn scenario(preset: &str, changes: &[&str]) -> Scenario {
     let mut scenario = Scenario::preset(preset).unwrap();
@@ -333,6 +333,11 @@ proptest! {
                 false => setup.scenario.transport,
             },
             ..setup.scenario.clone()
+        };
+        // A sender with a rate sends for ever into a queue that has no room for a packet.
+        let head = Scenario {
+            buffer_bytes: head.buffer_bytes.max(least_buffer(&head, &policy)),
+            ..head
         };
         let device = Scenario {
             device_fifo_packets: packets,

@@ -34,6 +34,10 @@ pub fn cases(usual: u32) -> u32 {
 /// More events than any of these simulations needs.
 pub const MANY_EVENTS: u64 = 20_000_000;
 
+/// Recounting everything in flight takes much longer than an event. What has been lost once stays lost, so
+/// that a later check finds it too; the number is prime, so that no period of the traffic escapes.
+pub const EVENTS_PER_CHECK: u64 = 61;
+
 /// A flow that never completes ends its simulation here, after few events: timers back off.
 const FOR_EVER_MS: u64 = 1_000_000_000;
 
@@ -118,7 +122,7 @@ pub fn any_setup() -> impl Strategy<Value = Setup> {
 
 /// Bytes without which the largest packet could not pass an empty switch: one packet, or more where
 /// the policy never gives the whole buffer to one queue.
-fn least_buffer(scenario: &Scenario, policy: &PolicySpec) -> u64 {
+pub fn least_buffer(scenario: &Scenario, policy: &PolicySpec) -> u64 {
     let control =
         u64::from(scenario.syn_bytes.max(scenario.ack_bytes) + scenario.timestamp_bytes());
     let telemetry = 8 * u64::from(scenario.int_bytes_per_hop);
