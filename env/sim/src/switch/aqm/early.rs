@@ -10,7 +10,9 @@
 //! One loss is enough to tell a sender to slow down. A second one in the same round trip tells it nothing
 //! more (RFC 5681 §4.3: it halves its window once per window of data), but it may hit a retransmission,
 //! and without RACK (RFC 8985) a sender that loses one can only wait for its timer. So a flow that has
-//! lost a packet, early or to the policy, is spared for `grace_us` from that loss on.
+//! lost a packet, early or to the policy, is spared for `grace_us` from that loss on: as long as a port needs
+//! to send the whole buffer, or an eighth of that where senders have RACK, for which only the first of the two
+//! reasons is left.
 //!
 //! The loss of one of a flow's last packets ends in a timeout too: nothing comes behind it whose
 //! acknowledgements would tell the sender of it. With `from=front` the packet that is lost is the first one of
@@ -63,7 +65,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
             },
             ParameterInfo {
                 name: "grace_us",
-                default: "8B/R",
+                default: "8B/R, with RACK B/R",
                 kind: Kind::Positive,
                 search: Search::log(10.0, 1e6).from(Bound::Value(5_000.0)),
                 meaning: "for how long a flow that has lost a packet is spared, microseconds",
@@ -107,7 +109,12 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
             return Err("patience is for drops from the front; needs from=front".to_owned());
         }
         let grace_us: Option<f64> = arguments.optional("grace_us");
-        let drained = Time(floor_u64(drain_ps(context.buffer_bytes, context.rate)));
+        let drained = drain_ps(context.buffer_bytes, context.rate);
+        let grace = Time(floor_u64(if context.rack {
+            drained / 8.0
+        } else {
+            drained
+        }));
         Ok(AnyDiscipline::Early(EarlyDrop {
             min_bytes: arguments.optional("min_bytes").unwrap_or(derived),
             queues_per_port: context.queues / ports.max(1),
@@ -123,9 +130,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 ..Waiting::default()
             }),
             ports: vec![Spacing::new(arguments.optional(GAP).unwrap_or(DEFAULT_GAP)); ports],
-            losses: RecentLosses::new(
-                grace_us.map_or(drained, |us| Time::from_secs_f64(us * 1e-6)),
-            ),
+            losses: RecentLosses::new(grace_us.map_or(grace, |us| Time::from_secs_f64(us * 1e-6))),
         }))
     },
 };
@@ -598,6 +603,31 @@ mod tests {
         assert_eq!(build("early:from=front,patience=2"), Ok(()));
         let refused = build("early:patience=2").unwrap_err();
         assert!(refused.contains("needs from=front"), "{refused}");
+    }
+
+    /// 1 MB take 8 ms at 1 Gbit/s.
+    #[test]
+    fn senders_with_rack_are_spared_for_an_eighth_of_the_time() {
+        let grace_ps = |setting: &str, text: &str| {
+            let mut scenario = Scenario::default();
+            scenario.set(setting).unwrap();
+            let spec = AqmSpec::parse(text).unwrap().unwrap();
+            let built = spec.build(&scenario, SwitchId(0), 16).unwrap();
+            let constants = built.constants();
+            let grace = constants.iter().find(|(key, _)| *key == "early_grace_ps");
+            grace.unwrap().1.parse::<u64>().unwrap()
+        };
+        assert_eq!(
+            grace_ps("transport=newreno", "early"),
+            Time::from_ms(8).as_ps()
+        );
+        for rack in ["recovery=rack", "transport=linux", "transport=linux-dctcp"] {
+            assert_eq!(grace_ps(rack, "early"), Time::from_ms(1).as_ps());
+            assert_eq!(
+                grace_ps(rack, "early:grace_us=5000"),
+                Time::from_ms(5).as_ps()
+            );
+        }
     }
 
     #[test]

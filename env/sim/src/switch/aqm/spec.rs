@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{AnyDiscipline, QueueManagement, codel, early, pie, random, red, step};
 use crate::input::suggestion;
-use crate::scenario::Scenario;
+use crate::scenario::{Recovery, Scenario};
 use crate::switch::SwitchId;
 use crate::switch::policy::{Arguments, Kind, ParameterInfo, PolicyInfo, Search};
 use crate::switch::spec::{Given, PolicyParseError, pairs};
@@ -32,6 +32,8 @@ pub(super) struct Context {
     pub(super) uncounted: usize,
     /// Whether the hosts use ECN.
     pub(super) ecn: bool,
+    /// Whether the hosts' senders have RACK (RFC 8985).
+    pub(super) rack: bool,
 }
 
 /// Whether packets that can be marked are.
@@ -227,6 +229,7 @@ impl AqmSpec {
             packet_bytes: scenario.full_packet_bytes(),
             uncounted: scenario.uncounted_packets(),
             ecn: scenario.uses_ecn(),
+            rack: scenario.stack().recovery == Recovery::Rack,
         };
         let discipline = (self.definition.build)(&arguments, &context).map_err(|problem| {
             PolicyParseError::Unusable {
