@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use bufgym::env::control::{ActionSet, BasePolicy, Objective};
 use bufgym::eval;
 use bufgym::models::DeviceChoice;
-use bufgym::train::mixture::{MIXED, mixed, mixed_config};
+use bufgym::train::mixture::{MIXED, fit_rule, mixed, mixed_config};
 use bufgym::train::{
-    self, Budget, Controls, Expected, MAX_MINUTES, ResumeOptions, Status, TrainConfig, TrainError,
-    TrainSummary, default_low_level,
+    self, Budget, ConfigFile, Controls, Expected, MAX_MINUTES, ResumeOptions, Status, TrainConfig,
+    TrainError, TrainSummary, default_low_level,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ pub struct TrainArgs {
     /// Wall-clock minutes instead of a number of decisions
     #[arg(long, value_name = "M", allow_negative_numbers = true, value_parser = minutes)]
     minutes: Option<f64>,
-    /// Every setting from a file, as a run folder's config.toml; other options take precedence
+    /// Settings from a file, as a run folder's config.toml; other options take precedence, and what it leaves out keeps the default of the scenario
     #[arg(long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
     /// Run folder [default: the next free one of runs/OBJECTIVE-SCENARIO-SEED]
@@ -151,14 +151,21 @@ fn report(summary: &TrainSummary, common: &Common) -> CliResult {
 }
 
 impl TrainArgs {
-    /// The settings of a new training: those of the file or the default ones, changed by the
-    /// options.
+    /// The settings of a new training: those of the file over the default ones, changed by
+    /// the options.
     fn config(&self, common: &Common) -> CliResult<TrainConfig> {
-        let is_mixed = self.scenario.as_deref() == Some(MIXED);
-        let mut config = match &self.config {
-            Some(file) => TrainConfig::load(file).map_err(classify)?,
-            None if is_mixed => mixed_config().or_bad_input()?,
-            None => TrainConfig::default(),
+        let named = self.scenario.as_deref();
+        let is_mixed = named == Some(MIXED);
+        let file = self.config.as_deref().map(ConfigFile::load).transpose();
+        let file = file.map_err(classify)?;
+        let heuristic_given =
+            self.low_level.is_some() || file.as_ref().is_some_and(|file| file.names("low_level"));
+        let mut config = match (file, named) {
+            (Some(file), Some(MIXED)) => file.over_mixed().map_err(classify)?,
+            (Some(file), Some(_)) => file.over_ordinary(),
+            (Some(file), None) => file.over_its_own().map_err(classify)?,
+            (None, Some(MIXED)) => mixed_config().or_bad_input()?,
+            (None, _) => TrainConfig::default(),
         };
         config.seed = common.seed.unwrap_or(config.seed);
         config.rollout.workers = self.workers.map_or(config.rollout.workers, usize::from);
@@ -182,7 +189,8 @@ impl TrainArgs {
         if let Some(first) = config.mixture.first() {
             config.scenario = first.clone();
         }
-        self.set_low_level(&mut config)?;
+        self.set_low_level(&mut config, heuristic_given)?;
+        fit_rule(&mut config);
         config.force = self.force;
         config.out = self
             .out
@@ -192,18 +200,20 @@ impl TrainArgs {
         Ok(config)
     }
 
-    /// The heuristic and what decisions set. What is not given depends on the scenario.
-    fn set_low_level(&self, config: &mut TrainConfig) -> CliResult<()> {
-        let given = self.low_level.is_some() || self.config.is_some();
+    /// The heuristic and what decisions set. Where no heuristic is given, by an option or by a file, it depends on
+    /// the scenario, and is that of the mixture where there is one.
+    fn set_low_level(&self, config: &mut TrainConfig, given: bool) -> CliResult<()> {
         if let Some(low_level) = &self.low_level {
             config.low_level = low_level.clone();
         }
+        let stays = given || !config.mixture.is_empty();
         let usual = match self.actions {
             Some(actions) => actions,
-            None if !given && config.scenario.has_lossless() => ActionSet::AlphaIngress,
-            None => ActionSet::of(&config.low_level),
+            None if stays => ActionSet::of(&config.low_level),
+            None if config.scenario.has_lossless() => ActionSet::AlphaIngress,
+            None => ActionSet::AlphaEarly,
         };
-        if !given && (config.mixture.is_empty() || usual != ActionSet::of(&config.low_level)) {
+        if !given && (!stays || usual != ActionSet::of(&config.low_level)) {
             config.low_level = default_low_level(usual, &config.scenario);
         }
         if let Some(actions) = self.actions {
@@ -255,10 +265,15 @@ impl TrainArgs {
 
 /// What tells runs apart at a glance; characters that are awkward in file names are replaced.
 fn run_name(config: &TrainConfig) -> String {
+    let of_mixture = mixed_config()
+        .ok()
+        .filter(|_| config.scenario_name() == MIXED);
+    let usual = match of_mixture {
+        Some(mixed) => mixed.low_level,
+        None => default_low_level(ActionSet::AlphaEarly, &config.scenario),
+    };
     let over = match &config.low_level {
-        usual if *usual == default_low_level(ActionSet::AlphaEarly, &config.scenario) => {
-            String::new()
-        }
+        low_level if *low_level == usual => String::new(),
         other => format!("-{other}"),
     };
     file_name(&format!(
@@ -292,6 +307,9 @@ fn classify(error: TrainError) -> CliError {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
+    use super::super::{Cli, Command};
     use super::*;
 
     #[test]
@@ -302,6 +320,57 @@ mod tests {
         assert_eq!(free_run(runs.path(), "a"), runs.path().join("a"));
         std::fs::write(runs.path().join("a/config.toml"), "x").unwrap();
         assert_eq!(free_run(runs.path(), "a"), runs.path().join("a-2"));
+    }
+
+    /// The settings of a training that is started in an empty folder with `mine.toml` in it.
+    fn typed(options: &str, file: &str) -> TrainConfig {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        std::fs::write(&path, file).unwrap();
+        let command = format!("bufgym train --config {} {options}", path.display());
+        let cli = Cli::try_parse_from(command.split_whitespace());
+        let Cli { common, command } = cli.unwrap_or_else(|error| panic!("{error}"));
+        match command {
+            Command::Train(args) => args.config(&common).unwrap_or_else(|_| panic!("refused")),
+            _ => unreachable!("the command is train"),
+        }
+    }
+
+    #[test]
+    fn what_a_file_leaves_out_keeps_the_default_of_the_scenario() {
+        let mixed = mixed_config().unwrap();
+        let config = typed(
+            "--scenario mixed",
+            "[start]
+candidates = 5
+",
+        );
+        assert_eq!(config.start.candidates, 5);
+        assert_eq!(config.start.rule, mixed.start.rule);
+        assert_eq!(config.start.lesson_traces, mixed.start.lesson_traces);
+        assert_eq!(config.low_level, mixed.low_level);
+        assert_eq!(config.budget, mixed.budget);
+        assert_eq!(run_name(&config), "fct-mixed-1");
+
+        let heuristic = |options: &str, file: &str| typed(options, file).low_level.to_string();
+        assert_eq!(heuristic("--scenario mixed", "low_level = 'dt'"), "dt");
+        assert_eq!(heuristic("--scenario mixed --low-level abm", ""), "abm");
+        let alone = typed("--scenario mixed --actions alpha", "");
+        assert!(alone.start.rule.is_empty() && !alone.low_level.to_string().contains("early"));
+        let lossless = heuristic("--scenario reverie-4x4", "seed = 2");
+        assert_eq!(lossless, "reverie");
+        let network = heuristic("--scenario leafspine-4x4", "seed = 2");
+        assert!(network.contains("action=mark"), "{network}");
+        let back = "--set count_in_service=false --set ecn_uncounted_packets=3";
+        assert!(!heuristic(back, "seed = 2").contains("from=front"));
+        let single = typed("--scenario ndt-16x1g", "mixture = 'mixed'");
+        let usual = TrainConfig::default();
+        assert_eq!(
+            (single.start, single.low_level),
+            (usual.start, usual.low_level)
+        );
+        let single = heuristic("--scenario ndt-16x1g", "scenario = 'reverie-4x4'");
+        assert_eq!(single, TrainConfig::default().low_level.to_string());
     }
 
     #[test]

@@ -18,8 +18,8 @@ use crate::start::{CHECK_EVERY, generation_simulations, start_simulations};
 
 /// All settings of a training.
 ///
-/// The TOML form has the same names; what is left out keeps its default,
-/// which a run folder's `config.toml` shows. `scenario` is the name of
+/// The TOML form has the same names; what is left out keeps its default ([`ConfigFile`] says which),
+/// as a run folder's `config.toml` shows. `scenario` is the name of
 /// a preset or a file, or a table with the scenario's settings:
 ///
 /// ```
@@ -470,36 +470,18 @@ impl TrainConfig {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// [`TrainError::Config`] when the file cannot be read, and as
-    /// [`from_toml_str`](TrainConfig::from_toml_str).
+    /// As [`ConfigFile::load`] and [`ConfigFile::over_its_own`].
     pub fn load(path: &Path) -> Result<Self, TrainError> {
-        let text = input::read_text(path, input::MAX_TOML).map_err(|error| TrainError::Config {
-            path: path.to_owned(),
-            problem: error.to_string(),
-        })?;
-        Self::from_toml_str(&text, path)
+        ConfigFile::load(path)?.over_its_own()
     }
 
     /// Reads a configuration. `origin` is named in errors; a scenario file is looked for relative
     /// to the working directory.
     ///
     /// # Errors
-    /// [`TrainError::Config`] with the line for text that is not TOML, unknown keys and values of
-    /// the wrong type, those of the scenario included.
+    /// As [`ConfigFile::parse`] and [`ConfigFile::over_its_own`].
     pub fn from_toml_str(text: &str, origin: &Path) -> Result<Self, TrainError> {
-        let read: Result<Self, _> = toml::from_str(text);
-        let mut config = read.map_err(|error| TrainError::Config {
-            path: origin.to_owned(),
-            problem: describe(text, &error),
-        })?;
-        if let Some(first) = config.mixture.first() {
-            config.scenario = first.clone();
-        }
-        let table: toml::Table = toml::from_str(text).unwrap_or_default();
-        if !table.contains_key("low_level") {
-            config.low_level = low_level(&config.scenario);
-        }
-        Ok(config)
+        ConfigFile::parse(text, origin)?.over_its_own()
     }
 
     /// All settings as TOML, readable by [`from_toml_str`](TrainConfig::from_toml_str).
@@ -642,6 +624,115 @@ fn scenario<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Scenario, D::E
     mixture::read(toml::Value::deserialize(deserializer)?)
 }
 
+/// A configuration file, whose settings are laid over the defaults of what is trained on.
+#[derive(Clone, Debug)]
+pub struct ConfigFile {
+    origin: PathBuf,
+    /// What the file says.
+    said: toml::Table,
+    /// The same over the ordinary defaults.
+    config: TrainConfig,
+}
+
+impl ConfigFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`TrainError::Config`] when the file cannot be read, and as [`parse`](ConfigFile::parse).
+    pub fn load(path: &Path) -> Result<Self, TrainError> {
+        let text = input::read_text(path, input::MAX_TOML).map_err(|error| TrainError::Config {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        })?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads text. `origin` is named in errors; a scenario file is looked for relative to the working
+    /// directory.
+    ///
+    /// # Errors
+    /// [`TrainError::Config`] with the line for text that is not TOML, unknown keys and values of
+    /// the wrong type, those of the scenario included.
+    pub fn parse(text: &str, origin: &Path) -> Result<Self, TrainError> {
+        let read: Result<TrainConfig, _> = toml::from_str(text);
+        let config = read.map_err(|error| TrainError::Config {
+            path: origin.to_owned(),
+            problem: describe(text, &error),
+        })?;
+        Ok(Self {
+            origin: origin.to_owned(),
+            said: toml::from_str(text).unwrap_or_default(),
+            config,
+        })
+    }
+
+    /// Whether the file has a setting of this name, in no table.
+    #[must_use]
+    pub fn names(&self, key: &str) -> bool {
+        self.said.contains_key(key)
+    }
+
+    /// The file over the defaults of what it trains on: [`over_mixed`](ConfigFile::over_mixed) where it has
+    /// `mixture = "mixed"`, [`over_ordinary`](ConfigFile::over_ordinary) otherwise.
+    ///
+    /// # Errors
+    /// As [`over_mixed`](ConfigFile::over_mixed).
+    pub fn over_its_own(self) -> Result<TrainConfig, TrainError> {
+        match self.said.get("mixture").and_then(toml::Value::as_str) {
+            Some(MIXED) => self.over_mixed(),
+            _ => Ok(self.over_ordinary()),
+        }
+    }
+
+    /// The file over [`TrainConfig::default`], with the heuristic that fits its scenario.
+    #[must_use]
+    pub fn over_ordinary(self) -> TrainConfig {
+        let is_given = self.names("low_level");
+        let mut config = self.config;
+        if let Some(first) = config.mixture.first() {
+            config.scenario = first.clone();
+        }
+        if !is_given {
+            config.low_level = low_level(&config.scenario);
+        }
+        config
+    }
+
+    /// The file over [`mixed_config`](mixture::mixed_config), whose mixture takes the place of its scenarios.
+    ///
+    /// # Errors
+    /// [`TrainError::Config`] where the file does not go with it.
+    pub fn over_mixed(self) -> Result<TrainConfig, TrainError> {
+        let refuse = |problem: String| TrainError::Config {
+            path: self.origin.clone(),
+            problem,
+        };
+        let defaults = mixture::mixed_config().map_err(|error| refuse(error.to_string()))?;
+        let mut table = toml::Table::try_from(&defaults).unwrap_or_default();
+        lay_over(&mut table, &self.said);
+        let read: Result<TrainConfig, _> = table.try_into();
+        let mut config = read.map_err(|error| refuse(condensed(error.message())))?;
+        config.mix(defaults.mixture);
+        mixture::fit_rule(&mut config);
+        Ok(config)
+    }
+}
+
+/// What `said` has takes the place of what `table` has, in tables setting by setting. A budget stays as
+/// it is said: its limits are alternatives.
+fn lay_over(table: &mut toml::Table, said: &toml::Table) {
+    for (key, value) in said {
+        match (table.get_mut(key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(said)) if key != "budget" => {
+                lay_over(inner, said);
+            }
+            _ => {
+                table.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
 /// The message of a TOML error in one line, with the line of the mistake.
 fn describe(text: &str, error: &toml::de::Error) -> String {
     let message = condensed(error.message().trim().replace('\n', "; "));
@@ -686,6 +777,30 @@ mod tests {
             of("low_level = 'dt'\nscenario = 'leafspine-4x4'"),
             BasePolicy::dt().to_string()
         );
+    }
+
+    #[test]
+    fn a_file_for_the_mixture_is_laid_over_its_defaults() {
+        let mixed = mixture::mixed_config().unwrap();
+        assert_eq!(read("mixture = 'mixed'").unwrap(), mixed);
+        let text = "mixture = 'mixed'\n[budget]\nminutes = 2\n[sac]\nbatch_size = 9\n[start]\nstep = 0.3\n";
+        let config = read(text).unwrap();
+        assert_eq!(config.mixture, mixed.mixture);
+        assert_eq!(config.scenario, mixed.scenario);
+        assert_eq!(config.sac.batch_size, 9);
+        let expected = (None, Some(2.0));
+        assert_eq!((config.budget.steps, config.budget.minutes), expected);
+        let start = StartConfig {
+            step: Some(0.3),
+            ..mixed.start.clone()
+        };
+        assert_eq!(config.start, start);
+        let alone = read("mixture = 'mixed'\nlow_level = 'dt'").unwrap();
+        assert!(alone.start.rule.is_empty() && alone.validate().is_ok());
+        // A run's own file says everything, and a list of scenarios is no reason for other defaults.
+        assert_eq!(read(&config.to_toml()).unwrap(), config);
+        let listed = read("mixture = ['ndt-16x1g', 'linux-16x1g']").unwrap();
+        assert_eq!(listed.start, StartConfig::default());
     }
 
     #[test]

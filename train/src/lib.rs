@@ -70,7 +70,7 @@ use bufgym_sim::traffic::generate;
 use serde::Serialize;
 
 pub use config::{
-    Budget, CheckpointConfig, LearnerConfig, RolloutConfig, StartConfig, TrainConfig,
+    Budget, CheckpointConfig, ConfigFile, LearnerConfig, RolloutConfig, StartConfig, TrainConfig,
     ValidationConfig, default_low_level,
 };
 pub use error::TrainError;

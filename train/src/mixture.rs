@@ -1,6 +1,6 @@
 //! Several switches in one training, so that one policy serves all of them.
 
-use bufgym_env::control::cell_centre;
+use bufgym_env::control::{ActionSet, cell_centre};
 use bufgym_models::linear::LINEAR;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use serde::de::Error as _;
@@ -116,6 +116,14 @@ pub fn mixed_config() -> Result<TrainConfig, ScenarioError> {
     config.validation.traces = 48;
     config.mix(mixed()?);
     Ok(config)
+}
+
+/// Takes the rule of [`mixed_config`] out of settings whose decisions set something else, which its weights are not
+/// for. The search then begins as in other trainings.
+pub fn fit_rule(config: &mut TrainConfig) {
+    if config.actions() != ActionSet::AlphaEarly && config.start.rule == by_queue_and_occupancy() {
+        config.start.rule = Vec::new();
+    }
 }
 
 // Places of features in a rule's weights for one output.
