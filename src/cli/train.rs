@@ -339,12 +339,7 @@ mod tests {
     #[test]
     fn what_a_file_leaves_out_keeps_the_default_of_the_scenario() {
         let mixed = mixed_config().unwrap();
-        let config = typed(
-            "--scenario mixed",
-            "[start]
-candidates = 5
-",
-        );
+        let config = typed("--scenario mixed", "[start]\ncandidates = 5\n");
         assert_eq!(config.start.candidates, 5);
         assert_eq!(config.start.rule, mixed.start.rule);
         assert_eq!(config.start.lesson_traces, mixed.start.lesson_traces);

@@ -708,7 +708,8 @@ impl ConfigFile {
             problem,
         };
         let defaults = mixture::mixed_config().map_err(|error| refuse(error.to_string()))?;
-        let mut table = toml::Table::try_from(&defaults).unwrap_or_default();
+        let table = toml::Table::try_from(&defaults);
+        let mut table = table.map_err(|error| refuse(condensed(error)))?;
         lay_over(&mut table, &self.said);
         let read: Result<TrainConfig, _> = table.try_into();
         let mut config = read.map_err(|error| refuse(condensed(error.message())))?;
