@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use bufgym_env::control::{ActionSet, BasePolicy, Controller};
+use bufgym_env::control::{BasePolicy, Controller};
 use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::PolicySpec;
@@ -119,6 +119,9 @@ pub struct Explanation {
     /// How often each level of early drop was decided, where decisions set one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early: Option<LevelCounts>,
+    /// The gap that every level of early drop stands for, packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early_gaps: Option<[u32; 8]>,
     /// The scenario of the in-cast.
     pub incast: ScenarioFacts,
     /// Queues and thresholds in the in-cast.
@@ -144,7 +147,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
     let Some((make, low_level)) = entrant.networks() else {
         return Err(ExplainError::NotLearned(entrant.name().to_owned()));
     };
-    let sets_early = ActionSet::of(&low_level).drops_early();
+    let early_gaps = low_level.early_gaps();
     let scenario = &config.scenario;
     let traces = split_traces(scenario, Split::Validation, config.seed, config.traces)?;
     if traces.is_empty() {
@@ -186,7 +189,8 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
         decisions: watched.decisions,
         dependences: dependences(&make, &watched.observations, SAMPLES, config.seed),
         alphas: watched.alphas,
-        early: sets_early.then_some(watched.early),
+        early: early_gaps.is_some().then_some(watched.early),
+        early_gaps,
         timeline: incast_timeline(entrant, &incast, config.seed)?,
         incast: ScenarioFacts::of(&incast),
         drops,

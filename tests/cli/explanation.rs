@@ -110,6 +110,7 @@ fn early_drop_is_explained_where_decisions_set_it() {
     };
     assert_eq!(sum(&printed["early"]), sum(&printed["alphas"]));
     assert!(sum(&printed["early"]) > 0);
+    assert_eq!(printed["early_gaps"][7], 16);
     for dependence in printed["dependences"].as_array().unwrap() {
         let curve = &dependence["curves"][0];
         assert_eq!(curve["mean_early_level"].as_array().unwrap().len(), 17);

@@ -201,7 +201,7 @@ pub struct Dependence {
 pub enum Decided {
     /// log2 α.
     Alpha,
-    /// The level of early drop, from 0 (off) to 7 (one packet in a gap of up to 16).
+    /// The level of early drop, from 0 (off) to 7 (the shortest gap).
     Early,
 }
 

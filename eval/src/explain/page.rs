@@ -1,5 +1,6 @@
 //! The explanation as a self-contained HTML page.
 
+use bufgym_sim::switch::aqm::early::GAPS;
 use maud::{Markup, html};
 
 use super::{Decided, Dependence, DependenceCurve, Explanation, Population, Steps};
@@ -126,9 +127,12 @@ const WEAK: f64 = 0.25;
 
 fn strongest(explanation: &Explanation, decided: Decided) -> Option<String> {
     let changes = changes(explanation, decided);
+    let [.., shortest] = explanation.early_gaps.unwrap_or(GAPS);
     let what = match decided {
-        Decided::Alpha => "log2 α",
-        Decided::Early => "the level of early drop, 0 (off) to 7 (one in a gap of up to 16),",
+        Decided::Alpha => "log2 α".to_owned(),
+        Decided::Early => {
+            format!("the level of early drop, 0 (off) to 7 (one in a gap of up to {shortest}),")
+        }
     };
     let strong: Vec<&str> = changes
         .iter()

@@ -30,9 +30,10 @@ pub fn figures(explanation: &Explanation) -> Result<Vec<Figure>, FigureError> {
             figures.push(of_dependence(explanation, dependence, decided)?);
         }
     }
-    figures.push(histogram(&ALPHA, &explanation.alphas)?);
+    figures.push(histogram(&Histogram::alpha(), &explanation.alphas)?);
     if let Some(early) = &explanation.early {
-        figures.push(histogram(&EARLY, early)?);
+        let gaps = explanation.early_gaps.unwrap_or(GAPS);
+        figures.push(histogram(&Histogram::early(gaps), early)?);
     }
     if let Some(excerpt) = &explanation.timeline {
         let entries: Vec<&Entry> = explanation.drops.iter().map(|d| &d.entry).collect();
@@ -219,28 +220,34 @@ struct Histogram {
     /// In sentences.
     what: &'static str,
     x_label: &'static str,
-    /// What a level stands for.
-    label: fn(usize) -> String,
+    /// What the levels stand for.
+    labels: [String; ALPHAS.len()],
 }
 
-const ALPHA: Histogram = Histogram {
-    name: "alpha-histogram",
-    title: "Decided α",
-    what: "α",
-    x_label: "α",
-    label: |level| format::tick(ALPHAS[level]),
-};
+impl Histogram {
+    fn alpha() -> Histogram {
+        Histogram {
+            name: "alpha-histogram",
+            title: "Decided α",
+            what: "α",
+            x_label: "α",
+            labels: ALPHAS.map(format::tick),
+        }
+    }
 
-const EARLY: Histogram = Histogram {
-    name: "early-histogram",
-    title: "Decided early drop",
-    what: "longest gap between early drops",
-    x_label: "longest gap between early drops, packets",
-    label: |level| match GAPS[level] {
-        0 => "off".to_owned(),
-        gap => gap.to_string(),
-    },
-};
+    fn early(gaps: [u32; ALPHAS.len()]) -> Histogram {
+        Histogram {
+            name: "early-histogram",
+            title: "Decided early drop",
+            what: "longest gap between early drops",
+            x_label: "longest gap between early drops, packets",
+            labels: gaps.map(|gap| match gap {
+                0 => "off".to_owned(),
+                gap => gap.to_string(),
+            }),
+        }
+    }
+}
 
 /// How often each level was decided.
 fn histogram(of: &Histogram, counts: &LevelCounts) -> Result<Figure, FigureError> {
@@ -266,7 +273,7 @@ fn histogram(of: &Histogram, counts: &LevelCounts) -> Result<Figure, FigureError
         let parts = parts
             .filter(|(_, share)| **share >= 0.005)
             .map(|(level, share)| {
-                format!("{}: {}", (of.label)(level), format::percent(Some(*share)))
+                format!("{}: {}", of.labels[level], format::percent(Some(*share)))
             })
             .collect::<Vec<_>>();
         format!("{name} {}", parts.join(", "))
@@ -299,10 +306,7 @@ fn bars(area: &Canvas, shares: &[[f64; ALPHAS.len()]; 2], keys: &[Key], of: &His
         .map_err(text)?;
     let label = |place: &f64| {
         let level = floor_usize(place.round());
-        match level < ALPHAS.len() {
-            true => (of.label)(level),
-            false => String::new(),
-        }
+        of.labels.get(level).cloned().unwrap_or_default()
     };
     let tick = |value: &f64| format::tick(*value);
     chart

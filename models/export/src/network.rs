@@ -168,7 +168,8 @@ impl Network {
                 levels: ALPHAS.len(),
                 unit: INITIAL_INDEX,
             },
-            gaps: (weights.outputs() > 1).then(|| GAPS.to_vec()),
+            gaps: (weights.outputs() > 1)
+                .then(|| manifest.low_level.early_gaps().unwrap_or(GAPS).to_vec()),
         };
         debug_assert_eq!(
             network.widths(),

@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use bufgym_env::control::{ALPHAS, ActionSet, BasePolicy};
 use bufgym_sim::input::{condensed, excerpt};
-use bufgym_sim::switch::aqm::early::GAPS;
 use serde::Deserialize;
 use tract_onnx::pb::ModelProto;
 
@@ -56,7 +55,8 @@ impl Facts {
 ///
 /// # Errors
 /// When a field says something else.
-pub(crate) fn check(model: &ModelProto, actions: ActionSet) -> Result<(), String> {
+pub(crate) fn check(model: &ModelProto, low_level: &BasePolicy) -> Result<(), String> {
+    let actions = ActionSet::of(low_level);
     let other = |key: &str, found: &str, expected: String| {
         Err(format!(
             "`{key}` in the metadata is {}; must be {expected} for a network that sets {actions}",
@@ -80,9 +80,9 @@ pub(crate) fn check(model: &ModelProto, actions: ActionSet) -> Result<(), String
     if let Some(text) = field(model, "alphas").filter(|text| *text != joined(&ALPHAS)) {
         return other("alphas", text, joined(&ALPHAS));
     }
-    match field(model, "early_gaps") {
-        Some(text) if actions.drops_early() && text != joined(&GAPS) => {
-            other("early_gaps", text, joined(&GAPS))
+    match (field(model, "early_gaps"), low_level.early_gaps()) {
+        (Some(text), Some(gaps)) if text != joined(&gaps) => {
+            other("early_gaps", text, joined(&gaps))
         }
         _ => Ok(()),
     }

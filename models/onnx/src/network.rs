@@ -90,7 +90,7 @@ impl OnnxNetwork {
             error,
         })?;
         let actions = ActionSet::of(&low_level);
-        facts::check(&file, actions).map_err(wrong)?;
+        facts::check(&file, &low_level).map_err(wrong)?;
         let (input, outputs) =
             narrow(&mut file, actions, &Operators::new(&runtime, version)).map_err(wrong)?;
         let folder = path.parent().and_then(Path::to_str);

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use bufgym_env::control::{ALPHAS, ActionSet, BasePolicy, HISTORY, INITIAL_INDEX, cell_centre};
 use bufgym_sim::input::condensed;
-use bufgym_sim::switch::aqm::early::GAPS;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -151,7 +150,7 @@ impl Manifest {
             bufgym_version: env!("CARGO_PKG_VERSION").to_owned(),
             architecture: Architecture::of(ActionSet::Alpha),
             features: current_features(ActionSet::Alpha),
-            actions: Levels::of(ActionSet::Alpha),
+            actions: Levels::of(&BasePolicy::default()),
             low_level: BasePolicy::default(),
             scenario: scenario.to_owned(),
             scenario_toml: scenario_toml.to_owned(),
@@ -172,7 +171,7 @@ impl Manifest {
         Manifest {
             architecture: Architecture::of(actions),
             features: current_features(actions),
-            actions: Levels::of(actions),
+            actions: Levels::of(&low_level),
             low_level,
             ..self
         }
@@ -222,7 +221,7 @@ impl Manifest {
         let architecture = Architecture::of(actions);
         compare(path, "architecture", &self.architecture, &architecture)?;
         compare(path, "features", &self.features, &current_features(actions))?;
-        compare(path, "actions", &self.actions, &Levels::of(actions))
+        compare(path, "actions", &self.actions, &Levels::of(&self.low_level))
     }
 }
 
@@ -242,13 +241,13 @@ impl Architecture {
 }
 
 impl Levels {
-    fn of(actions: ActionSet) -> Levels {
+    fn of(low_level: &BasePolicy) -> Levels {
         Levels {
             rule: "index = min(7, floor((tanh(mean) + 1) / 2 * 8))".to_owned(),
             alphas: ALPHAS.to_vec(),
             centres: (0..ALPHAS.len()).map(cell_centre).collect(),
             initial_index: INITIAL_INDEX,
-            early_gaps: actions.drops_early().then(|| GAPS.to_vec()),
+            early_gaps: low_level.early_gaps().map(Vec::from),
         }
     }
 }

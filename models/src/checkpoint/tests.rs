@@ -67,6 +67,12 @@ fn a_network_that_sets_early_drop_is_saved_and_loaded() {
     save_actor(&dir, &weights, &manifest).unwrap();
     let error = edit(&dir, "1024", "1023").to_string();
     assert!(error.contains("actions.early_gaps[1] is 1023"), "{error}");
+    let finer = manifest.over("dt+early:finest=4".parse().unwrap());
+    save_actor(&dir, &weights, &finer).unwrap();
+    let gaps = load_actor(&dir).unwrap().1.actions.early_gaps.unwrap();
+    assert_eq!(gaps, [0, 256, 128, 64, 32, 16, 8, 4]);
+    let error = edit(&dir, "early:finest=4", "early:finest=8").to_string();
+    assert!(error.contains("actions.early_gaps[1] is 256"), "{error}");
 }
 
 #[test]

@@ -119,6 +119,12 @@ impl BasePolicy {
         self.0.aqm().is_some_and(AqmSpec::is_open)
     }
 
+    /// The gaps of early drop that the control chooses from, by level, packets; 0 for no early drop. `None`
+    /// where it sets none.
+    pub fn early_gaps(&self) -> Option<[u32; 8]> {
+        self.0.aqm().and_then(AqmSpec::gaps)
+    }
+
     /// Whether it manages the memory of a switch with lossless packets: then the control sets a factor of
     /// egress and one of ingress queues.
     pub fn manages_memory(&self) -> bool {

@@ -188,14 +188,15 @@ impl IntegerFile {
                 self.low_level
             ));
         }
-        let fits = |gaps: &[u32], edges: usize| (gaps, edges + 1) == (&GAPS[..], GAPS.len());
+        let gaps = self.low_level.early_gaps().unwrap_or(GAPS);
+        let fits = |found: &[u32], edges: usize| (found, edges + 1) == (&gaps[..], gaps.len());
         match early.is_none_or(|early| fits(&early.gaps, early.edges.len())) {
             true => Ok(()),
             false => Err(format!(
                 "the network's gaps of early drop are not the {} from {} to {}",
-                GAPS.len(),
-                GAPS[0],
-                GAPS[GAPS.len() - 1]
+                gaps.len(),
+                gaps[0],
+                gaps[gaps.len() - 1]
             )),
         }
     }

@@ -64,6 +64,11 @@ fn layers_that_do_not_fit_are_named() {
     let mut early = actor_for(ActionSet::AlphaEarly).1;
     assert_eq!(early.gaps.as_deref(), Some(&GAPS[..]));
     assert_eq!(early.levels(), [8, 8]);
+    let finer =
+        Manifest::new("ndt-16x1g", "", "fct", 1).over("fab+early:finest=2".parse().unwrap());
+    let weights = actor_for(ActionSet::AlphaEarly).0;
+    let finer = Network::from_actor(&weights, &finer).gaps.unwrap();
+    assert_eq!(finer, [0, 128, 64, 32, 16, 8, 4, 2]);
     early.gaps = None;
     let error = early.widths().unwrap_err().to_string();
     assert!(error.contains("2 outputs; must be 1"), "{error}");

@@ -5,7 +5,8 @@
 //! `min_bytes` or more in their queue, one in a gap is lost, where a gap is a whole number drawn
 //! uniformly from 1 to `gap`. So a dataplane needs a counter per
 //! port and, where gaps are powers of two, some random bits: no multiplier, and no random number per
-//! packet. A control loop sets the gap of every port to one of [`GAPS`].
+//! packet. A control loop sets the gap of every port to one of eight, [`GAPS`] or, with `finest`, as many
+//! shorter or longer ones.
 //!
 //! One loss is enough to tell a sender to slow down. A second one in the same round trip tells it nothing
 //! more (RFC 5681 §4.3: it halves its window once per window of data), but it may hit a retransmission,
@@ -55,6 +56,13 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 kind: Kind::Count,
                 search: Search::log(2.0, 65_536.0).from(Bound::Value(256.0)),
                 meaning: "longest gap between drops, packets",
+            },
+            ParameterInfo {
+                name: FINEST,
+                default: "16, where decisions set gaps",
+                kind: Kind::Choice(&["2", "4", "8", "16", "32", "64"]),
+                search: Search::Fixed,
+                meaning: "where decisions set the gap: the shortest of those that they choose from, packets; the others are twice to 64 times as long",
             },
             ParameterInfo {
                 name: "spare",
@@ -108,6 +116,13 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
         if patience.is_some() && !from_front {
             return Err("patience is for drops from the front; needs from=front".to_owned());
         }
+        let gap: Option<u32> = arguments.optional(GAP);
+        let finest: Option<u32> = arguments.optional(FINEST);
+        if finest.is_some() && gap.is_some() {
+            return Err(
+                "finest is for gaps that decisions set; leave out gap or finest".to_owned(),
+            );
+        }
         let grace_us: Option<f64> = arguments.optional("grace_us");
         let drained = drain_ps(context.buffer_bytes, context.rate);
         let grace = Time(floor_u64(if context.rack {
@@ -129,7 +144,8 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 patience,
                 ..Waiting::default()
             }),
-            ports: vec![Spacing::new(arguments.optional(GAP).unwrap_or(DEFAULT_GAP)); ports],
+            gaps: gaps(finest),
+            ports: vec![Spacing::new(gap.unwrap_or(DEFAULT_GAP)); ports],
             losses: RecentLosses::new(grace_us.map_or(grace, |us| Time::from_secs_f64(us * 1e-6))),
         }))
     },
@@ -142,9 +158,18 @@ pub(super) const DEFAULT_GAP: u32 = 256;
 /// The parameter of how long a drop stays due.
 const PATIENCE: &str = "patience";
 
-/// The gaps that a control loop chooses from, by level; level 0 drops none. One packet in (n + 1)/2 is
-/// lost: 0.2, 0.4, 0.8, 1.6, 3.1, 6.1 and 12 %.
+/// The parameter that shortens the gaps which decisions choose from.
+pub(super) const FINEST: &str = "finest";
+
+/// The gaps that a control loop chooses from where nothing else is said, by level; level 0 drops none. One
+/// packet in (n + 1)/2 is lost: 0.2, 0.4, 0.8, 1.6, 3.1, 6.1 and 12 %.
 pub const GAPS: [u32; 8] = [0, 1024, 512, 256, 128, 64, 32, 16];
+
+/// The gaps by level with such a shortest one.
+pub(super) fn gaps(finest: Option<u32>) -> [u32; 8] {
+    let [.., usual] = GAPS;
+    GAPS.map(|gap| gap / usual * finest.unwrap_or(usual))
+}
 
 /// Packets of a flow that have to wait behind one that is dropped from the front: as many duplicate
 /// acknowledgements start fast retransmit (RFC 5681 §3.2).
@@ -167,6 +192,8 @@ pub struct EarlyDrop {
     keeps: OwnMarks,
     /// Where packets are dropped from the front.
     waiting: Option<Waiting>,
+    /// The gaps that decisions choose from, by level.
+    gaps: [u32; 8],
     ports: Vec<Spacing>,
     losses: RecentLosses,
 }
@@ -312,7 +339,7 @@ impl EarlyDrop {
             ("early_min_bytes", self.min_bytes.to_string()),
             ("early_grace_ps", self.losses.grace.as_ps().to_string()),
             ("early_spare", u8::from(self.spare).to_string()),
-            ("early_gaps", GAPS.map(|gap| gap.to_string()).join(" ")),
+            ("early_gaps", self.gaps.map(|gap| gap.to_string()).join(" ")),
         ];
         if self.marks {
             constants.push(("early_mark", "1".to_owned()));
@@ -360,11 +387,11 @@ impl EarlyDrop {
     /// Puts a level in force on every port. Where it changes, the next gap is drawn anew.
     ///
     /// # Panics
-    /// When there is not one level per port, or a level is not one of [`GAPS`].
+    /// When there is not one level per port, or a level is not below eight.
     pub fn set_levels(&mut self, levels: &[u8]) {
         assert_eq!(levels.len(), self.ports.len(), "one level per port");
         for (port, &level) in self.ports.iter_mut().zip(levels) {
-            let gap = GAPS[usize::from(level)];
+            let gap = self.gaps[usize::from(level)];
             if port.gap != gap {
                 *port = Spacing::new(gap);
             }
@@ -435,6 +462,7 @@ mod tests {
             marks: false,
             keeps: OwnMarks::None,
             waiting: None,
+            gaps: GAPS,
             ports: vec![Spacing::new(0); ports],
             losses: RecentLosses::new(Time::from_ms(5)),
         }
@@ -460,6 +488,19 @@ mod tests {
         let mut dropped =
             |_: &usize| discipline.on_arrival(arriving(1, 1000), &mut random) == Advice::Drop;
         (1..=packets).filter(|number| dropped(number)).collect()
+    }
+
+    #[test]
+    fn the_shortest_gap_that_decisions_choose_can_be_another() {
+        let gaps = |text: &str| AqmSpec::parse(text).unwrap().unwrap().gaps();
+        assert_eq!(gaps("early"), Some(GAPS));
+        assert_eq!(gaps("early:finest=16"), Some(GAPS));
+        let fine = [0, 256, 128, 64, 32, 16, 8, 4];
+        assert_eq!(gaps("early:finest=4"), Some(fine));
+        assert_eq!(gaps("early:finest=2").unwrap()[7], 2);
+        assert_eq!(gaps("early:gap=9"), None);
+        let closed = AqmSpec::parse("early:finest=4").unwrap().unwrap().closed();
+        assert_eq!(closed.unwrap().to_string(), "early:gap=256");
     }
 
     #[test]

@@ -154,13 +154,22 @@ impl AqmSpec {
                 .any(|(key, _)| *key == early::GAP)
     }
 
+    /// The gaps of early drop that decisions choose from, by level, packets; `None` where none
+    /// [is open](AqmSpec::is_open).
+    pub fn gaps(&self) -> Option<[u32; 8]> {
+        let finest = self.text(early::FINEST).and_then(|text| text.parse().ok());
+        self.is_open().then(|| early::gaps(finest))
+    }
+
     /// The same with nothing left open.
     ///
     /// # Errors
     /// None: the default of the gap is a value of it.
     pub fn closed(self) -> Result<AqmSpec, PolicyParseError> {
         match self.is_open() {
-            true => self.with(early::GAP, &early::DEFAULT_GAP.to_string()),
+            true => self
+                .without(early::FINEST)
+                .with(early::GAP, &early::DEFAULT_GAP.to_string()),
             false => Ok(self),
         }
     }

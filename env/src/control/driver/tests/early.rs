@@ -59,9 +59,14 @@ fn without_early_drop_it_is_the_control_of_alpha() {
 
 #[test]
 fn a_fixed_level_is_the_rule_with_its_gap() {
-    for (heuristic, level) in [("dt", 1), ("dt", 7), ("fab", 4)] {
-        let found = fixed(&format!("{heuristic}+early"), 3, Some(level));
-        let gap = GAPS[level];
+    for (heuristic, finest, level, gap) in [
+        ("dt", "", 1, GAPS[1]),
+        ("dt", "", 7, GAPS[7]),
+        ("fab", "", 4, GAPS[4]),
+        ("dt", ":finest=4", 7, 4),
+        ("fab", ":finest=32", 6, 64),
+    ] {
+        let found = fixed(&format!("{heuristic}+early{finest}"), 3, Some(level));
         let expected = rule(&format!("{heuristic}:alpha=2+early:gap={gap}"));
         assert_eq!(times(&found), times(&expected), "{heuristic} {level}");
         assert_ne!(times(&found), times(&rule(&format!("{heuristic}:alpha=2"))));
