@@ -37,7 +37,8 @@
 
 #include "ndt_control.h"
 
-/* The longest gaps by level, packets; 0: none. The header of an exported network has them. */
+/* The longest gaps by level, packets; 0: none. The header of an exported network has them. Where it defines
+ * NDT_EARLY_GAP_BYTES too, they are multiples of the shortest gap of the switch, ndt_early_shortest. */
 #ifndef NDT_EARLY_GAPS
 #define NDT_EARLY_LEVELS 8
 #define NDT_EARLY_GAPS { 0, 1024, 512, 256, 128, 64, 32, 16 }
@@ -98,6 +99,7 @@ struct ndt_early {
     uint32_t ports;
     int spare;          /* whether any packet is spared */
     int from_front;     /* whether packets are lost at the head of their queue */
+    uint32_t shortest;  /* what gaps are multiples of, packets; right from the first decision on */
     uint32_t patience;  /* for how many gaps a drop stays due before it falls on what arrives; 0: for ever */
     uint64_t min_bytes; /* queue length from which packets are dropped */
     uint64_t grace;     /* for how long a flow is spared; in the unit of the clock */
@@ -167,11 +169,29 @@ static inline uint32_t ndt_early_draw(uint64_t state[4], uint32_t gap)
 
 /* ---- set up ---------------------------------------------------------------------------------- */
 
-static inline uint32_t ndt_early_gap(uint8_t level)
+/* What the gaps by level are multiples of in a switch with so much buffer, packets. */
+static inline uint32_t ndt_early_shortest(uint64_t buffer_bytes)
+{
+#ifdef NDT_EARLY_GAP_BYTES
+    uint32_t shortest = 2;
+
+    while (shortest < UINT32_C(1) << 20 &&
+           buffer_bytes / NDT_EARLY_GAP_BYTES >= UINT64_C(2) * shortest) {
+        shortest *= 2;
+    }
+    return shortest;
+#else
+    (void)buffer_bytes;
+    return 1;
+#endif
+}
+
+/* The longest gap of a level where the shortest is so long, packets. */
+static inline uint32_t ndt_early_gap(uint32_t shortest, uint8_t level)
 {
     static const uint32_t gaps[NDT_EARLY_LEVELS] = NDT_EARLY_GAPS;
 
-    return level < NDT_EARLY_LEVELS ? gaps[level] : 0;
+    return level < NDT_EARLY_LEVELS ? gaps[level] * shortest : 0;
 }
 
 /*
@@ -193,13 +213,14 @@ static inline int ndt_early_init(struct ndt_early *early, uint32_t ports, uint64
         return NDT_CONTROL_ERROR_PORTS;
     }
     for (level = 0; level < NDT_EARLY_LEVELS; level++) {
-        const uint32_t gap = ndt_early_gap(level);
+        const uint32_t gap = ndt_early_gap(1, level);
 
         if ((gap & (gap - 1u)) != 0) {
             return NDT_CONTROL_ERROR_SWITCH;
         }
     }
     early->ports = ports;
+    early->shortest = ndt_early_shortest(0);
     early->min_bytes = min_bytes;
     early->grace = grace;
     early->spare = spare;
@@ -349,7 +370,7 @@ static inline enum ndt_early_verdict ndt_early_arrives(struct ndt_early *early, 
     if (port >= NDT_MAX_PORTS || port >= early->ports) {
         return NDT_EARLY_PASS;
     }
-    gap = ndt_early_gap(early->levels[port]);
+    gap = ndt_early_gap(early->shortest, early->levels[port]);
     if (gap == 0 || queue < early->min_bytes ||
         (early->spare && (spared || ndt_early_spares(early, key, now)))) {
         return NDT_EARLY_PASS;
@@ -446,6 +467,7 @@ static inline int ndt_early_decide(struct ndt_early *early, struct ndt_control *
     if (early->ports != control->ports) {
         return NDT_CONTROL_ERROR_PORTS;
     }
+    early->shortest = ndt_early_shortest(control->buffer_bytes);
     call.decide = decide;
     call.user = user;
     call.early = early->pending;

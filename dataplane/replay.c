@@ -96,6 +96,17 @@ static void differ(enum kind kind, const char *format, ...)
 
 static void start_early(void)
 {
+    const uint32_t shortest = ndt_early_shortest(header.values[KEY_BUFFER_BYTES]);
+    uint8_t level;
+
+    for (level = 0; level < NDT_EARLY_LEVELS; level++) {
+        const uint32_t gap = ndt_early_gap(shortest, level);
+
+        if (header.gaps[level] != gap) {
+            refuse("gap %d of early_gaps is %" PRIu64 "; that of the network is %" PRIu32, level,
+                   header.gaps[level], gap);
+        }
+    }
     if (ndt_early_init(&early, control.ports, header.values[KEY_EARLY_MIN_BYTES],
                        header.values[KEY_EARLY_GRACE_PS], (int)header.values[KEY_EARLY_SPARE],
                        0) != NDT_CONTROL_OK) {

@@ -41,8 +41,10 @@ levels = np.clip(np.floor((actions + 1) / 2 * 8), 0, 7).astype(int)
 print("actions:", actions.shape, "alphas of the first switch:", 2.0 ** (levels[0, :, 0] - 2))
 if actions.shape[2] > 1:
     with open(f"{folder}/manifest.json") as file:
-        gaps = np.array(json.load(file)["actions"]["early_gaps"])
-    print("longest gaps between its early drops, packets (0: none):", gaps[levels[0, :, 1]])
+        table = json.load(file)["actions"]
+    gaps = np.array(table["early_gaps"])
+    unit = "shortest gaps of the switch" if "early_gap_bytes" in table else "packets"
+    print(f"longest gaps between its early drops, {unit} (0: none):", gaps[levels[0, :, 1]])
 for output, name in enumerate(expected):
     difference = np.abs(actions[..., output] - np.load(name)).max()
     assert difference < 1e-5, f"actions differ by up to {difference}"

@@ -159,9 +159,9 @@ static void write_header(FILE *file, const struct recorder *recorder,
     fprintf(file, "decision_latency_ps,0\ndecision_latency_varies,1\nmax_interval_ps,0\n");
 #if NDT_OUTPUTS == 2
     {
-        static const uint32_t gaps[NDT_EARLY_LEVELS] = NDT_EARLY_GAPS;
+        const uint32_t shortest = ndt_early_shortest(settings->buffer_bytes);
         uint32_t port;
-        int level;
+        uint8_t level;
 
         fprintf(file, "early_min_bytes,%" PRIu64 "\nearly_grace_ps,%" PRIu64 "\nearly_spare,1\n",
                 settings->min_bytes, settings->grace_us * 1000000u);
@@ -173,7 +173,8 @@ static void write_header(FILE *file, const struct recorder *recorder,
         }
         fprintf(file, "early_gaps");
         for (level = 0; level < NDT_EARLY_LEVELS; level++) {
-            fprintf(file, "%c%" PRIu32, level == 0 ? ',' : ' ', gaps[level]);
+            fprintf(file, "%c%" PRIu32, level == 0 ? ',' : ' ',
+                    ndt_early_gap(shortest, level));
         }
         for (port = 0; port < control->ports; port++) {
             const uint64_t *state = recorder->random[port];

@@ -147,8 +147,9 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
     let Some((make, low_level)) = entrant.networks() else {
         return Err(ExplainError::NotLearned(entrant.name().to_owned()));
     };
-    let early_gaps = low_level.early_gaps();
     let scenario = &config.scenario;
+    let early_gaps = low_level.early_gaps();
+    let early_gaps = early_gaps.map(|gaps| gaps.in_buffer(scenario.buffer_bytes));
     let traces = split_traces(scenario, Split::Validation, config.seed, config.traces)?;
     if traces.is_empty() {
         return Err(EvalError::NoTraces.into());

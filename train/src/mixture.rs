@@ -88,8 +88,8 @@ pub fn mixed() -> Result<Vec<Scenario>, ScenarioError> {
 ///
 /// The heuristic drops early from the second packet of a queue on where a decision says so, so that a decision can
 /// tell switches apart by their queues. The search begins from α = 32 and early drop that grows with the port's queue
-/// and with the occupancy of the buffer: from constants it finds nothing better than they are, because a generation
-/// has two traces of every switch at most. `docs/learning.md` has the numbers.
+/// and with the occupancy of the buffer: from constants it finds nothing better than they are, because generations
+/// have a few traces of every switch only. `docs/learning.md` has the numbers.
 ///
 /// # Errors
 /// As [`mixed`].
@@ -97,18 +97,18 @@ pub fn mixed_config() -> Result<TrainConfig, ScenarioError> {
     let mut config = TrainConfig {
         low_level: LOW_LEVEL.parse().unwrap_or_default(),
         budget: Budget {
-            steps: Some(100_000),
+            steps: Some(50_000),
             minutes: None,
         },
         start: StartConfig {
             rule: by_queue_and_occupancy(),
-            generations: Some(12),
+            generations: Some(8),
             share: Some(0.95),
-            step: Some(0.1),
-            traces: Some(32),
+            step: Some(0.08),
+            traces: Some(96),
             choosing_traces: 48,
-            lesson_traces: 32,
-            lesson_steps: 2_000,
+            lesson_traces: 96,
+            lesson_steps: 6_000,
             ..StartConfig::default()
         },
         ..TrainConfig::default()
@@ -134,14 +134,14 @@ const OCCUPANCY: usize = 3;
 fn by_queue_and_occupancy() -> Vec<f64> {
     let mut weights = vec![0.0; 2 * LINEAR];
     weights[0] = f64::from(cell_centre(7));
-    weights[LINEAR] = f64::from(cell_centre(4));
-    weights[LINEAR + QUEUE] = 1.5;
-    weights[LINEAR + OCCUPANCY] = 1.5;
+    weights[LINEAR] = f64::from(cell_centre(3));
+    weights[LINEAR + QUEUE] = 1.0;
+    weights[LINEAR + OCCUPANCY] = 2.0;
     weights
 }
 
 /// The heuristic below a policy for the mixture.
-const LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:min_bytes=1500,from=front,patience=4,action=mark";
+const LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:min_bytes=1500,finest=buffer,from=front,patience=4";
 
 /// A mixture by its name, or a list of names, files and tables.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(

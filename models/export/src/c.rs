@@ -68,7 +68,9 @@ pub fn render(
         ("EARLY_LEVELS", when_early(EARLY_LEVELS)),
         (
             "EARLY_MACROS",
-            early.map_or_else(String::new, text::early_macros),
+            early.map_or_else(String::new, |gaps| {
+                text::early_macros(gaps, network.gap_bytes)
+            }),
         ),
         ("PLURAL", when_early("s")),
         (

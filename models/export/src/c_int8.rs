@@ -176,7 +176,9 @@ fn header_text(network: &IntegerNetwork, plan: &Plan<'_>, origin: &[String]) -> 
     ));
     line(format_args!("#define NDT_UNIT_LEVEL {}", network.unit));
     let early = network.early.as_ref();
-    let macros = early.map_or_else(String::new, |early| early_macros(&early.gaps));
+    let macros = early.map_or_else(String::new, |early| {
+        early_macros(&early.gaps, early.gap_bytes)
+    });
     line(format_args!("{macros}"));
     line(format_args!(
         "#ifndef NDT_STATUS\n#define NDT_STATUS\nenum {{ NDT_OK = 0, NDT_ERROR_PORTS = -1 }};\n#endif\n"
@@ -230,10 +232,12 @@ fn early_functions(network: &IntegerNetwork, early: &EarlyOutput) -> String {
          uint32_t ports, int32_t *outputs);\n\n\
          /* The level of alpha and that of early drop of every port, [ports] each; errors as above. Early\n   \
          drop takes, of the packets that find a long queue, one in a gap that is drawn from 1 to\n   \
-         NDT_EARLY_GAPS[level] packets. */\n\
+         NDT_EARLY_GAPS[level] {}. */\n\
          int ndt_int8_decide(struct ndt_int8_workspace *workspace, const uint8_t *codes,\n                    \
          uint32_t ports, uint8_t *levels, uint8_t *early);\n\n#endif",
-        network.output_scale, early.output_scale
+        network.output_scale,
+        early.output_scale,
+        early.gap_bytes.map_or("packets", |_| "shortest gaps")
     )
 }
 

@@ -84,7 +84,9 @@ impl Program {
             _ => None,
         });
         let early = network.early.as_ref();
-        let early = early.map_or_else(String::new, |early| early_macros(&early.gaps));
+        let early = early.map_or_else(String::new, |early| {
+            early_macros(&early.gaps, early.gap_bytes)
+        });
         let _ = write!(
             text,
             " */\n#define NDT_HISTORY {}\n#define NDT_FEATURES {}\n#define NDT_LEVELS {}\n\

@@ -56,6 +56,10 @@ pub struct EarlyOutput {
     pub edges: Vec<i32>,
     /// The longest gap between drops, packets, by level; 0 drops none.
     pub gaps: Vec<u32>,
+    /// Where it is there, the gaps are multiples of the shortest gap of the switch: one packet for every so
+    /// many bytes of its buffer, rounded down to a power of two, 2 at least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_bytes: Option<u64>,
     /// Its mean μ is approximately the output times this.
     pub output_scale: f64,
 }

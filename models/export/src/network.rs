@@ -1,7 +1,7 @@
 //! The description of a network that exporters read: layers, weights, normalisation, action table.
 
 use bufgym_env::control::{ALPHAS, HISTORY, INITIAL_INDEX};
-use bufgym_sim::switch::aqm::early::GAPS;
+use bufgym_sim::switch::aqm::early::{EarlyGaps, GAPS};
 
 use bufgym_env::convert::whole_i32;
 use bufgym_models::checkpoint::{Feature, Manifest};
@@ -28,6 +28,9 @@ pub struct Network {
     /// The longest gaps between early drops that the second output stands for, packets, by level; 0
     /// drops none. There is no second output without them.
     pub gaps: Option<Vec<u32>>,
+    /// Where it is there, the gaps are multiples of the shortest gap of the switch: one packet for every so
+    /// many bytes of its buffer, rounded down to a power of two, 2 at least.
+    pub gap_bytes: Option<u64>,
 }
 
 /// One layer of a [`Network`].
@@ -147,6 +150,10 @@ impl Network {
         };
         let (weight, bias) = weights.layer(tensor::CONV);
         let [hidden, out] = tensor::MEAN;
+        let gaps = (weights.outputs() > 1).then(|| {
+            let gaps = manifest.low_level.early_gaps();
+            gaps.unwrap_or(EarlyGaps::Packets(GAPS))
+        });
         let network = Network {
             history: HISTORY,
             features: manifest.features.clone(),
@@ -168,8 +175,8 @@ impl Network {
                 levels: ALPHAS.len(),
                 unit: INITIAL_INDEX,
             },
-            gaps: (weights.outputs() > 1)
-                .then(|| manifest.low_level.early_gaps().unwrap_or(GAPS).to_vec()),
+            gaps: gaps.map(|gaps| gaps.by_level().to_vec()),
+            gap_bytes: gaps.and_then(EarlyGaps::bytes_per_packet),
         };
         debug_assert_eq!(
             network.widths(),

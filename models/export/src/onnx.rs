@@ -231,11 +231,19 @@ fn model(graph: Graph, network: &Network, manifest: &Manifest) -> Result<Message
         ("producer", format!("bufgym {}", env!("CARGO_PKG_VERSION"))),
     ];
     if let Some(gaps) = &network.gaps {
-        let gaps: Vec<String> = gaps.iter().map(ToString::to_string).collect();
+        let numbers: Vec<String> = gaps.iter().map(ToString::to_string).collect();
         let meaning = "level: index into alphas; early_level: index into early_gaps, where of the packets \
                        that find a long queue one in a gap is dropped, drawn from 1 to so many; 0: none";
-        facts.push(("early_gaps", gaps.join(", ")));
-        facts.push(("outputs", meaning.to_owned()));
+        facts.push(("early_gaps", numbers.join(", ")));
+        match network.gap_bytes {
+            None => facts.push(("outputs", meaning.to_owned())),
+            Some(bytes) => {
+                let unit = "early_gaps are multiples of the shortest gap of the switch: one packet for every \
+                            early_gap_bytes of its buffer, rounded down to a power of two, 2 at least";
+                facts.push(("early_gap_bytes", bytes.to_string()));
+                facts.push(("outputs", format!("{meaning}; {unit}")));
+            }
+        }
     }
     let mut opset = Message::new();
     opset.text(1, "").integer(2, OPSET);

@@ -25,6 +25,7 @@ pub(crate) fn network_of(history: usize, features: Vec<Feature>, layers: Vec<Lay
         layers,
         actions: Actions { levels: 8, unit: 2 },
         gaps: None,
+        gap_bytes: None,
     }
 }
 

@@ -80,10 +80,20 @@ pub(crate) fn check(model: &ModelProto, low_level: &BasePolicy) -> Result<(), St
     if let Some(text) = field(model, "alphas").filter(|text| *text != joined(&ALPHAS)) {
         return other("alphas", text, joined(&ALPHAS));
     }
-    match (field(model, "early_gaps"), low_level.early_gaps()) {
-        (Some(text), Some(gaps)) if text != joined(&gaps) => {
-            other("early_gaps", text, joined(&gaps))
-        }
+    let Some(gaps) = low_level.early_gaps() else {
+        return Ok(());
+    };
+    let numbers = joined(&gaps.by_level());
+    match field(model, "early_gaps") {
+        Some(text) if text != numbers => return other("early_gaps", text, numbers),
+        None => return Ok(()),
+        Some(_) => {}
+    }
+    let bytes = gaps.bytes_per_packet().map(|bytes| bytes.to_string());
+    match (field(model, "early_gap_bytes"), bytes) {
+        (Some(text), Some(bytes)) if text != bytes => other("early_gap_bytes", text, bytes),
+        (Some(text), None) => other("early_gap_bytes", text, "absent".to_owned()),
+        (None, Some(bytes)) => other("early_gap_bytes", "absent", bytes),
         _ => Ok(()),
     }
 }

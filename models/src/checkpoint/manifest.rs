@@ -4,6 +4,7 @@ use std::path::Path;
 
 use bufgym_env::control::{ALPHAS, ActionSet, BasePolicy, HISTORY, INITIAL_INDEX, cell_centre};
 use bufgym_sim::input::condensed;
+use bufgym_sim::switch::aqm::early::EarlyGaps;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -108,6 +109,10 @@ pub struct Levels {
     /// for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_gaps: Option<Vec<u32>>,
+    /// Where it is there, the gaps are multiples of the shortest gap of the switch: one packet for every so
+    /// many bytes of its buffer, rounded down to a power of two, 2 at least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early_gap_bytes: Option<u64>,
 }
 
 /// The result of weights on the traces that chose them: validation traces for a network, training
@@ -242,12 +247,14 @@ impl Architecture {
 
 impl Levels {
     fn of(low_level: &BasePolicy) -> Levels {
+        let early_gaps = low_level.early_gaps();
         Levels {
             rule: "index = min(7, floor((tanh(mean) + 1) / 2 * 8))".to_owned(),
             alphas: ALPHAS.to_vec(),
             centres: (0..ALPHAS.len()).map(cell_centre).collect(),
             initial_index: INITIAL_INDEX,
-            early_gaps: low_level.early_gaps().map(Vec::from),
+            early_gaps: early_gaps.map(|gaps| gaps.by_level().to_vec()),
+            early_gap_bytes: early_gaps.and_then(EarlyGaps::bytes_per_packet),
         }
     }
 }

@@ -67,10 +67,21 @@ fn a_network_that_sets_early_drop_is_saved_and_loaded() {
     save_actor(&dir, &weights, &manifest).unwrap();
     let error = edit(&dir, "1024", "1023").to_string();
     assert!(error.contains("actions.early_gaps[1] is 1023"), "{error}");
-    let finer = manifest.over("dt+early:finest=4".parse().unwrap());
+    let finer = manifest.clone().over("dt+early:finest=4".parse().unwrap());
     save_actor(&dir, &weights, &finer).unwrap();
     let gaps = load_actor(&dir).unwrap().1.actions.early_gaps.unwrap();
     assert_eq!(gaps, [0, 256, 128, 64, 32, 16, 8, 4]);
+    let scaled = manifest.over("dt+early:finest=buffer".parse().unwrap());
+    save_actor(&dir, &weights, &scaled).unwrap();
+    let levels = load_actor(&dir).unwrap().1.actions;
+    assert_eq!(levels.early_gaps.unwrap(), [0, 64, 32, 16, 8, 4, 2, 1]);
+    assert_eq!(levels.early_gap_bytes, Some(125_000));
+    let error = edit(&dir, "125000", "125001").to_string();
+    assert!(
+        error.contains("actions.early_gap_bytes is 125001"),
+        "{error}"
+    );
+    save_actor(&dir, &weights, &finer).unwrap();
     let error = edit(&dir, "early:finest=4", "early:finest=8").to_string();
     assert!(error.contains("actions.early_gaps[1] is 256"), "{error}");
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::input::{excerpt, suggestion};
 use crate::switch::aqm::AqmSpec;
+use crate::switch::aqm::early::EarlyGaps;
 use crate::switch::policy::{Definition, catalogue};
 use crate::switch::{PolicyParseError, PolicySpec};
 
@@ -119,9 +120,8 @@ impl BasePolicy {
         self.0.aqm().is_some_and(AqmSpec::is_open)
     }
 
-    /// The gaps of early drop that the control chooses from, by level, packets; 0 for no early drop. `None`
-    /// where it sets none.
-    pub fn early_gaps(&self) -> Option<[u32; 8]> {
+    /// The gaps of early drop that the control chooses from; `None` where it sets none.
+    pub fn early_gaps(&self) -> Option<EarlyGaps> {
         self.0.aqm().and_then(AqmSpec::gaps)
     }
 

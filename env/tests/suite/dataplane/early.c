@@ -224,7 +224,7 @@ static void from_the_front_the_first_is_lost_where_three_wait_behind_it(void)
 /* A sender as fast as its port, of which no packet ever waits. */
 static void out_of_patience_the_drop_falls_on_what_arrives(void)
 {
-    const uint32_t gap = ndt_early_gap(7);
+    const uint32_t gap = ndt_early_gap(1, 7);
     uint32_t packet, number;
 
     for (number = 0; number < 3; number++) {

@@ -299,6 +299,33 @@ fn early_drop_is_replayed_packet_by_packet() {
     }
 }
 
+/// Gaps that grow with the buffer are those of the record's switch.
+#[test]
+fn a_replay_of_gaps_that_grow_with_the_buffer_agrees() {
+    let heuristic = "dt+early:finest=buffer";
+    let replays = replays_with(&["-DSTANDIN_EARLY", "-DSTANDIN_OF_BUFFER"]);
+    let cases = [
+        ("buffer_bytes=300000", "0 128 64 32 16 8 4 2"),
+        ("buffer_bytes=1000000", "0 512 256 128 64 32 16 8"),
+    ];
+    for (buffer, gaps) in cases {
+        let record = record(&[buffer], heuristic, 1);
+        assert!(record.contains(&format!("\nearly_gaps,{gaps}\n")));
+        let early_drops = record.matches("\ne,").count() as u64;
+        assert!(early_drops > 20, "{buffer}: {early_drops}");
+        for (_, program) in &replays {
+            let output = replay(program, &record);
+            assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+            assert_eq!(count(&output, "early_drops "), early_drops);
+        }
+        for (_, program) in early_replays() {
+            let output = replay(&program, &record);
+            let refusal = "that of the network is 1024";
+            assert!(text(&output).contains(refusal), "{}", text(&output));
+        }
+    }
+}
+
 /// The record with another state of every port's random numbers.
 fn seeds_changed(record: &str) -> String {
     let line = |line: &str| match line.starts_with("early_random,") {
@@ -350,7 +377,7 @@ fn a_wrong_early_drop_is_counted() {
             (plain.clone(), "version 1, with decisions about alpha only"),
             (
                 changed(&record, 0, "early_gaps,", |line| line.replace("512", "500")),
-                "those of the network are others",
+                "gap 2 of early_gaps is 500; that of the network is 512",
             ),
             (
                 changed(&record, 0, "early_random,", |_| {

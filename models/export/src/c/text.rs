@@ -56,12 +56,25 @@ pub(crate) fn list<T: Display>(values: &[T]) -> String {
 }
 
 /// The macros of a header whose network sets early drop too.
-pub(crate) fn early_macros(gaps: &[u32]) -> String {
+///
+/// `gap_bytes`: bytes of buffer for every packet of the shortest gap, where the gaps are multiples of it.
+pub(crate) fn early_macros(gaps: &[u32], gap_bytes: Option<u64>) -> String {
+    let unit = match gap_bytes {
+        None => "packets",
+        Some(_) => "in shortest gaps",
+    };
+    let of_buffer = gap_bytes.map_or_else(String::new, |bytes| {
+        format!(
+            "/* The shortest gap is one packet for so many bytes of the switch's buffer, rounded down to a\n   \
+             power of two, 2 at least. */\n\
+             #define NDT_EARLY_GAP_BYTES {bytes}\n"
+        )
+    });
     format!(
         "/* Outputs per port: alpha, then early drop. */\n#define NDT_OUTPUTS 2\n\
          #define NDT_EARLY_LEVELS {}\n\
-         /* The longest gaps between early drops by level, packets, as an array's initialiser; 0: none. */\n\
-         #define NDT_EARLY_GAPS {{ {} }}\n",
+         /* The longest gaps between early drops by level, {unit}, as an array's initialiser; 0: none. */\n\
+         #define NDT_EARLY_GAPS {{ {} }}\n{of_buffer}",
         gaps.len(),
         list(gaps)
     )

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use bufgym_env::control::{ALPHAS, ActionSet, BasePolicy, FEATURE_NAMES, HISTORY, INITIAL_INDEX};
 use bufgym_sim::input::{self, condensed, excerpt};
-use bufgym_sim::switch::aqm::early::GAPS;
+use bufgym_sim::switch::aqm::early::{EarlyGaps, GAPS};
 use serde::{Deserialize, Serialize};
 
-use super::{IntegerNetwork, IntegerNetworkError};
+use super::{EarlyOutput, IntegerNetwork, IntegerNetworkError};
 
 /// Name of the file in an export.
 pub const FILE: &str = "ndt_int8.json";
@@ -188,15 +188,25 @@ impl IntegerFile {
                 self.low_level
             ));
         }
-        let gaps = self.low_level.early_gaps().unwrap_or(GAPS);
-        let fits = |found: &[u32], edges: usize| (found, edges + 1) == (&gaps[..], gaps.len());
-        match early.is_none_or(|early| fits(&early.gaps, early.edges.len())) {
+        let expected = self.low_level.early_gaps();
+        let expected = expected.unwrap_or(EarlyGaps::Packets(GAPS));
+        let gaps = expected.by_level();
+        let fits = |early: &EarlyOutput| {
+            early.gaps == gaps
+                && early.gap_bytes == expected.bytes_per_packet()
+                && early.edges.len() + 1 == gaps.len()
+        };
+        match early.is_none_or(fits) {
             true => Ok(()),
             false => Err(format!(
-                "the network's gaps of early drop are not the {} from {} to {}",
+                "the network's gaps of early drop are not the {} from {} to {}{}",
                 gaps.len(),
                 gaps[0],
-                gaps[gaps.len() - 1]
+                gaps[gaps.len() - 1],
+                match expected.bytes_per_packet() {
+                    None => String::new(),
+                    Some(bytes) => format!(" for a gap_bytes of {bytes}"),
+                }
             )),
         }
     }

@@ -196,6 +196,7 @@ pub fn quantise(
     let early = network.gaps.as_ref().map(|gaps| EarlyOutput {
         edges: edges(gaps.len(), unit(1)),
         gaps: gaps.clone(),
+        gap_bytes: network.gap_bytes,
         output_scale: unit(1),
     });
     let integer = IntegerNetwork {

@@ -64,11 +64,17 @@ fn layers_that_do_not_fit_are_named() {
     let mut early = actor_for(ActionSet::AlphaEarly).1;
     assert_eq!(early.gaps.as_deref(), Some(&GAPS[..]));
     assert_eq!(early.levels(), [8, 8]);
-    let finer =
-        Manifest::new("ndt-16x1g", "", "fct", 1).over("fab+early:finest=2".parse().unwrap());
     let weights = actor_for(ActionSet::AlphaEarly).0;
-    let finer = Network::from_actor(&weights, &finer).gaps.unwrap();
-    assert_eq!(finer, [0, 128, 64, 32, 16, 8, 4, 2]);
+    let gaps = |heuristic: &str| {
+        let manifest = Manifest::new("ndt-16x1g", "", "fct", 1).over(heuristic.parse().unwrap());
+        let network = Network::from_actor(&weights, &manifest);
+        (network.gaps.unwrap(), network.gap_bytes)
+    };
+    let finer = [0, 128, 64, 32, 16, 8, 4, 2];
+    assert_eq!(gaps("fab+early:finest=2"), (finer.to_vec(), None));
+    let multiples = [0, 64, 32, 16, 8, 4, 2, 1];
+    let scaled = gaps("fab+early:finest=buffer");
+    assert_eq!(scaled, (multiples.to_vec(), Some(125_000)));
     early.gaps = None;
     let error = early.widths().unwrap_err().to_string();
     assert!(error.contains("2 outputs; must be 1"), "{error}");

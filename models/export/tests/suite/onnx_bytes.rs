@@ -233,4 +233,6 @@ fn the_file_says_what_it_is() {
     let gaps: Option<Vec<u32>> =
         gaps.map(|text| text.split(", ").map(|gap| gap.parse().unwrap()).collect());
     assert_eq!(gaps, network.gaps);
+    let bytes: Option<u64> = fact("early_gap_bytes").map(|text| text.parse().unwrap());
+    assert_eq!(bytes, network.gap_bytes);
 }

@@ -30,6 +30,7 @@ pub fn network(number: usize, rng: &mut Rng) -> Network {
             unit: rng.random_range(0..levels),
         },
         gaps: None,
+        gap_bytes: None,
     }
 }
 
@@ -47,6 +48,7 @@ pub fn with_early(mut network: Network, rng: &mut Rng) -> Network {
     last.outputs = 2;
     let levels = choose(rng, &[2, 5, 8, 16]);
     network.gaps = Some((0..levels).map(|_| rng.random_range(0..2048)).collect());
+    network.gap_bytes = rng.random_bool(0.5).then(|| rng.random_range(1..1_000_000));
     network
 }
 

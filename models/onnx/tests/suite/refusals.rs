@@ -286,6 +286,20 @@ fn metadata_that_say_something_else() {
         .fact("low_level", "dt+early")
         .fact("early_gaps", "0, 9");
     refused(&gaps, &["`early_gaps`", "0, 9", "1024"]);
+    let multiples = simple()
+        .fact("low_level", "dt+early:finest=buffer")
+        .fact("early_gaps", "0, 64, 32, 16, 8, 4, 2, 1");
+    refused(&multiples, &["`early_gap_bytes`", "absent", "125000"]);
+    let other = simple()
+        .fact("low_level", "dt+early:finest=buffer")
+        .fact("early_gaps", "0, 64, 32, 16, 8, 4, 2, 1")
+        .fact("early_gap_bytes", "9");
+    refused(&other, &["`early_gap_bytes`", "9", "125000"]);
+    let packets = simple()
+        .fact("low_level", "dt+early")
+        .fact("early_gaps", "0, 1024, 512, 256, 128, 64, 32, 16")
+        .fact("early_gap_bytes", "125000");
+    refused(&packets, &["`early_gap_bytes`", "125000", "absent"]);
     let error = simple().load_with(&Settings {
         low_level: Some("dt+red".parse().unwrap()),
         actions: Some(ActionSet::AlphaEarly),

@@ -60,9 +60,9 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
             ParameterInfo {
                 name: FINEST,
                 default: "16, where decisions set gaps",
-                kind: Kind::Choice(&["2", "4", "8", "16", "32", "64"]),
+                kind: Kind::Choice(&["2", "4", "8", "16", "32", "64", BUFFER]),
                 search: Search::Fixed,
-                meaning: "where decisions set the gap: the shortest of those that they choose from, packets; the others are twice to 64 times as long",
+                meaning: "where decisions set the gap: the shortest of those that they choose from, packets; the others are twice to 64 times as long; buffer: one for every 125 kB of the switch's buffer, rounded down to a power of two, 2 at least",
             },
             ParameterInfo {
                 name: "spare",
@@ -117,7 +117,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
             return Err("patience is for drops from the front; needs from=front".to_owned());
         }
         let gap: Option<u32> = arguments.optional(GAP);
-        let finest: Option<u32> = arguments.optional(FINEST);
+        let finest = arguments.text(FINEST);
         if finest.is_some() && gap.is_some() {
             return Err(
                 "finest is for gaps that decisions set; leave out gap or finest".to_owned(),
@@ -144,7 +144,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
                 patience,
                 ..Waiting::default()
             }),
-            gaps: gaps(finest),
+            gaps: EarlyGaps::of(finest).in_buffer(context.buffer_bytes),
             ports: vec![Spacing::new(gap.unwrap_or(DEFAULT_GAP)); ports],
             losses: RecentLosses::new(grace_us.map_or(grace, |us| Time::from_secs_f64(us * 1e-6))),
         }))
@@ -165,10 +165,70 @@ pub(super) const FINEST: &str = "finest";
 /// packet in (n + 1)/2 is lost: 0.2, 0.4, 0.8, 1.6, 3.1, 6.1 and 12 %.
 pub const GAPS: [u32; 8] = [0, 1024, 512, 256, 128, 64, 32, 16];
 
-/// The gaps by level with such a shortest one.
-pub(super) fn gaps(finest: Option<u32>) -> [u32; 8] {
-    let [.., usual] = GAPS;
-    GAPS.map(|gap| gap / usual * finest.unwrap_or(usual))
+/// What of `finest` makes gaps as long as the buffer is large.
+const BUFFER: &str = "buffer";
+
+/// Bytes of buffer for every packet of the shortest gap, where gaps grow with the buffer. Of 256 kB, 1 MB and 4 MB
+/// the gaps that serve best, 8, 32 and 128 packets, are the same level then.
+const BYTES_PER_PACKET: u64 = 125_000;
+
+/// The gaps that decisions choose from, by level; level 0 drops none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EarlyGaps {
+    /// The same in every switch, packets.
+    Packets([u32; 8]),
+    /// Multiples of the [shortest gap](EarlyGaps::shortest) of the switch, so that decisions mean the same whatever
+    /// the size of its buffer, as an α does.
+    OfBuffer([u32; 8]),
+}
+
+impl EarlyGaps {
+    pub(super) fn of(finest: Option<&str>) -> EarlyGaps {
+        let [.., usual] = GAPS;
+        let multiples = GAPS.map(|gap| gap / usual);
+        match finest {
+            Some(BUFFER) => EarlyGaps::OfBuffer(multiples),
+            finest => {
+                let finest = finest.and_then(|text| text.parse().ok()).unwrap_or(usual);
+                EarlyGaps::Packets(multiples.map(|multiple| multiple * finest))
+            }
+        }
+    }
+
+    /// The gaps in a switch with so much buffer, by level, packets.
+    #[must_use]
+    pub fn in_buffer(self, buffer_bytes: u64) -> [u32; 8] {
+        match self {
+            EarlyGaps::Packets(gaps) => gaps,
+            EarlyGaps::OfBuffer(multiples) => {
+                multiples.map(|multiple| multiple * EarlyGaps::shortest(buffer_bytes))
+            }
+        }
+    }
+
+    /// The numbers by level as manifests and exports hold them: packets, or multiples of the shortest gap.
+    #[must_use]
+    pub fn by_level(self) -> [u32; 8] {
+        match self {
+            EarlyGaps::Packets(numbers) | EarlyGaps::OfBuffer(numbers) => numbers,
+        }
+    }
+
+    /// Bytes of buffer for every packet of the shortest gap, where gaps grow with the buffer.
+    #[must_use]
+    pub fn bytes_per_packet(self) -> Option<u64> {
+        match self {
+            EarlyGaps::Packets(_) => None,
+            EarlyGaps::OfBuffer(_) => Some(BYTES_PER_PACKET),
+        }
+    }
+
+    /// The shortest gap of a switch with so much buffer, where gaps grow with it: packets, a power of two from 2
+    /// to 2^20.
+    fn shortest(buffer_bytes: u64) -> u32 {
+        let packets = (buffer_bytes / BYTES_PER_PACKET).clamp(2, 1 << 20);
+        1 << packets.ilog2()
+    }
 }
 
 /// Packets of a flow that have to wait behind one that is dropped from the front: as many duplicate
@@ -492,13 +552,30 @@ mod tests {
 
     #[test]
     fn the_shortest_gap_that_decisions_choose_can_be_another() {
-        let gaps = |text: &str| AqmSpec::parse(text).unwrap().unwrap().gaps();
+        let spec = |text: &str| AqmSpec::parse(text).unwrap().unwrap().gaps();
+        let gaps = |text: &str| spec(text).map(|gaps| gaps.in_buffer(1_000_000));
         assert_eq!(gaps("early"), Some(GAPS));
         assert_eq!(gaps("early:finest=16"), Some(GAPS));
         let fine = [0, 256, 128, 64, 32, 16, 8, 4];
         assert_eq!(gaps("early:finest=4"), Some(fine));
         assert_eq!(gaps("early:finest=2").unwrap()[7], 2);
         assert_eq!(gaps("early:gap=9"), None);
+        let of_buffer = |bytes| spec("early:finest=buffer").unwrap().in_buffer(bytes);
+        assert_eq!(of_buffer(1_000_000), [0, 512, 256, 128, 64, 32, 16, 8]);
+        assert_eq!(of_buffer(999_999)[7], 4);
+        assert_eq!(of_buffer(256_000)[1..], [128, 64, 32, 16, 8, 4, 2]);
+        assert_eq!(of_buffer(1)[7], 2);
+        assert_eq!(of_buffer(u64::MAX)[1], 1 << 26);
+        let built = |buffer| {
+            let mut scenario = Scenario::default();
+            scenario.set(buffer).unwrap();
+            let spec = AqmSpec::parse("early:finest=buffer").unwrap().unwrap();
+            let constants = spec.build(&scenario, SwitchId(0), 16).unwrap().constants();
+            let gaps = constants.into_iter().find(|(key, _)| *key == "early_gaps");
+            gaps.unwrap().1
+        };
+        let text = "0 2048 1024 512 256 128 64 32";
+        assert_eq!(built("buffer_bytes=4000000"), text);
         let closed = AqmSpec::parse("early:finest=4").unwrap().unwrap().closed();
         assert_eq!(closed.unwrap().to_string(), "early:gap=256");
     }

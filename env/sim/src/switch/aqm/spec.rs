@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::early::EarlyGaps;
 use super::{AnyDiscipline, QueueManagement, codel, early, pie, random, red, step};
 use crate::input::suggestion;
 use crate::scenario::{Recovery, Scenario};
@@ -154,11 +155,10 @@ impl AqmSpec {
                 .any(|(key, _)| *key == early::GAP)
     }
 
-    /// The gaps of early drop that decisions choose from, by level, packets; `None` where none
-    /// [is open](AqmSpec::is_open).
-    pub fn gaps(&self) -> Option<[u32; 8]> {
-        let finest = self.text(early::FINEST).and_then(|text| text.parse().ok());
-        self.is_open().then(|| early::gaps(finest))
+    /// The gaps of early drop that decisions choose from; `None` where none [is open](AqmSpec::is_open).
+    pub fn gaps(&self) -> Option<EarlyGaps> {
+        self.is_open()
+            .then(|| EarlyGaps::of(self.text(early::FINEST)))
     }
 
     /// The same with nothing left open.

@@ -1,5 +1,5 @@
 /* A stand-in for an exported network: levels by a hash of all codes (FNV-1a). With STANDIN_EARLY it sets
- * early drop too. */
+ * early drop too, with STANDIN_OF_BUFFER over gaps that grow with the buffer. */
 #ifndef NDT_INT8_H
 #define NDT_INT8_H
 
@@ -16,7 +16,12 @@
 #ifdef STANDIN_EARLY
 #define NDT_OUTPUTS 2
 #define NDT_EARLY_LEVELS 8
+#ifdef STANDIN_OF_BUFFER
+#define NDT_EARLY_GAPS { 0, 64, 32, 16, 8, 4, 2, 1 }
+#define NDT_EARLY_GAP_BYTES 125000
+#else
 #define NDT_EARLY_GAPS { 0, 1024, 512, 256, 128, 64, 32, 16 }
+#endif
 #define STANDIN_ARGUMENT , uint8_t *early
 #else
 #define STANDIN_ARGUMENT
