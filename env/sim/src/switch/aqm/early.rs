@@ -225,7 +225,8 @@ impl EarlyGaps {
 
     /// The shortest gap of a switch with so much buffer, where gaps grow with it: packets, a power of two from 2
     /// to 2^20.
-    fn shortest(buffer_bytes: u64) -> u32 {
+    #[must_use]
+    pub fn shortest(buffer_bytes: u64) -> u32 {
         let packets = (buffer_bytes / BYTES_PER_PACKET).clamp(2, 1 << 20);
         1 << packets.ilog2()
     }
