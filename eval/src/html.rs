@@ -285,6 +285,15 @@ mod tests {
         }
     }
 
+    /// A rule with many parameters on one line would push the numbers beside it out of sight.
+    #[test]
+    fn rules_that_a_learned_policy_is_compared_with_may_break_into_lines() {
+        let mut evaluation = synthetic::typical(0.8);
+        evaluation.versus[0].against = "fab:alpha=8,idle_us=100".to_owned();
+        let page = page(&evaluation);
+        assert!(page.contains("<td>fab:<wbr>alpha=8,<wbr>idle_us=100<wbr></td>"));
+    }
+
     #[test]
     fn the_page_is_accessible() {
         let page = page(&synthetic::typical(0.8));

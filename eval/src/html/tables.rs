@@ -373,7 +373,7 @@ pub fn versus(evaluation: &Evaluation) -> Markup {
         @for versus in &evaluation.versus {
             tr {
                 th scope="row" { (name(&versus.policy)) }
-                td { (versus.against) }
+                td { (name(&versus.against)) }
                 (data_cell(&ratio_cell(Some(versus.ratio))))
                 td { (won_tied_lost(&versus.tally)) }
                 td { (format::percent(versus.tally.share_won())) }
