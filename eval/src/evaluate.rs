@@ -6,7 +6,7 @@ use std::time::Instant;
 use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
-use bufgym_sim::traffic::{self, Trace};
+use bufgym_sim::traffic::{self, Trace, TraceError};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,8 @@ impl EvalError {
         }
     }
 
-    /// Whether what was asked for cannot be: the scenario, the number of traces, or a policy that does not fit.
+    /// Whether what was asked for cannot be: the scenario, the number of traces, a policy that does not fit, or a
+    /// time so short that there is no traffic in it.
     pub fn is_bad_input(&self) -> bool {
         match self {
             EvalError::Scenario(_) | EvalError::NoTraces | EvalError::Unfit(_) => true,
@@ -118,9 +119,12 @@ impl EvalError {
     }
 }
 
-/// Whether a simulation failed because the policy does not fit the scenario.
+/// Whether a simulation failed because the policy does not fit the scenario, or the scenario gives it no traffic.
 pub fn is_unfit(error: &SimError) -> bool {
-    matches!(error, SimError::Policy(_) | SimError::Controller(_))
+    matches!(
+        error,
+        SimError::Policy(_) | SimError::Controller(_) | SimError::Trace(TraceError::NoFlows)
+    )
 }
 
 impl From<BatchError> for EvalError {

@@ -108,6 +108,25 @@ fn an_unknown_key_in_a_scenario_file_is_found_by_its_line() {
 }
 
 #[test]
+fn a_time_without_traffic_is_refused_with_a_remedy() {
+    let sandbox = Sandbox::new();
+    let short = "--scenario leafspine-4x4 --set warmup_ms=0 --set measure_ms=1 --set load=0.001 --set query_rate=0";
+    let words = ["no flows", "`measure_ms`", "`load`", "`query_rate`"];
+    sandbox.refused(&format!("sim --policy dt {short}"), &words);
+    sandbox.refused(
+        &format!("eval --policy dt {short} --traces 1 --quiet"),
+        &words,
+    );
+    let training = sandbox.run(&format!("train --steps 20 {short} --quiet"));
+    assert_eq!(training.code, Some(2), "{}", training.stderr);
+    assert!(
+        training.stderr.contains("`measure_ms`"),
+        "{}",
+        training.stderr
+    );
+}
+
+#[test]
 fn a_missing_trace_is_named() {
     Sandbox::new().refused("sim --policy dt --trace no.csv --out out", &["no.csv"]);
 }

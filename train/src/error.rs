@@ -13,6 +13,7 @@ use bufgym_sim::input::excerpt;
 use bufgym_sim::memory::TooMuch;
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::ScenarioError;
+use bufgym_sim::traffic::TraceError;
 
 use crate::remote::RemoteError;
 
@@ -182,8 +183,10 @@ impl TrainError {
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Folder { source, .. } => is_wrong_place(source),
+            Self::Env(EnvError::Simulation(error)) | Self::Simulation(error) => {
+                matches!(error, SimError::Trace(TraceError::NoFlows))
+            }
             Self::Env(_)
-            | Self::Simulation(_)
             | Self::Eval(_)
             | Self::Entrant(_)
             | Self::Checkpoint(_)

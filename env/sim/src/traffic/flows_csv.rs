@@ -40,6 +40,11 @@ pub enum TraceError {
         /// The file.
         origin: String,
     },
+    /// A trace that was not read from a file is empty.
+    #[error(
+        "the trace: no flows; in a scenario whose traffic lasts for some time, a longer `measure_ms`, more `load` or a greater `query_rate` gives it some"
+    )]
+    NoFlows,
     /// A required column is missing from the header.
     #[error("{origin}:{line}: no column `{column}`{hint}; the header must have {}", REQUIRED.join(","))]
     MissingColumn {
@@ -158,14 +163,12 @@ impl Trace {
     /// Checks that the flows can be simulated with hosts `0..ports`.
     ///
     /// # Errors
-    /// [`TraceError::Empty`] without flows, else [`TraceError::Flow`] for the first flow with a
+    /// [`TraceError::NoFlows`] without flows, else [`TraceError::Flow`] for the first flow with a
     /// host that does not exist, `src = dst`, a size or start out of range, or an `id` that
     /// occurred before.
     pub fn validate(&self, ports: u32) -> Result<(), TraceError> {
         if self.flows.is_empty() {
-            return Err(TraceError::Empty {
-                origin: "the trace".to_owned(),
-            });
+            return Err(TraceError::NoFlows);
         }
         let mut ids = HashSet::with_capacity(self.flows.len());
         for flow in &self.flows {
