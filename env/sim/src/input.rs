@@ -159,12 +159,24 @@ pub fn read_from(reader: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Copies a file that has at most `limit` bytes, without taking it into memory.
+/// Copies a regular file that has at most `limit` bytes, without taking it into memory. A device or a pipe,
+/// which may have no end, is refused before anything is read, and so is a file that states a greater length.
 ///
 /// # Errors
-/// As for [`read`], and those of `out`.
+/// As for [`read`], [`io::ErrorKind::InvalidInput`] for what is no regular file, and those of `out`.
 pub fn copy(path: &Path, out: &mut impl io::Write, limit: u64) -> io::Result<()> {
-    let mut reader = File::open(path)?.take(limit.saturating_add(1));
+    let file = File::open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
+    if about.len() > limit {
+        return Err(too_large("the file", limit));
+    }
+    let mut reader = file.take(limit.saturating_add(1));
     match io::copy(&mut reader, out)? {
         length if length > limit => Err(too_large("the file", limit)),
         _ => Ok(()),
