@@ -161,7 +161,8 @@ impl Observations {
         observation[place(port, HISTORY - 1, 0)] >= self.busy_from
     }
 
-    /// Draws pairs of an observation and a port with replacement; none if the population is empty.
+    /// Pairs of an observation and a port: all of the population if they are no more than `samples`, otherwise
+    /// so many of them drawn with replacement.
     fn draw(
         &self,
         population: Population,
@@ -175,10 +176,10 @@ impl Observations {
                 .filter(|&(index, port)| self.is_busy(self.get(index), port))
                 .collect(),
         };
-        if members.is_empty() {
+        let count = members.len() as u64;
+        if count <= samples {
             return members;
         }
-        let count = members.len() as u64;
         (0..samples)
             .map(|_| members[index(rng::below(chance, count))])
             .collect()
@@ -250,7 +251,7 @@ impl DependenceCurve {
     }
 }
 
-/// The dependence of the decisions of a controller on every factor, averaged over `samples` decisions
+/// The dependence of the decisions of a controller on every factor, averaged over at most `samples` decisions
 /// for each population. `make` is called for every controller that a thread needs. The result does not
 /// depend on the number of threads.
 ///
@@ -563,8 +564,25 @@ mod tests {
         let elapsed = found.iter().find(|d| d.factor == Factor::Elapsed).unwrap();
         let of_busy = elapsed.curves.iter().find(|c| c.ports == Population::Busy);
         assert_eq!(of_busy.unwrap().mean_as_observed, 5.0);
-        let all = elapsed.curves[0].mean_as_observed;
-        assert!((all - (5.0 - 7.0 / 3.0)).abs() < 0.6, "{all}");
+        let all = &elapsed.curves[0];
+        assert!(
+            (all.mean_as_observed - (5.0 - 7.0 / 3.0)).abs() < 1e-9,
+            "a third of the ports is idle: {all:?}"
+        );
+        assert_eq!(all.samples, 120, "everything there is, once");
+        assert_eq!(of_busy.unwrap().samples, 80);
+    }
+
+    #[test]
+    fn of_many_decisions_a_sample_is_drawn() {
+        let busy = Known(|own, _| if own[0] > 0.0 { 1.0 } else { -1.0 });
+        let found = found(busy, &observations(), 60);
+        let all = curve(&found, Factor::Elapsed);
+        assert_eq!(all.samples, 60);
+        assert!(
+            (all.mean_as_observed - (5.0 - 7.0 / 3.0)).abs() < 1.0,
+            "{all:?}"
+        );
     }
 
     #[test]
