@@ -8,6 +8,7 @@ use crate::harness::Sandbox;
 
 const SMALL: &str = "--set ports=4 --set active_ports=2..4 --set flows=10..15 --set buffer_bytes=200000 --set incast_degree=2..3";
 const SEARCH: &str = "tune --policy linear --generations 2 --traces 4";
+const QUICK: &str = "tune --policy linear --generations 1 --traces 1";
 
 /// Commands that read the rule `rule.json`.
 const READERS: [&str; 2] = [
@@ -86,12 +87,12 @@ fn a_tuned_rule_is_a_policy_wherever_policies_are_taken() {
 #[test]
 fn the_rule_of_a_scenario_is_found_again_for_its_settings_only() {
     let sandbox = Sandbox::new();
-    let found = sandbox.ok(&format!("{SEARCH} {SMALL} --json")).json();
+    let found = sandbox.ok(&format!("{QUICK} {SMALL} --json")).json();
     let file = found["stored"].as_str().unwrap();
     assert!(file.starts_with("checkpoints/linear-ndt-16x1g-"), "{file}");
-    sandbox.refused(&format!("{SEARCH} {SMALL}"), &[file, "--force"]);
-    sandbox.ok(&format!("{SEARCH} {SMALL} --force"));
-    let elsewhere = sandbox.ok(&format!("{SEARCH} {SMALL} --set load=0.6 --json"));
+    sandbox.refused(&format!("{QUICK} {SMALL}"), &[file, "--force"]);
+    sandbox.ok(&format!("{QUICK} {SMALL} --force"));
+    let elsewhere = sandbox.ok(&format!("{QUICK} {SMALL} --set load=0.6 --json"));
     assert_ne!(elsewhere.json()["stored"].as_str().unwrap(), file);
     let simulate = |policy: &str| {
         without_times(
@@ -109,7 +110,7 @@ fn the_rule_of_a_scenario_is_found_again_for_its_settings_only() {
         &["bufgym tune --policy linear"],
     );
     let other = sandbox
-        .ok(&format!("{SEARCH} --objective loss {SMALL} --json"))
+        .ok(&format!("{QUICK} --objective loss {SMALL} --json"))
         .json();
     let loss = file.replace(".json", "-loss.json");
     assert_eq!(other["stored"].as_str().unwrap(), loss);

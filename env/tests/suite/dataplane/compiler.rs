@@ -1,7 +1,11 @@
 //! Compiles C as it is meant to be compiled: without a warning.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 /// The repository.
 fn root() -> PathBuf {
@@ -40,21 +44,39 @@ pub const BUILDS: [Build; 3] = [
     },
 ];
 
+/// A program that all tests share, None where it cannot be built.
+type Built = Arc<OnceLock<Option<PathBuf>>>;
+
+/// The programs that have been built, by the name of the build, the files and the definitions.
+static BUILT: LazyLock<Mutex<HashMap<String, Built>>> = LazyLock::new(Mutex::default);
+
 impl Build {
-    /// The program of these files, paths in the repository, in `folder`. None where the compiler or
-    /// its sanitizers are missing.
+    /// The program of these files, paths in the repository, in `folder`. It is built once for all tests. None
+    /// where the compiler or its sanitizers are missing.
     ///
     /// # Panics
     /// When the files do not compile.
     pub fn program(&self, folder: &Path, files: &[&str], defines: &[&str]) -> Option<PathBuf> {
-        if !self.works(folder) {
+        let key = format!("{} {files:?} {defines:?}", self.name);
+        let built = Arc::clone(BUILT.lock().unwrap().entry(key.clone()).or_default());
+        let built = built.get_or_init(|| self.build(files, defines, &key));
+        let built = built.as_ref()?;
+        let program = folder.join(format!("program-{}", self.name));
+        symlink(built, &program).unwrap();
+        Some(program)
+    }
+
+    /// Builds the program. A test run at the same time in the same place puts the same program there.
+    fn build(&self, files: &[&str], defines: &[&str], key: &str) -> Option<PathBuf> {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        if !self.works(folder.path()) {
             eprintln!(
                 "skipped: {} {:?} does not link here",
                 self.compiler, self.options
             );
             return None;
         }
-        let program = folder.join(format!("program-{}", self.name));
+        let program = folder.path().join("program");
         let output = self
             .command(&program)
             .args(["-Wall", "-Wextra", "-Werror", "-pedantic"])
@@ -67,7 +89,12 @@ impl Build {
             .output()
             .unwrap();
         assert!(output.status.success(), "{}: {}", self.name, text(&output));
-        Some(program)
+        let mut hash = DefaultHasher::new();
+        hash.write(key.as_bytes());
+        let name = format!("dataplane-{:016x}", hash.finish());
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::rename(&program, &kept).unwrap();
+        Some(kept)
     }
 
     fn works(&self, folder: &Path) -> bool {

@@ -19,7 +19,7 @@ use crate::behaviour::probe::Probe;
 pub fn config() -> ProptestConfig {
     ProptestConfig {
         max_shrink_iters: 200,
-        ..ProptestConfig::with_cases(cases(if cfg!(debug_assertions) { 24 } else { 512 }))
+        ..ProptestConfig::with_cases(cases(if cfg!(debug_assertions) { 24 } else { 256 }))
     }
 }
 
@@ -36,7 +36,7 @@ pub const MANY_EVENTS: u64 = 20_000_000;
 
 /// Recounting everything in flight takes much longer than an event. What has been lost once stays lost, so
 /// that a later check finds it too; the number is prime, so that no period of the traffic escapes.
-pub const EVENTS_PER_CHECK: u64 = 61;
+pub const EVENTS_PER_CHECK: u64 = 251;
 
 /// A flow that never completes ends its simulation here, after few events: timers back off.
 const FOR_EVER_MS: u64 = 1_000_000_000;
