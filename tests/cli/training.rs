@@ -349,8 +349,8 @@ fn a_training_file_with_an_unknown_key_is_refused_by_line() {
 #[test]
 fn a_network_is_trained_and_its_policy_evaluated() {
     let sandbox = sandbox();
-    let network = "--scenario leafspine-4x4 --set warmup_ms=0 --set measure_ms=4 --set load=0.9 --set query_rate=300";
-    let train = format!("train --steps 120 --workers 3 --objective slowdown {network}");
+    let network = "--scenario leafspine-4x4 --set warmup_ms=0 --set measure_ms=2 --set load=0.9 --set query_rate=300";
+    let train = format!("train --steps 48 --workers 3 --objective slowdown {network}");
     let run = sandbox.ok(&format!("{train} --seed 2 --json")).json();
     assert_eq!(run["status"], "finished");
     assert_eq!(run["out"], "runs/slowdown-leafspine-4x4-2");
