@@ -5,7 +5,7 @@
 //! one line of what was read, without control characters.
 
 use std::fmt::Display;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -165,8 +165,8 @@ pub fn read_from(reader: impl Read, limit: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As for [`read`], [`io::ErrorKind::InvalidInput`] for what is no regular file, and those of `out`.
 pub fn copy(path: &Path, out: &mut impl io::Write, limit: u64) -> io::Result<()> {
-    let file = File::open(path)?;
-    let about = file.metadata()?;
+    // To open a pipe would be to wait for its writer.
+    let about = fs::metadata(path)?;
     if !about.is_file() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -176,7 +176,7 @@ pub fn copy(path: &Path, out: &mut impl io::Write, limit: u64) -> io::Result<()>
     if about.len() > limit {
         return Err(too_large("the file", limit));
     }
-    let mut reader = file.take(limit.saturating_add(1));
+    let mut reader = File::open(path)?.take(limit.saturating_add(1));
     match io::copy(&mut reader, out)? {
         length if length > limit => Err(too_large("the file", limit)),
         _ => Ok(()),
