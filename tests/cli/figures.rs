@@ -10,19 +10,19 @@ fn heading(text: &str) -> Vec<&str> {
 #[test]
 fn a_figure_is_made_with_verdicts_table_drawing_and_page() {
     let sandbox = Sandbox::new();
-    let small = "figures ndt --fig 8b --fig 11 --traces 1 --out f";
+    let small = "figures ndt --fig 8b --fig 12b --traces 1 --out f";
     let run = sandbox.ok(&format!("{small} --json"));
     let printed = run.json();
     assert_eq!(printed["paper"], "ndt");
     assert_eq!(printed["seeds"], 1);
-    assert_eq!(printed["rows"].as_array().unwrap().len(), 8);
+    assert_eq!(printed["rows"].as_array().unwrap().len(), 9);
     let counted: u64 = printed["counts"]
         .as_object()
         .unwrap()
         .values()
         .map(|count| count.as_u64().unwrap())
         .sum();
-    assert_eq!(counted, 8);
+    assert_eq!(counted, 9);
     for file in printed["files"].as_array().unwrap() {
         let name = file.as_str().unwrap();
         assert!(!sandbox.read(&format!("f/{name}")).is_empty(), "{name}");
@@ -48,7 +48,7 @@ fn a_figure_is_made_with_verdicts_table_drawing_and_page() {
         ]
     );
     let files = sandbox.files();
-    for file in ["fig8b.csv", "fig8b.svg", "fig11.csv", "fig11.svg"] {
+    for file in ["fig8b.csv", "fig8b.svg", "fig12b.csv", "fig12b.svg"] {
         assert!(files.contains(&format!("f/{file}")), "{files:?}");
     }
     let page = sandbox.read("f/index.html");

@@ -19,7 +19,7 @@ use crate::behaviour::probe::Probe;
 pub fn config() -> ProptestConfig {
     ProptestConfig {
         max_shrink_iters: 200,
-        ..ProptestConfig::with_cases(cases(if cfg!(debug_assertions) { 24 } else { 256 }))
+        ..ProptestConfig::with_cases(cases(if cfg!(debug_assertions) { 24 } else { 512 }))
     }
 }
 
