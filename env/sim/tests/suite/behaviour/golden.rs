@@ -7,9 +7,11 @@
 //! wrong. Trace hashes should never change: results that were published name their traces by seed.
 //! A new transport, policy, workload or arrival mode adds a line.
 
+use bufgym_sim::network::Outcome;
 use bufgym_sim::rng::{Split, trace_seed};
-use bufgym_sim::scenario::{Arrivals, Scenario, Workload};
+use bufgym_sim::scenario::{Arrivals, PRESETS, Scenario, TransportKind, Workload};
 use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::switch::{aqm, policy};
 use bufgym_sim::traffic::{Trace, generate};
 use sha2::{Digest as _, Sha256};
 
@@ -161,4 +163,363 @@ fn results_are_what_they_were() {
         let (policy, settings) = run.split_once(' ').unwrap_or((run, ""));
         assert_eq!(results(policy, settings), expected, "{run}");
     }
+}
+
+/// Finish times of all flows, picoseconds, and the counts and averages of the summary.
+fn everything(outcome: &Outcome) -> String {
+    let mut bytes = Vec::new();
+    for record in &outcome.records {
+        let finish = record.finish.expect("every flow completes");
+        bytes.extend_from_slice(&finish.as_ps().to_le_bytes());
+    }
+    let summary = &outcome.summary;
+    for count in [
+        summary.packets_forwarded,
+        summary.drops,
+        summary.dropped_bytes,
+        summary.pushed_out,
+        summary.marks,
+        summary.timeouts,
+        summary.max_occupancy_bytes,
+        summary.pauses,
+        summary.drops_lossless,
+        summary.mean_slowdown.to_bits(),
+        summary.p99_occupancy.to_bits(),
+        summary.p99_lossless_occupancy.to_bits(),
+        summary.p99_lossy_occupancy.to_bits(),
+    ] {
+        bytes.extend_from_slice(&count.to_le_bytes());
+    }
+    hash(&bytes)
+}
+
+/// A run of a preset: policy, preset and settings, separated by spaces.
+fn preset_run(run: &str) -> Outcome {
+    let mut words = run.split_whitespace();
+    let (policy, preset) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+    let mut scenario = Scenario::preset(preset).expect("a preset");
+    for setting in words {
+        scenario.set(setting).expect("a setting that exists");
+    }
+    scenario.validate().expect("a valid scenario");
+    let policy: PolicySpec = policy.parse().expect("a policy of the catalogue");
+    policy
+        .run(&scenario, &trace(&scenario))
+        .expect("a valid simulation")
+}
+
+/// Compares all runs before it fails, so that one failure shows everything that has changed.
+fn check(runs: &[(&str, &str)]) {
+    let changed: Vec<String> = runs
+        .iter()
+        .map(|&(run, expected)| (run, expected, everything(&preset_run(run))))
+        .filter(|(_, expected, found)| expected != found)
+        .map(|(run, expected, found)| format!("{run}: {expected} is now {found}"))
+        .collect();
+    assert!(changed.is_empty(), "\n{}", changed.join("\n"));
+}
+
+/// Fails where something of the catalogue stands in none of the runs.
+fn covers(runs: &[(&str, &str)], names: impl IntoIterator<Item = &'static str>) {
+    let has = |name: &str| {
+        let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+        runs.iter().any(|(run, _)| {
+            let ends = |at: usize| !run[at + name.len()..].starts_with(is_name);
+            let begins = |at: usize| !run[..at].ends_with(is_name);
+            run.match_indices(name)
+                .any(|(at, _)| begins(at) && ends(at))
+        })
+    };
+    for name in names {
+        assert!(has(name), "no run of {name}");
+    }
+}
+
+/// One switch, overloaded, with each policy.
+#[test]
+fn every_policy_does_what_it_did() {
+    let runs = [
+        (
+            "cs ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "ed5fcc6436e67d70",
+        ),
+        (
+            "st ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "7f0fcec55976053b",
+        ),
+        (
+            "dt:alpha=0.5 ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "c37876123805adf7",
+        ),
+        (
+            "edt ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "539666ee11550aec",
+        ),
+        (
+            "tdt ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "5ad25fd37f3c161c",
+        ),
+        (
+            "fab:alpha=1,alpha_short=64 ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "bca3e9f59aa609db",
+        ),
+        (
+            "ib ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "7e4651e33c59179f",
+        ),
+        (
+            "abm ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "53c2ab5093bfe7fd",
+        ),
+        (
+            "occamy ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "35bf1818de96e642",
+        ),
+        (
+            "lqd ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "190b8bea3e1a2916",
+        ),
+        (
+            "pot ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "a17141cde5d7375f",
+        ),
+        (
+            "sma ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "d57d6c226e448949",
+        ),
+        (
+            "smxq ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "1f705388e6547f2c",
+        ),
+        (
+            "harmonic ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "174e569dabcfe837",
+        ),
+        (
+            "followlqd ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "f7969f6194390911",
+        ),
+        (
+            "unlimited ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "3743c3e4c35091c6",
+        ),
+        (
+            "credence ndt-16x1g flows=300 buffer_bytes=100000 workload=fb_hadoop active_ports=4 incast_degree=8 load=0.9 min_rto_us=10000",
+            "f7969f6194390911",
+        ),
+        (
+            "sonic reverie-4x4 measure_ms=3 query_rate=300",
+            "9be2365ab43101df",
+        ),
+        (
+            "sonic-abm reverie-4x4 measure_ms=3 query_rate=300",
+            "700d698f1cf6daf1",
+        ),
+        (
+            "reverie reverie-4x4 measure_ms=3 query_rate=300",
+            "8c0832df9fbf8ce7",
+        ),
+        (
+            "sonic:alpha_i=2,alpha_e=0.25 reverie-4x4 measure_ms=3 query_rate=300",
+            "5101f422c95ee9d2",
+        ),
+        (
+            "dt reverie-4x4 measure_ms=3 query_rate=300",
+            "9be2365ab43101df",
+        ),
+    ];
+    covers(
+        &runs,
+        policy::catalogue().iter().map(|policy| policy.info.name),
+    );
+    check(&runs);
+}
+
+#[test]
+fn every_queue_management_does_what_it_did() {
+    let runs = [
+        (
+            "dt:alpha=8+random ndt-16x1g flows=300 active_ports=4 incast_degree=8",
+            "5f1df96c2dd5ec5d",
+        ),
+        (
+            "dt:alpha=8+red ndt-16x1g flows=300 active_ports=4 incast_degree=8",
+            "c4e2d17981a39de1",
+        ),
+        (
+            "dt:alpha=8+red:action=mark ndt-16x1g flows=300 active_ports=4 incast_degree=8 ecn=true",
+            "6a6606bf173571fd",
+        ),
+        (
+            "dt:alpha=8+early ndt-16x1g flows=300 active_ports=4 incast_degree=8",
+            "235a69bf1948efcb",
+        ),
+        (
+            "dt:alpha=8+early:action=mark ndt-16x1g flows=300 active_ports=4 incast_degree=8 ecn=true",
+            "8740d989f74eee9d",
+        ),
+        (
+            "dt:alpha=8+early:from=front,patience=4 ndt-16x1g flows=300 active_ports=4 incast_degree=8",
+            "030a1d274f32931d",
+        ),
+        (
+            "dt:alpha=8+codel ndt-16x1g flows=300 active_ports=4 incast_degree=8",
+            "19243f4d1450c710",
+        ),
+        (
+            "dt:alpha=8+codel:action=mark ndt-16x1g flows=300 active_ports=4 incast_degree=8 ecn=true",
+            "19243f4d1450c710",
+        ),
+        (
+            "dt:alpha=8+pie ndt-16x1g flows=300 active_ports=4 incast_degree=8",
+            "19243f4d1450c710",
+        ),
+        (
+            "dt:alpha=8+pie:action=mark ndt-16x1g flows=300 active_ports=4 incast_degree=8 ecn=true",
+            "19243f4d1450c710",
+        ),
+        (
+            "dt:alpha=8+step:bytes=20000 ndt-16x1g flows=300 active_ports=4 incast_degree=8 ecn=true",
+            "f7f08cd63c758794",
+        ),
+        (
+            "dt+early:from=front leafspine-4x4 measure_ms=3 queues_per_port=3 flow_priority=random_per_flow ecmp=spray",
+            "1cb4c8847790597e",
+        ),
+    ];
+    covers(
+        &runs,
+        aqm::catalogue()
+            .iter()
+            .map(|discipline| discipline.info.name),
+    );
+    check(&runs);
+}
+
+/// Small networks with each transport, way through the network, scheduler and mark.
+#[test]
+fn networks_do_what_they_did() {
+    let runs = [
+        (
+            "dt leafspine-4x4 measure_ms=3 transport=newreno",
+            "0f03f79d6a089625",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 transport=cubic",
+            "eab79f7ecabb764f",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 transport=cubic-ns3 recovery=ns3",
+            "42f22be8a28e1719",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 transport=dctcp",
+            "0acc38d52d722c1b",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 transport=linux",
+            "65dec85215a2cffc",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 transport=linux-dctcp",
+            "59b597ada0f70aef",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 transport=powertcp",
+            "6e9358a8df576d5d",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 transport=theta-powertcp",
+            "239b2eea2835a94b",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 transport=timely",
+            "5a8beb6173caab0c",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 transport=hpcc",
+            "bbfebe606eab4cdf",
+        ),
+        (
+            "reverie reverie-4x4 measure_ms=3 query_rate=300 incast_transport=dcqcn",
+            "e8bd32c1f1233759",
+        ),
+        (
+            "sonic reverie-4x4 measure_ms=3 query_rate=300 transport=dcqcn lossless_priorities=1,3",
+            "a3f632aeca02d63e",
+        ),
+        (
+            "reverie reverie-4x4 measure_ms=3 query_rate=300 incast_transport=dcqcn:preset=reverie",
+            "8c0832df9fbf8ce7",
+        ),
+        (
+            "sonic reverie-4x4 measure_ms=3 query_rate=300 transport=dcqcn:preset=reverie lossless_priorities=1,3",
+            "7460a8feb5032d5f",
+        ),
+        (
+            "reverie reverie-4x4 measure_ms=3 query_rate=300 incast_transport=powertcp-rdma",
+            "ab90b172677a1001",
+        ),
+        (
+            "sonic reverie-4x4 measure_ms=3 query_rate=300 transport=powertcp-rdma lossless_priorities=1,3",
+            "3090f376a76627a5",
+        ),
+        (
+            "abm leafspine-4x4 measure_ms=3 links_per_pair=2",
+            "a564ef93843d7f3c",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 links_per_pair=2 ecmp_salt=none",
+            "cabee771b04a0dbb",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 links_per_pair=2 ecmp=dst_mod",
+            "1a8ca1f7a29f5ce2",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 links_per_pair=2 ecmp=flow_mod",
+            "998b201eb8beae6a",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 links_per_pair=2 ecmp=spray",
+            "eaf1e37a51eeb08b",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 links_per_pair=2 spine_pool=with_leaf",
+            "edd5378a0cc7df52",
+        ),
+        (
+            "abm:estimate=artefact abm-artefact measure_ms=1",
+            "9669687a2e73b3d0",
+        ),
+        ("abm abm-artefact-mixed measure_ms=1", "c91eb250af3bd7ea"),
+        ("lqd credence-train measure_ms=1", "4a381ead61e59264"),
+        ("abm abm-leafspine measure_ms=1", "b5c795ca8a9c081a"),
+        ("lqd credence-leafspine measure_ms=1", "bdebafde9b1dec00"),
+        ("reverie reverie-leafspine measure_ms=1", "fd8a067a62b3d7db"),
+        ("dt ndt-16x1g flows=200", "6c723b280656f2ab"),
+        ("dt linux-16x1g flows=200", "467447d0bae8cac2"),
+        ("dt linux-16x25g flows=200", "09c84bf535d1bd2a"),
+        ("dt dctcp-16x10g flows=200", "76b8732619b275c1"),
+        ("dt ndt-testbed-4x1g", "86867ab902d3fbb2"),
+        ("dt ndt-4to2-incast flows=100", "1cda2caccdddd188"),
+        ("dt ndt-96x10g-incast flows=500", "ce61683f1abb64b0"),
+        ("dt ns3-16x1g flows=200", "c316b7e5c77aa062"),
+        ("dt testbed-4x100m", "c185570c895505c6"),
+        (
+            "dt leafspine-4x4 measure_ms=3 queues_per_port=3 flow_priority=random_per_flow scheduler=drr queue_weights=1,2,0.5",
+            "7d649be3f6bdd997",
+        ),
+        (
+            "edt leafspine-4x4 measure_ms=3 queues_per_port=3 flow_priority=random_per_flow scheduler=strict queue_alpha=1,2,4",
+            "959e53e8c4ea5e4c",
+        ),
+        (
+            "dt leafspine-4x4 measure_ms=3 marking=red ecn_k_packets=0 ecn_red_kmin_bytes=10000 ecn_red_kmax_bytes=50000 ecn_red_pmax=0.5",
+            "f6fd27bff140f86b",
+        ),
+    ];
+    covers(&runs, TransportKind::ALL.iter().map(|kind| kind.name()));
+    covers(&runs, PRESETS.iter().map(|preset| preset.name));
+    check(&runs);
 }
