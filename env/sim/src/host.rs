@@ -179,7 +179,7 @@ pub(crate) struct Hosts<T> {
     syn_timeout: Time,
     queues_per_port: u16,
     ack_priority: AckPriority,
-    /// Packets that each switch has sprayed; empty where packets are not.
+    /// Packets by set of equal paths; empty where packets are not sprayed.
     turns: Vec<u32>,
     roster: Roster,
     flows: Vec<Flow>,
@@ -208,7 +208,6 @@ impl<T: Topology> Hosts<T> {
     ) -> Result<Hosts<T>, TraceError> {
         let (flows, roster) = flows_in_start_order(trace, &settings, scenario.preconnected)?;
         let timestamp = scenario.timestamp_bytes();
-        let switches = topology.per_switch(Ok::<_, TraceError>)?.as_ref().len();
         Ok(Hosts {
             labels: labels::are_needed(&settings) || scenario.control_class,
             first_bytes: FirstBytes::new(&settings, flows.len()),
@@ -233,7 +232,7 @@ impl<T: Topology> Hosts<T> {
                 .expect("a valid scenario has at most 8 queues per port"),
             ack_priority: AckPriority::of(scenario.ack_queue),
             turns: match topology.sprays() {
-                true => vec![0; switches],
+                true => vec![0; topology.path_sets()],
                 false => Vec::new(),
             },
             roster,
@@ -309,12 +308,15 @@ impl<T: Topology> Hosts<T> {
         came: Option<(SwitchId, usize)>,
     ) -> usize {
         let (src, dst) = self.ends_of(flow, direction);
+        let destination = self.attachment(dst);
         let mut turn = 0;
         if T::IS_FABRIC
-            && let Some(sprayed) = self.turns.get_mut(switch.index())
+            && !self.turns.is_empty()
+            && let Some(set) = self.topology.path_set(switch, destination, came)
         {
-            *sprayed = sprayed.wrapping_add(1);
-            turn = *sprayed;
+            let next = &mut self.turns[set];
+            turn = *next;
+            *next = next.wrapping_add(1);
         }
         let route = Route {
             src,
@@ -324,7 +326,6 @@ impl<T: Topology> Hosts<T> {
             turn,
             came,
         };
-        let destination = self.attachment(dst);
         self.topology.port_towards(switch, destination, route)
     }
 

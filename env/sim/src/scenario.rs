@@ -94,7 +94,7 @@ settings! {
         /// buffer and no policy of its own.
         spine_pool: SpinePool = SpinePool::Own, "leafspine: buffer that ports of spines draw on: own | with_leaf";
         ecmp: Ecmp = Ecmp::Hash, "leafspine: choice of path: hash | dst_mod | flow_mod | spray";
-        ecmp_salt: EcmpSalt = EcmpSalt::None, "leafspine: what makes hashes differ: none | switch";
+        ecmp_salt: EcmpSalt = EcmpSalt::Switch, "leafspine: what makes hashes differ: switch | none";
         propagation_ns: u64 = 10_000, "one-way propagation delay of a link, ns";
         /// Transports with a rate and some policies read it.
         base_rtt_ns: u64 = 0, "round-trip time through the empty network, ns; 0: from the topology";

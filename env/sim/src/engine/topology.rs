@@ -75,7 +75,7 @@ pub struct Route {
     pub flow: u32,
     /// Which end of the flow it comes from.
     pub direction: PacketDirection,
-    /// Packets that the switch has [sprayed](Topology::sprays), this one included.
+    /// Packets that went to these equal paths before, where they are [sprayed](Topology::sprays).
     pub turn: u32,
     /// The switch and the port that it comes from; `None` from a host.
     pub came: Option<(SwitchId, usize)>,
@@ -125,9 +125,25 @@ pub trait Topology: Clone + Debug {
     /// As [`port_to`](Topology::port_to), for whoever knows where the destination is attached.
     fn port_towards(&self, switch: SwitchId, destination: Attachment, route: Route) -> usize;
 
-    /// Whether packets of a flow take turns among equal paths.
+    /// True if packets of a flow take turns among equal paths.
     fn sprays(&self) -> bool {
         false
+    }
+
+    /// Sets of equal paths in the whole network.
+    fn path_sets(&self) -> usize {
+        0
+    }
+
+    /// The set of equal paths among which a packet takes one at a switch, by number below
+    /// [`path_sets`](Topology::path_sets); `None` where there is one path.
+    fn path_set(
+        &self,
+        _switch: SwitchId,
+        _destination: Attachment,
+        _came: Option<(SwitchId, usize)>,
+    ) -> Option<usize> {
+        None
     }
 
     /// Whether packets can be sent in this network.
@@ -282,18 +298,18 @@ impl Topology for OneSwitch {
 pub struct Routing {
     /// What decides.
     pub ecmp: Ecmp,
-    /// Whether switches hash differently.
+    /// What makes the hashes of switches differ.
     pub salt: EcmpSalt,
     /// Of the hash.
     pub seed: u64,
 }
 
 impl Default for Routing {
-    /// A hash of the flow, the same at all switches, with seed 0.
+    /// A hash of the flow, another at each switch, with seed 0.
     fn default() -> Routing {
         Routing {
             ecmp: Ecmp::Hash,
-            salt: EcmpSalt::None,
+            salt: EcmpSalt::Switch,
             seed: 0,
         }
     }
@@ -458,6 +474,25 @@ impl Topology for LeafSpine {
         self.routing.ecmp == Ecmp::Spray
     }
 
+    /// The uplinks of each leaf, and the links of each spine to each leaf.
+    fn path_sets(&self) -> usize {
+        self.leaves * (1 + self.spines)
+    }
+
+    fn path_set(
+        &self,
+        switch: SwitchId,
+        destination: Attachment,
+        _came: Option<(SwitchId, usize)>,
+    ) -> Option<usize> {
+        let leaf = destination.switch;
+        match self.is_leaf(switch) {
+            true => (switch != leaf).then_some(switch.index()),
+            // Spines have the numbers from `leaves` on, so that theirs begin behind those of leaves.
+            false => Some((switch.index() - self.leaves + 1) * self.leaves + leaf.index()),
+        }
+    }
+
     #[expect(
         clippy::cast_possible_truncation,
         reason = "`check` bounds the number of hosts"
@@ -581,10 +616,16 @@ mod tests {
     }
 
     /// Without salt the choice among the links of a spine follows from that among the uplinks; with
-    /// it, and with another seed, it does not.
+    /// it, as by default, it does not.
     #[test]
     fn salt_and_seed_change_the_paths() {
-        let plain = network(Ecmp::Hash);
+        let plain = LeafSpine {
+            routing: Routing {
+                salt: EcmpSalt::None,
+                ..Routing::default()
+            },
+            ..network(Ecmp::Hash)
+        };
         let seeded = LeafSpine {
             routing: Routing {
                 seed: 1,
@@ -592,13 +633,7 @@ mod tests {
             },
             ..plain
         };
-        let salted = LeafSpine {
-            routing: Routing {
-                salt: EcmpSalt::Switch,
-                ..plain.routing
-            },
-            ..plain
-        };
+        let salted = network(Ecmp::Hash);
         let ways = |network: &LeafSpine| -> Vec<_> {
             let flows = 0..1_000;
             flows

@@ -116,12 +116,13 @@ named! {
 }
 
 named! {
-    /// Whether the hash of flows differs from switch to switch.
+    /// What makes the hash of flows differ from switch to switch.
     EcmpSalt {
-        /// The same at all switches.
-        None = "none",
-        /// Another at each switch.
+        /// The number of the switch, so that choices at different switches are independent.
         Switch = "switch",
+        /// Nothing: all switches cut the same hash. Where a leaf has several links to a spine, the choice of
+        /// the spine then decides which of them are used on the way down, and the others stay idle.
+        None = "none",
     }
 }
 

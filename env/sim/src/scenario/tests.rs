@@ -57,7 +57,7 @@ fn the_default_preset_prints_its_documented_values() {
             "spine_buffer = \"own\"",
             "spine_pool = \"own\"",
             "ecmp = \"hash\"",
-            "ecmp_salt = \"none\"",
+            "ecmp_salt = \"switch\"",
             "propagation_ns = 10000",
             "base_rtt_ns = 0",
             "mss = 1460",

@@ -38,6 +38,17 @@ impl PooledLeafSpine {
     fn spine_above(&self, port: usize) -> usize {
         (port - self.network.hosts_per_leaf) / self.network.links_per_pair
     }
+
+    /// The switch of the network at which a packet is that a pool holds: its leaf, or the spine if it
+    /// comes from another pool.
+    fn position(&self, pool: SwitchId, came: Option<(SwitchId, usize)>) -> SwitchId {
+        match came {
+            Some((from, port)) if from != pool => {
+                SwitchId::of(self.network.leaves + self.spine_above(port))
+            }
+            _ => pool,
+        }
+    }
 }
 
 impl Topology for PooledLeafSpine {
@@ -74,20 +85,31 @@ impl Topology for PooledLeafSpine {
             leaves,
             ..
         } = self.network;
-        match route.came {
-            Some((from, port)) if from != switch => {
-                let spine = self.spine_above(port);
-                let at = SwitchId::of(leaves + spine);
-                let link = self.network.routing.choose(at, route, links_per_pair);
-                hosts_per_leaf + self.uplinks() + spine * links_per_pair + link
-            }
-            // From a host of the leaf, or from a spine.
-            _ => self.network.port_towards(switch, destination, route),
+        let at = self.position(switch, route.came);
+        if at == switch {
+            return self.network.port_towards(switch, destination, route);
         }
+        let spine = at.index() - leaves;
+        let link = self.network.routing.choose(at, route, links_per_pair);
+        hosts_per_leaf + self.uplinks() + spine * links_per_pair + link
     }
 
     fn sprays(&self) -> bool {
         self.network.sprays()
+    }
+
+    fn path_sets(&self) -> usize {
+        self.network.path_sets()
+    }
+
+    fn path_set(
+        &self,
+        switch: SwitchId,
+        destination: Attachment,
+        came: Option<(SwitchId, usize)>,
+    ) -> Option<usize> {
+        let at = self.position(switch, came);
+        self.network.path_set(at, destination, came)
     }
 
     /// Ports that lead up have the pool itself as their neighbour: only the
@@ -138,15 +160,20 @@ mod tests {
     use crate::engine::packet::PacketDirection;
     use crate::scenario::Ecmp;
 
-    /// The pools and ports of a packet's way, and the host where it ends.
-    fn way<T: Topology>(network: &T, mut route: Route) -> (Vec<(u16, usize)>, u16) {
+    /// The pools and ports of a packet's way, the sets of equal paths on it, and the host where it ends.
+    fn way<T: Topology>(
+        network: &T,
+        mut route: Route,
+    ) -> (Vec<(u16, usize)>, Vec<Option<usize>>, u16) {
         let (mut at, mut hops) = (network.switch_of(route.src), Vec::new());
+        let mut sets = Vec::new();
         loop {
             let port = network.port_to(at, route);
             assert!(port < network.ports(at));
             hops.push((at.0, port));
+            sets.push(network.path_set(at, network.attachment(route.dst), route.came));
             match network.next_hop(at, port, || route.dst) {
-                Neighbour::Host(host) => return (hops, host),
+                Neighbour::Host(host) => return (hops, sets, host),
                 Neighbour::Switch(next) => {
                     route.came = Some((at, port));
                     at = next;
@@ -180,9 +207,11 @@ mod tests {
                         turn: flow,
                         came: None,
                     };
-                    let (hops, host) = way(&own, route);
-                    let (pools, pooled_host) = way(&pooled, route);
+                    let (hops, sets, host) = way(&own, route);
+                    let (pools, pooled_sets, pooled_host) = way(&pooled, route);
                     assert_eq!((host, pooled_host), (dst, dst));
+                    assert_eq!(sets, pooled_sets);
+                    assert!(sets.iter().flatten().all(|&set| set < own.path_sets()));
                     assert_eq!((hops[0], hops.len()), (pools[0], pools.len()));
                     let leaf = dst / 4;
                     if let [_, (spine, down), last] = hops[..] {

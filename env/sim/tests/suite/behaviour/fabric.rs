@@ -3,9 +3,11 @@
 use bufgym_sim::network::{
     FabricSimulator, LeafSpine, Outcome, Pause, Simulator, SwitchId, Topology as _,
 };
+use bufgym_sim::rng::{below, stream};
 use bufgym_sim::scenario::{Ecmp, EcmpSalt, RangeU32, Scenario, TopologyKind};
+use bufgym_sim::switch::policy::NeuralDynamicThreshold;
 use bufgym_sim::switch::policy::ndt::TriggerMode;
-use bufgym_sim::switch::policy::{NeuralDynamicThreshold, Policy as _};
+use bufgym_sim::switch::{PacketView, Policy, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace};
 use bufgym_sim::units::Time;
 use proptest::prelude::*;
@@ -237,4 +239,95 @@ fn the_switch_with_a_decision_due_is_asked() {
     let summary = simulator.outcome().summary;
     assert!(decisions >= 2 * summary.packets_forwarded + summary.drops);
     assert!(asked.iter().all(|times| *times > 0));
+}
+
+/// Admits everything and counts packets by port.
+#[derive(Clone, Debug)]
+struct Counting(Vec<u64>);
+
+impl Policy for Counting {
+    fn on_arrival(&mut self, _view: View<'_>, packet: PacketView) -> Verdict {
+        self.0[packet.port] += 1;
+        Verdict::Accept
+    }
+
+    fn threshold(&self, _view: View<'_>, _port: usize) -> Option<u64> {
+        None
+    }
+}
+
+/// Packets by port of each switch, for many short flows between random hosts.
+fn packets_by_port(scenario: &Scenario, network: LeafSpine) -> Vec<Vec<u64>> {
+    const FLOWS: u64 = 4_000;
+    let mut rng = stream(7, "shares of links", 0);
+    let hosts = u64::from(scenario.ports);
+    let flows = (0..FLOWS).map(|id| {
+        let (src, other) = (below(&mut rng, hosts), below(&mut rng, hosts - 1));
+        let dst = other + u64::from(other >= src);
+        FlowSpec {
+            id,
+            src: u32::try_from(src).unwrap(),
+            dst: u32::try_from(dst).unwrap(),
+            start: Time::from_us(id),
+            size: 1_000,
+            kind: 0,
+            query: -1,
+            priority: 0,
+        }
+    });
+    let trace = Trace {
+        flows: flows.collect(),
+        kinds: vec!["flow".to_owned()],
+        seed: 0,
+    };
+    let switches = network.per_switch(Ok::<_, ()>).unwrap();
+    let policy = |switch, _: &Scenario| Ok(Counting(vec![0; network.ports(switch)]));
+    let capacity = |at: &Scenario| at.buffer_bytes;
+    let mut simulator = Simulator::in_network(scenario, &trace, network, capacity, policy).unwrap();
+    while simulator.step() {}
+    assert_eq!(simulator.outcome().summary.drops, 0);
+    let counts = |&id: &SwitchId| simulator.switch(id).policy().0.clone();
+    switches.iter().map(counts).collect()
+}
+
+/// Fails where a link of a set has not its share of the packets: one of `n`, within five standard
+/// deviations of a binomial count, or as many as the others and at most one more where packets take
+/// turns.
+fn is_shared(links: &[u64], in_turn: bool, case: &str) {
+    let total: u64 = links.iter().sum();
+    let share = 1.0 / links.len() as f64;
+    let mean = total as f64 * share;
+    let deviation = (mean * (1.0 - share)).sqrt();
+    let most = if in_turn { 1.0 } else { 5.0 * deviation };
+    assert!(total > 100, "{case}: {links:?}");
+    assert!(
+        links.iter().all(|&link| (link as f64 - mean).abs() <= most),
+        "{case}: {links:?}"
+    );
+}
+
+/// Every link between switches carries its share, whatever chooses the path. Spines that draw on the buffers of
+/// leaves take the same links (a test of their topology).
+#[test]
+fn no_link_stays_idle() {
+    for (leaves, hosts, spines, links) in [(2, 8, 2, 2), (3, 8, 2, 4), (4, 6, 3, 1), (2, 9, 3, 3)] {
+        for &ecmp in Ecmp::ALL {
+            let mut scenario = in_network(&Scenario::default(), leaves, hosts, spines, links);
+            scenario.ecmp = ecmp;
+            scenario.buffer_bytes = 1 << 24;
+            let (hosts, spines, links) = (hosts as usize, spines as usize, links as usize);
+            let (uplinks, in_turn) = (hosts..hosts + spines * links, ecmp == Ecmp::Spray);
+            let case = format!("{} {leaves} {hosts} {spines} {links}", ecmp.name());
+
+            let own = packets_by_port(&scenario, LeafSpine::of(&scenario, 3));
+            for leaf in &own[..leaves as usize] {
+                is_shared(&leaf[uplinks.clone()], in_turn, &case);
+            }
+            for spine in &own[leaves as usize..] {
+                for to_leaf in spine.chunks(links) {
+                    is_shared(to_leaf, in_turn, &case);
+                }
+            }
+        }
+    }
 }

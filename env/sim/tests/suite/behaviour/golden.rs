@@ -309,23 +309,23 @@ fn every_policy_does_what_it_did() {
         ),
         (
             "sonic reverie-4x4 measure_ms=3 query_rate=300",
-            "9be2365ab43101df",
+            "2b612ebf0fdcddf5",
         ),
         (
             "sonic-abm reverie-4x4 measure_ms=3 query_rate=300",
-            "700d698f1cf6daf1",
+            "f557a90519399b19",
         ),
         (
             "reverie reverie-4x4 measure_ms=3 query_rate=300",
-            "8c0832df9fbf8ce7",
+            "71fef18523d3a99b",
         ),
         (
             "sonic:alpha_i=2,alpha_e=0.25 reverie-4x4 measure_ms=3 query_rate=300",
-            "5101f422c95ee9d2",
+            "0710457f167c4fb8",
         ),
         (
             "dt reverie-4x4 measure_ms=3 query_rate=300",
-            "9be2365ab43101df",
+            "2b612ebf0fdcddf5",
         ),
     ];
     covers(
@@ -384,7 +384,7 @@ fn every_queue_management_does_what_it_did() {
         ),
         (
             "dt+early:from=front leafspine-4x4 measure_ms=3 queues_per_port=3 flow_priority=random_per_flow ecmp=spray",
-            "1cb4c8847790597e",
+            "6f0b9b251550a3a4",
         ),
     ];
     covers(
@@ -402,71 +402,71 @@ fn networks_do_what_they_did() {
     let runs = [
         (
             "dt leafspine-4x4 measure_ms=3 transport=newreno",
-            "0f03f79d6a089625",
+            "4052f3076a6decdf",
         ),
         (
             "dt leafspine-4x4 measure_ms=3 transport=cubic",
-            "eab79f7ecabb764f",
+            "67469bfd411206ca",
         ),
         (
             "dt leafspine-4x4 measure_ms=3 transport=cubic-ns3 recovery=ns3",
-            "42f22be8a28e1719",
+            "63b362b41d5ff8f4",
         ),
         (
             "dt leafspine-4x4 measure_ms=3 transport=dctcp",
-            "0acc38d52d722c1b",
+            "37234fb792e5cd59",
         ),
         (
             "dt leafspine-4x4 measure_ms=3 transport=linux",
-            "65dec85215a2cffc",
+            "c43d790ec5650693",
         ),
         (
             "dt leafspine-4x4 measure_ms=3 transport=linux-dctcp",
-            "59b597ada0f70aef",
+            "46ef2b287ad1124f",
         ),
         (
             "dt leafspine-4x4 measure_ms=3 transport=powertcp",
-            "6e9358a8df576d5d",
+            "f42b6f4c0330227e",
         ),
         (
             "dt leafspine-4x4 measure_ms=3 transport=theta-powertcp",
-            "239b2eea2835a94b",
+            "bcee5571db5eba11",
         ),
         (
             "dt leafspine-4x4 measure_ms=3 transport=timely",
-            "5a8beb6173caab0c",
+            "5fdbd74d1f21ad41",
         ),
         (
             "dt leafspine-4x4 measure_ms=3 transport=hpcc",
-            "bbfebe606eab4cdf",
+            "a52a09e96ae6af00",
         ),
         (
             "reverie reverie-4x4 measure_ms=3 query_rate=300 incast_transport=dcqcn",
-            "e8bd32c1f1233759",
+            "5eabcb806edd2031",
         ),
         (
             "sonic reverie-4x4 measure_ms=3 query_rate=300 transport=dcqcn lossless_priorities=1,3",
-            "a3f632aeca02d63e",
+            "ac8e7f9d71e4de94",
         ),
         (
             "reverie reverie-4x4 measure_ms=3 query_rate=300 incast_transport=dcqcn:preset=reverie",
-            "8c0832df9fbf8ce7",
+            "71fef18523d3a99b",
         ),
         (
             "sonic reverie-4x4 measure_ms=3 query_rate=300 transport=dcqcn:preset=reverie lossless_priorities=1,3",
-            "7460a8feb5032d5f",
+            "d0187f95cd42428f",
         ),
         (
             "reverie reverie-4x4 measure_ms=3 query_rate=300 incast_transport=powertcp-rdma",
-            "ab90b172677a1001",
+            "3848efb312e66378",
         ),
         (
             "sonic reverie-4x4 measure_ms=3 query_rate=300 transport=powertcp-rdma lossless_priorities=1,3",
-            "3090f376a76627a5",
+            "21b2c86b29673248",
         ),
         (
             "abm leafspine-4x4 measure_ms=3 links_per_pair=2",
-            "a564ef93843d7f3c",
+            "d67db7ab098791ff",
         ),
         (
             "dt leafspine-4x4 measure_ms=3 links_per_pair=2 ecmp_salt=none",
@@ -482,21 +482,21 @@ fn networks_do_what_they_did() {
         ),
         (
             "dt leafspine-4x4 measure_ms=3 links_per_pair=2 ecmp=spray",
-            "eaf1e37a51eeb08b",
+            "2409c6b77e0d68d1",
         ),
         (
             "dt leafspine-4x4 measure_ms=3 links_per_pair=2 spine_pool=with_leaf",
-            "edd5378a0cc7df52",
+            "883e034f88e9a07a",
         ),
         (
             "abm:estimate=artefact abm-artefact measure_ms=1",
-            "9669687a2e73b3d0",
+            "80c039c14173d72f",
         ),
-        ("abm abm-artefact-mixed measure_ms=1", "c91eb250af3bd7ea"),
-        ("lqd credence-train measure_ms=1", "4a381ead61e59264"),
-        ("abm abm-leafspine measure_ms=1", "b5c795ca8a9c081a"),
-        ("lqd credence-leafspine measure_ms=1", "bdebafde9b1dec00"),
-        ("reverie reverie-leafspine measure_ms=1", "fd8a067a62b3d7db"),
+        ("abm abm-artefact-mixed measure_ms=1", "7048783760c106b4"),
+        ("lqd credence-train measure_ms=1", "4bf8b8197e8c2800"),
+        ("abm abm-leafspine measure_ms=1", "90e53f4bcbedd55d"),
+        ("lqd credence-leafspine measure_ms=1", "c42fdc049ad81c02"),
+        ("reverie reverie-leafspine measure_ms=1", "fb1efdf68f403f34"),
         ("dt ndt-16x1g flows=200", "6c723b280656f2ab"),
         ("dt linux-16x1g flows=200", "467447d0bae8cac2"),
         ("dt linux-16x25g flows=200", "09c84bf535d1bd2a"),
@@ -508,15 +508,15 @@ fn networks_do_what_they_did() {
         ("dt testbed-4x100m", "c185570c895505c6"),
         (
             "dt leafspine-4x4 measure_ms=3 queues_per_port=3 flow_priority=random_per_flow scheduler=drr queue_weights=1,2,0.5",
-            "7d649be3f6bdd997",
+            "241b72bbc3d90067",
         ),
         (
             "edt leafspine-4x4 measure_ms=3 queues_per_port=3 flow_priority=random_per_flow scheduler=strict queue_alpha=1,2,4",
-            "959e53e8c4ea5e4c",
+            "41ff85d0352b8823",
         ),
         (
             "dt leafspine-4x4 measure_ms=3 marking=red ecn_k_packets=0 ecn_red_kmin_bytes=10000 ecn_red_kmax_bytes=50000 ecn_red_pmax=0.5",
-            "f6fd27bff140f86b",
+            "e670d7f4f113cf2a",
         ),
     ];
     covers(&runs, TransportKind::ALL.iter().map(|kind| kind.name()));
