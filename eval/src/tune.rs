@@ -3,7 +3,7 @@
 
 mod store;
 
-pub use store::{StoreError, Stored, Tuned};
+pub use store::{Fit, StoreError, Stored, Tuned};
 
 /// Default number of the traces that choose among the best candidates of a search.
 pub const TRACES: u64 = 64;

@@ -32,8 +32,8 @@ use kept::Kept;
     after_help = "All parameters of the policy and of its queue management are searched at once, on training \
     traces; validation traces choose among the best. The defaults are always among them.\n\n\
     The result is kept in checkpoints/tuned, and `P:tuned` or `P+A:tuned` is then a policy wherever that \
-    scenario is used, if it was found for mean FCT. Every scenario has a file of its own: NAME.json for a \
-    preset, NAME-HASH.json for other settings. A result that is there is replaced with --force only. \
+    scenario is used, if it was found for mean FCT; also with other warmup_ms, measure_ms and drain_ms if it was not \
+    tuned for these. Every scenario has a file of its own: NAME.json for a preset, NAME-HASH.json for other settings. A result that is there is replaced with --force only. \
     Where an --all was interrupted, the same command goes on.\n\n\
     `linear` is a rule of sixteen weights that sets the alpha of every port from what the switch sees, as ndt's \
     network does. Its file is a policy too: linear:FILE.\n\nExamples:\n  \
@@ -51,7 +51,7 @@ pub struct TuneArgs {
     /// parameters and from the defaults
     #[arg(long, value_name = "P", required_unless_present = "all")]
     policy: Option<String>,
-    /// Tune every rule, alone and with random, red, early, codel and pie
+    /// Tune every rule, alone and with each queue management; with step, which only marks, where hosts use ECN
     #[arg(long, conflicts_with = "policy")]
     all: bool,
     /// Of `--all`: give all rules an eighth of the simulations, and only the N best the rest

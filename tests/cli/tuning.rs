@@ -82,6 +82,26 @@ fn other_settings_have_a_file_of_their_own() {
     }
 }
 
+/// Searches in large networks are made in short runs.
+#[test]
+fn a_result_serves_runs_of_another_duration() {
+    let sandbox = Sandbox::new();
+    let network = "--scenario leafspine-4x4 --set buffer_bytes_per_port_gbps=2";
+    sandbox.ok(&format!(
+        "tune --policy dt+step {LEAST} {network} --set measure_ms=5"
+    ));
+    sandbox.ok(&format!(
+        "sim --policy dt+step:tuned {network} --set measure_ms=6"
+    ));
+    let other = format!("sim --policy dt+step:tuned {network} --set measure_ms=6 --set load=0.5");
+    sandbox.refused(&other, &["dt+step", "not tuned", "bufgym tune"]);
+    // A search for this duration has a place of its own, and its result comes first.
+    sandbox.ok(&format!(
+        "tune --policy dt+step {LEAST} {network} --set measure_ms=6 --seed 9"
+    ));
+    assert_eq!(results(&sandbox).len(), 2);
+}
+
 #[test]
 fn a_result_is_replaced_with_force_only() {
     let sandbox = Sandbox::new();
@@ -221,6 +241,8 @@ fn every_rule_is_tuned_and_an_interrupted_search_goes_on() {
         assert!(names.contains(&name), "{names:?}");
     }
     assert!(!names.contains(&"unlimited"), "{names:?}");
+    // It only marks, and these hosts do not use ECN.
+    assert!(!names.contains(&"dt+step"), "{names:?}");
     let ratios = rows
         .iter()
         .filter_map(|row| row["tuned"]["ratio_to_dt"].as_f64());
@@ -265,8 +287,19 @@ fn every_rule_is_tuned_and_an_interrupted_search_goes_on() {
 #[test]
 fn only_the_best_rules_get_all_simulations() {
     let sandbox = Sandbox::new();
-    let all = format!("tune --all --best 3 --simulations 800 {TINY} --json");
+    let ecn = "--set transport=dctcp --set ecn_threshold_bytes=9000";
+    let all = format!("tune --all --best 3 --simulations 800 {TINY} {ecn} --json");
     let first = sandbox.ok(&all).json();
+    let policy = |names: &str| {
+        let mut rows = first["policies"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["names"] == names).unwrap();
+        row["tuned"]["policy"].as_str().unwrap().to_owned()
+    };
+    // Thresholds of marks are searched with the parameters of every rule.
+    for rule in ["dt", "fab", "abm"] {
+        let marked = policy(&format!("{rule}+step"));
+        assert!(marked.starts_with(rule), "{marked}");
+    }
     let budgets = |value: &serde_json::Value| -> Vec<(u64, u64)> {
         let rows = value["policies"].as_array().unwrap().iter();
         let tuned = rows.filter(|row| row["tuned"].is_object());

@@ -494,10 +494,10 @@ pub fn tuned_parameters() -> Reader {
         memory: 64 * MIB,
         read: Box::new(|input| {
             let stored = Stored::read(text(input)?, "tuned.json").map_err(said)?;
-            let is_for = stored
-                .is_for(&Scenario::default(), "tuned.json")
+            let fit = stored
+                .fit(&Scenario::default(), "tuned.json")
                 .map_err(said)?;
-            if is_for {
+            if fit.is_some() {
                 for definition in catalogue() {
                     let policy = stored
                         .policy(Metric::MeanFct, definition.info.name, "tuned.json")

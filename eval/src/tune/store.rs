@@ -72,6 +72,15 @@ pub struct Tuned {
     pub edges: Vec<String>,
 }
 
+/// How the settings of a file fit a scenario. The better fit comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fit {
+    /// All settings are the same.
+    Exact,
+    /// Traffic lasts for another time and all else is the same. Searches in large networks need short runs.
+    OtherDuration,
+}
+
 /// By the names of a policy and its queue management, `dt` or `dt+red`.
 type Policies = BTreeMap<String, Tuned>;
 
@@ -125,18 +134,27 @@ impl Stored {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// Whether all settings are those of `scenario`.
+    /// How its settings fit those of `scenario`; `None` where they are of another one.
     ///
     /// # Errors
     /// When the scenario in the file is invalid.
-    pub fn is_for(&self, scenario: &Scenario, origin: &str) -> Result<bool, StoreError> {
+    pub fn fit(&self, scenario: &Scenario, origin: &str) -> Result<Option<Fit>, StoreError> {
         let stored = Scenario::from_toml_str(&self.scenario, origin).map_err(|source| {
             StoreError::Scenario {
                 origin: origin.to_owned(),
                 source,
             }
         })?;
-        Ok(stored == *scenario)
+        let as_long = Scenario {
+            warmup_ms: scenario.warmup_ms,
+            measure_ms: scenario.measure_ms,
+            drain_ms: scenario.drain_ms,
+            ..stored.clone()
+        };
+        Ok(match stored == *scenario {
+            true => Some(Fit::Exact),
+            false => (as_long == *scenario).then_some(Fit::OtherDuration),
+        })
     }
 
     fn judged_by(&self, metric: Metric) -> Option<&Policies> {
@@ -217,12 +235,17 @@ mod tests {
     fn it_belongs_to_one_scenario() {
         let scenario = Scenario::default();
         let stored = Stored::new(&scenario);
-        assert!(stored.is_for(&scenario, "f").unwrap());
+        assert_eq!(stored.fit(&scenario, "f").unwrap(), Some(Fit::Exact));
+        let longer = Scenario {
+            measure_ms: 10_000,
+            ..scenario.clone()
+        };
+        assert_eq!(stored.fit(&longer, "f").unwrap(), Some(Fit::OtherDuration));
         let other = Scenario {
             min_rto_us: 10_000,
-            ..scenario
+            ..longer
         };
-        assert!(!stored.is_for(&other, "f").unwrap());
+        assert_eq!(stored.fit(&other, "f").unwrap(), None);
     }
 
     #[test]

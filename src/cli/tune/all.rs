@@ -4,9 +4,9 @@
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::Tuned;
 use bufgym::sim::scenario::Scenario;
-use bufgym::sim::switch::PolicySpec;
-use bufgym::sim::switch::aqm::AqmSpec;
+use bufgym::sim::switch::aqm::{self, AqmSpec};
 use bufgym::sim::switch::policy::{Deployment, catalogue};
+use bufgym::sim::switch::{PolicyParseError, PolicySpec};
 use bufgym::train::TrainError;
 use bufgym::train::remote::RemoteError;
 use bufgym::train::tune::{LEAST_SIMULATIONS, TuneConfig, tune};
@@ -19,8 +19,8 @@ use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::eval::progress_bar;
 
-/// Queue management behind every rule.
-const MANAGEMENT: [&str; 6] = ["none", "random", "red", "early", "codel", "pie"];
+/// Queue management that marks and never drops: no use to hosts without ECN.
+const MARKING: &str = "step";
 
 /// What became of a rule with its queue management.
 struct Row {
@@ -67,7 +67,7 @@ pub fn run(args: &TuneArgs, common: &Common) -> CliResult {
     args.refuse_linear_options("--all")?;
     let scenario = args.scenario.resolve_any()?;
     let stages = args.stages();
-    let (mut rows, wanted) = divide(args, common, &scenario, policies().or_failure()?)?;
+    let (mut rows, wanted) = divide(args, common, &scenario, policies(&scenario).or_failure()?)?;
     let bar = progress_bar(common);
     let searches = Searches {
         args,
@@ -201,16 +201,21 @@ fn kept<'a>(args: &TuneArgs, scenario: &'a Scenario, names: String) -> Kept<'a> 
     }
 }
 
-/// Every rule that a switch can have, with every queue management.
-fn policies() -> Result<Vec<PolicySpec>, bufgym::sim::switch::PolicyParseError> {
+/// Every rule that a switch can have, alone and with every queue management that hosts can answer to.
+fn policies(scenario: &Scenario) -> Result<Vec<PolicySpec>, PolicyParseError> {
+    let disciplines = aqm::catalogue().iter().map(|known| known.info.name);
+    let disciplines: Vec<&str> = disciplines
+        .filter(|&name| name != MARKING || scenario.uses_ecn())
+        .collect();
     let mut policies = Vec::new();
     for definition in catalogue() {
         if definition.info.deployment == Deployment::Reference {
             continue;
         }
-        for management in MANAGEMENT {
-            let rule = PolicySpec::named(definition.info.name);
-            policies.push(rule.managed_by(AqmSpec::parse(management)?));
+        let rule = PolicySpec::named(definition.info.name);
+        policies.push(rule.clone());
+        for name in &disciplines {
+            policies.push(rule.clone().managed_by(AqmSpec::parse(name)?));
         }
     }
     Ok(policies)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use bufgym::eval::Entrant;
 use bufgym::eval::entrant::LINEAR;
 use bufgym::eval::metric::Metric;
-use bufgym::eval::tune::{Stored, Tuned};
+use bufgym::eval::tune::{Fit, Stored, Tuned};
 use bufgym::sim::files::{self, Lock};
 use bufgym::sim::input::{MAX_JSON, excerpt, read_text};
 use bufgym::sim::scenario::Scenario;
@@ -112,19 +112,49 @@ impl Kept<'_> {
     }
 }
 
-/// The files of results for the scenario, with what is in them.
+/// The files of results for exactly this scenario, with what is in them.
 fn stored(scenario: &Scenario) -> CliResult<Vec<(PathBuf, Stored)>> {
+    let mut files = files_of(scenario)?;
+    files.retain(|(fit, ..)| *fit == Fit::Exact);
+    Ok(files
+        .into_iter()
+        .map(|(_, path, stored)| (path, stored))
+        .collect())
+}
+
+/// The files of results that fit the scenario, with how well and what is in them.
+fn files_of(scenario: &Scenario) -> CliResult<Vec<(Fit, PathBuf, Stored)>> {
     let mut found = Vec::new();
     for path in place::candidates(Path::new(FOLDER), &file_name(&scenario.name))? {
         let origin = path.display().to_string();
         let text = read_text(&path, MAX_JSON)
             .map_err(|error| CliError::bad(format!("{origin}: {error}")))?;
         let stored = Stored::read(&text, &origin).or_bad_input()?;
-        if stored.is_for(scenario, &origin).or_bad_input()? {
-            found.push((path, stored));
+        if let Some(fit) = stored.fit(scenario, &origin).or_bad_input()? {
+            found.push((fit, path, stored));
         }
     }
     Ok(found)
+}
+
+/// Everything that was tuned for the scenario, with its origin, the best fit first: files before what comes with the
+/// program, and results of runs of this duration before those of others.
+fn sources(scenario: &Scenario) -> CliResult<Vec<(String, Stored)>> {
+    let mut found: Vec<(Fit, String, Stored)> = files_of(scenario)?
+        .into_iter()
+        .map(|(fit, path, stored)| (fit, path.display().to_string(), stored))
+        .collect();
+    for (origin, text) in BUILT_IN {
+        let stored = Stored::read(text, origin).or_failure()?;
+        if let Some(fit) = stored.fit(scenario, origin).or_failure()? {
+            found.push((fit, (*origin).to_owned(), stored));
+        }
+    }
+    found.sort_by_key(|(fit, ..)| *fit);
+    Ok(found
+        .into_iter()
+        .map(|(_, origin, stored)| (origin, stored))
+        .collect())
 }
 
 /// The policy of a policy string `P:tuned` or `P+A:tuned`; `None` for other strings.
@@ -165,24 +195,16 @@ pub fn if_tuned(names: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> 
 }
 
 /// Everything that was tuned for mean FCT in the scenario, the best on validation traces first; what fewer than
-/// half as many traces chose as another comes last, since its value says little. Of two results for the same names
-/// that in a file counts, and not the one that comes with the program.
+/// half as many traces chose as another comes last, since its value says little. Of several results for the same
+/// names that of the best fit counts, and in a file before the one that comes with the program.
 ///
 /// # Errors
 /// Bad input: a file of tuned parameters is broken.
 pub fn all_tuned(scenario: &Scenario) -> CliResult<Vec<(PolicySpec, Tuned)>> {
     let mut all: BTreeMap<String, Tuned> = BTreeMap::new();
-    for (_, stored) in stored(scenario)? {
+    for (_, stored) in sources(scenario)? {
         for (names, tuned) in stored.entries(Metric::MeanFct) {
             all.entry(names.clone()).or_insert_with(|| tuned.clone());
-        }
-    }
-    for (origin, text) in BUILT_IN {
-        let stored = Stored::read(text, origin).or_failure()?;
-        if stored.is_for(scenario, origin).or_failure()? {
-            for (names, tuned) in stored.entries(Metric::MeanFct) {
-                all.entry(names.clone()).or_insert_with(|| tuned.clone());
-            }
         }
     }
     let parsed: CliResult<Vec<_>> = all
@@ -212,17 +234,10 @@ pub fn parameters(
     names: &str,
     scenario: &Scenario,
 ) -> CliResult<Option<PolicySpec>> {
-    for (path, stored) in stored(scenario)? {
-        let found = stored.policy(metric, names, &path.display().to_string());
+    for (origin, stored) in sources(scenario)? {
+        let found = stored.policy(metric, names, &origin);
         if let Some(spec) = found.or_bad_input()? {
             return Ok(Some(spec));
-        }
-    }
-    for (origin, text) in BUILT_IN {
-        let stored = Stored::read(text, origin).or_failure()?;
-        let found = stored.policy(metric, names, origin).or_failure()?;
-        if found.is_some() && stored.is_for(scenario, origin).or_failure()? {
-            return Ok(found);
         }
     }
     Ok(None)
