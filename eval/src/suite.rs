@@ -102,9 +102,7 @@ pub fn cells() -> Result<Vec<Cell>, ScenarioError> {
         .iter()
         .map(|&(title, preset, settings)| {
             let mut scenario = Scenario::load(preset)?;
-            for setting in settings {
-                scenario.set(setting)?;
-            }
+            scenario.set_all(settings)?;
             Ok(Cell {
                 title,
                 scenario,

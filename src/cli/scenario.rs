@@ -58,9 +58,7 @@ pub fn load(name: &str, changes: &[String]) -> CliResult<Scenario> {
 /// # Errors
 /// Bad input: an unknown setting, or a value that makes no sense.
 pub fn change(scenario: &mut Scenario, changes: &[String]) -> CliResult {
-    for assignment in changes {
-        scenario.set(assignment).or_bad_input()?;
-    }
+    scenario.set_all(changes).or_bad_input()?;
     scenario.validate().or_bad_input()
 }
 

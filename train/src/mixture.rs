@@ -72,9 +72,7 @@ const CELLS: [(&str, &[&str]); 16] = [
 pub fn mixed() -> Result<Vec<Scenario>, ScenarioError> {
     let scenario = |&(preset, changes): &(&str, &[&str])| {
         let mut scenario = Scenario::preset(preset)?;
-        for change in changes {
-            scenario.set(change)?;
-        }
+        scenario.set_all(changes)?;
         if !changes.is_empty() {
             scenario.name = format!("{preset}, {}", changes.join(" "));
         }

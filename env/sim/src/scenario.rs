@@ -193,7 +193,7 @@ settings! {
         /// With `dctcp` and 0 the threshold is that of
         /// [`mark_threshold_bytes`](Scenario::mark_threshold_bytes).
         ecn_threshold_bytes: u64 = 0, "queue length at which data is marked; 0: off, dctcp's own";
-        /// In place of `ecn_threshold_bytes`: whichever of the two is set later counts.
+        /// Replaces `ecn_threshold_bytes`; at most one of the two may be above 0.
         ecn_k_packets: u32 = 0, "the same in packets of mss bytes; 0: ecn_threshold_bytes";
         ecn_red_kmin_bytes: u64 = 0, "marking red: queue length above which some data is marked, bytes";
         ecn_red_kmax_bytes: u64 = 0, "marking red: queue length from which all data is marked, bytes";

@@ -205,9 +205,7 @@ impl Registry {
     /// What the environment called `id` is built from.
     fn options(&self, id: &str, options: &MakeOptions) -> Result<BufferEnvOptions, RegistryError> {
         let mut scenario = self.spec(id)?.scenario.clone();
-        for setting in &options.settings {
-            scenario.set(setting)?;
-        }
+        scenario.set_all(&options.settings)?;
         let mut control = options.control.clone();
         if scenario.has_lossless() && control.low_level.is_default() {
             control.low_level = BasePolicy::reverie();

@@ -231,9 +231,7 @@ impl Paper {
 
     fn empty(&self, config: &FabricConfig) -> Result<Report, PapersError> {
         let mut scenario = Scenario::preset(self.preset)?;
-        for setting in self.all_settings(config) {
-            scenario.set(&setting)?;
-        }
+        scenario.set_all(self.all_settings(config))?;
         scenario.validate()?;
         let seeds = config.seeds();
         let mut notes = (self.notes)(config);

@@ -152,8 +152,8 @@ impl Plan {
     fn resolve(&self, cell: &Cell) -> Result<(Scenario, Entrant, String), String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let mut scenario = Scenario::preset(cell.preset).map_err(|error| text(&error))?;
-        for setting in self.common.settings.iter().chain(&cell.settings) {
-            scenario.set(setting).map_err(|error| text(&error))?;
+        for settings in [&self.common.settings, &cell.settings] {
+            scenario.set_all(settings).map_err(|error| text(&error))?;
         }
         scenario.validate().map_err(|error| text(&error))?;
         if let Some(learned) = self

@@ -24,9 +24,7 @@ impl Variant {
     /// When a setting does not exist.
     pub fn of(&self, scenario: &Scenario) -> Result<Scenario, ScenarioError> {
         let mut changed = scenario.clone();
-        for setting in self.settings {
-            changed.set(setting)?;
-        }
+        changed.set_all(self.settings)?;
         Ok(changed)
     }
 }

@@ -65,9 +65,7 @@ struct Counts {
 impl Load {
     fn new(name: String, preset: &str, settings: &[String], seed: u64) -> CliResult<Load> {
         let mut scenario = Scenario::preset(preset).or_failure()?;
-        for setting in settings {
-            scenario.set(setting).or_failure()?;
-        }
+        scenario.set_all(settings).or_failure()?;
         let trace = traffic::generate(&scenario, trace_seed(Split::Train, seed, 0));
         Ok(Load {
             name,

@@ -223,26 +223,4 @@ impl Scenario {
     pub(super) fn leaf_buffer(&self) -> u64 {
         self.switch_buffer(Tier::Leaf)
     }
-
-    /// Of the two settings for the marking threshold, the one that was set last counts.
-    pub(super) fn settle_marking(&mut self, key: &str) {
-        match key {
-            "ecn_threshold_bytes" if self.ecn_threshold_bytes > 0 => self.ecn_k_packets = 0,
-            "ecn_k_packets" if self.ecn_k_packets > 0 => self.ecn_threshold_bytes = 0,
-            _ => {}
-        }
-    }
-
-    /// Settings that follow from others do so when one of those, `key`, has changed.
-    pub(super) fn settle_fabric(&mut self, key: &str) {
-        if self.topology != TopologyKind::LeafSpine {
-            return;
-        }
-        if matches!(key, "topology" | "leaves" | "hosts_per_leaf") {
-            self.ports = self.leaves.saturating_mul(self.hosts_per_leaf);
-        }
-        if key != "buffer_bytes" {
-            self.buffer_bytes = self.leaf_buffer();
-        }
-    }
 }

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{ScenarioError, SettingProblem};
 use super::settings::Written;
-use super::{DEFAULT_PRESET, Scenario};
+use super::{DEFAULT_PRESET, Scenario, TopologyKind};
 use crate::input;
 
 /// The key that names the preset a file starts from.
@@ -68,14 +68,18 @@ impl Scenario {
         }
         // In the order of the file, so that the first mistake is reported first.
         let mut entries: Vec<_> = table.get_ref().iter().collect();
+        entries.retain(|(key, _)| key.get_ref() != BASE);
         entries.sort_by_key(|(key, _)| key.span().start);
-        for (key, value) in entries {
-            if key.get_ref() != BASE {
-                scenario
-                    .apply(key.get_ref(), &written(value.get_ref()))
-                    .map_err(|problem| in_file(key.span().start, problem))?;
-            }
+        for (key, value) in &entries {
+            scenario
+                .apply(key.get_ref(), &written(value.get_ref()))
+                .map_err(|problem| in_file(key.span().start, problem))?;
         }
+        let given: Vec<&str> = entries
+            .iter()
+            .map(|(key, _)| key.get_ref().as_ref())
+            .collect();
+        scenario.settle(&given);
         scenario.validate()?;
         Ok(scenario)
     }
@@ -92,22 +96,76 @@ impl Scenario {
         text
     }
 
-    /// Changes one setting, given as `key=value`.
-    ///
-    /// Only the value itself is checked; call [`validate`](Scenario::validate) after the last
-    /// change, so that settings which depend on each other can be given in any order.
+    /// Changes one setting, given as `key=value`: [`set_all`](Scenario::set_all) with it alone.
     ///
     /// # Errors
-    /// No `=`, an unknown key (with the nearest), or a value of the wrong type.
+    /// As [`set_all`](Scenario::set_all).
     pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
-        let result = match assignment.split_once('=') {
-            None => Err(SettingProblem::NotAnAssignment),
-            Some((key, value)) => self.apply(key.trim(), &Written::Bare(value.trim().to_owned())),
-        };
-        result.map_err(|problem| ScenarioError::InSetting {
-            given: assignment.to_owned(),
-            problem,
-        })
+        self.set_all([assignment])
+    }
+
+    /// Changes settings, given as `key=value`. Their order does not matter, unless a key is given
+    /// twice: then the last value counts.
+    ///
+    /// Settings that override each other, such as `buffer_bytes` and `buffer_bytes_per_port_gbps`, are
+    /// settled once all are read: one that is given takes the place of the other, if that is not given or
+    /// is 0. Where both are given and contradict each other, [`validate`](Scenario::validate) refuses them.
+    /// Only the values themselves are checked here; call `validate` after the last change.
+    ///
+    /// # Errors
+    /// No `=`, an unknown key (with the nearest), or a value of the wrong type. Nothing is changed then.
+    pub fn set_all<A: AsRef<str>>(
+        &mut self,
+        assignments: impl IntoIterator<Item = A>,
+    ) -> Result<(), ScenarioError> {
+        let assignments: Vec<A> = assignments.into_iter().collect();
+        let mut changed = self.clone();
+        let mut given = Vec::with_capacity(assignments.len());
+        for assignment in assignments.iter().map(AsRef::as_ref) {
+            let in_setting = |problem| ScenarioError::InSetting {
+                given: assignment.to_owned(),
+                problem,
+            };
+            let (key, value) = assignment
+                .split_once('=')
+                .ok_or_else(|| in_setting(SettingProblem::NotAnAssignment))?;
+            changed
+                .apply(key.trim(), &Written::Bare(value.trim().to_owned()))
+                .map_err(in_setting)?;
+            given.push(key.trim());
+        }
+        changed.settle(&given);
+        *self = changed;
+        Ok(())
+    }
+
+    /// Adjusts the settings that follow from others or that others override, where the keys `given` have
+    /// just been set. What is given stays as it is.
+    pub(super) fn settle(&mut self, given: &[&str]) {
+        let is_given = |key| given.contains(&key);
+        let is_size = ["leaves", "hosts_per_leaf", "topology"]
+            .into_iter()
+            .any(is_given);
+        if self.topology == TopologyKind::LeafSpine && is_size && !is_given("ports") {
+            self.ports = self.leaves.saturating_mul(self.hosts_per_leaf);
+        }
+        match (
+            is_given("buffer_bytes"),
+            is_given("buffer_bytes_per_port_gbps"),
+        ) {
+            (true, false) => self.buffer_bytes_per_port_gbps = 0.0,
+            (false, _) if self.topology == TopologyKind::LeafSpine => {
+                self.buffer_bytes = self.leaf_buffer();
+            }
+            _ => {}
+        }
+        let bytes = is_given("ecn_threshold_bytes") && self.ecn_threshold_bytes > 0;
+        let packets = is_given("ecn_k_packets") && self.ecn_k_packets > 0;
+        match (bytes, packets) {
+            (true, false) => self.ecn_k_packets = 0,
+            (false, true) => self.ecn_threshold_bytes = 0,
+            _ => {}
+        }
     }
 }
 

@@ -257,7 +257,7 @@ fn leaf_spine(name: &str, leaves: u32, hosts_per_leaf: u32, spines: u32) -> Scen
 /// The scenario with buffers of so many KiB for each port and Gbit/s.
 fn with_buffer(mut scenario: Scenario, per_port_gbps: f64) -> Scenario {
     scenario.buffer_bytes_per_port_gbps = per_port_gbps;
-    scenario.settle_fabric("buffer_bytes_per_port_gbps");
+    scenario.settle(&["buffer_bytes_per_port_gbps"]);
     scenario
 }
 

@@ -402,7 +402,7 @@ macro_rules! settings {
                 SETTINGS
             }
 
-            /// Sets the field `key`.
+            /// Sets the field `key` alone; [`settle`](Scenario::settle) follows, once.
             fn apply(&mut self, key: &str, written: &settings::Written) -> Result<(), SettingProblem> {
                 let value_problem = |message| SettingProblem::Value { key: key.to_owned(), message };
                 match key {
@@ -416,8 +416,6 @@ macro_rules! settings {
                         });
                     }
                 }
-                self.settle_fabric(key);
-                self.settle_marking(key);
                 Ok(())
             }
 

@@ -1,4 +1,5 @@
 mod fabric;
+mod order;
 mod properties;
 mod queues;
 mod sizes;

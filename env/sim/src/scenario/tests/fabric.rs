@@ -92,11 +92,6 @@ fn networks_that_cannot_be_are_refused_with_the_remedy() {
         ),
         (
             "leafspine-4x4",
-            "buffer_bytes=5000",
-            "buffer_bytes = 5000: buffer_bytes_per_port_gbps makes it 589824",
-        ),
-        (
-            "leafspine-4x4",
             "fabric_rate_bps=5",
             "fabric_rate_bps = 5: must be from 1000000",
         ),

@@ -60,7 +60,7 @@ fn queues_that_cannot_be_are_refused_with_the_remedy() {
 }
 
 #[test]
-fn the_marking_threshold_that_is_set_last_counts() {
+fn a_marking_threshold_takes_the_place_of_the_one_in_force() {
     let bytes = |changes: &[&str]| changed("ndt-16x1g", changes).mark_threshold_bytes();
     assert_eq!(bytes(&["ecn_k_packets=65", "mss=1400"]), Some(91_000));
     assert_eq!(

@@ -34,9 +34,7 @@ pub fn scenario(
 ) -> Result<Scenario, ScenarioError> {
     let paper = Scenario::preset(super::PRESET)?;
     let changed = |mut scenario: Scenario| -> Result<Scenario, ScenarioError> {
-        for setting in settings {
-            scenario.set(setting)?;
-        }
+        scenario.set_all(settings)?;
         Ok(scenario)
     };
     let mut scenario = Scenario::preset(HOSTS)?;
