@@ -143,7 +143,7 @@ impl BaseRates {
                 bytes: flow.size.max(1),
                 across: switch_of(flow.src) != switch_of(flow.dst),
                 connected: scenario.preconnected && flow.query >= 0,
-                rdma: scenario.rdma_of(flow.query >= 0, second == Some(flow.kind)),
+                transport: scenario.transport_of(flow.query >= 0, second == Some(flow.kind)),
             });
             let weight = if flow.query >= 0 { 1.0 } else { of_others };
             let rate = floor_u64(weight * SLOWDOWN_UNIT / base.max(Time(1)).as_secs_f64());

@@ -5,7 +5,6 @@ use super::{HostCounters, Hosts};
 use crate::engine::Engine;
 use crate::engine::packet::PacketId;
 use crate::engine::topology::Topology;
-use crate::scenario::TransportKind;
 use crate::traffic::FlowSpec;
 use crate::transport::Settings;
 use crate::units::Time;
@@ -84,11 +83,6 @@ impl<T: Topology> Hosts<T> {
     pub(crate) fn spec(&self, number: usize) -> FlowSpec {
         self.roster
             .spec(number, &self.flows[number], &self.settings)
-    }
-
-    /// The transport of a flow, by number, if it is RDMA.
-    pub(crate) fn rdma_of(&self, number: usize) -> Option<TransportKind> {
-        self.flows[number].sender.rdma()
     }
 
     pub(crate) fn established(&self, number: usize) -> Option<Time> {

@@ -1,7 +1,7 @@
 //! What a flow's completion time is compared with.
 
 use super::isolated::IsolatedFlow;
-use crate::scenario::{Scenario, SlowdownBase, TransportKind};
+use crate::scenario::{Ecmp, Scenario, SlowdownBase, TransportKind};
 use crate::units::{Rate, Time};
 
 /// Completion times that slowdowns are relative to, by size and way.
@@ -25,18 +25,18 @@ pub struct BaseFlow {
     pub across: bool,
     /// Whether its connection is there before it starts.
     pub connected: bool,
-    /// Its transport, if that is RDMA.
-    pub rdma: Option<TransportKind>,
+    /// Its transport.
+    pub transport: TransportKind,
 }
 
 impl BaseFlow {
     /// A flow of `bytes` bytes between hosts of one switch.
-    pub fn within(bytes: u64) -> BaseFlow {
+    pub fn within(bytes: u64, transport: TransportKind) -> BaseFlow {
         BaseFlow {
             bytes,
             across: false,
             connected: false,
-            rdma: None,
+            transport,
         }
     }
 }
@@ -71,9 +71,9 @@ impl Reverie {
     }
 
     fn completion(&self, flow: BaseFlow) -> Time {
-        let headers = match flow.rdma {
-            Some(_) => self.rdma_header * flow.bytes.div_ceil(self.mss),
-            None => 0,
+        let headers = match flow.transport.is_rdma() {
+            true => self.rdma_header * flow.bytes.div_ceil(self.mss),
+            false => 0,
         };
         let on_line = serialisation(flow.bytes.saturating_add(headers), self.rate);
         self.round_trip.saturating_add(on_line)
@@ -96,6 +96,11 @@ impl BaseTime {
         }
     }
 
+    /// The transport of a flow, which may start as part of a group or belong to the second class.
+    pub(super) fn transport_of(&self, in_group: bool, in_second: bool) -> TransportKind {
+        self.alone.scenario().transport_of(in_group, in_second)
+    }
+
     /// The time from the start of the flow to its end that counts as a slowdown of 1. Complexity: O(1); with `alone` as [`IsolatedFlow::completion_of`].
     ///
     /// # Panics
@@ -104,6 +109,12 @@ impl BaseTime {
         match self.base {
             SlowdownBase::Paper => self.round_trip + serialisation(flow.bytes, self.rate),
             SlowdownBase::Pipeline => self.pipeline.completion(flow),
+            // Their rates follow delays and telemetry, which others can change to their advantage.
+            SlowdownBase::Alone
+                if flow.transport.sets_rate() || flow.transport.reads_telemetry() =>
+            {
+                self.pipeline.completion(flow)
+            }
             SlowdownBase::Alone => self.alone.completion_of(flow),
             SlowdownBase::Reverie => self.reverie.completion(flow),
         }
@@ -131,6 +142,8 @@ struct Pipeline {
     propagation: Time,
     host: Rate,
     fabric: Rate,
+    /// Links between switches that the packets of a flow take in turn.
+    parallel: u64,
 }
 
 impl Pipeline {
@@ -148,21 +161,39 @@ impl Pipeline {
             propagation: scenario.propagation(),
             host: scenario.rate(),
             fabric: scenario.fabric_rate(),
+            parallel: match scenario.ecmp {
+                Ecmp::Spray => scenario.uplinks(),
+                Ecmp::Hash | Ecmp::DstMod | Ecmp::FlowMod => 1,
+            },
         }
     }
 
     fn header_of(&self, flow: BaseFlow) -> u64 {
-        let of_rdma = |kind: TransportKind| self.rdma_headers[usize::from(kind.reads_telemetry())];
-        flow.rdma.map_or(self.header, of_rdma)
+        match flow.transport.is_rdma() {
+            true => self.rdma_headers[usize::from(flow.transport.reads_telemetry())],
+            false => self.header,
+        }
     }
 
     /// With a handshake, a SYN and its answer cross the network first, and the acknowledgement of
     /// that goes ahead of the data.
     fn completion(&self, flow: BaseFlow) -> Time {
+        let across = [self.host, self.fabric, self.fabric, self.host];
         match flow.across {
-            true => self.over(flow, [self.host, self.fabric, self.fabric, self.host]),
+            true if self.parallel > 1 => self.sprayed(flow, across),
+            true => self.over(flow, across),
             false => self.over(flow, [self.host, self.host]),
         }
+    }
+
+    fn is_opened(&self, flow: BaseFlow) -> bool {
+        self.handshake && !flow.connected && !flow.transport.is_rdma()
+    }
+
+    /// The time that a SYN and its answer take.
+    fn opening<const LINKS: usize>(&self, links: [Rate; LINKS]) -> Time {
+        let hops = links.map(|rate| rate.transmission_time(self.syn).0 + self.propagation.0);
+        Time(2 * hops.iter().sum::<u64>())
     }
 
     fn over<const LINKS: usize>(&self, flow: BaseFlow, links: [Rate; LINKS]) -> Time {
@@ -170,12 +201,8 @@ impl Pipeline {
         // When each link has sent the packet before.
         let mut sent = [Time::ZERO; LINKS];
         let mut start = Time::ZERO;
-        if self.handshake && !flow.connected && flow.rdma.is_none() {
-            let one_way: u64 = times(self.syn)
-                .iter()
-                .map(|time| time.0 + self.propagation.0)
-                .sum();
-            start = Time(2 * one_way);
+        if self.is_opened(flow) {
+            start = self.opening(links);
             self.send(1, times(self.ack), &mut sent);
         }
         let last = (flow.bytes - 1) / self.mss;
@@ -186,6 +213,57 @@ impl Pipeline {
         self.send(1, times(rest + header), &mut sent);
         let reached = sent[LINKS - 1].saturating_add(self.propagation);
         start.saturating_add(reached)
+    }
+
+    /// The same over parallel links between the switches, when no packet could find a better one: each
+    /// takes the link that is free first. However packets take turns, a flow is not faster.
+    ///
+    /// Full packets leave the host a transmission time apart, and of those that take one link in turn the
+    /// next may have to wait for the one before, `backlog` longer every round. At the second link the gaps
+    /// are as long as the transmissions, and at the last one at least as long. The last packet, which can
+    /// be shorter and then overtakes others, waits for a link of the last round, or for the last link.
+    fn sprayed(&self, flow: BaseFlow, links: [Rate; 4]) -> Time {
+        let on = |rate: Rate, bytes: u64| u128::from(rate.transmission_time(bytes).0);
+        let (host, fabric) = (self.host, self.fabric);
+        let (mut start, mut ahead) = (Time::ZERO, 0);
+        if self.is_opened(flow) {
+            (start, ahead) = (self.opening(links), on(host, self.ack));
+        }
+        let (links, delay) = (u128::from(self.parallel), u128::from(self.propagation.0));
+        let (others, header) = ((flow.bytes - 1) / self.mss, self.header_of(flow));
+        let rest = flow.bytes - others * self.mss + header;
+        let (rest_on_host, rest_on_fabric) = (on(host, rest), on(fabric, rest));
+        let (on_host, on_fabric) = (on(host, self.mss + header), on(fabric, self.mss + header));
+        let backlog = on_fabric.saturating_sub(links * on_host);
+        // When a full packet, from 0, and the last packet reach the last switch.
+        let reached = |number: u128| {
+            let left = ahead + (number + 1) * on_host;
+            left + 2 * on_fabric + 3 * delay + number / links * backlog
+        };
+        let others = u128::from(others);
+        let last = ahead + others * on_host + rest_on_host + 2 * rest_on_fabric + 3 * delay;
+
+        // Full packets that reach it before the last packet.
+        let (mut before, mut end) = (0, others);
+        while before < end {
+            let middle = before.midpoint(end);
+            match reached(middle) <= last {
+                true => before = middle + 1,
+                false => end = middle,
+            }
+        }
+        let mut done = last + rest_on_host + (others - before) * on_host;
+        if let Some(number) = before.checked_sub(1) {
+            done = done.max(reached(number) + (others - number) * on_host + rest_on_host);
+        }
+        if let Some(number) = others.checked_sub(1) {
+            done = done.max(reached(number) + on_host);
+        }
+        if let Some(number) = others.checked_sub(links) {
+            done = done.max(reached(number) + rest_on_fabric + rest_on_host);
+        }
+        let done = u64::try_from(done + delay).unwrap_or(u64::MAX);
+        start.saturating_add(Time(done))
     }
 
     /// So many packets, which wait at the first link and take `times` on each, cross all links.
@@ -233,7 +311,7 @@ mod tests {
             bytes,
             across,
             connected,
-            rdma: None,
+            transport: scenario.transport,
         })
     }
 

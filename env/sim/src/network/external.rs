@@ -283,9 +283,7 @@ impl<P: Policy> ExternalSwitch<P> {
 
     fn row(&self) -> SwitchRow {
         let (counters, buffer) = (self.switch.counters(), self.switch.buffer());
-        // A bin's upper edge may lie above all that was there.
-        let percentile =
-            |percent| f64::min(buffer.occupancy_percentile(percent), buffer.max_share());
+        let percentile = |percent| buffer.occupancy_percentile(percent);
         SwitchRow {
             switch: SwitchId(0),
             kind: "leaf",
@@ -332,7 +330,8 @@ impl<P: Policy> ExternalSwitch<P> {
 /// When it ends before it begins.
 pub fn measured_flow(base: &BaseTime, spec: FlowSpec, finish: Option<Time>) -> FlowRecord {
     let fct = finish.map(|finish| finish - spec.start);
-    let base = finish.map(|_| base.of(BaseFlow::within(spec.size)));
+    let flow = BaseFlow::within(spec.size, base.transport_of(false, false));
+    let base = finish.map(|_| base.of(flow));
     let slowdown = |(fct, base): (Time, Time)| fct.as_secs_f64() / base.as_secs_f64();
     FlowRecord {
         spec,

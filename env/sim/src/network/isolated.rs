@@ -7,7 +7,7 @@ use super::outcome::FlowRecord;
 use super::simulator::{SimError, Simulator};
 use crate::engine::topology::{LeafSpine, OneSwitch, Topology};
 use crate::scenario::{
-    Demand, Marking, Priorities, RangeU32, Scenario, SpinePool, TopologyKind, TransportKind,
+    Demand, Ecmp, Marking, Priorities, RangeU32, Scenario, SpinePool, TopologyKind, TransportKind,
 };
 use crate::switch::PolicySpec;
 use crate::switch::policy::CompleteSharing;
@@ -15,14 +15,24 @@ use crate::traffic::{FlowSpec, Trace, host_number};
 use crate::transport::Settings;
 use crate::units::{Rate, Time};
 
+/// Bytes from which nothing is marked: more than a flow has in flight.
+const UNMARKED: u64 = 1_000_000_000_000;
+
+/// Spines that a network may have at most.
+const MOST_SPINES: u64 = 4_096;
+
 /// Completion times of isolated flows, by size.
 ///
 /// A flow alone in the network never loses a packet and never queues behind another flow, so it
 /// stays in slow start until its host or its window cap limits it. Its send times are computed, and
 /// become periodic from there; a test compares them with the simulator. If slow start depends on
-/// more than that (delayed acknowledgements, marks, HyStart), the flow is simulated.
+/// more than that, such as delayed acknowledgements, the flow is simulated.
+///
+/// Neither marks nor HyStart hold it back: other flows can keep either from a flow, which would be faster
+/// among them than alone.
 #[derive(Clone, Debug)]
 pub struct IsolatedFlow {
+    transport: TransportKind,
     scenario: Arc<Scenario>,
     /// Computes send times; `None` if the flow must be simulated.
     arithmetic: Option<SlowStart>,
@@ -62,35 +72,29 @@ impl IsolatedFlow {
     /// For flows of `scenario`.
     pub fn new(scenario: &Scenario) -> IsolatedFlow {
         // Other congestion controls are simulated.
-        let is_plain_slow_start = match scenario.transport {
-            TransportKind::NewReno | TransportKind::Dctcp => true,
-            TransportKind::Cubic => !scenario.hystart,
-            _ => false,
-        };
-        let arithmetic_is_exact = is_plain_slow_start
-            && scenario.slow_start
-            // Each acknowledgement is of one segment then, whatever the limit of slow start.
-            && scenario.delayed_ack <= 1
-            && scenario.mark_threshold_bytes().is_none();
+        let is_plain_slow_start = matches!(
+            scenario.transport,
+            TransportKind::NewReno | TransportKind::Dctcp | TransportKind::Cubic
+        );
+        // Each acknowledgement is of one segment then, whatever the limit of slow start.
+        let arithmetic_is_exact =
+            is_plain_slow_start && scenario.slow_start && scenario.delayed_ack <= 1;
         IsolatedFlow {
-            scenario: Arc::new(Scenario {
-                max_simulated_ms: 0,
-                host_jitter_ns: 0,
-                ..scenario.clone()
-            }),
+            transport: scenario.transport,
+            scenario: Arc::new(undisturbed(scenario)),
             arithmetic: arithmetic_is_exact.then(|| SlowStart::new(scenario)),
         }
     }
 
     /// Time from the start of a flow of `bytes` bytes to the delivery of the last one. Complexity:
-    /// O(log of the segments), or a simulation of that flow with delayed acknowledgements, marks or HyStart.
+    /// O(log of the segments), or a simulation of that flow where its send times are not computed.
     ///
     /// # Panics
     /// When `bytes` is zero.
     pub fn completion(&self, bytes: u64) -> Time {
         match &self.arithmetic {
             Some(slow_start) => slow_start.completion(bytes),
-            None => simulate(&self.scenario, BaseFlow::within(bytes)),
+            None => simulate(&self.scenario, self.within(bytes)),
         }
     }
 
@@ -100,8 +104,9 @@ impl IsolatedFlow {
     /// # Panics
     /// When the flow has no bytes.
     pub fn completion_of(&self, flow: BaseFlow) -> Time {
-        if flow.rdma.is_some() != self.scenario.transport.is_rdma() {
-            return IsolatedFlow::new(&self.with_transport_of(flow)).completion_of(flow);
+        if flow.transport != self.transport {
+            let own = self.with_transport(flow.transport);
+            return IsolatedFlow::new(&own).completion_of(flow);
         }
         if !flow.across && !flow.connected {
             return self.completion(flow.bytes);
@@ -109,11 +114,12 @@ impl IsolatedFlow {
         if !flow.across {
             return simulate(&self.scenario, flow);
         }
+        let spines = self.useful_links();
         let scenario = Scenario {
             topology: TopologyKind::LeafSpine,
             leaves: 2,
             hosts_per_leaf: 1,
-            spines: 1,
+            spines,
             links_per_pair: 1,
             buffer_bytes_per_port_gbps: 0.0,
             spine_pool: SpinePool::Own,
@@ -125,23 +131,61 @@ impl IsolatedFlow {
         };
         simulate_in(LeafSpine::of(&scenario, 0), &scenario, flow)
     }
-}
 
-impl IsolatedFlow {
-    /// The scenario with only the transport of the flow, one that is RDMA where that of most flows is
-    /// not, or the other way round.
-    fn with_transport_of(&self, flow: BaseFlow) -> Scenario {
-        let mut others = self.scenario.transports().into_iter();
-        let other = || others.find(|kind| !kind.is_rdma());
-        let transport = flow.rdma.or_else(other).unwrap_or(TransportKind::NewReno);
+    pub(super) fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    fn within(&self, bytes: u64) -> BaseFlow {
+        BaseFlow::within(bytes, self.transport)
+    }
+
+    /// Links between two leaves that a flow uses when it is alone: one, or where packets are sprayed as
+    /// many as let a packet pass before the next one that takes the same link comes. Each is that of a
+    /// spine of its own, so that packets of the other direction do not disturb the turns.
+    fn useful_links(&self) -> u32 {
+        if self.scenario.ecmp != Ecmp::Spray {
+            return 1;
+        }
+        let (host, fabric) = (self.scenario.rate(), self.scenario.fabric_rate());
+        // Two more, as packets can grow by telemetry and the last one can be shorter.
+        let needed = host.0.div_ceil(fabric.0) + 2;
+        let links = self.scenario.uplinks().min(needed).min(MOST_SPINES);
+        u32::try_from(links).unwrap_or(u32::MAX)
+    }
+
+    /// The scenario with this transport for all flows.
+    fn with_transport(&self, transport: TransportKind) -> Scenario {
         Scenario {
             transport,
             incast_transport: None,
             second_transport: None,
             lossless_priorities: Priorities::NONE,
-            marking: Marking::Step,
             ..Scenario::clone(&self.scenario)
         }
+    }
+}
+
+/// The scenario without what can hold a flow alone back besides its window: marks, and HyStart, which
+/// `linux` and `linux-dctcp` bring along.
+fn undisturbed(scenario: &Scenario) -> Scenario {
+    let stack = scenario.stack();
+    Scenario {
+        transport: match scenario.transport {
+            TransportKind::Linux => TransportKind::Cubic,
+            TransportKind::LinuxDctcp => TransportKind::Dctcp,
+            kind => kind,
+        },
+        recovery: stack.recovery,
+        delayed_ack: stack.delayed_ack,
+        quick_acks: stack.quick_acks,
+        hystart: false,
+        max_simulated_ms: 0,
+        host_jitter_ns: 0,
+        marking: Marking::Step,
+        ecn_k_packets: 0,
+        ecn_threshold_bytes: UNMARKED,
+        ..scenario.clone()
     }
 }
 
@@ -321,7 +365,7 @@ mod tests {
         for bytes in [1, 1_460, 20_000, 100_001, 3_000_000] {
             assert_eq!(
                 isolated.completion(bytes),
-                simulate(&scenario, BaseFlow::within(bytes)),
+                simulate(&scenario, isolated.within(bytes)),
                 "{bytes} B"
             );
         }
@@ -377,6 +421,31 @@ mod tests {
             (round_trips - rounds).abs() < 3.0,
             "{round_trips} of {rounds}"
         );
+    }
+
+    #[test]
+    fn temporary_comparison() {
+        for preset in Scenario::presets() {
+            let scenario = preset.scenario();
+            if scenario.slowdown_base != crate::scenario::SlowdownBase::Alone {
+                continue;
+            }
+            let old = Scenario {
+                max_simulated_ms: 0,
+                host_jitter_ns: 0,
+                ..scenario.clone()
+            };
+            let isolated = IsolatedFlow::new(&scenario);
+            for bytes in [
+                1, 1_460, 5_000, 20_000, 60_000, 100_001, 300_000, 1_000_000, 3_000_000, 20_000_000,
+            ] {
+                let flow = isolated.within(bytes);
+                let (old, new) = (simulate(&old, flow), isolated.completion(bytes));
+                if old != new {
+                    println!("DIFF {} {bytes}: {} {}", preset.name, old, new);
+                }
+            }
+        }
     }
 
     #[test]

@@ -138,7 +138,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
                 bytes: spec.size,
                 across: switch_of(spec.src) != switch_of(spec.dst),
                 connected: self.preconnected && spec.query >= 0,
-                rdma: self.hosts.rdma_of(number),
+                transport: self
+                    .base
+                    .transport_of(spec.query >= 0, self.second == Some(spec.kind)),
             })
         });
         let slowdown = |(fct, base): (Time, Time)| fct.as_secs_f64() / base.as_secs_f64();

@@ -87,6 +87,8 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     pub(super) window: Window,
     /// Flows of queries have connections before they start.
     pub(super) preconnected: bool,
+    /// The kind of the second class of flows.
+    pub(super) second: Option<u16>,
     time_limit: EventTime,
     fair_hosts: bool,
     loses_enqueued: bool,
@@ -270,6 +272,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             base: BaseTime::new(scenario),
             window,
             preconnected: scenario.preconnected,
+            second: trace.second_kind(),
             // Thirteen days: later events could not be told from earlier ones.
             time_limit: scenario
                 .end()
@@ -325,6 +328,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             base: self.base,
             window: self.window,
             preconnected: self.preconnected,
+            second: self.second,
             time_limit: self.time_limit,
             fair_hosts: self.fair_hosts,
             loses_enqueued: self.loses_enqueued,

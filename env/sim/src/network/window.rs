@@ -86,9 +86,7 @@ impl Window {
             let (id, buffer) = (switch.id(), switch.buffer());
             let (kind, uplink_rate) = topology.kind(id, links);
             let sent = 8.0 * self.sent[id.index()] as f64;
-            // A bin's upper edge may lie above all that was there.
-            let percentile =
-                |percent| f64::min(buffer.occupancy_percentile(percent), buffer.max_share());
+            let percentile = |percent| buffer.occupancy_percentile(percent);
             let now = SwitchRow {
                 switch: id,
                 kind,

@@ -9,16 +9,14 @@ impl Scenario {
         self.transports().into_iter().any(TransportKind::is_rdma)
     }
 
-    /// The transport of a flow, which may start as part of a group or belong to the second class, if it
-    /// is RDMA.
-    pub fn rdma_of(&self, in_group: bool, in_second: bool) -> Option<TransportKind> {
+    /// The transport of a flow, which may start as part of a group or belong to the second class.
+    pub fn transport_of(&self, in_group: bool, in_second: bool) -> TransportKind {
         let [others, in_cast, second] = self.transports();
-        let kind = match (in_group, in_second) {
+        match (in_group, in_second) {
             (true, _) => in_cast,
             (false, true) => second,
             (false, false) => others,
-        };
-        kind.is_rdma().then_some(kind)
+        }
     }
 
     /// Bytes that a full data packet of a transport has on the wire when it leaves its host.
@@ -199,8 +197,11 @@ mod tests {
         assert_eq!(mixed.full_packet_bytes_of(TransportKind::Cubic), 1_070);
         assert_eq!(mixed.largest_packet_bytes(), 1_090);
         assert_eq!(
-            (mixed.rdma_of(true, false), mixed.rdma_of(false, true)),
-            (Some(rdma), None)
+            (
+                mixed.transport_of(true, false),
+                mixed.transport_of(false, true)
+            ),
+            (rdma, TransportKind::Cubic)
         );
         let tcp = scenario(&["transport=cubic"]);
         assert_eq!(tcp.largest_packet_bytes(), 1_058);

@@ -41,8 +41,7 @@ fn computed_s(scenario: &Scenario) -> f64 {
         return scenario.mean_over_sizes(|size| {
             let flow = BaseFlow {
                 across: true,
-                rdma: scenario.rdma_of(false, false),
-                ..BaseFlow::within(size.max(1))
+                ..BaseFlow::within(size.max(1), scenario.transport)
             };
             base.of(flow).as_secs_f64()
         });

@@ -4,7 +4,9 @@ use bufgym_sim::network::{
     FabricSimulator, LeafSpine, Outcome, Pause, Simulator, SwitchId, Topology as _,
 };
 use bufgym_sim::rng::{below, stream};
-use bufgym_sim::scenario::{Ecmp, EcmpSalt, RangeU32, Scenario, TopologyKind};
+use bufgym_sim::scenario::{
+    Ecmp, EcmpSalt, RangeU32, Scenario, SlowdownBase, TopologyKind, TransportKind,
+};
 use bufgym_sim::switch::policy::NeuralDynamicThreshold;
 use bufgym_sim::switch::policy::ndt::TriggerMode;
 use bufgym_sim::switch::{PacketView, Policy, Verdict, View};
@@ -129,6 +131,97 @@ proptest! {
         }
         prop_assert_eq!(simulator.check_invariants(), Ok(()));
         prop_assert!(simulator.outcome().summary.packets_forwarded > 0);
+    }
+
+    /// Whatever path its packets take, and whatever else there is.
+    #[test]
+    fn no_flow_is_faster_than_its_base(
+        setup in any_fabric(),
+        base in prop::sample::select(vec![SlowdownBase::Pipeline, SlowdownBase::Alone]),
+        preconnected in any::<bool>(),
+        in_groups in any::<bool>(),
+        incast_transport in prop::option::of(prop::sample::select(vec![
+            TransportKind::NewReno, TransportKind::Dctcp, TransportKind::PowerTcp,
+        ])),
+    ) {
+        let mut setup = setup;
+        setup.scenario.slowdown_base = base;
+        setup.scenario.preconnected = preconnected;
+        let mixed = Scenario { incast_transport, ..setup.scenario.clone() };
+        if mixed.validate().is_ok() {
+            setup.scenario = mixed;
+        }
+        for flow in setup.trace.flows.iter_mut().filter(|_| in_groups) {
+            flow.query = (flow.id % 3).cast_signed() - 1;
+        }
+        for record in fabric(&setup).run().records {
+            let fct = record.fct.unwrap_or(Time::MAX);
+            let base = record.base.unwrap_or_default();
+            prop_assert!(fct >= base, "{:?}: {} of {}", record.spec, fct, base);
+        }
+    }
+}
+
+/// Packets of a flow alone that take turns among five links which are slower than those of hosts.
+#[test]
+fn a_sprayed_flow_alone_is_not_faster_than_its_base() {
+    let changes = [
+        "topology=leafspine",
+        "leaves=2",
+        "hosts_per_leaf=8",
+        "spines=2",
+        "links_per_pair=5",
+        "propagation_ns=1",
+        "header_bytes=0",
+        "ecmp=spray",
+    ];
+    let sizes = [
+        (9, 5_300),
+        (9, 60_000),
+        (9, 200_000),
+        (1, 200_000),
+        (9, 2_920),
+        (9, 1),
+    ];
+    for (fabric_rate, base) in [
+        ("1e8", "alone"),
+        ("1e8", "pipeline"),
+        ("0", "alone"),
+        ("0", "pipeline"),
+    ] {
+        let mut scenario = Scenario::default();
+        scenario.set_all(changes).unwrap();
+        let more = [
+            format!("fabric_rate_bps={fabric_rate}"),
+            format!("slowdown_base={base}"),
+        ];
+        scenario.set_all(more).unwrap();
+        let flows = (0..).zip(sizes).map(|(id, (dst, size))| FlowSpec {
+            id,
+            src: 0,
+            dst,
+            start: Time::from_ms(1_000 * id),
+            size,
+            kind: 0,
+            query: -1,
+            priority: 0,
+        });
+        let setup = Setup {
+            trace: Trace {
+                flows: flows.collect(),
+                ..Trace::default()
+            },
+            policy: "unlimited".parse().unwrap(),
+            scenario,
+        };
+        for record in fabric(&setup).run().records {
+            let slowdown = record.slowdown.unwrap();
+            assert!(
+                (1.0..2.0).contains(&slowdown),
+                "{base} {fabric_rate} {:?}: {slowdown}",
+                record.spec
+            );
+        }
     }
 }
 

@@ -279,7 +279,7 @@ fn each_can_be_the_in_cast_of_the_other() {
         for record in &outcome.records {
             let of_query = record.spec.query >= 0;
             assert_eq!(record.spec.priority, u8::from(of_query));
-            let is_rdma = scenario.rdma_of(of_query, false).is_some();
+            let is_rdma = scenario.transport_of(of_query, false).is_rdma();
             let bytes = record.spec.size;
             let headers = if is_rdma {
                 48 * bytes.div_ceil(1_000)
