@@ -53,8 +53,14 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
     },
     build: |arguments, scenario| {
-        let config = EnhancedDynamicThresholdConfig::from_arguments(arguments, scenario);
-        Ok(EnhancedDynamicThreshold::new(config, scenario.queue_count()).into())
+        // Each queue has the α of the scenario, if that gives one, and what follows from it.
+        let given = scenario.queue_alpha.values();
+        let alphas: Vec<f64> = match given {
+            [] => vec![arguments.value("alpha"); scenario.queue_count()],
+            _ => given.iter().copied().cycle().take(scenario.queue_count()).collect(),
+        };
+        let config = |alpha| EnhancedDynamicThresholdConfig::from_arguments(alpha, arguments, scenario);
+        Ok(EnhancedDynamicThreshold::of_queues(alphas.into_iter().map(config)).into())
     },
 };
 
@@ -94,9 +100,9 @@ impl EnhancedDynamicThresholdConfig {
         }
     }
 
-    fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Self {
+    fn from_arguments(alpha: f64, arguments: &Arguments<'_>, scenario: &Scenario) -> Self {
         let derived = Self::suggested(
-            arguments.value("alpha"),
+            alpha,
             scenario.buffer_bytes,
             scenario.queue_count(),
             scenario.rate(),
@@ -129,7 +135,7 @@ struct PortState {
 /// uncontrolled ports.
 #[derive(Clone, Debug)]
 pub struct EnhancedDynamicThreshold {
-    config: EnhancedDynamicThresholdConfig,
+    configs: Box<[EnhancedDynamicThresholdConfig]>,
     ports: Vec<PortState>,
     uncontrolled: usize,
     /// No timer of an uncontrolled port expires before this time.
@@ -139,7 +145,13 @@ pub struct EnhancedDynamicThreshold {
 impl EnhancedDynamicThreshold {
     /// The policy with all ports controlled and all timers started at time zero.
     pub fn new(config: EnhancedDynamicThresholdConfig, ports: usize) -> Self {
-        let idle = PortState {
+        Self::of_queues(std::iter::repeat_n(config, ports))
+    }
+
+    /// As [`new`](EnhancedDynamicThreshold::new), with parameters for each queue.
+    fn of_queues(configs: impl Iterator<Item = EnhancedDynamicThresholdConfig>) -> Self {
+        let configs: Box<[_]> = configs.collect();
+        let idle = |config: &EnhancedDynamicThresholdConfig| PortState {
             alpha: config.alpha,
             uncontrolled: false,
             dequeues: 0,
@@ -147,8 +159,8 @@ impl EnhancedDynamicThreshold {
             since: Time::ZERO,
         };
         EnhancedDynamicThreshold {
-            config,
-            ports: vec![idle; ports],
+            ports: configs.iter().map(idle).collect(),
+            configs,
             uncontrolled: 0,
             next_expiry: Time::MAX,
         }
@@ -174,7 +186,7 @@ impl EnhancedDynamicThreshold {
             self.expire_uncontrolled(now);
         }
         let state = &mut self.ports[port];
-        if !state.uncontrolled && now.saturating_since(state.since) >= self.config.controlled_period
+        if !state.uncontrolled && now.saturating_since(state.since) >= self.configs[port].controlled_period
         {
             state.dequeues = 0;
             state.enqueues = 0;
@@ -184,19 +196,20 @@ impl EnhancedDynamicThreshold {
 
     #[cold]
     fn expire_uncontrolled(&mut self, now: Time) {
-        let period = self.config.uncontrolled_period;
+        let expiry = |state: &PortState, config: &EnhancedDynamicThresholdConfig| {
+            state.since.saturating_add(config.uncontrolled_period)
+        };
         for port in 0..self.ports.len() {
             let state = self.ports[port];
-            let expiry = state.since.saturating_add(period);
+            let expiry = expiry(&state, &self.configs[port]);
             if state.uncontrolled && now >= expiry {
                 self.control(port, expiry);
             }
         }
-        self.next_expiry = self
-            .ports
-            .iter()
-            .filter(|state| state.uncontrolled)
-            .map(|state| state.since.saturating_add(period))
+        let states = self.ports.iter().zip(&self.configs);
+        self.next_expiry = states
+            .filter(|(state, _)| state.uncontrolled)
+            .map(|(state, config)| expiry(state, config))
             .min()
             .unwrap_or(Time::MAX);
     }
@@ -220,7 +233,7 @@ impl EnhancedDynamicThreshold {
             ..*state
         };
         self.uncontrolled += 1;
-        let expiry = now.saturating_add(self.config.uncontrolled_period);
+        let expiry = now.saturating_add(self.configs[port].uncontrolled_period);
         self.next_expiry = self.next_expiry.min(expiry);
     }
 }
@@ -244,7 +257,7 @@ impl Policy for EnhancedDynamicThreshold {
         state.dequeues = 0;
         if !state.uncontrolled {
             state.enqueues += 1;
-            if state.enqueues >= self.config.burst_enqueues {
+            if state.enqueues >= self.configs[port].burst_enqueues {
                 self.release(port, view.now);
             }
         }
@@ -258,7 +271,7 @@ impl Policy for EnhancedDynamicThreshold {
         state.dequeues += 1;
         if !state.uncontrolled {
             state.enqueues = state.enqueues.saturating_sub(1);
-        } else if state.dequeues >= self.config.underload_dequeues {
+        } else if state.dequeues >= self.configs[port].underload_dequeues {
             self.control(port, view.now);
         }
     }

@@ -3,7 +3,7 @@
 use bufgym_sim::network::{HostObserver, Observer, Simulator, SwitchId, SwitchObserver};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{PacketView, PolicySpec, View};
-use bufgym_sim::traffic::{FlowSpec, Trace};
+use bufgym_sim::traffic::{FlowSpec, Trace, generate};
 use bufgym_sim::units::Time;
 
 fn scenario(changes: &[&str]) -> Scenario {
@@ -99,6 +99,57 @@ fn every_queue_has_its_control_factor() {
     // Others have no such factor.
     for policy in ["cs", "st", "lqd", "harmonic"] {
         simulator(policy, &scenario, &trace(0)).run();
+    }
+}
+
+/// What follows from α follows from the one in force, whoever gives it, also at each of several queues.
+#[test]
+fn a_factor_of_the_scenario_is_as_one_of_the_policy() {
+    let settings = [
+        "transport=cubic",
+        "min_rto_us=1000",
+        "flows=40",
+        "load=0.9",
+        "ports=8",
+        "active_ports=4",
+        "incast_degree=1..7",
+        "buffer_bytes=100000",
+    ];
+    let run = |policy: &str, more: &[&str]| {
+        let scenario = scenario(&[&settings[..], more].concat());
+        let outcome = simulator(policy, &scenario, &generate(&scenario, 7)).run();
+        (outcome.summary.mean_fct_ms.to_bits(), outcome.summary.drops)
+    };
+    for policy in [
+        "dt",
+        "abm",
+        "abm:estimate=artefact",
+        "fab",
+        "edt",
+        "tdt",
+        "ib",
+        "occamy",
+    ] {
+        let join = if policy.contains(':') { ',' } else { ':' };
+        for alpha in [0.25, 2.0] {
+            let own = run(&format!("{policy}{join}alpha={alpha}"), &[]);
+            let given = format!("queue_alpha={alpha}");
+            assert_eq!(run(policy, &[&given]), own, "{policy} {alpha}");
+            // All flows are in the second queue.
+            let queues = [
+                "queues_per_port=2",
+                "flow_priority=fixed",
+                "demand=uniform",
+                "measure_ms=40",
+            ];
+            let own = run(&format!("{policy}{join}alpha={alpha}"), &queues);
+            let given = format!("queue_alpha={alpha},{alpha}");
+            assert_eq!(
+                run(policy, &[&queues[..], &[&given]].concat()),
+                own,
+                "{policy} {alpha}"
+            );
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Every transition of EDT, driven by hand. 16 ports: C1 = 3, C2 = 8, T1 = 2,098.77 us, T2 = 10 ms.
 
 use super::*;
-use crate::switch::SharedBuffer;
+use crate::switch::policy::AnyPolicy;
+use crate::switch::{PolicySpec, SharedBuffer};
 
 use Event::{Dequeue, Enqueue, Lose};
 
@@ -91,6 +92,25 @@ fn suggested_parameters_for_the_default_switch() {
     assert_eq!(config.burst_enqueues, 8);
     assert!((config.controlled_period.as_ms_f64() - 2.1).abs() < 0.01);
     assert_eq!(config.uncontrolled_period, Time::from_ms(10));
+}
+
+/// C2 and T1 of a queue follow from its own α.
+#[test]
+fn queues_with_different_factors_have_different_parameters() {
+    let mut scenario = Scenario::default();
+    scenario.set_all(["queues_per_port=2", "queue_alpha=4,0.25"]).unwrap();
+    let spec: PolicySpec = "edt:c1=5".parse().unwrap();
+    let AnyPolicy::EnhancedDynamicThreshold(edt) = spec.build(&scenario).unwrap() else {
+        panic!("another policy");
+    };
+    for (queue, alpha) in [(0, 4.0), (1, 0.25), (30, 4.0), (31, 0.25)] {
+        let expected = EnhancedDynamicThresholdConfig {
+            underload_dequeues: 5,
+            ..EnhancedDynamicThresholdConfig::suggested(alpha, 1_000_000, 32, RATE)
+        };
+        assert_eq!(edt.configs[queue], expected);
+    }
+    assert_ne!(edt.configs[0].burst_enqueues, edt.configs[1].burst_enqueues);
 }
 
 #[test]
