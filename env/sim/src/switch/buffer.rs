@@ -1,7 +1,6 @@
 //! Exact byte accounting of the shared buffer.
 
 use super::numbering::Numbering;
-use crate::convert::floor_u64;
 use crate::units::Time;
 
 /// Bins of the occupancy histogram: equal parts of the buffer.
@@ -209,30 +208,42 @@ impl SharedBuffer {
         self.changed_at = now;
     }
 
-    /// Time-weighted percentile of occupancy as a fraction of the buffer: the upper edge of a bin,
-    /// by nearest rank over 512 equal bins. Zero before any time has passed.
+    /// Time-weighted percentile of occupancy as a fraction of the buffer: that of
+    /// [`percentile_of_share`], and zero before any time has passed.
     pub fn occupancy_percentile(&self, percent: f64) -> f64 {
-        let total: u64 = self.time_in_bin.iter().sum();
-        let wanted = floor_u64((percent / 100.0 * total as f64).ceil());
-        let mut seen = 0;
-        for (bin, time) in self.time_in_bin.iter().enumerate() {
-            seen += time;
-            if seen >= wanted && seen > 0 {
-                // Occupancies below 1/512 of the buffer count as empty.
-                return if bin == 0 {
-                    0.0
-                } else {
-                    (bin + 1).min(OCCUPANCY_BINS) as f64 / OCCUPANCY_BINS as f64
-                };
-            }
-        }
-        0.0
+        let times = self.time_in_bin.iter().map(|time| u128::from(*time));
+        percentile_of_share(times, percent, self.max_share()).unwrap_or(0.0)
     }
 
     /// Recounts Σ q_i; equals [`SharedBuffer::occupancy`] unless the accounting is broken.
     pub fn recount(&self) -> u64 {
         self.queues.iter().sum()
     }
+}
+
+/// The share of a buffer that is not exceeded for `percent` of the time, by nearest rank over bins of
+/// equal width and a last one for all of the buffer: the upper edge of a bin, and at most `largest`.
+/// Shares in the first bin count as 0. `None` before any time has passed.
+pub(crate) fn percentile_of_share(
+    time_in_bin: impl ExactSizeIterator<Item = u128> + Clone,
+    percent: f64,
+    largest: f64,
+) -> Option<f64> {
+    let bins = time_in_bin.len() - 1;
+    let total: u128 = time_in_bin.clone().sum();
+    let wanted = (percent / 100.0 * total as f64).ceil();
+    let mut seen = 0;
+    for (bin, time) in time_in_bin.enumerate() {
+        seen += time;
+        if seen > 0 && seen as f64 >= wanted {
+            let edge = match bin {
+                0 => 0.0,
+                _ => (bin + 1).min(bins) as f64 / bins as f64,
+            };
+            return Some(edge.min(largest));
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -260,6 +271,10 @@ mod tests {
         buffer.store(0, 256, Time(90));
         buffer.release(0, 256, Time(100));
         assert_eq!(buffer.occupancy_percentile(90.0), 0.0);
-        assert!((buffer.occupancy_percentile(99.0) - 257.0 / 512.0).abs() < 1e-9);
+        // Not the upper edge of its bin, which is more than there ever was.
+        assert_eq!(buffer.occupancy_percentile(99.0), 0.5);
+        buffer.store(0, 300, Time(100));
+        buffer.release(0, 300, Time(101));
+        assert!((buffer.occupancy_percentile(98.0) - 257.0 / 512.0).abs() < 1e-9);
     }
 }

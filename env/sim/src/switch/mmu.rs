@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::SharedBuffer;
+use super::buffer::percentile_of_share;
 use super::policy::PacketView;
 use crate::engine::packet::{PacketId, PacketQueue, PacketStore};
 use crate::engine::topology::SwitchId;
@@ -845,6 +846,8 @@ pub(crate) struct ClassUse {
     scale: f64,
     changed_at: Time,
     time_in_bin: Box<[u64]>,
+    /// Bytes.
+    largest: u64,
 }
 
 impl ClassUse {
@@ -853,11 +856,13 @@ impl ClassUse {
             scale: BINS as f64 / capacity as f64,
             changed_at: Time::ZERO,
             time_in_bin: vec![0; BINS + 1].into_boxed_slice(),
+            largest: 0,
         }
     }
 
     /// The class has had `bytes` since the last change.
     fn settle(&mut self, bytes: u64, now: Time) {
+        self.largest = self.largest.max(bytes);
         let bin = crate::convert::floor_u64(bytes as f64 * self.scale);
         let bin = crate::convert::index(bin).min(BINS);
         self.time_in_bin[bin] += now.0 - self.changed_at.0;
@@ -867,6 +872,7 @@ impl ClassUse {
     fn restart(&mut self, now: Time) {
         self.time_in_bin.fill(0);
         self.changed_at = now;
+        self.largest = 0;
     }
 
     /// Time in every part of the buffer, the first part's first.
@@ -875,23 +881,16 @@ impl ClassUse {
     }
 }
 
-/// The share of the buffer that a class stays below for so many per cent of the time, of several
-/// switches together.
+/// The share of the buffer that a class does not exceed for so many per cent of the time, of several
+/// switches together, as [`percentile_of_share`]. NaN before any time has passed.
 pub(crate) fn percentile<'a>(uses: impl Iterator<Item = &'a ClassUse>, percent: f64) -> f64 {
     let mut bins = vec![0u128; BINS + 1];
+    let mut largest = 0.0;
     for used in uses {
         for (bin, time) in bins.iter_mut().zip(used.time_in_bins()) {
             *bin += u128::from(*time);
         }
+        largest = f64::max(largest, used.largest as f64 * used.scale / BINS as f64);
     }
-    let total: u128 = bins.iter().sum();
-    let wanted = percent / 100.0 * total as f64;
-    let mut passed = 0;
-    for (bin, time) in bins.iter().enumerate() {
-        passed += time;
-        if passed > 0 && passed as f64 >= wanted {
-            return bin as f64 / BINS as f64;
-        }
-    }
-    f64::NAN
+    percentile_of_share(bins.into_iter(), percent, largest).unwrap_or(f64::NAN)
 }

@@ -581,3 +581,21 @@ fn counters_add_up_whatever_happens() {
         }
     }
 }
+
+/// By nearest rank, the upper edge of a bin of 1/512 and at most the largest, as the whole buffer has it.
+#[test]
+fn what_classes_take_has_the_percentiles_of_occupancy() {
+    let mut used = ClassUse::new(512);
+    assert!(percentile([&used].into_iter(), 99.0).is_nan());
+    used.settle(0, Time(90));
+    used.settle(256, Time(100));
+    assert_eq!(percentile([&used].into_iter(), 90.0), 0.0);
+    assert_eq!(percentile([&used].into_iter(), 90.1), 0.5);
+    let mut other = ClassUse::new(512);
+    other.settle(300, Time(1));
+    assert_eq!(percentile([&used, &other].into_iter(), 99.0), 257.0 / 512.0);
+    assert_eq!(
+        percentile([&used, &other].into_iter(), 100.0),
+        300.0 / 512.0
+    );
+}
