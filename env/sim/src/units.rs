@@ -95,24 +95,53 @@ impl Time {
     }
 }
 
+/// Panics beyond 213 days, in release builds too: [`saturating_add`](Time::saturating_add) does not.
 impl Add for Time {
     type Output = Time;
+    #[inline]
+    #[track_caller]
     fn add(self, rhs: Time) -> Time {
-        Time(self.0 + rhs.0)
+        match self.0.checked_add(rhs.0) {
+            Some(ps) => Time(ps),
+            None => beyond_the_end(),
+        }
     }
 }
 
 impl AddAssign for Time {
+    #[inline]
+    #[track_caller]
     fn add_assign(&mut self, rhs: Time) {
-        self.0 += rhs.0;
+        *self = *self + rhs;
     }
 }
 
+/// Panics where the result would be negative, in release builds too:
+/// [`saturating_since`](Time::saturating_since) does not.
 impl Sub for Time {
     type Output = Time;
+    #[inline]
+    #[track_caller]
     fn sub(self, rhs: Time) -> Time {
-        Time(self.0 - rhs.0)
+        match self.0.checked_sub(rhs.0) {
+            Some(ps) => Time(ps),
+            None => before_the_start(),
+        }
     }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn beyond_the_end() -> ! {
+    panic!("a time of more than 213 days")
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn before_the_start() -> ! {
+    panic!("a later time is subtracted from an earlier one")
 }
 
 impl fmt::Debug for Time {
@@ -127,18 +156,39 @@ impl fmt::Display for Time {
     }
 }
 
+/// Time of a byte on a line of 1 bit/s, picoseconds.
+const PS_PER_BYTE: u64 = 8_000_000_000_000;
+
 /// A line rate in bits per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Rate(pub u64);
 
 impl Rate {
-    /// How long `bytes` occupy the line, rounded up to a picosecond.
+    /// How long `bytes` occupy the line, rounded up to a picosecond; [`Time::MAX`] if that is longer.
     ///
     /// # Panics
-    /// When the rate is zero, or in debug builds when `bytes` exceeds 2.3 MB.
+    /// When the rate is zero.
+    #[inline]
     pub const fn transmission_time(self, bytes: u64) -> Time {
-        Time((bytes * 8_000_000_000_000).div_ceil(self.0))
+        match bytes.checked_mul(PS_PER_BYTE) {
+            Some(bit_ps) => Time(bit_ps.div_ceil(self.0)),
+            None => self.long_transmission_time(bytes),
+        }
+    }
+
+    /// The same of more than 2.3 MB.
+    #[cold]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "what does not fit is Time::MAX"
+    )]
+    const fn long_transmission_time(self, bytes: u64) -> Time {
+        let ps = (bytes as u128 * PS_PER_BYTE as u128).div_ceil(self.0 as u128);
+        match ps > u64::MAX as u128 {
+            true => Time::MAX,
+            false => Time(ps as u64),
+        }
     }
 }
 
@@ -163,6 +213,40 @@ mod tests {
         assert_eq!(Time::from_secs_f64(1e300), Time::MAX);
         assert_eq!(Time::from_secs_f64(-1.0), Time::ZERO);
         assert_eq!(Time::from_secs_f64(f64::NAN), Time::ZERO);
+    }
+
+    #[test]
+    fn arithmetic_that_cannot_be_is_never_silent() {
+        let (early, late) = (Time(1), Time(3));
+        assert_eq!((late - early, late + early), (Time(2), Time(4)));
+        assert!(std::panic::catch_unwind(|| early - late).is_err());
+        assert!(std::panic::catch_unwind(|| Time::MAX + early).is_err());
+        assert!(
+            std::panic::catch_unwind(|| {
+                let mut time = Time::MAX;
+                time += early;
+                time
+            })
+            .is_err()
+        );
+    }
+
+    /// A terabyte, the largest flow, at 10 Gbit/s lasts 800 s; nothing is cut to 64 bits on the way.
+    #[test]
+    fn long_transmissions_are_exact_or_last_for_ever() {
+        assert_eq!(
+            Rate(10_000_000_000).transmission_time(1 << 40),
+            Time((1 << 40) * 800)
+        );
+        let most = u64::MAX / PS_PER_BYTE;
+        for bytes in [most, most + 1] {
+            assert_eq!(
+                Rate(8).transmission_time(bytes),
+                Time(bytes * 1_000_000_000_000)
+            );
+        }
+        assert_eq!(Rate(1_000_000).transmission_time(u64::MAX), Time::MAX);
+        assert_eq!(Rate(1).transmission_time(3_000_000), Time::MAX);
     }
 
     #[test]
