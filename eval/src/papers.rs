@@ -22,7 +22,7 @@ pub mod sweep;
 mod variants;
 pub mod verdict;
 
-pub use claim::{Claim, Kind, Target};
+pub use claim::{Claim, Kind, Ours, Target};
 pub use report::{Panel, Report, Table, write_into};
 pub use runs::{PapersError, Work};
 pub use verdict::{Grade, Verdict};

@@ -88,6 +88,36 @@ impl Interval {
     }
 }
 
+/// A median between the least and the largest value, such as those of several seeds. They say how far the
+/// values lie apart, and nothing about chance: this is no [`Interval`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// The least value.
+    pub least: f64,
+    /// The largest value.
+    pub largest: f64,
+}
+
+impl Spread {
+    /// Of these values; `None` of nothing.
+    pub fn of(mut values: Vec<f64>) -> Option<Spread> {
+        values.sort_by(f64::total_cmp);
+        let (least, largest) = (*values.first()?, *values.last()?);
+        let middle = values.len() / 2;
+        let median = match values.len() % 2 {
+            0 => f64::midpoint(values[middle - 1], values[middle]),
+            _ => values[middle],
+        };
+        Some(Spread {
+            median,
+            least,
+            largest,
+        })
+    }
+}
+
 /// Mean of `values` with a percentile-bootstrap 95 % interval.
 ///
 /// `resamples` times as many values as given are drawn with replacement and averaged; the interval

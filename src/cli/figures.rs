@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use bufgym::eval::batch::Elsewhere;
 use bufgym::eval::papers::ndt::{self, NdtConfig, NdtFigure, Selection};
 use bufgym::eval::papers::{
-    self, Grade, PAPERS, PapersError, Report, Scale, Work, abm, credence, reverie,
+    self, Grade, Ours, PAPERS, PapersError, Report, Scale, Work, abm, credence, reverie,
 };
 use bufgym::eval::{Entrant, Progress};
 use bufgym::models::ActorWeights;
@@ -244,7 +244,13 @@ fn summary(report: &Report) -> String {
         let figure = format!("{}{}", claim.figure, claim.panel);
         let ours = claim.ours.map_or_else(
             || "-".to_owned(),
-            |ours| format!("{:.4} [{:.4}, {:.4}]", ours.mean, ours.low, ours.high),
+            |ours| {
+                let (value, [low, high]) = (ours.value(), ours.ends());
+                match ours {
+                    Ours::Interval(_) => format!("{value:.4} [{low:.4}, {high:.4}]"),
+                    Ours::Range(_) => format!("{value:.4} ({low:.4} to {high:.4})"),
+                }
+            },
         );
         let at = match claim.x.as_str() {
             "" => String::new(),

@@ -44,7 +44,8 @@ fn a_figure_is_made_with_verdicts_table_drawing_and_page() {
             "ours_hi",
             "seeds",
             "verdict",
-            "why"
+            "why",
+            "ends"
         ]
     );
     let files = sandbox.files();

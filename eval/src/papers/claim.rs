@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::verdict::{Grade, Verdict, grade};
-use crate::stats::Interval;
+use crate::stats::{Interval, Spread};
 
 /// Where the paper's value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -74,6 +74,53 @@ impl fmt::Display for Target {
     }
 }
 
+/// Our value, and how far it can be off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Ours {
+    /// A mean with its confidence interval, of which both ends are the mean where it is exact.
+    Interval(Interval),
+    /// A median with the least and the largest value. No verdict reads these.
+    Range(Spread),
+}
+
+impl Ours {
+    /// The mean or the median.
+    pub fn value(&self) -> f64 {
+        match self {
+            Ours::Interval(interval) => interval.mean,
+            Ours::Range(range) => range.median,
+        }
+    }
+
+    /// The lower and the upper end of the interval or the range.
+    pub fn ends(&self) -> [f64; 2] {
+        match self {
+            Ours::Interval(interval) => [interval.low, interval.high],
+            Ours::Range(range) => [range.least, range.largest],
+        }
+    }
+
+    /// What its ends are, in the column `ends` of `verdicts.csv`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Ours::Interval(_) => "interval",
+            Ours::Range(_) => "range",
+        }
+    }
+}
+
+impl From<Interval> for Ours {
+    fn from(interval: Interval) -> Ours {
+        Ours::Interval(interval)
+    }
+}
+
+impl From<Spread> for Ours {
+    fn from(range: Spread) -> Ours {
+        Ours::Range(range)
+    }
+}
+
 /// A claim of a paper beside our measurement: one row of `verdicts.csv`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
@@ -93,8 +140,8 @@ pub struct Claim {
     pub kind: Kind,
     /// The paper's value.
     pub paper: Target,
-    /// Our value with its interval; `None` if there is none.
-    pub ours: Option<Interval>,
+    /// Our value; `None` if there is none.
+    pub ours: Option<Ours>,
     /// Whether the order of the series is the paper's; `None` if the claim implies no order.
     pub order: Option<bool>,
     /// What has to be known to read the comparison: settings that are ours, the order that was found.
@@ -150,7 +197,8 @@ impl Claim {
 
     /// With our value.
     #[must_use]
-    pub fn measured(self, ours: Option<Interval>) -> Claim {
+    pub fn measured(self, ours: Option<impl Into<Ours>>) -> Claim {
+        let ours = ours.map(Into::into);
         Claim { ours, ..self }
     }
 

@@ -254,7 +254,7 @@ impl Paper {
                     .to_owned(),
                 seeds => format!(
                     "Values are medians over the seeds, of which there are {seeds} unless a figure says \
-                     otherwise; intervals are from the least to the largest."
+                     otherwise; ranges are from the least to the largest and are no confidence intervals."
                 ),
             },
             notes,

@@ -2,12 +2,11 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::claim::{Claim, Kind, Target};
+use super::claim::{Claim, Kind, Ours, Target};
 use super::report::{Panel, Report};
 use super::verdict::Grade;
 use crate::format;
 use crate::html::{self, tables};
-use crate::stats::Interval;
 
 /// The whole page.
 pub fn render(report: &Report) -> String {
@@ -128,7 +127,7 @@ fn beside(claim: &Claim) -> Markup {
 
 /// The paper's value and ours.
 fn compared(claim: &Claim) -> String {
-    let ours = claim.ours.as_ref().map(with_interval);
+    let ours = claim.ours.as_ref().map(shown);
     match (&claim.paper, ours) {
         (Target::Order(words), None) => format!("paper {words}"),
         (Target::Order(words), Some(ours)) => format!("paper {words}; {} {ours}", claim.series),
@@ -139,13 +138,17 @@ fn compared(claim: &Claim) -> String {
     }
 }
 
-fn with_interval(value: &Interval) -> String {
-    let text = format::significant(value.mean);
-    if value.low == value.high {
+fn shown(ours: &Ours) -> String {
+    let text = format::significant(ours.value());
+    let [low, high] = ours.ends();
+    if low == high {
         return text;
     }
-    let ends = [value.low, value.high].map(format::significant);
-    format!("{text} [{}–{}]", ends[0], ends[1])
+    let (from, to) = (format::significant(low), format::significant(high));
+    match ours {
+        Ours::Interval(_) => format!("{text} [{from}–{to}]"),
+        Ours::Range(_) => format!("{text}, seeds from {from} to {to}"),
+    }
 }
 
 fn rules(report: &Report) -> Markup {
@@ -155,7 +158,7 @@ fn rules(report: &Report) -> Markup {
             p {
                 "By the program, from these rules. Agrees: the ratio of our value to the paper’s is \
                  within 0.8 to 1.25, a reduction in per cent is within 5 points, a limit is kept, or the \
-                 paper’s value is inside our interval. Agrees in factor: the ratio is within 0.67 to \
+                 paper’s value is inside our confidence interval, which a range over seeds is not. Agrees in factor: the ratio is within 0.67 to \
                  1.5. Agrees in ranking: the order of the series is the paper’s; a claim that is only an \
                  order cannot do better. Differs: none of these; the reason names the option that \
                  closes the gap, found by repeating the run with one option after the other, or \

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::claim::{Claim, Kind};
+use super::claim::{Claim, Kind, Ours};
 use super::page;
 use super::verdict::Grade;
 use crate::data::ScenarioFacts;
@@ -13,7 +13,7 @@ use crate::output::{self, OutputError};
 use crate::stats::Interval;
 
 /// Columns of `verdicts.csv`.
-pub const COLUMNS: [&str; 14] = [
+pub const COLUMNS: [&str; 15] = [
     "paper",
     "figure",
     "panel",
@@ -28,6 +28,7 @@ pub const COLUMNS: [&str; 14] = [
     "seeds",
     "verdict",
     "why",
+    "ends",
 ];
 
 /// A table of numbers, which becomes a CSV file.
@@ -162,7 +163,7 @@ impl Report {
     pub fn verdicts(&self) -> Table {
         let mut table = Table::new("verdicts", &COLUMNS);
         for claim in &self.claims {
-            let [ours, low, high] = cells(claim.ours.as_ref());
+            let ours = |part: fn(&Ours) -> f64| cell(claim.ours.as_ref().map(part));
             table.push(vec![
                 self.paper.to_owned(),
                 claim.figure.to_owned(),
@@ -172,12 +173,13 @@ impl Report {
                 claim.metric.to_owned(),
                 claim.paper.to_string(),
                 claim.kind.to_string(),
-                ours,
-                low,
-                high,
+                ours(Ours::value),
+                ours(|ours| ours.ends()[0]),
+                ours(|ours| ours.ends()[1]),
                 self.seeds.to_string(),
                 claim.verdict().to_string(),
                 claim.remark.clone(),
+                claim.ours.as_ref().map_or("", Ours::kind).to_owned(),
             ]);
         }
         table
@@ -325,7 +327,7 @@ pub(super) mod tests {
         assert_eq!(
             lines.next(),
             Some(
-                "paper,figure,panel,series,x,metric,paper_value,kind,ours,ours_lo,ours_hi,seeds,verdict,why"
+                "paper,figure,panel,series,x,metric,paper_value,kind,ours,ours_lo,ours_hi,seeds,verdict,why,ends"
             )
         );
         assert_eq!(

@@ -10,7 +10,7 @@ use bufgym_sim::switch::PolicySpec;
 
 use super::grid::{Cell, Grid, Measured, Plan};
 use super::incast::Regime;
-use crate::stats::Interval;
+use crate::stats::Spread;
 
 pub use drawing::stroke;
 pub use metric::Metric;
@@ -181,9 +181,8 @@ impl<'a> Swept<'a> {
     }
 
     /// Median and range over the seeds of a metric at a point.
-    pub fn value(&self, series: &str, point: &Point, metric: Metric) -> Option<Interval> {
-        self.values(series, point, metric)
-            .and_then(median_and_range)
+    pub fn value(&self, series: &str, point: &Point, metric: Metric) -> Option<Spread> {
+        self.values(series, point, metric).and_then(Spread::of)
     }
 
     /// How much lower a series is than the mean of others, per cent: median and range over the seeds.
@@ -195,7 +194,7 @@ impl<'a> Swept<'a> {
         others: &[&str],
         points: &[&Point],
         metric: Metric,
-    ) -> Option<Interval> {
+    ) -> Option<Spread> {
         let at = |point: &Point| -> Option<Vec<Option<f64>>> {
             let own = self.values(series, point, metric)?;
             let others: Vec<Vec<f64>> = others
@@ -215,12 +214,12 @@ impl<'a> Swept<'a> {
             let values: Vec<f64> = by_point.iter().filter_map(|values| values[seed]).collect();
             mean(&values)
         });
-        median_and_range(over_points.collect())
+        Spread::of(over_points.collect())
     }
 
     /// The level of a series' in-cast tail at a point.
     pub fn regime(&self, series: &str, point: &Point, metric: Metric) -> Option<Regime> {
-        let tail = self.value(series, point, metric)?.mean;
+        let tail = self.value(series, point, metric)?.median;
         let (floor, timeout) = self.scales(series, point)?;
         Some(Regime::of(tail, floor, timeout))
     }
@@ -324,22 +323,6 @@ fn with_parameter(policy: &str, name: &str, parameter: &str) -> Option<String> {
 
 fn mean(values: &[f64]) -> Option<f64> {
     crate::stats::mean(values)
-}
-
-/// The median, between the least and the largest value.
-pub fn median_and_range(mut values: Vec<f64>) -> Option<Interval> {
-    values.sort_by(f64::total_cmp);
-    let (low, high) = (*values.first()?, *values.last()?);
-    let middle = values.len() / 2;
-    let median = match values.len() % 2 {
-        0 => f64::midpoint(values[middle - 1], values[middle]),
-        _ => values[middle],
-    };
-    Some(Interval {
-        mean: median,
-        low,
-        high,
-    })
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use super::claim::Target;
-use crate::stats::Interval;
+use super::claim::{Ours, Target};
 
 /// Ratios of our value to the paper's that agree.
 const AGREES: (f64, f64) = (0.8, 1.25);
@@ -18,7 +17,7 @@ const APART: f64 = 0.1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
     /// The ratio of our value to the paper's is within 0.8 to 1.25, a reduction within 5 points, a
-    /// limit is kept, or the paper's value is inside our interval.
+    /// limit is kept, or the paper's value is inside our confidence interval. A range over seeds is none.
     Agrees,
     /// The ratio is within 0.67 to 1.5.
     InFactor,
@@ -84,20 +83,20 @@ impl Grade {
 ///
 /// A number that is too far away agrees in ranking if the order is right. A claim that is an order
 /// alone cannot do better than that.
-pub fn grade(paper: &Target, ours: Option<&Interval>, order: Option<bool>) -> Grade {
+pub fn grade(paper: &Target, ours: Option<&Ours>, order: Option<bool>) -> Grade {
     let by_order = match order {
         Some(true) => Grade::InRanking,
         Some(false) => Grade::Differs,
         None if matches!(paper, Target::Order(_)) => Grade::NotComparable,
         None => Grade::Differs,
     };
-    let ours = ours.filter(|ours| ours.mean.is_finite());
+    let ours = ours.filter(|ours| ours.value().is_finite());
     match (paper, ours) {
         (Target::Open(_), _) => Grade::NotComparable,
         (Target::Order(_), _) => by_order,
         (_, None) => Grade::NotComparable,
         (_, Some(ours)) if agrees(paper, ours) => Grade::Agrees,
-        (_, Some(ours)) if agrees_in_factor(paper, ours.mean) => Grade::InFactor,
+        (_, Some(ours)) if agrees_in_factor(paper, ours.value()) => Grade::InFactor,
         _ => by_order,
     }
 }
@@ -106,16 +105,18 @@ fn within((low, high): (f64, f64), ratio: f64) -> bool {
     (low..=high).contains(&ratio)
 }
 
-fn agrees(paper: &Target, ours: &Interval) -> bool {
-    let contains = |value: f64| ours.low <= value && value <= ours.high;
+fn agrees(paper: &Target, ours: &Ours) -> bool {
+    let contains = |value: f64| match ours {
+        Ours::Interval(interval) => interval.low <= value && value <= interval.high,
+        Ours::Range(_) => false,
+    };
+    let found = ours.value();
     match *paper {
-        Target::Value(value) => within(AGREES, ours.mean / value) || contains(value),
-        Target::Reduction(points) => (ours.mean - points).abs() <= POINTS || contains(points),
-        Target::AtLeast(limit) => ours.mean >= limit || contains(limit),
-        Target::AtMost(limit) => ours.mean <= limit || contains(limit),
-        Target::Between(low, high) => {
-            within((low, high), ours.mean) || contains(low) || contains(high)
-        }
+        Target::Value(value) => within(AGREES, found / value) || contains(value),
+        Target::Reduction(points) => (found - points).abs() <= POINTS || contains(points),
+        Target::AtLeast(limit) => found >= limit || contains(limit),
+        Target::AtMost(limit) => found <= limit || contains(limit),
+        Target::Between(low, high) => within((low, high), found) || contains(low) || contains(high),
         Target::Order(_) | Target::Open(_) => false,
     }
 }
@@ -170,13 +171,14 @@ pub fn same_order(pairs: &[(f64, f64)]) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::{Interval, Spread};
 
-    fn exactly(mean: f64) -> Interval {
+    fn exactly(mean: f64) -> Ours {
         interval(mean, mean, mean)
     }
 
-    fn interval(mean: f64, low: f64, high: f64) -> Interval {
-        Interval { mean, low, high }
+    fn interval(mean: f64, low: f64, high: f64) -> Ours {
+        Interval { mean, low, high }.into()
     }
 
     fn judge(paper: &Target, ours: f64, order: Option<bool>) -> Grade {
@@ -226,6 +228,29 @@ mod tests {
         assert_eq!(grade(&ten, Some(&beside), None), Grade::Differs);
         let reduction = Target::Reduction(10.0);
         assert_eq!(grade(&reduction, Some(&wide), None), Grade::Agrees);
+    }
+
+    /// Two seeds that lie on both sides of the paper's value show nothing but that they lie apart.
+    #[test]
+    fn a_range_over_seeds_is_never_judged_as_an_interval() {
+        let cases = [
+            (Target::Value(10.0), Grade::Differs),
+            (Target::Reduction(10.0), Grade::Differs),
+            (Target::AtLeast(29.0), Grade::InFactor),
+            (Target::AtMost(15.0), Grade::InFactor),
+            (Target::Between(29.0, 30.0), Grade::InFactor),
+        ];
+        for (paper, expected) in cases {
+            let range: Ours = Spread::of(vec![9.0, 31.0]).unwrap().into();
+            assert_eq!(grade(&paper, Some(&range), None), expected, "{paper}");
+            let wide = interval(20.0, 9.0, 31.0);
+            assert_eq!(grade(&paper, Some(&wide), None), Grade::Agrees, "{paper}");
+        }
+        let near: Ours = Spread::of(vec![9.0, 11.0]).unwrap().into();
+        assert_eq!(
+            grade(&Target::Value(10.0), Some(&near), None),
+            Grade::Agrees
+        );
     }
 
     #[test]

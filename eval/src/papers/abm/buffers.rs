@@ -197,10 +197,10 @@ fn tenfold(
         let pairs = dt.iter().zip(&abm);
         pairs.map(|(dt, abm)| dt / abm).collect::<Vec<f64>>()
     });
-    let ours = ratios.and_then(crate::papers::sweep::median_and_range);
+    let ours = ratios.and_then(crate::stats::Spread::of);
     claim
         .at(point.label.clone())
         .measured(ours)
-        .ranked(ours.map(|ours| ours.mean > 1.5))
+        .ranked(ours.map(|ours| ours.median > 1.5))
         .not_run(swept.refusal(&name("DT")))
 }

@@ -179,7 +179,7 @@ fn in_other_readings(swept: &Swept, point: &Point) -> String {
     let reductions = [alike].into_iter().chain(others);
     let found = reductions.filter_map(|(abm, dt, reading)| {
         let reduction = swept.reduction(&abm, &[&dt], &[point], Metric::IncastP999)?;
-        let value = crate::format::significant(reduction.mean);
+        let value = crate::format::significant(reduction.median);
         Some(format!("{reading} {value} %"))
     });
     let found: Vec<String> = found.collect();
@@ -193,7 +193,7 @@ fn in_other_readings(swept: &Swept, point: &Point) -> String {
 fn trend(swept: &Swept, series: &str) -> Claim {
     let values = swept.sweep.points.iter().map(|point| {
         let tail = swept.value(series, point, Metric::IncastP999);
-        tail.map(|tail| tail.mean)
+        tail.map(|tail| tail.median)
     });
     let values: Vec<Option<f64>> = values.collect();
     let last = swept.sweep.points.last();
@@ -222,7 +222,7 @@ fn trend(swept: &Swept, series: &str) -> Claim {
 fn long_flows(swept: &Swept) -> Claim {
     let values = swept.sweep.points.iter().filter_map(|point| {
         let value = swept.value("ABM", point, Metric::LargestP50);
-        value.map(|value| value.mean)
+        value.map(|value| value.median)
     });
     let values: Vec<f64> = values.collect();
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -236,7 +236,7 @@ fn long_flows(swept: &Swept) -> Claim {
         "within 25 %",
     );
     claim
-        .measured(super::super::sweep::median_and_range(vec![most / least]).filter(|_| all))
+        .measured(crate::stats::Spread::of(vec![most / least]).filter(|_| all))
         .ranked(all.then_some(most <= 1.25 * least))
         .not_run(swept.refusal("ABM"))
 }

@@ -118,7 +118,7 @@ fn claims(swept: &Swept) -> Vec<Claim> {
 fn largest_reduction(swept: &Swept) -> Claim {
     let reduction = |table: &Tabled, point: &Point| {
         let reduction = swept.reduction("ABM", &["DT"], &[point], table.metric);
-        reduction.map_or(f64::NEG_INFINITY, |reduction| reduction.mean)
+        reduction.map_or(f64::NEG_INFINITY, |reduction| reduction.median)
     };
     let points = swept.sweep.points.iter();
     let all = points.flat_map(|point| TABLES.iter().map(move |table| (table, point)));

@@ -150,7 +150,7 @@ fn with_the_artefact(swept: &Swept, transport: &str, point: &Point) -> String {
     let (abm, dt) = (name("ABM"), name("DT"));
     let reduction = swept.reduction(&abm, &[&dt], &[point], Metric::IncastP99);
     reduction.map_or_else(String::new, |reduction| {
-        let value = crate::format::significant(reduction.mean);
+        let value = crate::format::significant(reduction.median);
         format!("With the α of the artefact it is {value} %.")
     })
 }
@@ -161,7 +161,7 @@ fn occupancy(swept: &Swept) -> Claim {
     let at = |series: &str, point: &Point| {
         swept
             .value(series, point, Metric::OccupancyP99)
-            .map(|value| value.mean)
+            .map(|value| value.median)
     };
     let (first, last) = (&points[0], &points[points.len() - 1]);
     let grows = ascending(&[at("DCTCP, DT", first), at("DCTCP, DT", last)]);

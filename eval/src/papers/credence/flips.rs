@@ -3,7 +3,8 @@
 use super::{PRESET, settings};
 use crate::papers::claim::{Claim, Target};
 use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
-use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, median_and_range};
+use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept};
+use crate::stats::Spread;
 
 /// Probabilities of a flip.
 const FLIPS: [f64; 6] = [0.0, 0.001, 0.005, 0.01, 0.05, 0.1];
@@ -94,7 +95,7 @@ fn claims(swept: &Swept) -> Vec<Claim> {
 
 /// Credence's tail over LQD's.
 fn ratio(swept: &Swept, point: &Point, metric: Metric) -> Option<f64> {
-    let value = |series| swept.value(series, point, metric).map(|value| value.mean);
+    let value = |series| swept.value(series, point, metric).map(|value| value.median);
     Some(value("Credence")? / value("LQD")?)
 }
 
@@ -137,7 +138,7 @@ fn order(
     claim
         .of_kind(crate::papers::claim::Kind::Order)
         .at(point.label.clone())
-        .measured(incast.and_then(|ratio| median_and_range(vec![ratio])))
+        .measured(incast.and_then(|ratio| Spread::of(vec![ratio])))
         .ranked(incast.map(right))
         .remarked(remark)
         .not_run(refused.filter(|_| incast.is_none()))

@@ -204,7 +204,7 @@ fn claims_over_loads(swept: &Swept) -> Vec<Claim> {
         let remark = at_p99.map_or_else(String::new, |value| {
             format!(
                 "At the 99.99th percentile, as the text says; at the 99th, as the set-up says, {} %.",
-                crate::format::significant(value.mean)
+                crate::format::significant(value.median)
             )
         });
         claims

@@ -135,7 +135,7 @@ fn claims(swept: &Swept) -> Vec<Claim> {
 
 /// ABM's value over Credence's at a point.
 fn ratio(swept: &Swept, point: &Point, metric: Metric) -> Option<f64> {
-    let value = |series| swept.value(series, point, metric).map(|value| value.mean);
+    let value = |series| swept.value(series, point, metric).map(|value| value.median);
     Some(value("ABM")? / value("Credence")?)
 }
 
@@ -172,7 +172,7 @@ fn order(
     let refused = swept.refusal("Credence").or(swept.refusal("ABM"));
     Claim::order(panel, "ABM over Credence", metric.name(), statement, words)
         .at(point.label.clone())
-        .measured(ratio.and_then(|ratio| crate::papers::sweep::median_and_range(vec![ratio])))
+        .measured(ratio.and_then(|ratio| crate::stats::Spread::of(vec![ratio])))
         .ranked(ratio.map(right))
         .not_run(refused.filter(|_| ratio.is_none()))
 }

@@ -253,7 +253,7 @@ mod tests {
         let setting = run(8, 0.75, 200, 1).unwrap();
         let claims = claims(&[setting]);
         assert_eq!(claims[0].grade(), Grade::Agrees);
-        assert!(claims[0].ours.unwrap().mean.abs() < 1e-12);
+        assert!(claims[0].ours.unwrap().value().abs() < 1e-12);
         assert!(
             claims[1]
                 .remark

@@ -149,7 +149,7 @@ fn points_of_open_claims_are_run_again_and_no_others() {
     let plan = (credence::PAPER.planned)("6", &config, "1").unwrap();
     let claim = |x: &str, ours: f64| {
         let target = super::super::Target::Value(1.0);
-        let ours = crate::papers::sweep::median_and_range(vec![ours]);
+        let ours = crate::stats::Spread::of(vec![ours]);
         Claim::number(("6", "a"), "Credence", "m", "s", target)
             .at(x)
             .measured(ours)
@@ -193,7 +193,7 @@ fn three_transports_share_a_network() {
         for panel in &plan.panels {
             let value = swept.value(&series.name, point, panel.metric);
             assert!(
-                value.is_some_and(|value| value.mean > 0.5),
+                value.is_some_and(|value| value.median > 0.5),
                 "{}",
                 series.name
             );

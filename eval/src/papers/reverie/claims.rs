@@ -3,10 +3,8 @@
 use super::{ABM, DT, REVERIE};
 use crate::format;
 use crate::papers::claim::{Claim, Target};
-use crate::papers::sweep::{
-    Metric, Point, Swept, largest_reduction, median_and_range, reduced, reduction_of,
-};
-use crate::stats::Interval;
+use crate::papers::sweep::{Metric, Point, Swept, largest_reduction, reduced, reduction_of};
+use crate::stats::{Interval, Spread};
 
 /// Share up to which two values of ours are equal: less is chance, and no trend.
 const EQUAL: f64 = 0.01;
@@ -58,13 +56,13 @@ pub fn below(
     Claim::order(panel, &series, reduction_of(metric), statement, words)
         .at("mean over the points")
         .measured(ours)
-        .ranked(ours.map(|ours| ours.mean > 100.0 * EQUAL))
+        .ranked(ours.map(|ours| ours.median > 100.0 * EQUAL))
         .not_run(refusal(swept, &[lower, upper]).filter(|_| ours.is_none()))
 }
 
 /// Medians of a series at all points.
 fn medians(swept: &Swept, series: &str, metric: Metric) -> Option<Vec<f64>> {
-    let at = |point: &Point| Some(swept.value(series, point, metric)?.mean);
+    let at = |point: &Point| Some(swept.value(series, point, metric)?.median);
     swept.sweep.points.iter().map(at).collect()
 }
 
@@ -282,7 +280,7 @@ pub fn constant(swept: &Swept, panel: &'static str, statement: &'static str) -> 
         "the same at every point",
     )
     .at("all points")
-    .measured(pauses.and_then(median_and_range))
+    .measured(pauses.and_then(Spread::of))
     .ranked(same)
     .remarked("Every result of every seed is compared, not only the pauses.")
     .not_run(swept.refusal(REVERIE).filter(|_| same.is_none()))

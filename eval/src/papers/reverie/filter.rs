@@ -4,7 +4,8 @@ use super::claims::{Trend, trend, trend_up_to};
 use super::{PRESET, REVERIE, request, settings};
 use crate::papers::claim::{Claim, Target};
 use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
-use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, median_and_range};
+use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept};
+use crate::stats::Spread;
 
 const GAMMAS: [f64; 5] = [0.8, 0.9, 0.99, 0.999, 0.999_999];
 
@@ -76,7 +77,7 @@ fn slower(swept: &Swept) -> Claim {
             .map(|(before, last)| 100.0 * (last / before - 1.0))
             .collect::<Vec<f64>>()
     });
-    let ours = by_seed.and_then(median_and_range);
+    let ours = by_seed.and_then(Spread::of);
     Claim::number(
         ("10", "b"),
         REVERIE,
@@ -86,6 +87,6 @@ fn slower(swept: &Swept) -> Claim {
     )
     .at(last.label.clone())
     .measured(ours)
-    .ranked(ours.map(|ours| ours.mean > 1.0))
+    .ranked(ours.map(|ours| ours.median > 1.0))
     .not_run(swept.refusal(REVERIE).filter(|_| ours.is_none()))
 }

@@ -137,12 +137,12 @@ fn reductions_of_pauses_are_averaged_over_the_points() {
     let claims = claims(&plan, &grid);
     assert_eq!(claims.len(), 13);
     let pauses = of(&claims, "60 % fewer");
-    assert_eq!(pauses.ours.map(|ours| ours.mean), Some(50.0));
+    assert_eq!(pauses.ours.map(|ours| ours.value()), Some(50.0));
     assert_eq!(pauses.grade(), Grade::InFactor);
     assert_eq!(of(&claims, "71.2 % fewer").grade(), Grade::NotComparable);
     assert_eq!(of(&claims, "18.5 % faster").grade(), Grade::Agrees);
     let most = of(&claims, "up to 33.3 %").ours.unwrap();
-    assert!((most.mean - 20.0).abs() < 1e-9);
+    assert!((most.value() - 20.0).abs() < 1e-9);
     assert_eq!(of(&claims, "on a par with ABM").grade(), Grade::InRanking);
     // Nothing moves over the axis.
     assert_eq!(of(&claims, "DT gives lossless").grade(), Grade::Differs);
@@ -167,7 +167,7 @@ fn policies_without_pauses_are_alike() {
     assert_eq!(of(&none, "similar with all").grade(), Grade::InRanking);
     assert_eq!(of(&none, "small part").grade(), Grade::InRanking);
     assert_eq!(
-        of(&none, "100 % fewer").ours.map(|ours| ours.mean),
+        of(&none, "100 % fewer").ours.map(|ours| ours.value()),
         Some(100.0)
     );
     let some = claims(&plan, &with(6));
@@ -203,7 +203,7 @@ fn the_filter_helps_up_to_a_point() {
     let claims = claims(&plan, &grid);
     let grades: Vec<Grade> = claims.iter().map(Claim::grade).collect();
     assert_eq!(grades, [Grade::InRanking, Grade::InRanking, Grade::Agrees]);
-    assert_eq!(claims[2].ours.map(|ours| ours.mean.round()), Some(10.0));
+    assert_eq!(claims[2].ours.map(|ours| ours.value().round()), Some(10.0));
     assert!(
         claims[1].remark.contains("20.0, 18.0, 15.0, 10.0."),
         "{}",

@@ -67,7 +67,7 @@ impl Swept<'_> {
         let points = self.sweep.points.iter();
         let points = points.filter_map(|point| {
             let value = self.value(&series.name, point, metric)?;
-            Some((point.place, value.mean))
+            Some((point.place, value.median))
         });
         let points: Vec<(f64, f64)> = points.collect();
         let name = match series.added {

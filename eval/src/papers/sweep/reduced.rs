@@ -30,7 +30,7 @@ pub fn reduced(
     claim
         .at(place_of(points))
         .measured(ours)
-        .ranked(ours.map(|ours| ours.mean * sign > EQUAL))
+        .ranked(ours.map(|ours| ours.median * sign > EQUAL))
         .not_run(refused.filter(|_| ours.is_none()))
 }
 
@@ -55,7 +55,7 @@ pub fn on_a_par(
     claim
         .at(place_of(at))
         .measured(ours)
-        .ranked(ours.map(|ours| ours.mean.abs() <= 10.0))
+        .ranked(ours.map(|ours| ours.median.abs() <= 10.0))
         .not_run(refused.filter(|_| ours.is_none()))
 }
 
@@ -71,12 +71,12 @@ pub fn largest_reduction(
     let points = swept.sweep.points.iter();
     let at = |point: &Point| swept.reduction(series, &[other], &[point], metric);
     let all: Option<Vec<_>> = points.map(at).collect();
-    let most = all.and_then(|all| all.into_iter().max_by(|a, b| a.mean.total_cmp(&b.mean)));
+    let most = all.and_then(|all| all.into_iter().max_by(|a, b| a.median.total_cmp(&b.median)));
     let refused = swept.refusal(series).or(swept.refusal(other));
     let series = format!("{series} vs {other}");
     Claim::number(panel, &series, name, statement, Target::Reduction(paper))
         .measured(most)
-        .ranked(most.map(|most| most.mean > 0.0))
+        .ranked(most.map(|most| most.median > 0.0))
         .not_run(refused.filter(|_| most.is_none()))
 }
 

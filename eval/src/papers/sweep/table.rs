@@ -1,7 +1,8 @@
 //! The table of a swept figure: a row for every series and point.
 
 use super::{Metric, Point, Series, Swept};
-use crate::papers::report::{Table, addition, cell, cells};
+use crate::papers::report::{Table, addition, cell};
+use crate::stats::Spread;
 
 impl Swept<'_> {
     /// All metrics at all points; series that were not run have no rows. `regime` is that of the
@@ -68,7 +69,13 @@ impl Swept<'_> {
             unfinished.to_string(),
         ];
         for &metric in metrics {
-            row.extend(cells(self.value(&series.name, point, metric).as_ref()));
+            let value = self.value(&series.name, point, metric);
+            let part = |part: fn(Spread) -> f64| cell(value.map(part));
+            row.extend([
+                part(|value| value.median),
+                part(|value| value.least),
+                part(|value| value.largest),
+            ]);
         }
         let scales = self.scales(&series.name, point);
         let regime = self.regime(&series.name, point, of);

@@ -4,7 +4,7 @@ use super::{Metric, Point, Swept};
 use crate::papers::claim::{Claim, Kind, Target};
 use crate::papers::incast::Regime;
 use crate::papers::verdict::order_with;
-use crate::stats::Interval;
+use crate::stats::Spread;
 
 /// A share that was rounded to 0.0 %, at most.
 const ROUNDED_TO_ZERO: f64 = 0.05;
@@ -75,12 +75,12 @@ impl Tabled {
         swept: &Swept,
         (place, point): (usize, &Point),
         row: usize,
-        ours: Option<Interval>,
+        ours: Option<Spread>,
     ) -> Option<bool> {
         ours?;
         let pair = |other: &TabledRow| {
             let ours = swept.value(other.series, point, self.metric)?;
-            Some((*other.values.get(place)?, ours.mean))
+            Some((*other.values.get(place)?, ours.median))
         };
         let pairs: Vec<Option<(f64, f64)>> = self.rows.iter().map(pair).collect();
         let before = pairs[..row].iter().flatten().count();
@@ -120,7 +120,7 @@ impl Tabled {
         };
         let late = swept.value(of.series, point, Metric::Late);
         let late = late.map_or_else(String::new, |late| {
-            let share = crate::format::significant(late.mean);
+            let share = crate::format::significant(late.median);
             format!("; {share} % of our in-cast flows take longer than the minimum RTO")
         });
         format!("Regime: paper {paper}, ours {ours}{late}.")

@@ -71,7 +71,7 @@ const TABLED: Tabled = Tabled {
 
 #[test]
 fn the_median_is_between_the_ends_of_the_range() {
-    let of = |values: &[f64]| median_and_range(values.to_vec()).map(|i| (i.low, i.mean, i.high));
+    let of = |values: &[f64]| Spread::of(values.to_vec()).map(|i| (i.least, i.median, i.largest));
     assert_eq!(of(&[3.0, 1.0, 2.0]), Some((1.0, 2.0, 3.0)));
     assert_eq!(of(&[4.0, 1.0]), Some((1.0, 2.5, 4.0)));
     assert_eq!(of(&[]), None);
@@ -136,9 +136,12 @@ fn reductions_are_paired_by_seed_and_averaged_over_series_and_points() {
             .unwrap()
     };
     let first = of(&points[..1]);
-    assert_eq!((first.low, first.mean, first.high), (50.0, 62.5, 75.0));
+    assert_eq!(
+        (first.least, first.median, first.largest),
+        (50.0, 62.5, 75.0)
+    );
     let both = of(&points);
-    assert_eq!((both.low, both.mean, both.high), (70.0, 73.75, 77.5));
+    assert_eq!((both.least, both.median, both.largest), (70.0, 73.75, 77.5));
     assert!(
         swept
             .reduction("ABM", &["IB"], &points, Metric::IncastP99)
@@ -245,7 +248,7 @@ fn nothing_is_lower_than_nothing() {
     let points: Vec<&Point> = sweep.points.iter().collect();
     let of = |points: &[&Point]| swept.reduction("ABM", &["DT"], points, Metric::IncastP99);
     assert_eq!(
-        of(&points).map(|both| (both.low, both.high)),
+        of(&points).map(|both| (both.least, both.largest)),
         Some((50.0, 75.0))
     );
     assert!(of(&points[..1]).is_none());

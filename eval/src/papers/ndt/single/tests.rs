@@ -66,9 +66,9 @@ fn values_unlike_the_paper_s_differ() {
     assert_eq!(grades(&unlike, NdtFigure::MeanFct), expected);
     assert_eq!(grades(&unlike, NdtFigure::Improvement), [Grade::Differs; 3]);
     let claims = of_figure(&unlike, NdtFigure::Improvement);
-    assert_eq!(claims[0].ours.unwrap().mean, 0.0);
+    assert_eq!(claims[0].ours.unwrap().value(), 0.0);
     assert!(claims[0].remark.starts_with("0 won, 0 tied, 2 lost"));
-    assert!((claims[1].ours.unwrap().mean - -1.25).abs() < 1e-9);
+    assert!((claims[1].ours.unwrap().value() - -1.25).abs() < 1e-9);
 }
 
 #[test]

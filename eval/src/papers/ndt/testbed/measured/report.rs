@@ -182,7 +182,7 @@ fn claims(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Vec<Claim> {
             continue;
         };
         if let Some(ours) = &same.ours {
-            let value = format::significant(ours.mean);
+            let value = format::significant(ours.value());
             claim.remark += &format!(" The simulator has {value} for the same flows.");
         }
         if claim.grade() == Grade::Differs {
