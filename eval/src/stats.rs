@@ -1,7 +1,7 @@
 //! Statistics of paired comparisons: all policies run the same traces, so a comparison has one ratio
 //! per trace, and the bootstrap resamples traces.
 
-use bufgym_sim::convert::{floor_usize, index};
+use bufgym_sim::convert::{self, index};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,8 @@ pub const RESAMPLES: usize = 10_000;
 /// `sorted` must be ascending; `q` lies in `[0, 1]` (`q = 0` gives the minimum). `None` for an
 /// empty slice.
 pub fn nearest_rank(sorted: &[f64], q: f64) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
-    let rank = floor_usize((q * sorted.len() as f64).ceil());
-    Some(sorted[rank.saturating_sub(1).min(last)])
+    let rank = convert::nearest_rank(q, sorted.len() as u64);
+    sorted.get(index(rank) - 1).copied()
 }
 
 /// The nearest-rank percentiles 0, 0.5, …, 100 of ascending values; empty for an empty slice.

@@ -73,9 +73,37 @@ pub fn signed(length: usize) -> i64 {
     i64::try_from(length).expect("a length is below 2^63")
 }
 
+/// The nearest rank of a quantile among `count` values in order, from 1: the least whole number that is not
+/// below `share · count`. A product that is whole in decimals stays so.
+pub fn nearest_rank(share: f64, count: u64) -> u64 {
+    let rank = floor_u64((share * count as f64 * (1.0 - 4.0 * f64::EPSILON)).ceil());
+    rank.min(count).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranks_are_those_of_exact_shares() {
+        // In floating point 0.07 · 100 is above 7, and 99.9 / 100 is above 0.999.
+        for (share, count, rank) in [
+            (0.07, 100, 7),
+            (99.9 / 100.0, 1_000, 999),
+            (99.9 / 100.0, 1_001, 1_000),
+            (0.5, 3, 2),
+            (0.0, 5, 1),
+            (1.0, 5, 5),
+        ] {
+            assert_eq!(nearest_rank(share, count), rank, "{share} {count}");
+        }
+        for thousandths in 0..=1_000_u64 {
+            for count in 1..300 {
+                let exact = (thousandths * count).div_ceil(1_000).max(1);
+                assert_eq!(nearest_rank(thousandths as f64 / 1_000.0, count), exact);
+            }
+        }
+    }
 
     #[test]
     fn numbers_beyond_a_range_go_to_its_end() {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bufgym_sim::convert::floor_usize;
+use bufgym_sim::convert::{index, nearest_rank};
 use serde::{Deserialize, Serialize};
 
 /// Values in order: some of them.
@@ -21,8 +21,8 @@ impl Quantiles {
     pub fn of(mut values: Vec<f64>) -> Quantiles {
         values.sort_by(f64::total_cmp);
         let rank = |share: f64| {
-            let rank = floor_usize((share * values.len() as f64).ceil());
-            values.get(rank.max(1) - 1).copied().unwrap_or(0.0)
+            let rank = index(nearest_rank(share, values.len() as u64));
+            values.get(rank - 1).copied().unwrap_or(0.0)
         };
         Quantiles {
             p50: rank(0.5),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::ingress::IngressRow;
-use crate::convert::floor_usize;
+use crate::convert::{self, index};
 use crate::switch::{Loss, LosslessDrop, Paused, SwitchId};
 use crate::traffic::FlowSpec;
 use crate::units::Time;
@@ -270,8 +270,8 @@ pub(crate) fn nearest_rank(sorted: &[f64], percent: f64) -> f64 {
     if sorted.is_empty() {
         return f64::NAN;
     }
-    let rank = floor_usize((percent / 100.0 * sorted.len() as f64).ceil());
-    sorted[rank.clamp(1, sorted.len()) - 1]
+    let rank = convert::nearest_rank(percent / 100.0, sorted.len() as u64);
+    sorted[index(rank) - 1]
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -3,7 +3,7 @@
 use super::ingress::{IngressSamples, IngressSampling};
 use super::observer::Observer;
 use super::outcome::{DropRow, Outcome, TimelineRow};
-use crate::convert::{floor_u64, index};
+use crate::convert::{index, nearest_rank};
 use crate::engine::clock::EventTime;
 use crate::host::HostObserver;
 use crate::switch::{Loss, PacketId, PacketView, Policy, Switch, SwitchId, SwitchObserver, View};
@@ -239,7 +239,7 @@ impl WaitingTimes {
         if total == 0 {
             return f64::NAN;
         }
-        let rank = floor_u64((percent / 100.0 * total as f64).ceil()).max(1);
+        let rank = nearest_rank(percent / 100.0, total);
         let mut seen = self.none;
         if seen >= rank {
             return 0.0;

@@ -1,12 +1,12 @@
 //! What the figures need of one simulation of a network.
 
-use bufgym_sim::convert::floor_usize;
 use bufgym_sim::network::{FlowClass, FlowRecord, Outcome, Summary, SwitchRow};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use serde::{Deserialize, Serialize};
 
 use crate::papers::incast::{beyond_with_unfinished, largest_query_ms};
+use crate::stats::nearest_rank;
 
 /// Flows of at least this many bytes are the long ones of ABM's evaluation.
 pub const LARGEST_BYTES: u64 = 30_000_000;
@@ -48,8 +48,7 @@ impl Slowdowns {
 }
 
 fn percentile(sorted: &[f64], percent: f64) -> Option<f64> {
-    let rank = floor_usize((percent / 100.0 * sorted.len() as f64).ceil());
-    let value = sorted.get(rank.max(1) - 1).copied();
+    let value = nearest_rank(sorted, percent / 100.0);
     value.filter(|value| value.is_finite())
 }
 

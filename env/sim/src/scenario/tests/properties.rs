@@ -89,3 +89,22 @@ proptest! {
         }
     }
 }
+
+/// No number is so large that a check of it overflows, alone or with any other as large.
+#[test]
+fn the_largest_numbers_are_taken_or_refused() {
+    let keys = || Scenario::settings().iter().map(|setting| setting.key);
+    for preset in ["ndt-16x1g", "leafspine-4x4", "reverie-4x4"] {
+        for (first, second) in keys().flat_map(|first| keys().map(move |second| (first, second))) {
+            let mut scenario = Scenario::preset(preset).unwrap();
+            // Fields of 32 bits, and those that are not numbers, do not take the larger one.
+            for key in [first, second] {
+                let larger = scenario.set(&format!("{key}=9223372036854775807"));
+                let _ = larger.or_else(|_| scenario.set(&format!("{key}=4294967295")));
+            }
+            if let Err(error) = scenario.validate() {
+                assert!(!error.to_string().contains('\n'), "{error}");
+            }
+        }
+    }
+}
