@@ -18,6 +18,9 @@ use crate::units::{Rate, Time};
 /// Bytes from which nothing is marked: more than a flow has in flight.
 const UNMARKED: u64 = 1_000_000_000_000;
 
+/// Longer than the own queue of a flow delays its acknowledgements: the largest timeout there is.
+const NO_TIMEOUT_US: u64 = 100_000_000;
+
 /// Spines that a network may have at most.
 const MOST_SPINES: u64 = 4_096;
 
@@ -28,8 +31,8 @@ const MOST_SPINES: u64 = 4_096;
 /// become periodic from there; a test compares them with the simulator. If slow start depends on
 /// more than that, such as delayed acknowledgements, the flow is simulated.
 ///
-/// Neither marks nor HyStart hold it back: other flows can keep either from a flow, which would be faster
-/// among them than alone.
+/// Neither marks nor HyStart nor spurious timeouts hold it back: other flows can keep them from a flow, which
+/// would be faster among them than alone.
 #[derive(Clone, Debug)]
 pub struct IsolatedFlow {
     transport: TransportKind,
@@ -166,8 +169,8 @@ impl IsolatedFlow {
     }
 }
 
-/// The scenario without what can hold a flow alone back besides its window: marks, and HyStart, which
-/// `linux` and `linux-dctcp` bring along.
+/// The scenario without what can hold a flow alone back besides its window: marks, timers that expire
+/// although nothing is lost, and HyStart, which `linux` and `linux-dctcp` bring along.
 fn undisturbed(scenario: &Scenario) -> Scenario {
     let stack = scenario.stack();
     Scenario {
@@ -180,6 +183,8 @@ fn undisturbed(scenario: &Scenario) -> Scenario {
         delayed_ack: stack.delayed_ack,
         quick_acks: stack.quick_acks,
         hystart: false,
+        min_rto_us: NO_TIMEOUT_US,
+        syn_timeout_us: None,
         max_simulated_ms: 0,
         host_jitter_ns: 0,
         marking: Marking::Step,

@@ -309,23 +309,23 @@ fn every_policy_does_what_it_did() {
         ),
         (
             "sonic reverie-4x4 measure_ms=3 query_rate=300",
-            "2b612ebf0fdcddf5",
+            "18c76aa30f8a29f6",
         ),
         (
             "sonic-abm reverie-4x4 measure_ms=3 query_rate=300",
-            "f557a90519399b19",
+            "5e1f2927c92278d2",
         ),
         (
             "reverie reverie-4x4 measure_ms=3 query_rate=300",
-            "71fef18523d3a99b",
+            "49d0a2d89228b7f5",
         ),
         (
             "sonic:alpha_i=2,alpha_e=0.25 reverie-4x4 measure_ms=3 query_rate=300",
-            "0710457f167c4fb8",
+            "7d1765a17e5ec1cd",
         ),
         (
             "dt reverie-4x4 measure_ms=3 query_rate=300",
-            "2b612ebf0fdcddf5",
+            "18c76aa30f8a29f6",
         ),
     ];
     covers(
@@ -442,27 +442,27 @@ fn networks_do_what_they_did() {
         ),
         (
             "reverie reverie-4x4 measure_ms=3 query_rate=300 incast_transport=dcqcn",
-            "5eabcb806edd2031",
+            "d5727328fb085872",
         ),
         (
             "sonic reverie-4x4 measure_ms=3 query_rate=300 transport=dcqcn lossless_priorities=1,3",
-            "ac8e7f9d71e4de94",
+            "07b9b7fd2fd3288d",
         ),
         (
             "reverie reverie-4x4 measure_ms=3 query_rate=300 incast_transport=dcqcn:preset=reverie",
-            "71fef18523d3a99b",
+            "49d0a2d89228b7f5",
         ),
         (
             "sonic reverie-4x4 measure_ms=3 query_rate=300 transport=dcqcn:preset=reverie lossless_priorities=1,3",
-            "d0187f95cd42428f",
+            "476d3ac39f7db2b3",
         ),
         (
             "reverie reverie-4x4 measure_ms=3 query_rate=300 incast_transport=powertcp-rdma",
-            "3848efb312e66378",
+            "8d6df83a116e9c16",
         ),
         (
             "sonic reverie-4x4 measure_ms=3 query_rate=300 transport=powertcp-rdma lossless_priorities=1,3",
-            "21b2c86b29673248",
+            "9be866a74720327a",
         ),
         (
             "abm leafspine-4x4 measure_ms=3 links_per_pair=2",
@@ -496,23 +496,23 @@ fn networks_do_what_they_did() {
         ("lqd credence-train measure_ms=1", "4bf8b8197e8c2800"),
         ("abm abm-leafspine measure_ms=1", "90e53f4bcbedd55d"),
         ("lqd credence-leafspine measure_ms=1", "c42fdc049ad81c02"),
-        ("reverie reverie-leafspine measure_ms=1", "fb1efdf68f403f34"),
+        ("reverie reverie-leafspine measure_ms=1", "10713c13f3bb3ab3"),
         ("dt ndt-16x1g flows=200", "6c723b280656f2ab"),
         ("dt linux-16x1g flows=200", "467447d0bae8cac2"),
-        ("dt linux-16x25g flows=200", "09c84bf535d1bd2a"),
+        ("dt linux-16x25g flows=200", "a69ed5cecaaf3150"),
         ("dt dctcp-16x10g flows=200", "76b8732619b275c1"),
         ("dt ndt-testbed-4x1g", "86867ab902d3fbb2"),
         ("dt ndt-4to2-incast flows=100", "1cda2caccdddd188"),
         ("dt ndt-96x10g-incast flows=500", "ce61683f1abb64b0"),
-        ("dt ns3-16x1g flows=200", "c316b7e5c77aa062"),
+        ("dt ns3-16x1g flows=200", "7ce7791ef9a1060b"),
         ("dt testbed-4x100m", "c185570c895505c6"),
         (
             "dt leafspine-4x4 measure_ms=3 queues_per_port=3 flow_priority=random_per_flow scheduler=drr queue_weights=1,2,0.5",
-            "241b72bbc3d90067",
+            "02067382af250e4a",
         ),
         (
             "edt leafspine-4x4 measure_ms=3 queues_per_port=3 flow_priority=random_per_flow scheduler=strict queue_alpha=1,2,4",
-            "41ff85d0352b8823",
+            "1c051a9c40b299c1",
         ),
         (
             "dt leafspine-4x4 measure_ms=3 marking=red ecn_k_packets=0 ecn_red_kmin_bytes=10000 ecn_red_kmax_bytes=50000 ecn_red_pmax=0.5",
