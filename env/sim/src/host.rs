@@ -419,7 +419,10 @@ impl<T: Topology> Hosts<T> {
         if !self.flows[flow as usize].established {
             let waited = self.handshake_timeout(sent_before);
             self.counters.count_timeout(flow, waited);
-            self.send_syn(flow, sent_before.saturating_add(1), engine);
+            let number = sent_before.saturating_add(1);
+            let sender = &mut self.flows[flow as usize].sender;
+            sender.on_syn_timeout(number, &self.settings);
+            self.send_syn(flow, number, engine);
         }
     }
 

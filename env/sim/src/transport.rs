@@ -188,6 +188,13 @@ pub struct Settings {
     pub timer_slack: Time,
     /// Round-trip time assumed before the first measurement.
     pub initial_rtt: Time,
+    /// Retransmission timeout of data where the SYN was sent again and nothing was measured (RFC 6298
+    /// §5.7).
+    pub fallback_rto: Time,
+    /// How often a SYN has to be sent again for the initial window to be one segment.
+    pub syn_retransmissions: u8,
+    /// Whether packets carry time stamps, by which a SYN can be told from the one before it.
+    pub timestamps: bool,
     /// Congestion control.
     pub transport: TransportKind,
     /// Which form of those with a rate.
@@ -254,6 +261,20 @@ const UNSCHEDULED_BYTES: u32 = 100_000;
 /// An RDMA packet is unscheduled there up to this byte of its flow.
 const UNSCHEDULED_OFFSET: u32 = 54_000;
 
+/// The timeout that follows a SYN that was sent again (RFC 6298 §5.7). It is so many times as long as the
+/// first timeout of a SYN (§2.1), and is so here too where that is shorter than the RFC's.
+const FALLBACK_RTO: Time = Time::from_ms(3_000);
+const FALLBACK_FACTOR: u64 = 3;
+
+/// The largest initial window of RFC 5681 (§3.1), segments.
+fn rfc_5681_window(mss: u32) -> u32 {
+    match mss {
+        ..=1_095 => 4,
+        ..=2_190 => 3,
+        _ => 2,
+    }
+}
+
 /// Two ticks of a clock of 1 kHz, which Linux adds to its timers (`TCP_TIMEOUT_MIN`).
 const TIMER_SLACK: Time = Time::from_ms(2);
 
@@ -267,6 +288,8 @@ impl Settings {
         let min_rto = Time::from_us(scenario.min_rto_us);
         let stack = scenario.stack();
         let [transport, incast_transport, second_transport] = scenario.transports();
+        let linux_rules = stack.recovery == Recovery::Rack && scenario.tcp_rules == TcpRules::Linux;
+        let syn_timeout = scenario.syn_timeout().0;
         Settings {
             mss: scenario.mss,
             initial_window: scenario.init_cwnd,
@@ -279,6 +302,13 @@ impl Settings {
             // In proportion to minRTO, 2 of 200 ms, where that is less than Linux's.
             timer_slack: TIMER_SLACK.min(Time(min_rto.0 / 100)),
             initial_rtt: Time::from_us(scenario.initial_rtt_us),
+            fallback_rto: FALLBACK_RTO.min(Time(syn_timeout.saturating_mul(FALLBACK_FACTOR))),
+            // A larger window is that of RFC 6928, which asks for more than one (§2), as Linux does.
+            syn_retransmissions: match scenario.init_cwnd <= rfc_5681_window(scenario.mss) {
+                true if !linux_rules => 1,
+                _ => 2,
+            },
+            timestamps: scenario.timestamps,
             transport,
             variant: scenario.transport_variant,
             incast_transport,
@@ -292,7 +322,7 @@ impl Settings {
             slow_start_limit: scenario.slow_start_limit,
             sack: scenario.sack,
             recovery: stack.recovery,
-            linux_rules: stack.recovery == Recovery::Rack && scenario.tcp_rules == TcpRules::Linux,
+            linux_rules,
             delayed_ack: stack.delayed_ack,
             quick_acks: stack.quick_acks,
             // With a delay as long as the timeout, every lone segment would time out.

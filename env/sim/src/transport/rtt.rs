@@ -47,6 +47,18 @@ impl RttEstimator {
         }
     }
 
+    /// A SYN is sent again: unless something is measured, the timeout becomes that of [`Settings`] (RFC
+    /// 6298 §5.7).
+    pub(crate) fn fall_back(&mut self, settings: &Settings) {
+        let above = settings.fallback_rto.0.saturating_sub(self.smoothed);
+        self.variation = (above / 4).max(1);
+    }
+
+    /// Whether nothing is measured, and a SYN was sent again.
+    pub(crate) fn has_fallen_back(&self) -> bool {
+        !self.sampled && self.variation > 0
+    }
+
     /// Takes a measurement as ns-3 does: time stamps are whole milliseconds, a difference of zero
     /// counts as a microsecond, and the gains are shifts of whole nanoseconds.
     pub(crate) fn sample_in_ms(&mut self, sent: Time, now: Time) {

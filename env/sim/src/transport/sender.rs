@@ -196,13 +196,33 @@ impl Sender {
         }
     }
 
-    /// Takes a SYN-ACK; the first one measures the round-trip time. `again` tells a repeated one.
+    /// A SYN is sent again, for the time with this number from 1. The initial window is one segment then,
+    /// at once (RFC 5681 §3.1) or from the second time on (RFC 6928 §2, and `tcp_init_transfer` of Linux).
+    /// ns-3 keeps its window.
+    pub(crate) fn on_syn_timeout(&mut self, number: u8, settings: &Settings) {
+        if settings.is_ns3() {
+            return;
+        }
+        self.rtt.fall_back(settings);
+        if number >= settings.syn_retransmissions {
+            self.window.cwnd = self.window.cwnd.min(settings.mss);
+        }
+    }
+
+    /// Takes a SYN-ACK; the first one measures the round-trip time, after a SYN that was sent again only with
+    /// time stamps (RFC 6298 §3). `again` tells a repeated one.
     pub(crate) fn on_handshake(&mut self, ack: &Ack<'_>, again: bool, settings: &Settings) {
         if settings.is_ns3() {
-            self.on_handshake_as_ns3(ack, again, settings);
-        } else if !again && !ack.retransmission {
-            self.rtt.sample(ack.now - ack.stamp);
+            return self.on_handshake_as_ns3(ack, again, settings);
         }
+        if again || self.rtt.has_fallen_back() && !settings.timestamps {
+            return;
+        }
+        if settings.linux_rules && !ack.retransmission {
+            // The first SYN was answered (`tcp_try_undo_spurious_syn`).
+            self.window = initial_window(settings);
+        }
+        self.rtt.sample(ack.now - ack.stamp);
     }
 
     /// Takes an acknowledgement.

@@ -1,7 +1,7 @@
 //! Tail loss probes: one more segment where the end of a flight may be lost, so that its
 //! acknowledgement shows what is missing before the retransmission timer does (RFC 8985 §7).
 
-use super::Settings;
+use super::{FALLBACK_FACTOR, Settings};
 use crate::units::Time;
 
 /// The probe of a flow that is under way, at most one.
@@ -26,19 +26,22 @@ pub(crate) enum Verdict {
 
 /// After this time without an acknowledgement a probe is sent (TLP_calc_PTO, §7.2): two round trips,
 /// and the longest delay of an acknowledgement if only one segment is outstanding, else the
-/// resolution of the timer. `None` before the first measurement, when the RFC waits for a second
-/// and so for the retransmission timer.
+/// resolution of the timer. Before the first measurement it is the first timeout of a SYN, a second in the
+/// RFC, and no shorter than the retransmission timer then is.
 pub(crate) fn probe_timeout(
     smoothed_rtt: Option<Time>,
     outstanding: u32,
     settings: &Settings,
-) -> Option<Time> {
-    let rtt = smoothed_rtt?;
+) -> Time {
+    let Some(rtt) = smoothed_rtt else {
+        let first = Time(settings.fallback_rto.0 / FALLBACK_FACTOR);
+        return first.max(settings.initial_rtt + settings.min_rto);
+    };
     let delay = match outstanding {
         1 if settings.delayed_ack > 1 => settings.ack_delay.max(settings.timer_slack),
         _ => settings.timer_slack,
     };
-    Some(Time(rtt.0.saturating_mul(2).saturating_add(delay.0)))
+    Time(rtt.0.saturating_mul(2).saturating_add(delay.0))
 }
 
 impl TailProbe {
@@ -102,16 +105,19 @@ mod tests {
         let delayed = settings("recovery=rack delayed_ack=2");
         let rtt = Some(Time::from_us(300));
         let timeouts = |settings| [1, 2].map(|count| probe_timeout(rtt, count, settings));
-        assert_eq!(timeouts(&each), [Some(Time::from_us(2_600)); 2]);
+        assert_eq!(timeouts(&each), [Time::from_us(2_600); 2]);
         let [one, two] = timeouts(&delayed);
-        assert_eq!(one, Some(Time::from_us(40_600)));
-        assert_eq!(two, Some(Time::from_us(2_600)));
+        assert_eq!(one, Time::from_us(40_600));
+        assert_eq!(two, Time::from_us(2_600));
         // The resolution is a hundredth of minRTO, the delay half of it.
         let short = settings("recovery=rack delayed_ack=2 min_rto_us=10000");
         let [one, two] = timeouts(&short);
-        assert_eq!(one, Some(Time::from_us(5_600)));
-        assert_eq!(two, Some(Time::from_us(700)));
-        assert_eq!(probe_timeout(None, 2, &each), None);
+        assert_eq!(one, Time::from_us(5_600));
+        assert_eq!(two, Time::from_us(700));
+        // Unless a SYN was lost nothing is measured later than the timer expires.
+        assert_eq!(probe_timeout(None, 2, &each), Time::from_us(200_200));
+        let slow = settings("recovery=rack syn_timeout_us=1000000");
+        assert_eq!(probe_timeout(None, 2, &slow), Time::from_ms(1_000));
     }
 
     #[test]

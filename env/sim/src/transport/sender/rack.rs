@@ -204,11 +204,9 @@ impl Sender {
             && time.forced.is_none();
         let sampled = self.rtt.measured();
         let timeout = may.then(|| probe_timeout(sampled, outstanding, settings));
-        time.timers.probe = match timeout {
-            None => Time::MAX,
-            Some(None) => time.timers.retransmission,
-            Some(Some(timeout)) => now.saturating_add(timeout).min(time.timers.retransmission),
-        };
+        time.timers.probe = timeout.map_or(Time::MAX, |timeout| {
+            now.saturating_add(timeout).min(time.timers.retransmission)
+        });
     }
 }
 

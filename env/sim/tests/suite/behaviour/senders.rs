@@ -53,15 +53,16 @@ fn finish(outcome: &Outcome) -> Time {
     ends.max().unwrap()
 }
 
-/// Complete sharing that loses some of the data packets, by the order of their arrival.
+/// Complete sharing that loses some of the packets with so many bytes or more, by the order of their arrival.
 struct Losing {
+    bytes: u64,
     arrived: u64,
     lost: Vec<u64>,
 }
 
 impl Policy for Losing {
     fn on_arrival(&mut self, _view: View<'_>, packet: PacketView) -> Verdict {
-        if packet.bytes < 1_000 {
+        if packet.bytes < self.bytes {
             return Verdict::Accept;
         }
         self.arrived += 1;
@@ -76,12 +77,19 @@ impl Policy for Losing {
     }
 }
 
-fn run_losing(settings: &str, segments: u64, lost: &[u64]) -> Outcome {
+/// A simulation of a flow of so many segments, in which the switch loses some of the packets with so many
+/// bytes or more.
+fn losing(settings: &str, segments: u64, bytes: u64, lost: &[u64]) -> Simulator<Losing> {
     let policy = Losing {
+        bytes,
         arrived: 0,
         lost: lost.to_vec(),
     };
-    let mut simulator = Simulator::new(&scenario(settings), &lone(segments), policy).unwrap();
+    Simulator::new(&scenario(settings), &lone(segments), policy).unwrap()
+}
+
+fn run_losing(settings: &str, segments: u64, lost: &[u64]) -> Outcome {
+    let mut simulator = losing(settings, segments, 1_000, lost);
     let outcome = simulator.run();
     assert_eq!(outcome.summary.completed, 1);
     assert_eq!(outcome.summary.drops, lost.len() as u64);
@@ -170,6 +178,85 @@ fn without_loss_rack_does_what_rfc_does() {
             assert_eq!(finish(&rfc), finish(&bound_late), "{transport} {segments}");
         }
     }
+}
+
+/// Segments of the initial window, and milliseconds until the timer expires that the first of them starts, where
+/// the switch loses these packets of all.
+fn start(settings: &str, lost: &[u64]) -> (u32, f64) {
+    let settings = format!("handshake=true {settings}");
+    let mut simulator = losing(&settings, 100, 0, lost);
+    loop {
+        assert!(simulator.step(), "{settings}: nothing is sent");
+        let flow = simulator.active_flows().next().unwrap();
+        if flow.timeout_in < Time::from_ms(100_000) {
+            return (flow.cwnd / 1_460, flow.timeout_in.as_ms_f64());
+        }
+    }
+}
+
+/// The switch loses the SYN or the SYN-ACK, once or twice. Where both ends repeat theirs, three packets come.
+#[test]
+fn a_lost_syn_leaves_one_segment_and_three_seconds() {
+    let (syn, both_syns, answer, both_answers) = (&[0][..], &[0, 1][..], &[1][..], &[1, 3, 4][..]);
+    let timeout = "syn_timeout_us=1000000";
+    for (settings, lost, expected) in [
+        // RFC 6928, section 2: more than one retransmission. RFC 6298, section 5.7.
+        ("", &[][..], (10, 200.0)),
+        ("", syn, (10, 3_000.0)),
+        ("", answer, (10, 3_000.0)),
+        ("", both_syns, (1, 3_000.0)),
+        ("", both_answers, (1, 3_000.0)),
+        // RFC 5681, section 3.1: one segment at once, in place of three.
+        ("init_cwnd=3", &[], (3, 200.0)),
+        ("init_cwnd=3", syn, (1, 3_000.0)),
+        ("init_cwnd=3", answer, (1, 3_000.0)),
+        ("init_cwnd=4", syn, (4, 3_000.0)),
+        ("init_cwnd=4", both_syns, (1, 3_000.0)),
+        // A time stamp measures the round trip all the same.
+        ("timestamps=true", syn, (10, 200.0)),
+        ("timestamps=true", both_syns, (1, 200.0)),
+        // Shorter timeouts of a SYN, and so the one of data.
+        ("syn_timeout_us=min_rto", syn, (10, 600.0)),
+        ("syn_timeout_us=10000 min_rto_us=10000", syn, (10, 30.0)),
+        ("syn_timeout_us=10000", syn, (10, 200.0)),
+        // A probe comes as late as the first timeout of a SYN (RFC 8985, section 7.2).
+        ("recovery=rack", &[], (10, 2.0)),
+        ("recovery=rack", syn, (10, 1_000.0)),
+        ("recovery=rack init_cwnd=3", syn, (1, 1_000.0)),
+        ("transport=linux timestamps=true", both_syns, (1, 40.0)),
+        // tcp_init_transfer of Linux.
+        (
+            "recovery=rack tcp_rules=linux init_cwnd=3",
+            syn,
+            (3, 1_000.0),
+        ),
+        (
+            "recovery=rack tcp_rules=linux init_cwnd=3",
+            both_syns,
+            (1, 1_000.0),
+        ),
+        // Those that set a rate, after a timeout too.
+        ("transport=theta-powertcp", both_answers, (1, 3_000.0)),
+        // ns-3 has no such rules.
+        ("recovery=ns3", both_syns, (10, 200.0)),
+    ] {
+        let (segments, ms) = start(&format!("{timeout} {settings}"), lost);
+        assert_eq!(segments, expected.0, "{settings} {lost:?}");
+        assert!(
+            (ms - expected.1).abs() < 0.3,
+            "{settings} {lost:?}: {ms} ms"
+        );
+    }
+}
+
+/// SYNs leave at 0, 10 and 30 µs, and the first one is answered after 41 µs. With time stamps Linux sees
+/// that nothing was lost (`tcp_try_undo_spurious_syn`).
+#[test]
+fn linux_takes_a_needless_second_syn_back() {
+    let start = |settings| start(&format!("syn_timeout_us=10 {settings}"), &[]).0;
+    assert_eq!(start("recovery=rack timestamps=true"), 1);
+    assert_eq!(start("recovery=rack tcp_rules=linux"), 1);
+    assert_eq!(start("recovery=rack tcp_rules=linux timestamps=true"), 10);
 }
 
 /// 199 flows send ten segments each at once to one port. The first segment of the last flow waits 2.4
