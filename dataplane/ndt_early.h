@@ -14,7 +14,7 @@
  * is lost is the first one of its flow that waits, when it comes to the head of its queue, and only where
  * NDT_EARLY_FOLLOWERS more wait behind it, whose duplicate acknowledgements tell the sender of the loss
  * (RFC 5681 section 3.2). Fast path besides: ndt_early_enqueued and ndt_early_leaves for every packet,
- * a counter per flow that waits; ndt_early_expelled where packets are pushed out. A sender that is no faster
+ * a counter per flow and queue that it waits in; ndt_early_expelled where packets are pushed out. A sender that is no faster
  * than its port never has so many waiting, however large its window: with patience a drop that has been due
  * for so many gaps falls on the packet that arrives.
  *
@@ -56,7 +56,7 @@
 #endif
 
 /* The table of waiting flows has 2^NDT_WAITING_BITS places of 12 bytes. Enough are some four times as many
- * as flows have a packet in the switch at a time. */
+ * as flows have a packet in the switch at a time. A flow takes a place for every queue that it waits in. */
 #ifndef NDT_WAITING_BITS
 #define NDT_WAITING_BITS 10
 #endif
@@ -88,11 +88,12 @@ struct ndt_loss {
     uint32_t used; /* 0: never */
 };
 
-/* What waits of a flow. */
+/* What waits of a flow in a queue. */
 struct ndt_waiting {
     uint32_t key;
     uint32_t packets; /* 0: the place is free */
-    uint32_t chosen;  /* whether the first is lost when it comes to the head */
+    uint16_t queue;
+    uint16_t chosen; /* whether the first is lost when it comes to the head */
 };
 
 struct ndt_early {
@@ -242,18 +243,22 @@ static inline void ndt_early_from_front(struct ndt_early *early, uint32_t patien
 
 /* ---- waiting flows --------------------------------------------------------------------------- */
 
-/* The place of a flow that has packets in the switch, or NULL. With `vacant`, one that is free is found
+/* Below, queue is the number of a packet's queue in the switch: its port where that has one queue. */
+
+/* The place of a flow that has packets in a queue, or NULL. With `vacant`, one that is free is found
  * where the flow has none. */
-static inline struct ndt_waiting *ndt_waiting_of(struct ndt_early *early, uint32_t key, int vacant)
+static inline struct ndt_waiting *ndt_waiting_of(struct ndt_early *early, uint16_t queue,
+                                                 uint32_t key, int vacant)
 {
-    const uint32_t first = (uint32_t)(key * 2654435769u) >> (32 - NDT_WAITING_BITS);
+    const uint32_t mixed = (key + queue * 2246822519u) * 2654435769u;
+    const uint32_t first = mixed >> (32 - NDT_WAITING_BITS);
     struct ndt_waiting *free_place = NULL;
     uint32_t probe;
 
     for (probe = 0; probe < NDT_WAITING_PROBES; probe++) {
         struct ndt_waiting *flow = &early->waiting[(first + probe) & (NDT_WAITINGS - 1u)];
 
-        if (flow->packets > 0 && flow->key == key) {
+        if (flow->packets > 0 && flow->key == key && flow->queue == queue) {
             return flow;
         }
         if (flow->packets == 0 && free_place == NULL) {
@@ -263,38 +268,39 @@ static inline struct ndt_waiting *ndt_waiting_of(struct ndt_early *early, uint32
     return vacant ? free_place : NULL;
 }
 
-/* Whether the flow's first packet may be chosen when one more is enqueued. */
-static inline int ndt_early_may_choose(struct ndt_early *early, uint32_t key)
+/* Whether the flow's first packet in a queue may be chosen when one more is enqueued there. */
+static inline int ndt_early_may_choose(struct ndt_early *early, uint16_t queue, uint32_t key)
 {
-    const struct ndt_waiting *flow = ndt_waiting_of(early, key, 0);
+    const struct ndt_waiting *flow = ndt_waiting_of(early, queue, key, 0);
 
     return flow != NULL && !flow->chosen && flow->packets >= NDT_EARLY_FOLLOWERS;
 }
 
 /* A packet of a flow was enqueued. */
-static inline void ndt_early_enqueued(struct ndt_early *early, uint32_t key)
+static inline void ndt_early_enqueued(struct ndt_early *early, uint16_t queue, uint32_t key)
 {
     struct ndt_waiting *flow;
 
     if (!early->from_front) {
         return;
     }
-    flow = ndt_waiting_of(early, key, 1);
+    flow = ndt_waiting_of(early, queue, key, 1);
     if (flow == NULL) {
         early->uncounted++;
         return;
     }
     if (flow->packets == 0) {
         flow->key = key;
+        flow->queue = queue;
         flow->chosen = 0;
     }
     flow->packets++;
 }
 
 /* A packet of a flow was pushed out. */
-static inline void ndt_early_expelled(struct ndt_early *early, uint32_t key)
+static inline void ndt_early_expelled(struct ndt_early *early, uint16_t queue, uint32_t key)
 {
-    struct ndt_waiting *flow = early->from_front ? ndt_waiting_of(early, key, 0) : NULL;
+    struct ndt_waiting *flow = early->from_front ? ndt_waiting_of(early, queue, key, 0) : NULL;
 
     if (flow != NULL) {
         flow->packets--;
@@ -303,12 +309,12 @@ static inline void ndt_early_expelled(struct ndt_early *early, uint32_t key)
 
 /*
  * A packet of a flow comes to the head of its queue. Whether it is lost instead of sent; the next one then
- * comes to the head. Of a flow the packets come in the order in which they were enqueued. A packet that is
+ * comes to the head. Of a flow the packets of a queue come in the order in which they were enqueued. A packet that is
  * lost so was admitted before: ndt_early_lost and ndt_control_pushed_out count it.
  */
-static inline int ndt_early_leaves(struct ndt_early *early, uint32_t key)
+static inline int ndt_early_leaves(struct ndt_early *early, uint16_t queue, uint32_t key)
 {
-    struct ndt_waiting *flow = early->from_front ? ndt_waiting_of(early, key, 0) : NULL;
+    struct ndt_waiting *flow = early->from_front ? ndt_waiting_of(early, queue, key, 0) : NULL;
     int chosen;
 
     if (flow == NULL) {
@@ -352,7 +358,7 @@ static inline int ndt_early_impatient(struct ndt_early *early, uint32_t port, ui
 }
 
 /*
- * What happens to a packet that was admitted. queue is the length of its queue without it; the key names its
+ * What happens to a packet that was admitted. length is that of its queue without it; the key names its
  * flow in one direction; spared is for a packet whose loss costs its flow most: what ndt_flow_is_short says
  * with FAB, otherwise 0. markable is for a packet that the switch marks where it would drop others
  * (action=mark): one whose IP header says ECT.
@@ -362,8 +368,9 @@ static inline int ndt_early_impatient(struct ndt_early *early, uint32_t port, ui
  * and is enqueued, which is no loss.
  */
 static inline enum ndt_early_verdict ndt_early_arrives(struct ndt_early *early, uint32_t port,
-                                                       uint32_t key, uint64_t queue, int spared,
-                                                       int markable, uint64_t now)
+                                                       uint16_t queue, uint32_t key,
+                                                       uint64_t length, int spared, int markable,
+                                                       uint64_t now)
 {
     uint32_t gap;
 
@@ -371,7 +378,7 @@ static inline enum ndt_early_verdict ndt_early_arrives(struct ndt_early *early, 
         return NDT_EARLY_PASS;
     }
     gap = ndt_early_gap(early->shortest, early->levels[port]);
-    if (gap == 0 || queue < early->min_bytes ||
+    if (gap == 0 || length < early->min_bytes ||
         (early->spare && (spared || ndt_early_spares(early, key, now)))) {
         return NDT_EARLY_PASS;
     }
@@ -387,9 +394,9 @@ static inline enum ndt_early_verdict ndt_early_arrives(struct ndt_early *early, 
         early->left[port] = 0;
         return NDT_EARLY_MARK;
     }
-    if (early->from_front && ndt_early_may_choose(early, key)) {
+    if (early->from_front && ndt_early_may_choose(early, queue, key)) {
         early->left[port] = 0;
-        ndt_waiting_of(early, key, 0)->chosen = 1;
+        ndt_waiting_of(early, queue, key, 0)->chosen = 1;
         return NDT_EARLY_PASS;
     }
     /* A packet of a flow that cannot lose its first leaves it to the next. */
@@ -402,10 +409,10 @@ static inline enum ndt_early_verdict ndt_early_arrives(struct ndt_early *early, 
 
 /* Whether a packet that was admitted is dropped all the same, by a switch that marks none:
  * ndt_early_arrives. */
-static inline int ndt_early_drops(struct ndt_early *early, uint32_t port, uint32_t key,
-                                  uint64_t queue, int spared, uint64_t now)
+static inline int ndt_early_drops(struct ndt_early *early, uint32_t port, uint16_t queue,
+                                  uint32_t key, uint64_t length, int spared, uint64_t now)
 {
-    return ndt_early_arrives(early, port, key, queue, spared, 0, now) == NDT_EARLY_DROP;
+    return ndt_early_arrives(early, port, queue, key, length, spared, 0, now) == NDT_EARLY_DROP;
 }
 
 /* A packet of a flow was lost: refused, for want of room, early or pushed out. A further loss while the

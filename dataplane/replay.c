@@ -120,9 +120,10 @@ static void start_early(void)
 
 /* The verdict with early drop, from that of the heuristic and the recorded one. Early drop sees the
  * packets that were admitted in the record, so that its counters stay those of the record. */
-static char early_verdict(char ours, char kind, uint32_t port, uint64_t length, uint32_t flow,
+static char early_verdict(char ours, char kind, uint32_t port, uint32_t queue, uint32_t flow,
                           int is_short)
 {
+    const uint64_t length = buffer.queues[queue];
     static const char letters[] = {'a', 'e', 'm'};
     enum ndt_early_verdict verdict;
 
@@ -131,7 +132,8 @@ static char early_verdict(char ours, char kind, uint32_t port, uint64_t length, 
     }
     /* Whether a packet can be marked is in its header, which a record does not have. One that was not
      * marked is as one that cannot be. */
-    verdict = ndt_early_arrives(&early, port, flow, length, is_short, kind == 'm', now_ps);
+    verdict = ndt_early_arrives(&early, port, (uint16_t)queue, flow, length, is_short, kind == 'm',
+                                now_ps);
     if (kind != 'a') {
         early.left[port] = 0;
     }
@@ -143,20 +145,20 @@ static void note_loss(uint32_t flow)
     ndt_early_lost(&early, flow, now_ps);
 }
 
-static void note_enqueued(uint32_t flow)
+static void note_enqueued(uint32_t queue, uint32_t flow)
 {
-    ndt_early_enqueued(&early, flow);
+    ndt_early_enqueued(&early, (uint16_t)queue, flow);
 }
 
-static void note_expelled(uint32_t flow)
+static void note_expelled(uint32_t queue, uint32_t flow)
 {
-    ndt_early_expelled(&early, flow);
+    ndt_early_expelled(&early, (uint16_t)queue, flow);
 }
 
 /* A packet comes to the head of its queue: kind is h where it was lost there, and s where it was sent. */
-static void compare_head(char kind, uint32_t flow)
+static void compare_head(char kind, uint32_t queue, uint32_t flow)
 {
-    const int lost = ndt_early_leaves(&early, flow);
+    const int lost = ndt_early_leaves(&early, (uint16_t)queue, flow);
 
     if (header.low_level == LOW_LEVEL_OTHER) {
         return;
@@ -191,12 +193,12 @@ static void start_early(void)
 {
 }
 
-static char early_verdict(char ours, char kind, uint32_t port, uint64_t length, uint32_t flow,
+static char early_verdict(char ours, char kind, uint32_t port, uint32_t queue, uint32_t flow,
                           int is_short)
 {
     (void)kind;
     (void)port;
-    (void)length;
+    (void)queue;
     (void)flow;
     (void)is_short;
     return ours;
@@ -207,18 +209,21 @@ static void note_loss(uint32_t flow)
     (void)flow;
 }
 
-static void note_enqueued(uint32_t flow)
+static void note_enqueued(uint32_t queue, uint32_t flow)
 {
+    (void)queue;
     (void)flow;
 }
 
-static void note_expelled(uint32_t flow)
+static void note_expelled(uint32_t queue, uint32_t flow)
 {
+    (void)queue;
     (void)flow;
 }
 
-static void compare_head(char kind, uint32_t flow)
+static void compare_head(char kind, uint32_t queue, uint32_t flow)
 {
+    (void)queue;
     (void)kind;
     (void)flow;
 }
@@ -293,7 +298,7 @@ static char verdict(char kind, uint32_t port, uint32_t queue, uint64_t bytes, ui
     if (bytes > free_bytes) {
         return 'f';
     }
-    return early_verdict(admitted ? 'a' : 'r', kind, port, length, flow, is_short);
+    return early_verdict(admitted ? 'a' : 'r', kind, port, queue, flow, is_short);
 }
 
 static const char *verdict_name(char kind)
@@ -336,7 +341,7 @@ static void replay_arrival(char kind, uint32_t port, uint32_t queue, uint64_t by
                    control.buffer_bytes - buffer.occupancy);
         }
         store(queue, bytes);
-        note_enqueued((uint32_t)flow);
+        note_enqueued(queue, (uint32_t)flow);
         ndt_control_enqueued(&control, port, bytes);
     } else {
         ndt_control_dropped(&control, port, bytes);
@@ -376,19 +381,19 @@ static void replay_packet(char kind)
     case 'p':
         release((uint32_t)queue, bytes);
         ndt_control_pushed_out(&control, port, bytes);
-        note_expelled((uint32_t)flow);
+        note_expelled((uint32_t)queue, (uint32_t)flow);
         note_loss((uint32_t)flow);
         counts.pushed_out++;
         break;
     case 'h':
-        compare_head(kind, (uint32_t)flow);
+        compare_head(kind, (uint32_t)queue, (uint32_t)flow);
         release((uint32_t)queue, bytes);
         ndt_control_pushed_out(&control, port, bytes);
         note_loss((uint32_t)flow);
         counts.head_drops++;
         break;
     case 's':
-        compare_head(kind, (uint32_t)flow);
+        compare_head(kind, (uint32_t)queue, (uint32_t)flow);
         break;
     case 'u':
         release((uint32_t)queue, bytes);

@@ -162,7 +162,7 @@ static char verdict(struct admission *admission, uint32_t port, uint32_t bytes, 
         return 'r';
     }
 #if NDT_OUTPUTS == 2
-    if (ndt_early_drops(&admission->early, port, flow, length, is_short, now_ns)) {
+    if (ndt_early_drops(&admission->early, port, (uint16_t)port, flow, length, is_short, now_ns)) {
         return 'e';
     }
 #endif
@@ -181,7 +181,7 @@ static char admission_arrival(struct admission *admission, uint32_t port, uint32
         admission->queues[port] += bytes;
         admission->occupancy += bytes;
 #if NDT_OUTPUTS == 2
-        ndt_early_enqueued(&admission->early, flow);
+        ndt_early_enqueued(&admission->early, (uint16_t)port, flow);
 #endif
         cause = ndt_control_enqueued(&admission->control, port, bytes);
     } else {
@@ -204,7 +204,7 @@ static int admission_head(struct admission *admission, uint32_t port, uint32_t b
     if (!admission->early.from_front) {
         return 0;
     }
-    lost = ndt_early_leaves(&admission->early, flow);
+    lost = ndt_early_leaves(&admission->early, (uint16_t)port, flow);
     record_packet(&admission->recorder, lost ? 'h' : 's', now_ns, port, bytes, flow);
     if (lost) {
         admission->queues[port] -= bytes;

@@ -257,27 +257,32 @@ impl<P: Policy> Switch<P> {
         } else if self.push_out.is_none() {
             return self.lose(&packets[id], Loss::Full, now, observer);
         }
-        let mut mark_is_settled = false;
+        let (mut marked, mut exempt) = (false, false);
         if self.aqm.is_some() {
-            match self.manage_arrival(packets, id, packet, now) {
-                Advice::Pass => mark_is_settled = self.exempts_from_marks(),
-                Advice::Mark => {
-                    mark_is_settled = true;
-                    observer.marked(self.id, packet);
-                }
+            // What the policy says of its loss is about the packet that it was asked about last.
+            let spared = fits && self.policy.spares();
+            match self.manage_arrival(packets, id, packet, spared, now) {
+                Advice::Pass => exempt = spared && self.exempts_from_marks(),
+                Advice::Mark => marked = true,
                 Advice::Drop => return self.lose(&packets[id], Loss::Early, now, observer),
             }
         }
         if !fits && !self.make_room(packets, packet, now, observer) {
             return self.lose(&packets[id], Loss::Full, now, observer);
         }
+        if marked {
+            packets[id].flags.mark();
+            self.counters.marks += 1;
+            observer.marked(self.id, packet);
+        }
         if let Some(rule) = self.marking
-            && !mark_is_settled
+            && !marked
+            && !exempt
         {
             self.mark(&mut packets[id], rule, now);
         }
         self.buffer.store(packet.queue, packet.bytes, now);
-        self.manage_enqueued(packet.flow);
+        self.manage_enqueued(id, packet, now);
         self.ask(now, |policy, view| policy.on_enqueue(view, packet));
         observer.enqueued(self.id, self.view(now), packet);
         let admission = if self.devices.is_some() {
@@ -368,6 +373,9 @@ impl<P: Policy> Switch<P> {
                 observer.served(next, now, true);
                 if self.uncounted == 1 {
                     let next = self.packet_view(&packets[next]);
+                    if self.aqm.is_some() {
+                        self.manage_change(next.queue, now);
+                    }
                     self.buffer.release(next.queue, next.bytes, now);
                 }
                 if self.meters.is_some() {
@@ -437,7 +445,7 @@ impl<P: Policy> Switch<P> {
         observer.lost(self.id, self.view(now), seen, loss);
         self.ask(now, |policy, view| policy.on_drop(view, seen, loss));
         if self.aqm.is_some() {
-            self.manage_loss(seen.flow, loss, now);
+            self.manage_loss(seen, loss, now);
         }
         Admission::Lost(loss)
     }

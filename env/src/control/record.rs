@@ -262,9 +262,6 @@ impl SwitchObserver for EventLines {
     #[cold]
     #[inline(never)]
     fn lost(&mut self, _at: SwitchId, view: View<'_>, packet: PacketView, loss: Loss) {
-        if matches!(loss, Loss::Full) {
-            self.marked = false;
-        }
         let (kind, taken) = match loss {
             Loss::Early if self.early => ('e', 0),
             Loss::Refused | Loss::Early => ('r', 0),

@@ -86,7 +86,7 @@ trait Discipline {
     }
 
     /// A packet of a flow has been enqueued. Only where packets are dropped at the head.
-    fn on_enqueued(&mut self, _flow: u32) {}
+    fn on_enqueued(&mut self, _flow: u32, _queue: usize) {}
 
     /// A packet is about to be sent; after a drop the next one of the same queue follows.
     fn on_leaving(&mut self, _packet: Leaving) -> Advice {
@@ -102,8 +102,8 @@ trait Discipline {
     /// The queue has become empty.
     fn on_empty(&mut self, _queue: usize, _now: Time) {}
 
-    /// A packet of a flow was lost, whoever dropped it.
-    fn on_loss(&mut self, _flow: u32, _loss: Loss, _now: Time) {}
+    /// A packet was lost, whoever dropped it.
+    fn on_loss(&mut self, _packet: PacketView, _loss: Loss, _now: Time) {}
 }
 
 /// The disciplines, without dynamic dispatch.
@@ -271,14 +271,16 @@ impl<P: Policy> Switch<P> {
 
 /// Queue management on a packet's way.
 impl<P: Policy> Switch<P> {
-    /// Asks about a packet that the policy has admitted, and marks it where that is the advice.
+    /// Asks about a packet that the policy has admitted or, where it would have to push others out, was not asked
+    /// about. `spared` tells what the policy says of its loss.
     #[cold]
     #[inline(never)]
     pub(super) fn manage_arrival(
         &mut self,
-        packets: &mut PacketStore,
+        packets: &PacketStore,
         id: PacketId,
         packet: PacketView,
+        spared: bool,
         now: Time,
     ) -> Advice {
         let length = self.buffer.queue(packet.queue);
@@ -292,31 +294,22 @@ impl<P: Policy> Switch<P> {
             length,
             bytes: packet.bytes,
             markable,
-            spared: self.policy.spares(),
+            spared,
             now,
         };
         let random = &mut aqm.random[packet.port];
         each!(&mut aqm.discipline, d => d.on_change(packet.queue, length, now));
-        let advice = each!(&mut aqm.discipline, d => d.on_arrival(arriving, random));
-        if advice == Advice::Drop {
-            return advice;
-        }
-        if advice == Advice::Mark {
-            packets[id].flags.mark();
-            self.counters.marks += 1;
-        }
-        aqm.remember(id, now);
-        advice
+        each!(&mut aqm.discipline, d => d.on_arrival(arriving, random))
     }
 
-    /// Whether the switch's own marks leave out the packet that the policy saw last.
+    /// Whether the switch's own marks leave out the packets that the policy spares.
     #[inline]
     pub(super) fn exempts_from_marks(&self) -> bool {
         let aqm = self.aqm.as_ref();
-        aqm.is_some_and(|aqm| aqm.keeps() == OwnMarks::Unspared) && self.policy.spares()
+        aqm.is_some_and(|aqm| aqm.keeps() == OwnMarks::Unspared)
     }
 
-    /// A queue is about to get shorter by a departure.
+    /// A queue is about to get shorter.
     #[cold]
     #[inline(never)]
     pub(super) fn manage_change(&mut self, queue: usize, now: Time) {
@@ -326,7 +319,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// A packet has left, and its queue is shorter.
+    /// A packet has left or was removed, and its queue is shorter.
     #[cold]
     #[inline(never)]
     pub(super) fn manage_departure(&mut self, queue: usize, now: Time) {
@@ -338,22 +331,23 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// A packet of a flow was lost.
+    /// A packet was lost.
     #[cold]
     #[inline(never)]
-    pub(super) fn manage_loss(&mut self, flow: u32, loss: Loss, now: Time) {
+    pub(super) fn manage_loss(&mut self, packet: PacketView, loss: Loss, now: Time) {
         if let Some(aqm) = &mut self.aqm {
-            each!(&mut aqm.discipline, d => d.on_loss(flow, loss, now));
+            each!(&mut aqm.discipline, d => d.on_loss(packet, loss, now));
         }
     }
 
-    /// A packet of a flow was enqueued.
+    /// A packet was enqueued.
     #[inline]
-    pub(super) fn manage_enqueued(&mut self, flow: u32) {
+    pub(super) fn manage_enqueued(&mut self, id: PacketId, packet: PacketView, now: Time) {
         if let Some(aqm) = &mut self.aqm
             && aqm.drops_at_head()
         {
-            each!(&mut aqm.discipline, d => d.on_enqueued(flow));
+            aqm.remember(id, now);
+            each!(&mut aqm.discipline, d => d.on_enqueued(packet.flow, packet.queue));
         }
     }
 
@@ -455,4 +449,199 @@ impl<P: Policy> Switch<P> {
 /// Time to send so many bytes, in picoseconds as a real number.
 fn drain_ps(bytes: u64, rate: Rate) -> f64 {
     bytes as f64 * 8e12 / rate.0 as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::clock::Potential;
+    use crate::engine::packet::SizeClass;
+    use crate::scenario::Scenario;
+    use crate::switch::{Admission, SwitchSettings, Verdict, View};
+
+    /// Admits all that fits; what does not pushes packets out of the last queue. Spares the packets of flow 1.
+    #[derive(Default)]
+    struct Pushing {
+        spares: bool,
+    }
+
+    impl Policy for Pushing {
+        fn on_arrival(&mut self, _view: View<'_>, packet: PacketView) -> Verdict {
+            self.spares = packet.flow == 2;
+            Verdict::Accept
+        }
+
+        fn pushes_out(&self) -> bool {
+            true
+        }
+
+        fn victim(&mut self, _view: View<'_>, packet: PacketView, _: &[u64]) -> Option<usize> {
+            (packet.queue == 0).then_some(1)
+        }
+
+        fn threshold(&self, _view: View<'_>, _queue: usize) -> Option<u64> {
+            None
+        }
+
+        fn spares(&self) -> bool {
+            self.spares
+        }
+    }
+
+    /// A switch by hand with a port of two queues and room for four packets of 1,000 B.
+    struct Bench {
+        switch: Switch<Pushing>,
+        packets: PacketStore,
+        sending: Option<PacketId>,
+    }
+
+    impl Bench {
+        fn new(aqm: &str, capacity: u64) -> Bench {
+            let mut scenario = Scenario::default();
+            for change in ["queues_per_port=2", "ecn=true"] {
+                scenario.set(change).unwrap();
+            }
+            let id = SwitchId(0);
+            let settings = SwitchSettings::new(&scenario, 1, capacity);
+            let potential = Potential::of(Time::ZERO);
+            let policy = Pushing::default();
+            let mut switch = Switch::new(id, potential, &settings, policy).unwrap();
+            let spec = AqmSpec::parse(aqm).unwrap().unwrap();
+            switch.manage(spec.build(&scenario, id, 1).unwrap());
+            let mut packets = PacketStore::default();
+            packets.link_both_ways();
+            Bench {
+                switch,
+                packets,
+                sending: None,
+            }
+        }
+
+        fn arrive(&mut self, flow: u32, queue: u16, at: Time) -> Admission {
+            let size = (1_000, SizeClass::Odd);
+            let packet = Packet::new(PacketKind::Data, flow, queue, size, at);
+            let id = self.packets.insert(packet);
+            let admission = self.switch.arrive(&mut self.packets, id, at, &mut ());
+            if admission == Admission::Served {
+                self.sending = Some(id);
+            }
+            admission
+        }
+
+        /// All that waits leaves; how much of it was marked.
+        fn drain(&mut self, at: Time) -> (usize, usize) {
+            let (mut sent, mut marked) = (0, 0);
+            while let Some(id) = self.sending.take() {
+                sent += 1;
+                marked += usize::from(self.packets[id].flags.marked());
+                self.sending = self.switch.sent(&mut self.packets, id, at, &mut ());
+            }
+            (sent, marked)
+        }
+
+        fn lost(&mut self) -> usize {
+            std::iter::from_fn(|| self.switch.take_lost()).count()
+        }
+    }
+
+    /// Four packets of a flow wait, two in each queue, with none behind it that would tell of its loss.
+    #[test]
+    fn packets_in_another_queue_do_not_stand_behind_one_that_is_lost_at_the_front() {
+        let mut bench = Bench::new("early:gap=1,min_bytes=0,spare=no,from=front", 100_000);
+        bench.arrive(9, 0, Time::ZERO);
+        for queue in [0, 0, 0, 1, 1, 1] {
+            assert_eq!(bench.arrive(7, queue, Time::ZERO), Admission::Queued);
+        }
+        assert_eq!((bench.drain(Time::ZERO), bench.lost()), ((7, 0), 0));
+        // Four in one queue are enough.
+        bench.arrive(9, 0, Time::ZERO);
+        for queue in [0, 0, 0, 1, 0] {
+            bench.arrive(7, queue, Time::ZERO);
+        }
+        assert_eq!((bench.drain(Time::ZERO), bench.lost()), ((5, 0), 1));
+    }
+
+    /// The fifth packet finds no room, and its queue is the last one.
+    #[test]
+    fn a_packet_that_is_lost_for_room_is_not_marked() {
+        for aqm in [
+            "step:bytes=0",
+            "early:gap=1,min_bytes=0,action=mark",
+            "red:min_bytes=0,max_bytes=4001,max_p=1,action=mark",
+        ] {
+            let mut bench = Bench::new(aqm, 4_000);
+            for _ in 0..4 {
+                assert!(!matches!(
+                    bench.arrive(3, 1, Time::ZERO),
+                    Admission::Lost(_)
+                ));
+            }
+            let before = bench.switch.counters.marks;
+            assert_eq!(
+                bench.arrive(3, 1, Time::ZERO),
+                Admission::Lost(Loss::Full),
+                "{aqm}"
+            );
+            assert_eq!(bench.switch.counters.marks, before, "{aqm}");
+            let (sent, marked) = bench.drain(Time::ZERO);
+            assert_eq!((sent, marked as u64), (4, before), "{aqm}");
+        }
+    }
+
+    /// The policy is not asked about a packet that does not fit: what it has said of the one before is not
+    /// about it.
+    #[test]
+    fn a_packet_that_does_not_fit_is_not_spared_as_the_one_before_it() {
+        let mut bench = Bench::new("early:gap=1,min_bytes=1", 4_000);
+        let spared = 1;
+        for _ in 0..4 {
+            assert!(!matches!(
+                bench.arrive(spared, 1, Time::ZERO),
+                Admission::Lost(_)
+            ));
+        }
+        // Queue 1 has more than enough bytes, so that every packet is due.
+        assert_eq!(bench.arrive(5, 1, Time::ZERO), Admission::Lost(Loss::Early));
+    }
+
+    /// Queue 1 is empty from 10 ms on, when its packets are pushed out, and not from when one is sent.
+    #[test]
+    fn an_average_forgets_from_when_packets_were_pushed_out() {
+        let mut bench = Bench::new("red:min_bytes=9000,max_bytes=9999,weight=0.5", 4_000);
+        bench.arrive(3, 0, Time::ZERO);
+        for _ in 0..3 {
+            bench.arrive(3, 1, Time::ZERO);
+        }
+        let average = |bench: &Bench| match &bench.switch.aqm.as_ref().unwrap().discipline {
+            AnyDiscipline::Red(red) => red.average(1),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(average(&bench), 1_250.0);
+        for _ in 0..3 {
+            bench.arrive(3, 0, Time::from_ms(10));
+        }
+        assert_eq!((bench.switch.buffer.queue(1), bench.lost()), (0, 3));
+        bench.drain(Time::from_ms(10));
+        bench.arrive(3, 1, Time::from_ms(100));
+        assert!(average(&bench) < 1e-9, "{}", average(&bench));
+    }
+
+    /// 3,000 B are 24 µs of queueing, far above the target, until the queue is pushed out.
+    #[test]
+    fn a_delay_that_lasted_until_packets_were_pushed_out_counts() {
+        let mut bench = Bench::new("pie:target_us=1,update_us=10,burst_us=1", 4_000);
+        bench.arrive(3, 0, Time::ZERO);
+        for _ in 0..3 {
+            bench.arrive(3, 1, Time::ZERO);
+        }
+        for _ in 0..3 {
+            bench.arrive(3, 0, Time::from_ms(10));
+        }
+        assert_eq!((bench.switch.buffer.queue(1), bench.lost()), (0, 3));
+        bench.arrive(3, 1, Time::from_ms(10));
+        match &bench.switch.aqm.as_ref().unwrap().discipline {
+            AnyDiscipline::Pie(pie) => assert!(pie.probability(1) > 0.0),
+            other => panic!("{other:?}"),
+        }
+    }
 }

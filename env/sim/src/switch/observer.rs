@@ -12,7 +12,7 @@ pub trait SwitchObserver {
     #[inline(always)]
     fn arriving(&mut self, _at: SwitchId, _view: View<'_>, _packet: PacketView) {}
 
-    /// Queue management has marked a packet that arrives, which is enqueued next or does not fit.
+    /// Queue management has marked a packet that arrives, which is enqueued next.
     #[inline(always)]
     fn marked(&mut self, _at: SwitchId, _packet: PacketView) {}
 

@@ -54,7 +54,7 @@ static int drops(uint32_t port, uint64_t queue, int spared, uint64_t now, int pa
     int dropped = 0;
 
     while (packets-- > 0) {
-        dropped += ndt_early_drops(&early, port, 1, queue, spared, now);
+        dropped += ndt_early_drops(&early, port, (uint16_t)port, 1, queue, spared, now);
     }
     return dropped;
 }
@@ -100,7 +100,7 @@ static void gaps_are_uniform_up_to_their_level(void)
         start(1, level);
         for (packet = 0; packet < packets; packet++) {
             since++;
-            if (ndt_early_drops(&early, 0, 1, 1000, 0, 0)) {
+            if (ndt_early_drops(&early, 0, 0, 1, 1000, 0, 0)) {
                 CHECK(since <= (int)gaps[level]);
                 since = 0;
                 dropped++;
@@ -188,8 +188,8 @@ static void a_decision_that_fails_keeps_the_levels(void)
 static void enqueue(uint32_t key, int packets)
 {
     while (packets-- > 0) {
-        CHECK(ndt_early_arrives(&early, 0, key, 5000, 0, 0, 0) == NDT_EARLY_PASS);
-        ndt_early_enqueued(&early, key);
+        CHECK(ndt_early_arrives(&early, 0, 0, key, 5000, 0, 0, 0) == NDT_EARLY_PASS);
+        ndt_early_enqueued(&early, 0, key);
     }
 }
 
@@ -203,21 +203,42 @@ static void from_the_front_the_first_is_lost_where_three_wait_behind_it(void)
     enqueue(1, 2);
     for (packet = 0; packet < 100; packet++) {
         enqueue(1, 1);
-        CHECK(!ndt_early_leaves(&early, 1));
+        CHECK(!ndt_early_leaves(&early, 0, 1));
     }
     CHECK(early.left[0] == 1);
     /* The drop that is due is taken by the next flow with a fourth packet: once, its first. */
     enqueue(2, 5);
-    CHECK(!ndt_early_leaves(&early, 1));
-    CHECK(ndt_early_leaves(&early, 2) && !ndt_early_leaves(&early, 2));
+    CHECK(!ndt_early_leaves(&early, 0, 1));
+    CHECK(ndt_early_leaves(&early, 0, 2) && !ndt_early_leaves(&early, 0, 2));
     /* What is pushed out does not wait any more. */
     early.left[0] = 1;
     enqueue(3, 4);
-    ndt_early_expelled(&early, 3);
-    CHECK(!ndt_early_leaves(&early, 3));
+    ndt_early_expelled(&early, 0, 3);
+    CHECK(!ndt_early_leaves(&early, 0, 3));
     /* What is marked is not lost, whatever waits. */
     early.left[0] = 1;
-    CHECK(ndt_early_arrives(&early, 0, 9, 5000, 0, 1, 0) == NDT_EARLY_MARK && early.left[0] == 0);
+    CHECK(ndt_early_arrives(&early, 0, 0, 9, 5000, 0, 1, 0) == NDT_EARLY_MARK && early.left[0] == 0);
+    checks++;
+}
+
+/* Packets of a flow in another queue do not stand behind the first of one. */
+static void every_queue_of_a_flow_counts_for_itself(void)
+{
+    int packet;
+
+    start(1, 7);
+    ndt_early_from_front(&early, 0);
+    early.left[0] = 1;
+    enqueue(1, 3);
+    for (packet = 0; packet < 3; packet++) {
+        CHECK(ndt_early_arrives(&early, 0, 1, 1, 5000, 0, 0, 0) == NDT_EARLY_PASS);
+        ndt_early_enqueued(&early, 1, 1);
+    }
+    CHECK(early.left[0] == 1);
+    CHECK(!ndt_early_leaves(&early, 0, 1) && !ndt_early_leaves(&early, 1, 1));
+    enqueue(1, 2);
+    CHECK(early.left[0] != 1);
+    CHECK(!ndt_early_leaves(&early, 1, 1) && ndt_early_leaves(&early, 0, 1));
     checks++;
 }
 
@@ -235,16 +256,16 @@ static void out_of_patience_the_drop_falls_on_what_arrives(void)
             if (number > 0 && packet == number * gap) {
                 break;
             }
-            CHECK(ndt_early_arrives(&early, 0, 1, 5000, 0, 0, 0) == NDT_EARLY_PASS);
+            CHECK(ndt_early_arrives(&early, 0, 0, 1, 5000, 0, 0, 0) == NDT_EARLY_PASS);
         }
-        CHECK(ndt_early_drops(&early, 0, 1, 5000, 0, 0) == (number > 0));
+        CHECK(ndt_early_drops(&early, 0, 0, 1, 5000, 0, 0) == (number > 0));
         CHECK(early.left[0] == (number == 0));
         /* What a flow has waiting is taken first. */
         early.left[0] = 0;
-        CHECK(!ndt_early_drops(&early, 0, 1, 5000, 0, 0) && early.passed[0] <= 1);
+        CHECK(!ndt_early_drops(&early, 0, 0, 1, 5000, 0, 0) && early.passed[0] <= 1);
         early.left[0] = 1;
         enqueue(2, 4);
-        CHECK(ndt_early_leaves(&early, 2) && early.left[0] == 0);
+        CHECK(ndt_early_leaves(&early, 0, 2) && early.left[0] == 0);
     }
     checks++;
 }
@@ -269,13 +290,13 @@ static void a_flow_that_finds_no_place_is_not_counted(void)
     CHECK(uncounted == 11);
     early.min_bytes = 0;
     early.left[0] = 1;
-    CHECK(ndt_early_arrives(&early, 0, key, 5000, 0, 0, 0) == NDT_EARLY_PASS);
+    CHECK(ndt_early_arrives(&early, 0, 0, key, 5000, 0, 0, 0) == NDT_EARLY_PASS);
     for (packet = 0; packet < 11; packet++) {
-        CHECK(!ndt_early_leaves(&early, key));
+        CHECK(!ndt_early_leaves(&early, 0, key));
     }
     /* Places are free again where nothing waits. */
     while (--key > 0) {
-        CHECK(!ndt_early_leaves(&early, key));
+        CHECK(!ndt_early_leaves(&early, 0, key));
     }
     early.min_bytes = 10000;
     enqueue(77, 1);
@@ -294,6 +315,7 @@ int main(void)
     the_same_level_again_keeps_the_gap();
     a_decision_that_fails_keeps_the_levels();
     from_the_front_the_first_is_lost_where_three_wait_behind_it();
+    every_queue_of_a_flow_counts_for_itself();
     out_of_patience_the_drop_falls_on_what_arrives();
     a_flow_that_finds_no_place_is_not_counted();
     printf("%d checks\n", checks);

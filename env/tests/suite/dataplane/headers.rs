@@ -40,5 +40,5 @@ fn early_drop_keeps_its_rules() {
         "-DNDT_WAITING_BITS=4",
         "-DNDT_WAITING_PROBES=4",
     ];
-    check("env/tests/suite/dataplane/early.c", &defines, "11 checks\n");
+    check("env/tests/suite/dataplane/early.c", &defines, "12 checks\n");
 }

@@ -18,9 +18,10 @@
 //! The loss of one of a flow's last packets ends in a timeout too: nothing comes behind it whose
 //! acknowledgements would tell the sender of it. With `from=front` the packet that is lost is the first one of
 //! the flow that waits, when it comes to the head of its queue, and only where enough wait behind it
-//! for fast retransmit. The sender learns of it a queue's delay earlier besides. (Dropping from the
+//! for fast retransmit. Packets of the flow in other queues, of other ports or priorities, are none of those: each
+//! queue counts for itself. The sender learns of it a queue's delay earlier besides. (Dropping from the
 //! front: Yin and Hluchyj, IEEE Transactions on Communications 1993; Lakshman, Neidhardt and Ott, INFOCOM 1996.)
-//! A dataplane needs a counter of waiting packets per flow for that. A flow whose sender is no faster than
+//! A dataplane needs a counter of waiting packets per flow and queue for that. A flow whose sender is no faster than
 //! its port never has so many waiting, however large its window has grown; when its port has to share the
 //! buffer, that window is what overflows. With `patience` a drop that has been due for so many gaps
 //! falls on the packet that arrives.
@@ -32,7 +33,9 @@ use super::spec::{ACTION, AqmDefinition, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline, Leaving, drain_ps};
 use crate::convert::floor_u64;
 use crate::rng;
-use crate::switch::policy::{Bound, Deployment, Kind, Loss, ParameterInfo, PolicyInfo, Search};
+use crate::switch::policy::{
+    Bound, Deployment, Kind, Loss, PacketView, ParameterInfo, PolicyInfo, Search,
+};
 use crate::units::Time;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
@@ -268,10 +271,10 @@ pub(super) enum OwnMarks {
     All,
 }
 
-/// What waits of every flow.
+/// What waits of every flow in every queue.
 #[derive(Clone, Default, PartialEq, Debug)]
 struct Waiting {
-    flows: FxHashMap<u32, WaitingFlow>,
+    flows: FxHashMap<(u32, u32), WaitingFlow>,
     /// For how many gaps a drop stays due before it falls on what arrives; for ever where there is none.
     patience: Option<u32>,
 }
@@ -283,24 +286,34 @@ struct WaitingFlow {
     chosen: bool,
 }
 
+/// The key of a flow in a queue.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a switch has at most 65,536 queues"
+)]
+fn place(flow: u32, queue: usize) -> (u32, u32) {
+    (flow, queue as u32)
+}
+
 impl Waiting {
-    fn enqueued(&mut self, flow: u32) {
-        self.flows.entry(flow).or_default().packets += 1;
+    fn enqueued(&mut self, flow: u32, queue: usize) {
+        self.flows.entry(place(flow, queue)).or_default().packets += 1;
     }
 
-    /// Whether the flow's first packet may be chosen when one more is enqueued.
-    fn may_lose_first(&self, flow: u32) -> bool {
-        let waiting = self.flows.get(&flow);
+    /// Whether the flow's first packet in the queue may be chosen when one more is enqueued.
+    fn may_lose_first(&self, flow: u32, queue: usize) -> bool {
+        let waiting = self.flows.get(&place(flow, queue));
         waiting.is_some_and(|flow| !flow.chosen && flow.packets >= FOLLOWERS)
     }
 
-    fn choose_first(&mut self, flow: u32) {
-        self.flows.entry(flow).or_default().chosen = true;
+    fn choose_first(&mut self, flow: u32, queue: usize) {
+        self.flows.entry(place(flow, queue)).or_default().chosen = true;
     }
 
-    /// The flow's first packet comes to the head. Returns whether it is to be dropped.
-    fn at_head(&mut self, flow: u32) -> bool {
-        let Some(waiting) = self.flows.get_mut(&flow) else {
+    /// The flow's first packet in a queue comes to its head. Returns whether it is to be dropped.
+    fn at_head(&mut self, flow: u32, queue: usize) -> bool {
+        let Some(waiting) = self.flows.get_mut(&place(flow, queue)) else {
             return false;
         };
         waiting.packets = waiting.packets.saturating_sub(1);
@@ -308,17 +321,17 @@ impl Waiting {
         // Others may have been pushed out since it was chosen.
         let dropped = chosen && waiting.packets >= FOLLOWERS;
         if waiting.packets == 0 {
-            self.flows.remove(&flow);
+            self.flows.remove(&place(flow, queue));
         }
         dropped
     }
 
-    /// One of the flow's packets is pushed out.
-    fn pushed_out(&mut self, flow: u32) {
-        if let Some(waiting) = self.flows.get_mut(&flow) {
+    /// One of the flow's packets in a queue is pushed out.
+    fn pushed_out(&mut self, flow: u32, queue: usize) {
+        if let Some(waiting) = self.flows.get_mut(&place(flow, queue)) {
             waiting.packets = waiting.packets.saturating_sub(1);
             if waiting.packets == 0 {
-                self.flows.remove(&flow);
+                self.flows.remove(&place(flow, queue));
             }
         }
     }
@@ -435,8 +448,8 @@ impl EarlyDrop {
         let Some(waiting) = &mut self.waiting else {
             return Some(Advice::Drop);
         };
-        if waiting.may_lose_first(packet.flow) {
-            waiting.choose_first(packet.flow);
+        if waiting.may_lose_first(packet.flow, packet.queue) {
+            waiting.choose_first(packet.flow, packet.queue);
             return Some(Advice::Pass);
         }
         let port = &mut self.ports[packet.queue / self.queues_per_port];
@@ -484,26 +497,26 @@ impl Discipline for EarlyDrop {
         advice
     }
 
-    fn on_enqueued(&mut self, flow: u32) {
+    fn on_enqueued(&mut self, flow: u32, queue: usize) {
         if let Some(waiting) = &mut self.waiting {
-            waiting.enqueued(flow);
+            waiting.enqueued(flow, queue);
         }
     }
 
     fn on_leaving(&mut self, packet: Leaving) -> Advice {
         let waiting = self.waiting.as_mut();
-        match waiting.is_some_and(|waiting| waiting.at_head(packet.flow)) {
+        match waiting.is_some_and(|waiting| waiting.at_head(packet.flow, packet.queue)) {
             true => Advice::Drop,
             false => Advice::Pass,
         }
     }
 
-    fn on_loss(&mut self, flow: u32, loss: Loss, now: Time) {
-        self.losses.note(flow, now);
+    fn on_loss(&mut self, packet: PacketView, loss: Loss, now: Time) {
+        self.losses.note(packet.flow, now);
         if loss == Loss::PushedOut
             && let Some(waiting) = &mut self.waiting
         {
-            waiting.pushed_out(flow);
+            waiting.pushed_out(packet.flow, packet.queue);
         }
     }
 }
@@ -538,6 +551,13 @@ mod tests {
             markable: false,
             spared: false,
             now: Time::ZERO,
+        }
+    }
+
+    fn of_flow(flow: u32) -> PacketView {
+        PacketView {
+            flow,
+            ..PacketView::of_port(0, 1500)
         }
     }
 
@@ -653,7 +673,7 @@ mod tests {
                 ..arriving(0, 0)
             };
             assert_eq!(discipline.on_arrival(packet, &mut random), Advice::Pass);
-            discipline.on_enqueued(flow);
+            discipline.on_enqueued(flow, 0);
         };
         let leaving = |flow| Leaving {
             queue: 0,
@@ -681,13 +701,13 @@ mod tests {
         // What is pushed out does not wait any more.
         let mut flow = Waiting::default();
         for _ in 0..4 {
-            flow.enqueued(3);
+            flow.enqueued(3, 0);
         }
-        flow.choose_first(3);
-        flow.pushed_out(3);
-        assert!(!flow.at_head(3));
-        flow.pushed_out(3);
-        flow.pushed_out(3);
+        flow.choose_first(3, 0);
+        flow.pushed_out(3, 0);
+        assert!(!flow.at_head(3, 0));
+        flow.pushed_out(3, 0);
+        flow.pushed_out(3, 0);
         assert!(flow.flows.is_empty());
     }
 
@@ -777,16 +797,16 @@ mod tests {
             (0..100).filter(|_| advice() == Advice::Drop).count()
         };
         assert!(drops(&mut discipline, 7, 1) > 5);
-        discipline.on_loss(7, Loss::Early, Time::from_ms(1));
+        discipline.on_loss(of_flow(7), Loss::Early, Time::from_ms(1));
         // The second loss does not count, so the grace ends 5 ms after the first.
-        discipline.on_loss(7, Loss::Early, Time::from_ms(3));
+        discipline.on_loss(of_flow(7), Loss::Early, Time::from_ms(3));
         assert_eq!(drops(&mut discipline, 7, 5), 0);
         assert!(drops(&mut discipline, 8, 5) > 5);
         assert!(drops(&mut discipline, 7, 6) > 5);
-        discipline.on_loss(7, Loss::Early, Time::from_ms(6));
+        discipline.on_loss(of_flow(7), Loss::Early, Time::from_ms(6));
         assert_eq!(drops(&mut discipline, 7, 10), 0);
         // What no longer counts is forgotten.
-        discipline.on_loss(9, Loss::Early, Time::from_ms(100));
+        discipline.on_loss(of_flow(9), Loss::Early, Time::from_ms(100));
         assert_eq!(discipline.losses.first.len(), 1);
     }
 }

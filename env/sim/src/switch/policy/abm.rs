@@ -5,7 +5,7 @@ mod headroom;
 mod shares;
 
 use super::{
-    Arguments, Definition, Deployment, Kind, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo,
+    Arguments, Definition, Deployment, Kind, Loss, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo,
     Verdict, View,
 };
 use crate::convert::floor_u64;
@@ -241,7 +241,18 @@ impl Policy for ActiveBufferManagement {
     fn on_departure(&mut self, view: View<'_>, packet: PacketView) {
         self.shares.sent(view, packet);
         if let Some(headroom) = &mut self.headroom {
-            headroom.sent(packet);
+            headroom.left(packet);
+        }
+    }
+
+    /// A packet that is dropped at the head of its queue leaves that without being sent.
+    fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
+        if !matches!(loss, Loss::PushedOut | Loss::Head) {
+            return;
+        }
+        self.shares.removed(view, packet.queue);
+        if let Some(headroom) = &mut self.headroom {
+            headroom.left(packet);
         }
     }
 

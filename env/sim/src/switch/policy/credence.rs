@@ -183,9 +183,13 @@ impl Policy for Credence {
     }
 
     fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
-        // `on_arrival` is not called for packets that do not fit.
-        if loss == Loss::Full {
-            self.note_arrival(view, packet);
+        match loss {
+            // `on_arrival` is not called for packets that do not fit.
+            Loss::Full => {
+                self.note_arrival(view, packet);
+            }
+            Loss::PushedOut | Loss::Head => self.queues.removed(view, packet),
+            Loss::Refused | Loss::Early => {}
         }
     }
 

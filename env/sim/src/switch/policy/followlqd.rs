@@ -65,13 +65,42 @@ impl Policy for FollowLqd {
     }
 
     fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
-        // `on_arrival` is not called for packets that do not fit.
-        if loss == Loss::Full {
-            self.queues.arrive(view, packet);
+        match loss {
+            // `on_arrival` is not called for packets that do not fit.
+            Loss::Full => {
+                self.queues.arrive(view, packet);
+            }
+            Loss::PushedOut | Loss::Head => self.queues.removed(view, packet),
+            Loss::Refused | Loss::Early => {}
         }
     }
 
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
         Some(self.queues.length(view, queue))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::policy::workbench::Workbench;
+    use crate::units::Time;
+
+    /// A line that has nothing to send drains its virtual queue, 125 B in a microsecond, also where the
+    /// last packet was dropped at the head.
+    #[test]
+    fn the_virtual_queue_drains_when_nothing_is_left_to_send() {
+        let mut bench = Workbench::new(FollowLqd::new(2, 1), 100_000, 2);
+        for _ in 0..3 {
+            assert!(bench.accepts(0, 1_000));
+        }
+        assert!(bench.depart(0));
+        while bench.drop_first(0) {}
+        let length = |bench: &Workbench<FollowLqd>| bench.policy.threshold(bench.view(), 0);
+        assert_eq!(length(&bench), Some(2_000));
+        bench.now = Time::from_us(8);
+        assert_eq!(length(&bench), Some(1_000));
+        bench.now = Time::from_us(16);
+        assert_eq!(length(&bench), Some(0));
     }
 }

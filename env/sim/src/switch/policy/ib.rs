@@ -306,9 +306,13 @@ impl Policy for IntelligentBuffer {
     }
 
     fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
-        // `on_arrival` has counted the others.
-        if loss == Loss::Full {
-            self.count(packet, view.now);
+        match loss {
+            // `on_arrival` has counted the others.
+            Loss::Full => {
+                self.count(packet, view.now);
+            }
+            Loss::PushedOut | Loss::Head => self.note_length(view, packet.queue),
+            Loss::Refused | Loss::Early => {}
         }
     }
 

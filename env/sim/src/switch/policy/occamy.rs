@@ -141,7 +141,7 @@ impl Policy for Occamy {
     }
 
     fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
-        if loss == Loss::PushedOut {
+        if matches!(loss, Loss::PushedOut | Loss::Head) {
             self.budget.take(view.now, packet.bytes);
         }
     }
@@ -183,5 +183,20 @@ impl Policy for Occamy {
             self.least_alpha = self.alphas.iter().copied().fold(alpha, f64::min);
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::policy::workbench::Workbench;
+
+    /// A packet that queue management drops at the head is read from memory as one that is pushed out.
+    #[test]
+    fn drops_at_the_head_take_bandwidth() {
+        let budget = Budget::new(1.0, 50_000, &Scenario::default());
+        let mut bench = Workbench::new(Occamy::new(8.0, 2, budget), 1_000_000, 2);
+        assert!(bench.accepts(0, 1_000) && bench.drop_first(0));
+        assert_eq!(bench.policy.budget.tokens, 48_000.0);
     }
 }

@@ -80,6 +80,19 @@ impl<P: Policy> Workbench<P> {
 
     /// The first packet of a queue leaves; false when it has none.
     pub(crate) fn depart(&mut self, queue: usize) -> bool {
+        self.take(queue, |policy, view, packet| {
+            policy.on_departure(view, packet);
+        })
+    }
+
+    /// Queue management drops the first packet of a queue; false when it has none.
+    pub(crate) fn drop_first(&mut self, queue: usize) -> bool {
+        self.take(queue, |policy, view, packet| {
+            policy.on_drop(view, packet, Loss::Head);
+        })
+    }
+
+    fn take(&mut self, queue: usize, tell: impl FnOnce(&mut P, View<'_>, PacketView)) -> bool {
         let Some(packet) = self.queues[queue].pop_front() else {
             return false;
         };
@@ -89,7 +102,7 @@ impl<P: Policy> Workbench<P> {
             now: self.now,
             rate: self.rate,
         };
-        self.policy.on_departure(view, packet);
+        tell(&mut self.policy, view, packet);
         true
     }
 }

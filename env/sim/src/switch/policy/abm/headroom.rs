@@ -5,7 +5,7 @@ use crate::switch::SharedBuffer;
 
 /// Headroom: `bytes` beside the shared pool, for unscheduled packets that the pool refuses.
 ///
-/// The bytes that a queue sends are first taken off its headroom. So the headroom is soon free for
+/// The bytes that leave a queue are first taken off its headroom. So the headroom is soon free for
 /// the next burst.
 #[derive(Clone, Debug)]
 pub(super) struct Headroom {
@@ -46,7 +46,7 @@ impl Headroom {
         }
     }
 
-    pub(super) fn sent(&mut self, packet: PacketView) {
+    pub(super) fn left(&mut self, packet: PacketView) {
         let here = &mut self.by_queue[packet.queue];
         let returned = packet.bytes.min(*here);
         *here -= returned;

@@ -99,6 +99,11 @@ impl Shares {
         drain.emptied |= view.buffer.queue(packet.queue) == 0;
     }
 
+    /// A packet was removed from a queue; the view shows the state after that.
+    pub(super) fn removed(&mut self, view: View<'_>, queue: usize) {
+        self.drains[queue].emptied |= view.buffer.queue(queue) == 0;
+    }
+
     /// Replaces the measurements. `free` is `B - Q` and `alphas` the α of every queue. The
     /// thresholds before the update decide which queues are congested.
     #[inline(never)]

@@ -196,6 +196,26 @@ fn headroom_is_for_unscheduled_packets_that_the_pool_refuses() {
     assert!(switch.buffer.occupancy() > 990_000);
 }
 
+/// A packet that is dropped at the head of its queue has left the headroom as one that is sent has.
+#[test]
+fn what_is_dropped_at_the_head_makes_room_in_the_headroom() {
+    let mut switch = Switch::new("alpha=1,alpha_unscheduled=1,headroom_bytes=100000");
+    while switch.arrive(0, false) {}
+    while switch.arrive(0, true) {}
+    let before = switch.abm.threshold(switch.view(), 0);
+    let packet = Switch::packet(0, false);
+    switch.buffer.release(0, packet.bytes, switch.now);
+    let view = View {
+        buffer: &switch.buffer,
+        now: switch.now,
+        rate: Rate(1_000_000_000),
+    };
+    switch.abm.on_drop(view, packet, Loss::Head);
+    assert_eq!(switch.abm.threshold(switch.view(), 0), before);
+    assert!(switch.arrive(0, true));
+    assert!(!switch.arrive(0, true));
+}
+
 /// The unscheduled α is off where α is only rewritten now and then, with either estimate.
 #[test]
 fn periodic_updates_tell_no_packet_apart() {

@@ -110,6 +110,13 @@ impl VirtualQueues {
         line.drained = view.now;
     }
 
+    /// Notes that a real packet was removed from its queue, and that the line does not send it.
+    pub fn removed(&mut self, view: View<'_>, packet: PacketView) {
+        let line = &mut self.lines[packet.port];
+        line.packets -= 1;
+        line.drained = view.now;
+    }
+
     /// Removes up to `bytes` from a queue and returns how many.
     #[inline]
     fn take(&mut self, queue: usize, bytes: u64) -> u64 {

@@ -185,3 +185,25 @@ fn an_interval_takes_time() {
     let error = spec.build(&Scenario::default()).unwrap_err().to_string();
     assert!(error.contains("0.001"), "{error}");
 }
+
+/// The fair share follows the length that a drop at the head leaves, not the one before it.
+#[test]
+fn a_drop_at_the_head_makes_the_queue_shorter() {
+    let share = |drops: bool| {
+        let config = IntelligentBufferConfig {
+            initial_share: 100_000,
+            ..config()
+        };
+        let mut bench = Workbench::new(IntelligentBuffer::new(config, 2), 100_000_000, 2);
+        for _ in 0..100 {
+            assert!(bench.accepts(0, 1_000));
+        }
+        for _ in 0..99 {
+            assert!(if drops { bench.drop_first(0) } else { bench.depart(0) });
+        }
+        bench.now = config.interval;
+        assert!(bench.accepts(0, 1_000));
+        bench.policy.fair_share(0)
+    };
+    assert_eq!(share(true), share(false));
+}
