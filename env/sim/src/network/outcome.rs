@@ -121,9 +121,9 @@ pub struct SwitchRow {
     pub drops: u64,
     /// Of these, unscheduled ones.
     pub drops_unscheduled: u64,
-    /// ECN marks.
+    /// ECN marks of packets that were enqueued.
     pub marks: u64,
-    /// Lost packets that had been enqueued before.
+    /// Lost packets that the policy pushed out of their queues.
     pub pushed_out: u64,
     /// Median of the occupancy over time, as a share of the buffer, as all percentiles.
     pub p50_occupancy: f64,
@@ -211,9 +211,9 @@ pub struct Summary {
     pub drops_data: u64,
     /// Wire bytes of lost packets.
     pub dropped_bytes: u64,
-    /// Lost packets that had been enqueued before.
+    /// Lost packets that the policy pushed out of their queues.
     pub pushed_out: u64,
-    /// ECN marks.
+    /// ECN marks of packets that were enqueued.
     pub marks: u64,
     /// Expiries of retransmission timers, including those for SYNs.
     pub timeouts: u64,

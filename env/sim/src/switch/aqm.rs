@@ -497,8 +497,12 @@ mod tests {
 
     impl Bench {
         fn new(aqm: &str, capacity: u64) -> Bench {
+            Bench::with("count_in_service=true", aqm, capacity)
+        }
+
+        fn with(change: &str, aqm: &str, capacity: u64) -> Bench {
             let mut scenario = Scenario::default();
-            for change in ["queues_per_port=2", "ecn=true"] {
+            for change in ["queues_per_port=2", "ecn=true", change] {
                 scenario.set(change).unwrap();
             }
             let id = SwitchId(0);
@@ -537,6 +541,14 @@ mod tests {
                 self.sending = self.switch.sent(&mut self.packets, id, at, &mut ());
             }
             (sent, marked)
+        }
+
+        /// That of PIE at queue 1.
+        fn probability(&self) -> f64 {
+            match &self.switch.aqm.as_ref().unwrap().discipline {
+                AnyDiscipline::Pie(pie) => pie.probability(1),
+                other => panic!("{other:?}"),
+            }
         }
 
         fn lost(&mut self) -> usize {
@@ -639,9 +651,18 @@ mod tests {
         }
         assert_eq!((bench.switch.buffer.queue(1), bench.lost()), (0, 3));
         bench.arrive(3, 1, Time::from_ms(10));
-        match &bench.switch.aqm.as_ref().unwrap().discipline {
-            AnyDiscipline::Pie(pie) => assert!(pie.probability(1) > 0.0),
-            other => panic!("{other:?}"),
-        }
+        assert!(bench.probability() > 0.0);
+    }
+
+    /// The same until the only packet of the queue is sent, which then counts no longer.
+    #[test]
+    fn a_delay_that_lasted_until_a_packet_was_sent_counts() {
+        let pie = "pie:target_us=1,update_us=10,burst_us=1";
+        let mut bench = Bench::with("count_in_service=false", pie, 4_000);
+        bench.arrive(3, 0, Time::ZERO);
+        bench.arrive(3, 1, Time::ZERO);
+        bench.drain(Time::from_ms(10));
+        bench.arrive(3, 1, Time::from_ms(10));
+        assert!(bench.probability() > 0.0);
     }
 }
