@@ -269,9 +269,9 @@ const FALLBACK_FACTOR: u64 = 3;
 /// The largest initial window of RFC 5681 (§3.1), segments.
 fn rfc_5681_window(mss: u32) -> u32 {
     match mss {
-        ..=1_095 => 4,
-        ..=2_190 => 3,
-        _ => 2,
+        0..=1_095 => 4,
+        1_096..=2_190 => 3,
+        2_191.. => 2,
     }
 }
 
