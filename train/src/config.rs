@@ -206,7 +206,15 @@ pub fn default_low_level(actions: ActionSet, scenario: &Scenario) -> BasePolicy 
         (ActionSet::AlphaEarly, false) => EARLY_LOW_LEVEL,
         (ActionSet::AlphaEarly, true) => EARLY_IN_NETWORK,
     };
-    text.parse().unwrap_or_default()
+    built_in(text)
+}
+
+/// A heuristic that is built in. One with a mistake must not be trained over in silence as another.
+///
+/// # Panics
+/// When it has a mistake, which a test would find.
+pub(crate) fn built_in(text: &str) -> BasePolicy {
+    text.parse().expect("a test reads every built-in heuristic")
 }
 
 /// The heuristic below a training where neither it nor the actions are given.
@@ -487,8 +495,8 @@ impl TrainConfig {
     /// All settings as TOML, readable by [`from_toml_str`](TrainConfig::from_toml_str).
     #[must_use]
     pub fn to_toml(&self) -> String {
-        // Numbers, texts and tables of them always have a TOML form.
-        let mut text = toml::to_string(self).unwrap_or_default();
+        let written = toml::to_string(self);
+        let mut text = written.expect("numbers, texts and tables of them have a TOML form");
         if self.mixture.is_empty() {
             let _ = write!(text, "\n[scenario]\n{}", self.scenario.to_toml());
         }
@@ -571,7 +579,8 @@ impl TrainConfig {
         config.budget = Budget::default();
         config.checkpoint = CheckpointConfig::default();
         config.rollout.threads = 0;
-        config.to_toml().parse().unwrap_or_default()
+        let read = config.to_toml().parse();
+        read.expect("what is written as TOML can be read")
     }
 
     /// Checks that two configurations are of one training.
@@ -654,14 +663,14 @@ impl ConfigFile {
     /// [`TrainError::Config`] with the line for text that is not TOML, unknown keys and values of
     /// the wrong type, those of the scenario included.
     pub fn parse(text: &str, origin: &Path) -> Result<Self, TrainError> {
-        let read: Result<TrainConfig, _> = toml::from_str(text);
-        let config = read.map_err(|error| TrainError::Config {
+        let read = || Ok((toml::from_str(text)?, toml::from_str(text)?));
+        let (said, config) = read().map_err(|error| TrainError::Config {
             path: origin.to_owned(),
             problem: describe(text, &error),
         })?;
         Ok(Self {
             origin: origin.to_owned(),
-            said: toml::from_str(text).unwrap_or_default(),
+            said,
             config,
         })
     }
@@ -766,6 +775,22 @@ mod tests {
         config.sac.batch_size = 17;
         assert_eq!(read(&config.to_toml()).unwrap(), config);
         assert_eq!(read("").unwrap(), TrainConfig::default());
+    }
+
+    #[test]
+    fn every_built_in_heuristic_is_read_as_it_is_written() {
+        let texts = [
+            ALPHA_LOW_LEVEL,
+            EARLY_LOW_LEVEL,
+            EARLY_FROM_BACK,
+            ALPHA_IN_NETWORK,
+            EARLY_IN_NETWORK,
+            INGRESS_LOW_LEVEL,
+            mixture::LOW_LEVEL,
+        ];
+        for text in texts {
+            assert_eq!(built_in(text).to_string(), text);
+        }
     }
 
     #[test]

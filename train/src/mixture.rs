@@ -6,7 +6,7 @@ use bufgym_sim::scenario::{Scenario, ScenarioError};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::config::{Budget, StartConfig, TrainConfig};
+use crate::config::{Budget, StartConfig, TrainConfig, built_in};
 
 /// The name of the mixture that is built in.
 pub const MIXED: &str = "mixed";
@@ -93,7 +93,7 @@ pub fn mixed() -> Result<Vec<Scenario>, ScenarioError> {
 /// As [`mixed`].
 pub fn mixed_config() -> Result<TrainConfig, ScenarioError> {
     let mut config = TrainConfig {
-        low_level: LOW_LEVEL.parse().unwrap_or_default(),
+        low_level: built_in(LOW_LEVEL),
         budget: Budget {
             steps: Some(50_000),
             minutes: None,
@@ -139,7 +139,7 @@ fn by_queue_and_occupancy() -> Vec<f64> {
 }
 
 /// The heuristic below a policy for the mixture.
-const LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:min_bytes=1500,finest=buffer,from=front,patience=4";
+pub(crate) const LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:min_bytes=1500,finest=buffer,from=front,patience=4";
 
 /// A mixture by its name, or a list of names, files and tables.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(

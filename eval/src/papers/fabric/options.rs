@@ -85,6 +85,8 @@ pub const OPTIONS: &[Variant] = &[
 
 #[cfg(test)]
 mod tests {
+    use bufgym_sim::switch::PolicySpec;
+
     use super::*;
     use crate::papers::fabric::{FabricConfig, Paper};
     use crate::papers::grid::{Common, Plan};
@@ -102,6 +104,26 @@ mod tests {
         let mut plan = Plan::new(Common::default());
         figure.sweep.want(&mut plan);
         plan.simulations()
+    }
+
+    /// One that is none would leave the policies as they are, and the option would explain nothing.
+    #[test]
+    fn every_parameter_of_a_policy_is_one() {
+        let settings = OPTIONS.iter().flat_map(|option| option.settings);
+        let parameters: Vec<_> = settings
+            .filter_map(|setting| setting.split_once(':'))
+            .collect();
+        for (name, parameter) in &parameters {
+            let (policy, (key, value)) = (
+                name.parse::<PolicySpec>(),
+                parameter.split_once('=').unwrap(),
+            );
+            assert!(
+                policy.unwrap().with(key, value).is_ok(),
+                "{name}:{parameter}"
+            );
+        }
+        assert_eq!(parameters.len(), 4);
     }
 
     /// Each option can be had by a figure of each paper, and where it can it changes the scenarios of
