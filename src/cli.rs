@@ -89,13 +89,14 @@ impl Common {
         self.seed.unwrap_or(1)
     }
 
-    /// Prints the result of a command: `value` as one JSON line with `--json`, else `text`.
+    /// Prints the result of a command: `value` as one JSON line with `--json`, else `text`, in which names
+    /// of files and what was read from them cannot control a terminal.
     fn print(&self, value: &serde_json::Value, text: &str) -> CliResult {
         let mut out = std::io::stdout().lock();
         let written = if self.json {
             writeln!(out, "{value}")
         } else {
-            writeln!(out, "{text}")
+            writeln!(out, "{}", input::lines(text))
         };
         match written {
             // The reader of a pipe has seen enough (`bufgym policies | head -1`).

@@ -20,6 +20,8 @@ pub(crate) use explain::share_of;
 pub use learning::{LearningCurve, learning};
 pub use pauses::figures as of_pauses;
 
+use bufgym_sim::input::lines;
+
 use crate::data::{Entry, Evaluation};
 
 /// A figure that could not be drawn.
@@ -79,8 +81,10 @@ impl Figure {
     }
 }
 
+/// A text as XML, which has no control characters, neither as they are nor as references (XML 1.0 §2.2).
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
+    lines(text)
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
@@ -101,7 +105,8 @@ fn draw(
     // The opening tag of plotters is replaced by that of `Figure`. As plotters has no currentColor,
     // black stands for it.
     let body = svg.find('>').map_or("", |end| &svg[end + 1..]);
-    let body = body
+    // Labels are names that somebody else has chosen.
+    let body = lines(body)
         .trim()
         .trim_end_matches("</svg>")
         .replace("\"#000000\"", "\"currentColor\"");

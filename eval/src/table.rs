@@ -1,5 +1,7 @@
 //! The comparison as tables for the terminal.
 
+use bufgym_sim::input::visible;
+
 use crate::data::{Evaluation, PolicySummary, Role, SeedGroup};
 use crate::format;
 use crate::metric::{
@@ -145,6 +147,9 @@ fn render_arrivals(policies: &[PolicySummary]) -> String {
 /// A table with aligned columns, ending in a newline.
 pub(crate) fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let header = header.iter().map(|head| (*head).to_string()).collect();
+    // A policy has the name of a file, and a cell is on one line.
+    let visible = |row: Vec<String>| row.iter().map(|cell| visible(cell)).collect();
+    let rows = rows.map(visible);
     let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
     let widths: Vec<usize> = (0..rows[0].len())
         .map(|column| {
@@ -169,7 +174,7 @@ pub fn render_evaluation(evaluation: &Evaluation) -> String {
     let mut text = format!(
         "{} · {} {} traces, seed {} · ratios to DT (α = 1), lower is better\n\n{}\n{}{}{}{}\
          other objectives: means over traces ÷ DT's [95 %]\n\n{}",
-        evaluation.scenario.name,
+        visible(&evaluation.scenario.name),
         evaluation.traces,
         evaluation.split,
         evaluation.seed,
@@ -183,8 +188,10 @@ pub fn render_evaluation(evaluation: &Evaluation) -> String {
     for failure in evaluation.failures() {
         let reason = failure.failure.as_deref().unwrap_or_default();
         text += &format!(
-            "FAILED: {} on trace {}: {reason}\n",
-            failure.policy, failure.trace
+            "FAILED: {} on trace {}: {}\n",
+            visible(&failure.policy),
+            failure.trace,
+            visible(reason)
         );
     }
     text

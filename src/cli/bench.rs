@@ -13,9 +13,10 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::Common;
-use super::error::{CliResult, ResultExt as _};
+use super::error::{CliResult, LINE, ResultExt as _};
 use super::scenario::{ScenarioArgs, check_memory};
 use bufgym::models::DeviceChoice;
+use bufgym::sim::input;
 use bufgym::sim::scenario::Scenario;
 use simulate::Load;
 
@@ -96,7 +97,7 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
             common.note(line)
         } else {
             // The reader may close the pipe (`bufgym bench | head -3`); the measurement goes on.
-            let _ = writeln!(std::io::stdout(), "{line}");
+            let _ = writeln!(std::io::stdout(), "{}", input::line(&line, LINE));
         }
     };
     line(

@@ -89,6 +89,24 @@ pub fn line(text: &str, most: usize) -> String {
     format!("{start}…{}", end.concat())
 }
 
+/// `text` with its line ends; all other control characters, and what has no picture, are escaped.
+pub fn lines(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            // The blank of a unit, as in `5 %`, has a picture.
+            '\n' | '\u{a0}' => visible.push(character),
+            _ => push_visible(&mut visible, character),
+        }
+    }
+    visible
+}
+
+/// As [`lines`], on one line: line ends are escaped too.
+pub fn visible(text: &str) -> String {
+    lines(text).replace('\n', "\\n")
+}
+
 /// Adds the character, or its escape where it has no picture.
 fn push_visible(text: &mut String, character: char) {
     match character {
@@ -229,6 +247,15 @@ impl<R: Read> Read for Records<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_keep_their_ends_and_nothing_that_controls_a_terminal() {
+        assert_eq!(lines("5\u{a0}% ÷ é\n\"a\\'\n"), "5\u{a0}% ÷ é\n\"a\\'\n");
+        assert_eq!(
+            lines("\u{1b}[2J\r\t\u{9b}\u{7f}\u{202e}"),
+            "\\u{1b}[2J\\r\\t\\u{9b}\\u{7f}\\u{202e}"
+        );
+    }
 
     #[test]
     fn an_excerpt_is_one_short_line_of_what_can_be_seen() {

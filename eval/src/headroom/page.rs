@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use bufgym_sim::input::visible;
+
 use super::{Headroom, Row};
 use crate::format;
 use crate::output::{OutputError, fill, pretty_json, rows_csv};
@@ -108,7 +110,11 @@ fn scope(headroom: &Headroom) -> String {
     format!(
         "{} · {} {} traces{left_out}, seed {} · ratios of mean FCT to DT (α = 1), lower is better · \
          other luck: the mean of {} copies of each trace",
-        headroom.scenario.name, headroom.traces, headroom.split, headroom.seed, headroom.jittered,
+        visible(&headroom.scenario.name),
+        headroom.traces,
+        headroom.split,
+        headroom.seed,
+        headroom.jittered,
     )
 }
 

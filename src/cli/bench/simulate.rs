@@ -7,6 +7,7 @@ use bufgym::env::control::{Controller as _, FEATURES, HISTORY, RunOptions, run_c
 use bufgym::env::gym::{
     AutoresetMode, BufferEnv, BufferEnvOptions, ResetOptions, TraceSequence, VectorEnv, VectorSeed,
 };
+use bufgym::sim::input::visible;
 use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
@@ -116,7 +117,7 @@ pub fn policies(scenario: &Scenario, seed: u64, budget: Duration, common: &Commo
     let free = free.map_or(0.0, |(_, ns)| *ns);
     let mut text = format!(
         "scenario {}: wall time per packet that the switch forwards, one thread\n\npolicy        ns/packet   more than {FREE}",
-        scenario.name
+        visible(&scenario.name)
     );
     let mut values = Map::new();
     for (name, ns) in medians {

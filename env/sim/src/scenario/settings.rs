@@ -12,7 +12,7 @@ use super::{
     Workload, Workloads,
 };
 
-use crate::input::excerpt;
+use crate::input::{excerpt, lines};
 
 /// A value as the user wrote it, independent of its setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,7 +167,21 @@ impl Field for String {
     }
 
     fn to_toml(&self) -> String {
-        toml::Value::String(self.clone()).to_string()
+        if lines(self) == *self {
+            return toml::Value::String(self.clone()).to_string();
+        }
+        // TOML allows control characters from U+0080 on, and terminals obey them.
+        let escaped = self.chars().map(|character| match character {
+            '"' | '\\' => format!("\\{character}"),
+            _ if lines(character.encode_utf8(&mut [0; 4]))
+                .chars()
+                .eq([character]) =>
+            {
+                character.to_string()
+            }
+            _ => format!("\\U{:08x}", u32::from(character)),
+        });
+        format!("\"{}\"", escaped.collect::<String>().replace('\n', "\\n"))
     }
 }
 
