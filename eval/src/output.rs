@@ -1,10 +1,9 @@
 //! Writes the files of an evaluation: all of them or none.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bufgym_sim::files::{Staging, parent, write_new};
+use bufgym_sim::files::{Staging, entries, write_new};
 use serde_json::Value;
 
 use crate::data::Evaluation;
@@ -49,12 +48,12 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> OutputError {
 /// Checks before an evaluation that its report can be written into `folder`.
 ///
 /// # Errors
-/// When it is a file, when it is not empty and `force` is not set, or when its parent cannot be
-/// created or written.
+/// When it is a file, when it is not empty and `force` is not set, or when it cannot be created or
+/// written.
 pub fn check_folder(folder: &Path, force: bool) -> Result<(), OutputError> {
-    match fs::read_dir(folder) {
-        Ok(mut entries) => {
-            if !force && entries.next().is_some() {
+    match entries(folder) {
+        Ok(entries) => {
+            if !force && !entries.is_empty() {
                 return Err(OutputError::NotEmpty(folder.to_path_buf()));
             }
         }
@@ -68,9 +67,7 @@ pub fn check_folder(folder: &Path, force: bool) -> Result<(), OutputError> {
 }
 
 fn staging(folder: &Path) -> Result<Staging, OutputError> {
-    fs::create_dir_all(parent(folder))
-        .and_then(|()| Staging::folder(folder))
-        .map_err(io_error(folder))
+    Staging::folder(folder).map_err(io_error(folder))
 }
 
 /// Writes `report.html`, `report.json`, `per_trace.csv` and the figures into `folder`.
@@ -232,6 +229,8 @@ fn cell(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::synthetic;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use bufgym_sim::files::{parent, remove, sync_folder};
+use bufgym_sim::files::{is_folder, parent, remove, sync_folder};
 use bufgym_sim::input;
 use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
 use sha2::{Digest, Sha256};
@@ -130,6 +130,7 @@ pub fn replace_folder<E: From<io::Error>>(
 /// disturb a writer.
 pub fn current_folder(dir: &Path) -> PathBuf {
     let old = sibling(dir, "old");
+    // A link beside a folder is none that `replace_folder` has left.
     if is_folder(&old) && !is_there(dir) {
         old
     } else {
@@ -149,11 +150,6 @@ pub fn recover_folder(dir: &Path) -> io::Result<()> {
 
 fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
-}
-
-/// A link beside a folder is none that [`replace_folder`] has left.
-fn is_folder(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
 /// `a/b` to `a/.b.suffix`.

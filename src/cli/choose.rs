@@ -9,8 +9,11 @@ use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::output::Output;
+use super::output::{Output, shown};
 use super::policy;
+
+/// The files of a checkpoint folder.
+const FILES: [&str; 2] = [checkpoint::WEIGHTS_FILE, checkpoint::MANIFEST_FILE];
 
 /// Where a run folder has its best weights.
 const BEST: &str = "checkpoints/best";
@@ -44,7 +47,7 @@ struct Training {
 
 /// Runs the command.
 pub fn run(args: ChooseArgs, common: &Common) -> CliResult {
-    let output = Output::folder(&args.out, args.force)?;
+    let output = Output::folder(&args.out, args.force, &FILES)?;
     let mut trainings = args
         .trainings
         .iter()
@@ -84,11 +87,11 @@ pub fn run(args: ChooseArgs, common: &Common) -> CliResult {
     let text = format!(
         "{}\n{} (seed {}) written to {}",
         lines.join("\n"),
-        best.folder.display(),
+        shown(&best.folder),
         best.result.seed,
-        args.out.display()
+        shown(&args.out)
     );
-    let value = json!({"out": args.out, "chosen": best.folder, "seed": best.result.seed,
+    let value = json!({"out": args.out.to_string_lossy(), "chosen": best.folder.to_string_lossy(), "seed": best.result.seed,
         "seeds": manifest.seeds});
     common.print(&value, &text)
 }

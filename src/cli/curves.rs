@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::output::Output;
+use super::output::{Output, shown};
 
 /// Column of `metrics.csv` on the horizontal axis.
 const DECISIONS: &str = "decisions";
@@ -59,10 +59,19 @@ pub fn run(args: CurvesArgs, common: &Common) -> CliResult {
         .collect();
     let lines: Vec<String> = curves
         .iter()
-        .map(|curve| format!("{}: best {}", curve.name, result(best(curve))))
+        .map(|curve| {
+            format!(
+                "{}: best {}",
+                shown(Path::new(&curve.name)),
+                result(best(curve))
+            )
+        })
         .collect();
-    let text = format!("{}\nwritten to {}", lines.join("\n"), args.out.display());
-    common.print(&json!({"out": args.out, "trainings": trainings}), &text)
+    let text = format!("{}\nwritten to {}", lines.join("\n"), shown(&args.out));
+    common.print(
+        &json!({"out": args.out.to_string_lossy(), "trainings": trainings}),
+        &text,
+    )
 }
 
 /// A result with three decimals, or as a power of ten where it is absurdly large.

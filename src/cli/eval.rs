@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bufgym::eval::{self, Entrant, EvalConfig, EvalError};
+use bufgym::sim::input::visible;
 use bufgym::sim::scenario::Scenario;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::output::Output;
+use super::output::{Output, shown};
 use super::policy;
 use super::scenario::{ScenarioArgs, check_memory};
 
@@ -57,6 +58,9 @@ const RESULT_BYTES: u64 = 512;
 /// Rules of the default comparison.
 const DEFAULT_RULES: [&str; 4] = ["dt", "edt", "st", "cs"];
 
+/// The files besides the figures.
+const FILES: [&str; 3] = ["report.html", "report.json", "per_trace.csv"];
+
 /// Runs the command.
 pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     if args.suite.is_some() {
@@ -74,7 +78,7 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     let output = args
         .out
         .as_deref()
-        .map(|path| Output::folder(path, args.force))
+        .map(|path| Output::folder(path, args.force, &FILES))
         .transpose()?;
     let config = EvalConfig {
         traces: args.traces,
@@ -101,13 +105,13 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     }
     let mut text = eval::table::render_evaluation(&evaluation);
     for finding in eval::findings::findings(&evaluation) {
-        text.push_str(&format!("\n{}", finding.text));
+        text.push_str(&format!("\n{}", visible(&finding.text)));
     }
     match &output {
         Some(output) if !common.json => {
             text.push_str(&format!(
                 "\nreport: {}",
-                output.path().join("report.html").display()
+                shown(&output.path().join("report.html"))
             ));
         }
         None => common.note("no files written; give --out DIR for the full report"),

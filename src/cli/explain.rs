@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use bufgym::eval::Entrant;
 use bufgym::eval::explain::pauses::{self, PausesConfig};
 use bufgym::eval::explain::{self, ExplainConfig, ExplainError, TRACES};
+use bufgym::sim::input::visible;
 use bufgym::sim::scenario::Scenario;
 use clap::Args;
 use serde_json::json;
@@ -12,7 +13,7 @@ use serde_json::json;
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::eval;
-use super::output::Output;
+use super::output::{Output, shown};
 use super::policy;
 use super::scenario::{ScenarioArgs, check_memory};
 
@@ -52,6 +53,9 @@ pub struct ExplainArgs {
     force: bool,
 }
 
+/// The files besides the figures.
+const FILES: [&str; 2] = ["explain.html", "explain.json"];
+
 /// Runs the command.
 pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
     let scenario = args.scenario.resolve_any()?;
@@ -69,7 +73,7 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
         }
     };
     check_memory(&scenario, args.traces, 0)?;
-    let output = Output::folder(&args.out, args.force)?;
+    let output = Output::folder(&args.out, args.force, &FILES)?;
     let config = ExplainConfig {
         scenario,
         entrant,
@@ -86,9 +90,15 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
 
     output.write_folder(|folder| explain::write_into(&explanation, folder).or_failure())?;
     let page = output.path().join("explain.html");
-    let mut text = explain::findings(&explanation).join("\n");
-    text.push_str(&format!("\nexplanation: {}", page.display()));
+    let mut text = one_line_each(&explain::findings(&explanation));
+    text.push_str(&format!("\nexplanation: {}", shown(&page)));
     common.print(&json!(explanation), &text)
+}
+
+/// The findings, one below the other, whatever policies are called.
+fn one_line_each(findings: &[String]) -> String {
+    let lines = findings.iter().map(|finding| visible(finding));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The network that a policy string names.
@@ -118,7 +128,7 @@ fn explain_pauses(args: &ExplainArgs, scenario: Scenario, common: &Common) -> Cl
         (None, texts) => policy::parse_all(texts, &scenario)?,
     };
     check_memory(&scenario, args.traces, 0)?;
-    let output = Output::folder(&args.out, args.force)?;
+    let output = Output::folder(&args.out, args.force, &FILES)?;
     let config = PausesConfig {
         scenario,
         entrants,
@@ -134,9 +144,9 @@ fn explain_pauses(args: &ExplainArgs, scenario: Scenario, common: &Common) -> Cl
     bar.finish_and_clear();
 
     output.write_folder(|folder| pauses::write_into(&explained, folder).or_failure())?;
-    let mut text = pauses::findings(&explained).join("\n");
+    let mut text = one_line_each(&pauses::findings(&explained));
     let page = output.path().join("explain.html");
-    text.push_str(&format!("\nexplanation: {}", page.display()));
+    text.push_str(&format!("\nexplanation: {}", shown(&page)));
     common.print(&json!(explained), &text)
 }
 

@@ -4,19 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use bufgym::eval::evaluate::is_unfit;
 use bufgym::eval::observations::{self, ObservationsError};
 use bufgym::eval::{Entrant, EvalError};
 use bufgym::export::{self, File, Format, Source, UnknownFormat, golden};
 use bufgym::models::checkpoint::{MANIFEST_FILE, Manifest};
 use bufgym::models::files::sha256;
-use bufgym::sim::network::SimError;
 use bufgym::sim::scenario::Scenario;
 use clap::Args;
 use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::output::Output;
+use super::output::{Output, shown};
 use super::policy;
 
 /// Folder with inputs and expected outputs.
@@ -77,7 +77,7 @@ impl FromStr for Choice {
 /// Runs the command.
 pub fn run(args: ExportArgs, common: &Common) -> CliResult {
     let (weights, manifest) = policy::load_checkpoint(&args.checkpoint)?;
-    let output = Output::folder(&args.out, args.force)?;
+    let output = Output::folder(&args.out, args.force, &[])?;
     let scenario = scenario(&args.checkpoint, &manifest)?;
     let name = format!("{}:{}", policy::SHIPPED, args.checkpoint.display());
     let entrant = Entrant::from_checkpoint(&name, &weights, &manifest);
@@ -155,7 +155,7 @@ fn report(source: &Source, files: &[File], out: &Path, common: &Common) -> CliRe
         })
     };
     let mut value = json!({
-        "out": out,
+        "out": out.to_string_lossy(),
         "recorded_decisions": source.recording.count(),
         "integer_levels": source.integer.agreement,
         "files": files.iter().map(entry).collect::<Vec<_>>(),
@@ -163,13 +163,7 @@ fn report(source: &Source, files: &[File], out: &Path, common: &Common) -> CliRe
     if let Some(agreement) = source.integer.early_agreement {
         value["integer_early_levels"] = json!(agreement);
     }
-    let line = |file: &File| {
-        format!(
-            "{:>9}  {}",
-            file.bytes.len(),
-            out.join(&file.path).display()
-        )
-    };
+    let line = |file: &File| format!("{:>9}  {}", file.bytes.len(), shown(&out.join(&file.path)));
     let lines: Vec<String> = files.iter().map(line).collect();
     common.print(&value, &lines.join("\n"))
 }
@@ -179,9 +173,7 @@ fn classify(error: ObservationsError) -> CliError {
         ObservationsError::NotLearned(_) | ObservationsError::NoDecisions(_) => {
             CliError::input(error)
         }
-        ObservationsError::Eval(EvalError::Simulation { source, .. })
-            if !matches!(**source, SimError::Policy(_)) =>
-        {
+        ObservationsError::Eval(EvalError::Simulation { source, .. }) if !is_unfit(source) => {
             CliError::failure(error)
         }
         ObservationsError::Eval(_) => CliError::input(error),

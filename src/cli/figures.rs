@@ -7,6 +7,7 @@ mod testbed;
 use std::path::PathBuf;
 
 use bufgym::eval::batch::Elsewhere;
+use bufgym::eval::evaluate::is_unfit;
 use bufgym::eval::papers::ndt::{self, NdtConfig, NdtFigure, Selection};
 use bufgym::eval::papers::{
     self, Grade, Ours, PAPERS, PapersError, Report, Scale, Work, abm, credence, reverie,
@@ -22,7 +23,7 @@ use serde_json::{Value, json};
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::eval;
-use super::output::Output;
+use super::output::{Output, shown};
 use super::policy;
 
 /// Make the figures of a paper again, and compare every claim with ours
@@ -85,6 +86,9 @@ pub struct FiguresArgs {
     force: bool,
 }
 
+/// The files of every paper.
+const FILES: [&str; 2] = ["index.html", "verdicts.csv"];
+
 /// Runs the command.
 pub fn run(args: FiguresArgs, common: &Common) -> CliResult {
     if args.testbed && args.paper != "ndt" && PAPERS.contains(&args.paper.as_str()) {
@@ -110,7 +114,7 @@ fn run_ndt(args: &FiguresArgs, common: &Common) -> CliResult {
     )?;
     let (weights, manifest) = weights(args)?;
     let config = config(args, &weights, &manifest, common)?;
-    let output = Output::folder(&args.out, args.force)?;
+    let output = Output::folder(&args.out, args.force, &FILES)?;
     let bar = eval::progress_bar(common);
     let progress = on_progress(&bar);
     let work = Work::new(&progress).on(machines(common));
@@ -167,7 +171,7 @@ fn write_with(mut report: Report, more: Value, output: &Output, common: &Common)
     output.write_folder(|folder| papers::write_into(&report, folder).or_failure())?;
     let mut text = summary(&report);
     let page = output.path().join("index.html");
-    text.push_str(&format!("\npage: {}", page.display()));
+    text.push_str(&format!("\npage: {}", shown(&page)));
     let mut json = report.to_json();
     json["out"] = output.path().display().to_string().into();
     if let (Value::Object(fields), Value::Object(more)) = (&mut json, more) {
@@ -221,6 +225,9 @@ fn parameters(weights: &ActorWeights) -> usize {
 fn classify(error: PapersError) -> CliError {
     match error {
         PapersError::Eval(error) => eval::classify(error),
+        // Presets are as they should be: it is a setting of the user's.
+        PapersError::Scenario(_) => CliError::input(error),
+        PapersError::Run { ref source, .. } if is_unfit(source) => CliError::input(error),
         error => CliError::failure(error),
     }
 }

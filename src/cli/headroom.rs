@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::output::Output;
+use super::output::{Output, shown};
 use super::scenario::ScenarioArgs;
 use super::{eval, tune};
 
@@ -70,6 +70,9 @@ pub struct HeadroomArgs {
 /// Bytes that are kept of the results of a trace, at least.
 const RESULT_BYTES: u64 = 4_096;
 
+/// The files that are written.
+const FILES: [&str; 3] = ["headroom.md", "headroom.json", "per_trace.csv"];
+
 /// Runs the command.
 pub fn run(args: HeadroomArgs, common: &Common) -> CliResult {
     let config = config(&args, common)?;
@@ -77,7 +80,7 @@ pub fn run(args: HeadroomArgs, common: &Common) -> CliResult {
     let output = args
         .out
         .as_deref()
-        .map(|path| Output::folder(path, args.force))
+        .map(|path| Output::folder(path, args.force, &FILES))
         .transpose()?;
     let bar = progress_bar(common);
     let measured = headroom::measure(&config, &|progress| show(&bar, progress));
@@ -90,7 +93,7 @@ pub fn run(args: HeadroomArgs, common: &Common) -> CliResult {
     match &output {
         Some(output) if !common.json => {
             let page = output.path().join("headroom.md");
-            text.push_str(&format!("\npage: {}", page.display()));
+            text.push_str(&format!("\npage: {}", shown(&page)));
         }
         None => common.note("no files written; give --out DIR for the numbers of every trace"),
         _ => {}

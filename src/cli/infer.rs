@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::output::Output;
+use super::output::{Output, shown};
 use super::policy;
 
 /// Compute a checkpoint's actions for recorded observations
@@ -65,11 +65,8 @@ pub fn run(args: InferArgs, common: &Common) -> CliResult {
     if common.quiet && !common.json {
         return Ok(());
     }
-    let value = json!({ "out": args.out, "batch": batch, "ports": ports, "wall_s": wall_s });
-    common.print(
-        &value,
-        &format!("{}: actions {shape:?}", args.out.display()),
-    )
+    let value = json!({ "out": args.out.to_string_lossy(), "batch": batch, "ports": ports, "wall_s": wall_s });
+    common.print(&value, &format!("{}: actions {shape:?}", shown(&args.out)))
 }
 
 /// The batch size and number of ports.

@@ -1,85 +1,122 @@
 //! Output files and folders: never overwritten without `--force`, never half written.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use bufgym::sim::files::{self, Staging, parent};
+use bufgym::eval::suite::Parts;
+use bufgym::sim::files::{self, Staging, ground, parent};
+use bufgym::sim::input::visible;
 
 use super::error::{CliError, CliResult};
 
 /// A file or folder that a command will write, checked before the work starts.
 pub struct Output {
+    /// As the user has named it, without what means nothing at its end (`out/`, `out/.`).
     path: PathBuf,
+    /// Where it is written: the folder that a link leads to, else `path`.
+    place: PathBuf,
     /// What is there may be replaced.
     force: bool,
+    /// Files of a folder that are known before the work.
+    files: &'static [&'static str],
+    /// Files that the command writes by themselves, from the folder on.
+    own: Vec<PathBuf>,
 }
 
 impl Output {
-    /// A folder to be written. It may be absent or empty, or with `force` hold anything.
+    /// A folder to be written, and files that will be in it, as far as they are known. It may be absent
+    /// or empty, or with `force` hold anything but folders of these names. It may be a link to a folder;
+    /// links in it are not followed.
     ///
     /// # Errors
     /// Bad input: it holds something, is a file, or cannot be created.
-    pub fn folder(path: &Path, force: bool) -> CliResult<Output> {
-        match fs::read_dir(path) {
-            Ok(mut entries) => {
-                if !force && entries.next().is_some() {
-                    return Err(CliError::bad(format!(
-                        "output folder {} is not empty: choose another, or give --force to replace files in it",
-                        path.display()
-                    )));
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+    pub fn folder(path: &Path, force: bool, files: &'static [&'static str]) -> CliResult<Output> {
+        let what = format!("output folder {}", path.display());
+        let path = named(path, &what)?;
+        refuse_dangling(&path, &what)?;
+        let place = match path.is_symlink() {
+            true => path.canonicalize().map_err(|error| refusal(error, &what))?,
+            false => path.clone(),
+        };
+        match files::entries(&place) {
+            Ok(entries) if !entries.is_empty() && !force => {
                 return Err(CliError::bad(format!(
-                    "output folder {} is not a folder, or lies under a file",
-                    path.display()
-                )));
-            }
-            Err(error) => return Err(refusal(error, format!("output folder {}", path.display()))),
-        }
-        Output::writable(path, force)
-    }
-
-    /// A file to be written. It may be absent or empty, or with `force` hold anything.
-    ///
-    /// # Errors
-    /// Bad input: it holds something, is a folder, or cannot be created.
-    pub fn file(path: &Path, force: bool) -> CliResult<Output> {
-        match fs::metadata(path) {
-            Ok(found) if found.is_dir() => {
-                return Err(CliError::bad(format!(
-                    "output file {} is a folder: give the name of a file",
-                    path.display()
-                )));
-            }
-            Ok(found) if found.is_file() && found.len() > 0 && !force => {
-                return Err(CliError::bad(format!(
-                    "output file {} exists: choose another, or give --force to replace it",
-                    path.display()
+                    "{what} is not empty: choose another, or give --force to replace files in it",
                 )));
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(refusal(error, format!("output file {}", path.display()))),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                return Err(CliError::bad(format!(
+                    "{what} is not a folder, or lies under a file",
+                )));
+            }
+            Err(error) => return Err(refusal(error, &what)),
         }
-        Output::writable(path, force)
+        let is_folder = |name: &&&str| files::is_folder(&place.join(name));
+        if let Some(name) = files.iter().find(is_folder) {
+            return Err(CliError::bad(format!(
+                "{what}: {name} in it is a folder where a file is to be written: move it away, or choose another output folder"
+            )));
+        }
+        check_writable(&path, &place)?;
+        Ok(Output {
+            path,
+            place,
+            force,
+            files,
+            own: Vec::new(),
+        })
     }
 
-    /// Creates and removes a folder in the nearest existing folder, so that a path that cannot be
-    /// written is refused before the work starts.
-    fn writable(path: &Path, force: bool) -> CliResult<Output> {
-        let mut first = path;
-        while !parent(first).exists() {
-            first = parent(first);
+    /// A file to be written. It may be absent or empty, or with `force` hold anything. A link to a file
+    /// is replaced, not followed.
+    ///
+    /// # Errors
+    /// Bad input: it holds something, is a folder, or cannot be created.
+    pub fn file(path: &Path, force: bool) -> CliResult<Output> {
+        let what = format!("output file {}", path.display());
+        let names_folder = is_name_of_folder(path);
+        let path = named(path, &what)?;
+        refuse_dangling(parent(&path), &what)?;
+        match fs::metadata(&path) {
+            Ok(_) if is_stream(&path) => {}
+            Ok(found) if found.is_dir() => {
+                return Err(CliError::bad(format!(
+                    "{what} is a folder: give the name of a file",
+                )));
+            }
+            Ok(found) if found.is_file() && found.len() > 0 && !force => {
+                return Err(CliError::bad(format!(
+                    "{what} exists: choose another, or give --force to replace it",
+                )));
+            }
+            Ok(_) => {}
+            Err(_) if path.is_symlink() && !force => {
+                return Err(CliError::bad(format!(
+                    "{what} is a link that leads nowhere: choose another, or give --force to replace it",
+                )));
+            }
+            Err(_) if path.is_symlink() => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(refusal(error, &what)),
         }
-        Staging::folder(first)
-            .map(drop)
-            .map_err(|error| refusal(error, format!("cannot write {}", path.display())))?;
+        if names_folder {
+            return Err(CliError::bad(format!(
+                "{what} names a folder: give the name of a file",
+            )));
+        }
+        if !is_stream(&path) {
+            check_writable(&path, &path)?;
+        }
         Ok(Output {
-            path: path.to_path_buf(),
+            place: path.clone(),
+            path,
             force,
+            files: &[],
+            own: Vec::new(),
         })
     }
 
@@ -88,77 +125,154 @@ impl Output {
         &self.path
     }
 
-    /// Writes the folder: `write` fills a temporary one beside it, which is then renamed into place.
+    /// Where finished parts are kept until the work on the folder has ended: `DIR.parts` beside it.
+    ///
+    /// # Errors
+    /// Bad input: a link or file is there, or nothing can be written there.
+    pub fn parts(&self) -> CliResult<Parts> {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(".parts");
+        let parts = Parts::new(PathBuf::from(name));
+        let checked = parts.check();
+        checked.map_err(|error| refusal(error, &parts.folder().display().to_string()))?;
+        Ok(parts)
+    }
+
+    /// Lets the command write a file by itself, which may lie below the folder.
+    ///
+    /// # Errors
+    /// Bad input: the folder and the file, or one of the folder's, would be in the same place.
+    pub fn admit(&mut self, file: &Output) -> CliResult {
+        if is_stream(&file.path) {
+            return Ok(());
+        }
+        let (folder, place) = (real(&self.place), real(&file.place));
+        if folder.starts_with(&place) {
+            return Err(CliError::bad(format!(
+                "output file {} is in the place of output folder {}, or above it: choose another",
+                file.path.display(),
+                self.path.display()
+            )));
+        }
+        let Ok(below) = place.strip_prefix(&folder) else {
+            return Ok(());
+        };
+        if let Some(name) = self.files.iter().find(|name| below.starts_with(name)) {
+            return Err(CliError::bad(format!(
+                "output file {}: {name} in output folder {} is another result: choose another name",
+                file.path.display(),
+                self.path.display()
+            )));
+        }
+        self.own.push(below.to_path_buf());
+        Ok(())
+    }
+
+    /// Writes the folder: `write` fills a temporary one near it, which is then renamed into place.
     /// When `write` fails, nothing is left.
     ///
     /// # Errors
     /// What `write` says, or the operating system. When something has come to be there since the work
     /// started, which may not be replaced; the result is then beside it.
     pub fn write_folder(&self, write: impl FnOnce(&Path) -> CliResult) -> CliResult {
-        let staging = fs::create_dir_all(parent(&self.path))
-            .and_then(|()| Staging::folder(&self.path))
-            .map_err(|error| self.failure(error))?;
+        let staging = Staging::folder(&self.place).map_err(|error| self.failure(error))?;
         write(staging.path()).map_err(|error| self.located(error))?;
-        let occupied = fs::read_dir(&self.path).is_ok_and(|mut entries| entries.next().is_some());
-        let place = self.place(occupied);
-        staging
-            .install_folder(&place)
-            .map_err(|error| self.failure(error))?;
-        self.confirm(&place)
+        let in_the_way = self.folder_in_the_way(&staging);
+        self.install(&staging, in_the_way, |place| staging.install_folder(place))
     }
 
-    /// Writes the file, through a temporary one beside it.
+    /// Writes the file, through a temporary one near it.
     ///
     /// # Errors
     /// As [`Output::write_folder`].
     pub fn write_file(&self, write: impl FnOnce(&mut dyn io::Write) -> CliResult) -> CliResult {
-        // A device or pipe (`/dev/stdout`) cannot be renamed over.
-        if fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
-            let file = fs::OpenOptions::new().write(true).open(&self.path);
-            let mut file = io::BufWriter::new(file.map_err(|error| self.failure(error))?);
+        if is_stream(&self.path) {
+            let file = open_stream(&self.path).map_err(|error| self.failure(error))?;
+            let mut file = io::BufWriter::new(file);
             write(&mut file).map_err(|error| self.located(error))?;
             return file.flush().map_err(|error| self.failure(error));
         }
-        let (staging, file) = fs::create_dir_all(parent(&self.path))
-            .and_then(|()| Staging::file(&self.path))
-            .map_err(|error| self.failure(error))?;
+        let (staging, file) = Staging::file(&self.place).map_err(|error| self.failure(error))?;
         let mut file = io::BufWriter::new(file);
         write(&mut file).map_err(|error| self.located(error))?;
         let file = file
             .into_inner()
             .map_err(|error| self.failure(error.into_error()))?;
-        let occupied = fs::metadata(&self.path).is_ok_and(|found| found.len() > 0);
-        let place = self.place(occupied);
-        staging
-            .install_file(file, &place)
-            .map_err(|error| self.failure(error))?;
-        self.confirm(&place)
+        let in_the_way = fs::metadata(&self.place)
+            .is_ok_and(|found| found.is_dir() || (found.len() > 0 && !self.force));
+        let in_the_way = in_the_way.then(|| self.by_somebody_else());
+        self.install(&staging, in_the_way, |place| {
+            staging.install_file(&file, place)
+        })
     }
 
-    /// Where the result goes: beside its place if that is occupied and may not be replaced.
-    fn place(&self, occupied: bool) -> PathBuf {
-        if !occupied || self.force {
-            return self.path.clone();
+    /// Puts the result into its place, or beside it where something is in the way.
+    fn install(
+        &self,
+        staging: &Staging,
+        in_the_way: Option<String>,
+        install: impl Fn(&Path) -> io::Result<()>,
+    ) -> CliResult {
+        let Some(problem) = in_the_way else {
+            let Err(error) = install(&self.place) else {
+                return Ok(());
+            };
+            // What was computed is not given up because of a place where it cannot be.
+            let beside = self.beside(staging);
+            let kept = staging.path().exists() && install(&beside).is_ok();
+            return Err(match kept {
+                true => CliError::failure(anyhow::Error::new(error).context(format!(
+                    "cannot write {}; what could not be put there is in {}",
+                    self.path.display(),
+                    beside.display()
+                ))),
+                false => self.failure(error),
+            });
+        };
+        let beside = self.beside(staging);
+        install(&beside).map_err(|error| self.failure(error))?;
+        Err(CliError::failure(anyhow::anyhow!(
+            "{problem}: the result is in {}",
+            beside.display()
+        )))
+    }
+
+    /// What keeps the folder from its place.
+    fn folder_in_the_way(&self, staging: &Staging) -> Option<String> {
+        let found = fs::symlink_metadata(&self.place).ok()?;
+        let own: Vec<&Path> = self.own.iter().map(PathBuf::as_path).collect();
+        if !found.is_dir() || (!self.force && holds_others(&self.place, &own)) {
+            return Some(self.by_somebody_else());
         }
+        let obstacle = staging.obstacle(&self.place).ok()??;
+        Some(format!(
+            "{} is a folder where a file is to be written",
+            obstacle.display()
+        ))
+    }
+
+    fn by_somebody_else(&self) -> String {
+        format!(
+            "{} has been written by somebody else since the work started",
+            self.path.display()
+        )
+    }
+
+    /// A free name beside the place, or in it where the result was made there.
+    fn beside(&self, staging: &Staging) -> PathBuf {
+        let inside = parent(staging.path()) == self.place;
+        let place = match (inside, self.place.file_name()) {
+            (true, Some(name)) => self.place.join(name),
+            _ => self.place.clone(),
+        };
         let numbered = |number: u64| {
-            let mut name = self.path.as_os_str().to_owned();
+            let mut name = place.as_os_str().to_owned();
             name.push(format!("-{number}"));
             PathBuf::from(name)
         };
         let absent = |path: &PathBuf| path.symlink_metadata().is_err();
         let mut free = (2..).map(numbered).filter(absent);
-        free.next().unwrap_or_else(|| self.path.clone())
-    }
-
-    fn confirm(&self, place: &Path) -> CliResult {
-        if place == self.path {
-            return Ok(());
-        }
-        Err(CliError::failure(anyhow::anyhow!(
-            "{} has been written by somebody else since the work started: the result is in {}",
-            self.path.display(),
-            place.display()
-        )))
+        free.next().unwrap_or_else(|| place.clone())
     }
 
     fn failure(&self, error: io::Error) -> CliError {
@@ -177,14 +291,110 @@ impl Output {
     }
 }
 
+/// The path without `.` and `/` at its end; with the name of the folder where it has none, as `..` does.
+fn named(path: &Path, what: &str) -> CliResult<PathBuf> {
+    let plain: PathBuf = path.components().collect();
+    match plain.file_name() {
+        Some(_) => Ok(plain),
+        None => plain.canonicalize().map_err(|error| refusal(error, what)),
+    }
+}
+
+/// Whether a path can only be that of a folder.
+fn is_name_of_folder(path: &Path) -> bool {
+    let text = path.as_os_str().as_encoded_bytes();
+    text.ends_with(b"/") || text.ends_with(b"/.")
+}
+
+/// Refuses a path with a link in it that leads nowhere, or a `..` behind what is not there: nothing can be
+/// created behind them.
+fn refuse_dangling(path: &Path, what: &str) -> CliResult {
+    let is_missing = |place: &&Path| place.ends_with("..") && !place.exists();
+    if let Some(missing) = path.ancestors().find(is_missing) {
+        return Err(CliError::bad(format!(
+            "{what}: {} is not there: leave it out, or choose another",
+            missing.display()
+        )));
+    }
+    let dangling = |place: &&Path| place.is_symlink() && !place.exists();
+    match path.ancestors().find(dangling) {
+        None => Ok(()),
+        Some(link) => Err(CliError::bad(format!(
+            "{what}: {} is a link that leads nowhere: make what it points to, or choose another",
+            link.display()
+        ))),
+    }
+}
+
+/// Creates and removes a folder near the place, so that one that cannot be written is refused before the
+/// work starts.
+fn check_writable(path: &Path, place: &Path) -> CliResult {
+    let tried = Staging::folder(place).map(drop);
+    tried.map_err(|error| refusal(error, &format!("cannot write {}", path.display())))
+}
+
+/// The path without links in what is there of it, but for its last part.
+fn real(path: &Path) -> PathBuf {
+    let ground = ground(path);
+    let below = path.strip_prefix(ground).unwrap_or(path);
+    ground
+        .canonicalize()
+        .unwrap_or_else(|_| ground.to_path_buf())
+        .join(below)
+}
+
+/// Whether the folder holds anything but these files, which are named from it on.
+fn holds_others(folder: &Path, own: &[&Path]) -> bool {
+    let names = files::entries(folder).unwrap_or_default();
+    names.iter().any(|name| {
+        let below = own.iter().filter_map(|own| own.strip_prefix(name).ok());
+        let below: Vec<&Path> = below.collect();
+        if below.iter().any(|own| own.as_os_str().is_empty()) {
+            return false;
+        }
+        let found = folder.join(name);
+        below.is_empty() || !files::is_folder(&found) || holds_others(&found, &below)
+    })
+}
+
+/// Whether a path leads to a device, a pipe or what the shell has opened, which cannot be renamed over.
+fn is_stream(path: &Path) -> bool {
+    let of_system = |folder: PathBuf| folder == Path::new("/dev") || folder.starts_with("/proc");
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => {
+            path.is_symlink() && parent(path).canonicalize().is_ok_and(of_system)
+        }
+        Ok(found) => !found.is_dir(),
+        Err(_) => false,
+    }
+}
+
+fn open_stream(path: &Path) -> io::Result<Box<dyn io::Write>> {
+    let is_stdout = |name: &&str| path == Path::new(name);
+    // Opened a second time, a file has a second place to write at.
+    if ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]
+        .iter()
+        .any(is_stdout)
+    {
+        return Ok(Box::new(io::stdout()));
+    }
+    Ok(Box::new(fs::OpenOptions::new().append(true).open(path)?))
+}
+
 /// A place where nothing can be written is bad input; a full or broken disk is not.
-fn refusal(error: io::Error, context: String) -> CliError {
+fn refusal(error: io::Error, context: &str) -> CliError {
     let wrong_place = files::is_wrong_place(&error);
-    let error = anyhow::Error::new(error).context(context);
+    let error = anyhow::Error::new(error).context(context.to_owned());
     match wrong_place {
         true => CliError::input(error),
         false => CliError::failure(error),
     }
+}
+
+/// A path as one line of a text: what somebody has called a file can neither end the line nor control a
+/// terminal.
+pub fn shown(path: &Path) -> String {
+    visible(&path.display().to_string())
 }
 
 /// The name with `_` for every character that is unusual in file names.
@@ -194,6 +404,28 @@ pub fn file_name(name: &str) -> String {
         false => '_',
     };
     name.chars().map(plain).collect()
+}
+
+/// Most bytes of one of [`file_names`], so that a number behind it, or in front of it what says that it
+/// is being written, has room.
+const LONGEST_NAME: usize = 180;
+
+/// [`file_name`] of each of the names, short enough for a file system. Where that is the same for
+/// several, the second has `-2` behind it, and so on.
+pub fn file_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut taken = BTreeSet::new();
+    let free = |name: &str| {
+        let mut plain = file_name(name);
+        plain.truncate(plain.floor_char_boundary(LONGEST_NAME));
+        let mut free = plain.clone();
+        let mut number = 1;
+        while !taken.insert(free.clone()) {
+            number += 1;
+            free = format!("{plain}-{number}");
+        }
+        free
+    };
+    names.into_iter().map(free).collect()
 }
 
 #[cfg(test)]
@@ -210,12 +442,14 @@ mod tests {
         names
     }
 
+    fn folder(path: &Path, force: bool) -> CliResult<Output> {
+        Output::folder(path, force, &["a.csv"])
+    }
+
     #[test]
     fn a_failed_write_leaves_nothing() {
         let base = tempfile::tempdir().unwrap();
-        let output = Output::folder(&base.path().join("out"), false)
-            .ok()
-            .unwrap();
+        let output = folder(&base.path().join("new/out"), false).ok().unwrap();
         let result = output.write_folder(|folder| {
             fs::write(folder.join("a.csv"), "1").unwrap();
             Err(CliError::bad("stopped"))
@@ -228,8 +462,8 @@ mod tests {
     fn a_folder_with_content_is_refused_and_kept() {
         let base = tempfile::tempdir().unwrap();
         fs::write(base.path().join("mine.txt"), "precious").unwrap();
-        assert!(Output::folder(base.path(), false).is_err());
-        let output = Output::folder(base.path(), true).ok().unwrap();
+        assert!(folder(base.path(), false).is_err());
+        let output = folder(base.path(), true).ok().unwrap();
         output
             .write_folder(|folder| fs::write(folder.join("a.csv"), "1").or_failure())
             .ok()
@@ -242,8 +476,94 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let file = base.path().join("file");
         fs::write(&file, "x").unwrap();
-        assert!(Output::folder(&file, true).is_err());
-        assert!(Output::folder(&file.join("below"), false).is_err());
+        assert!(folder(&file, true).is_err());
+        assert!(folder(&file.join("below"), false).is_err());
         assert!(Output::file(base.path(), false).is_err());
+        assert!(Output::file(&file.join("below"), false).is_err());
+    }
+
+    /// What has come meanwhile stays, and what was computed is beside it.
+    #[test]
+    fn a_result_whose_place_was_taken_goes_beside_it() {
+        let base = tempfile::tempdir().unwrap();
+        let place = base.path().join("out");
+        let takes: [(bool, fn(&Path)); 4] = [
+            (true, |place| fs::write(place, "file").unwrap()),
+            (false, |place| fs::write(place, "file").unwrap()),
+            (false, |place| {
+                fs::create_dir_all(place.join("mine")).unwrap()
+            }),
+            (true, |place| {
+                fs::create_dir_all(place.join("a.csv")).unwrap()
+            }),
+        ];
+        for (force, take) in takes {
+            let output = folder(&place, force).ok().unwrap();
+            let result = output.write_folder(|folder| {
+                take(&place);
+                fs::write(folder.join("a.csv"), "1").or_failure()
+            });
+            let problem = result.err().unwrap().to_string();
+            assert!(problem.contains("out-2"), "{problem}");
+            assert_eq!(entries(base.path()), ["out", "out-2"]);
+            assert_eq!(entries(&base.path().join("out-2")), ["a.csv"]);
+            for name in ["out", "out-2"] {
+                files::remove(&base.path().join(name)).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_the_command_writes_itself_is_not_in_the_way() {
+        let base = tempfile::tempdir().unwrap();
+        let place = base.path().join("out");
+        for (own, wrong) in [
+            ("c.pcap", false),
+            ("deep/c.pcap", false),
+            ("a.csv", true),
+            ("", true),
+        ] {
+            let mut output = folder(&place, false).ok().unwrap();
+            let path: PathBuf = place.join(own).components().collect();
+            let file = Output::file(&path, false).ok().unwrap();
+            assert_eq!(output.admit(&file).is_err(), wrong, "{own}");
+            if wrong {
+                continue;
+            }
+            for others in [false, true] {
+                fs::create_dir_all(parent(&place.join(own))).unwrap();
+                fs::write(place.join(own), "own").unwrap();
+                if others {
+                    fs::write(parent(&place.join(own)).join("other"), "precious").unwrap();
+                }
+                let written =
+                    output.write_folder(|folder| fs::write(folder.join("a.csv"), "1").or_failure());
+                assert_eq!(written.is_err(), others, "{own}");
+                assert!(place.join(own).exists());
+                for name in ["out", "out-2"] {
+                    files::remove(&base.path().join(name)).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_files_are_never_the_same() {
+        let long = "x".repeat(300);
+        let names = [
+            "linear:a:b",
+            "linear:a_b",
+            "linear:a_b-2",
+            "dt",
+            "dt",
+            &long,
+            &long,
+        ];
+        let found = file_names(names);
+        assert_eq!(
+            found[..5],
+            ["linear_a_b", "linear_a_b-2", "linear_a_b-2-2", "dt", "dt-2"]
+        );
+        assert!(found[5..].iter().all(|name| name.len() < 200) && found[5] != found[6]);
     }
 }

@@ -10,6 +10,7 @@ use bufgym::eval::Entrant;
 use bufgym::eval::data::Role;
 use bufgym::eval::entrant::ControlRecordError;
 use bufgym::sim::capture::SwitchCapture;
+use bufgym::sim::input::visible;
 use bufgym::sim::network::{FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::Paused;
@@ -66,16 +67,25 @@ pub struct SimArgs {
     force: bool,
 }
 
+const FLOWS: &str = "fct.csv";
+const SWITCHES: &str = "switches.csv";
+const SUMMARY: &str = "summary.json";
+const PAUSES: &str = "pfc.csv";
+const TIMELINE: &str = "timeline.csv";
+
+/// The files that may be written.
+const FILES: [&str; 5] = [FLOWS, SWITCHES, SUMMARY, PAUSES, TIMELINE];
+
 /// Runs the command.
 pub fn run(args: SimArgs, common: &Common) -> CliResult {
     let scenario = args.scenario.resolve_any()?;
     let policy = policy::parse(&args.policy, &scenario)?;
     let choice = &args.choice;
     let trace = choice.read_or_generate(args.trace.as_deref(), &scenario, common.seed())?;
-    let output = args
+    let mut output = args
         .out
         .as_deref()
-        .map(|path| Output::folder(path, args.force))
+        .map(|path| Output::folder(path, args.force, &FILES))
         .transpose()?;
 
     let record = args
@@ -89,6 +99,10 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
         .as_deref()
         .map(|path| Output::file(path, args.force))
         .transpose()?;
+    if let Some(output) = &mut output {
+        let mut own = record.iter().chain(&capture);
+        own.try_for_each(|file| output.admit(file))?;
+    }
 
     let interval = args
         .timeline
@@ -109,14 +123,14 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
     }
     if let Some(output) = &output {
         output.write_folder(|folder| {
-            write_flows(&folder.join("fct.csv"), &trace, &outcome.records)?;
-            write_switches(&folder.join("switches.csv"), &outcome.switches)?;
-            write_summary(&folder.join("summary.json"), &outcome.summary)?;
+            write_flows(&folder.join(FLOWS), &trace, &outcome.records)?;
+            write_switches(&folder.join(SWITCHES), &outcome.switches)?;
+            write_summary(&folder.join(SUMMARY), &outcome.summary)?;
             if scenario.has_lossless() {
-                write_pauses(&folder.join("pfc.csv"), &outcome.pauses)?;
+                write_pauses(&folder.join(PAUSES), &outcome.pauses)?;
             }
             if args.timeline {
-                write_timeline(&folder.join("timeline.csv"), &outcome.timeline)?;
+                write_timeline(&folder.join(TIMELINE), &outcome.timeline)?;
             }
             Ok(())
         })?;
@@ -307,8 +321,8 @@ pub(super) fn describe(policy: &Entrant, scenario: &Scenario, s: &Summary) -> St
          queueing    99 % of the packets wait at most {p99_wait} µs\n\
          goodput     {goodput:.1} Mbit/s{loss}\n\
          speed       {forwarded} packets, {wall:.3} s, {rate:.2} M packets/s{decisions}",
-        policy = policy.name(),
-        scenario = scenario.name,
+        policy = visible(policy.name()),
+        scenario = visible(&scenario.name),
         completed = s.completed,
         flows = s.flows,
         simulated = s.simulated_s,
@@ -352,14 +366,14 @@ pub(super) fn write_results(
     timeline: bool,
     summary: &Value,
 ) -> CliResult {
-    write_flows(&folder.join("fct.csv"), trace, &outcome.records)?;
-    write_switches(&folder.join("switches.csv"), &outcome.switches)?;
-    save(&folder.join("summary.json"), |out| {
+    write_flows(&folder.join(FLOWS), trace, &outcome.records)?;
+    write_switches(&folder.join(SWITCHES), &outcome.switches)?;
+    save(&folder.join(SUMMARY), |out| {
         serde_json::to_writer_pretty(&mut *out, summary)?;
         writeln!(out)
     })?;
     match timeline {
-        true => write_timeline(&folder.join("timeline.csv"), &outcome.timeline),
+        true => write_timeline(&folder.join(TIMELINE), &outcome.timeline),
         false => Ok(()),
     }
 }

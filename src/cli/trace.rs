@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::output::Output;
+use super::output::{Output, shown};
 use super::scenario::{ScenarioArgs, TraceChoice};
 
 /// Generate the flows of a scenario, or find those in a packet capture, and write them as CSV
@@ -46,18 +46,18 @@ pub struct TraceArgs {
 
 /// Runs the command.
 pub fn run(args: TraceArgs, common: &Common) -> CliResult {
+    let output = Output::file(&args.out, args.force)?;
     let (trace, mut value, text) = match &args.from_pcap {
         None => generated(&args, common)?,
         Some(path) => captured(path, &args, common)?,
     };
-    let output = Output::file(&args.out, args.force)?;
     output.write_file(|file| trace.to_writer(file).or_failure())?;
     if common.quiet && !common.json {
         return Ok(());
     }
     let bytes = trace.total_bytes();
     if let Value::Object(fields) = &mut value {
-        fields.insert("out".to_owned(), json!(args.out));
+        fields.insert("out".to_owned(), json!(args.out.to_string_lossy()));
         fields.insert("flows".to_owned(), json!(trace.flows.len()));
         // JSON has no whole numbers of more than 64 bits.
         let exact = u64::try_from(bytes).map(|bytes| json!(bytes));
@@ -65,7 +65,7 @@ pub fn run(args: TraceArgs, common: &Common) -> CliResult {
     }
     let text = format!(
         "{}: {} flows, {:.1} MB, {text}",
-        args.out.display(),
+        shown(&args.out),
         trace.flows.len(),
         bytes as f64 / 1e6
     );
@@ -75,6 +75,7 @@ pub fn run(args: TraceArgs, common: &Common) -> CliResult {
 fn generated(args: &TraceArgs, common: &Common) -> CliResult<(Trace, Value, String)> {
     let scenario = args.scenario.resolve_any()?;
     let trace = args.choice.generate(&scenario, common.seed())?;
+    trace.validate(scenario.ports).or_bad_input()?;
     let value = json!({
         "trace_seed": trace.seed,
         "scenario": scenario.name,
@@ -92,8 +93,6 @@ fn captured(path: &Path, args: &TraceArgs, common: &Common) -> CliResult<(Trace,
             "--seed cannot be used with --from-pcap: nothing is random in a capture",
         ));
     }
-    // A large capture takes time: refuse a bad output path before reading it.
-    Output::file(&args.out, args.force)?;
     let options = CaptureOptions {
         idle: Duration::from_millis(args.idle_ms),
         ports: args.ports,
@@ -110,7 +109,7 @@ fn captured(path: &Path, args: &TraceArgs, common: &Common) -> CliResult<(Trace,
         capture.ports
     );
     let value = json!({
-        "capture": path,
+        "capture": path.to_string_lossy(),
         "idle_ms": args.idle_ms,
         "packets": capture.packets,
         "hosts": capture.hosts.len(),

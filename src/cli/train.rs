@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::interrupt;
-use super::output::{Output, file_name};
+use super::output::{Output, file_name, shown};
 use super::scenario;
 
 /// Learn a policy
@@ -106,8 +106,9 @@ pub fn run(args: TrainArgs, common: &Common) -> CliResult {
     let summary = match &args.resume {
         Some(folder) => train::resume(folder, &args.resume_options(common)?, &controls),
         None => {
-            let config = args.config(common)?;
-            Output::folder(&config.out, args.force)?;
+            let mut config = args.config(common)?;
+            let output = Output::folder(&config.out, args.force, &[])?;
+            config.out = output.path().to_owned();
             train::train(config, &controls)
         }
     }
@@ -131,12 +132,12 @@ fn report(summary: &TrainSummary, common: &Common) -> CliResult {
         summary.simulations,
         summary.updates,
         summary.elapsed_s,
-        summary.out.display()
+        shown(&summary.out)
     ));
     match summary.status {
         Status::Interrupted => text.push_str(&format!(
             "interrupted; go on with: cargo train --resume {}",
-            summary.out.display()
+            shown(&summary.out)
         )),
         Status::Finished => text.push_str(&format!(
             "full report on unseen traces: {}",
@@ -288,7 +289,7 @@ fn run_name(config: &TrainConfig) -> String {
 fn free_run(runs: &Path, name: &str) -> PathBuf {
     let free = |path: &PathBuf| match path.read_dir() {
         Ok(mut entries) => entries.next().is_none(),
-        Err(_) => !path.exists(),
+        Err(_) => path.symlink_metadata().is_err(),
     };
     let numbered = (2_u64..).map(|number| runs.join(format!("{name}-{number}")));
     std::iter::once(runs.join(name))

@@ -20,6 +20,7 @@ use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
+use super::eval;
 use super::scenario::{ScenarioArgs, check_memory};
 
 pub use kept::{all_tuned, tuned};
@@ -214,6 +215,7 @@ fn classify(error: TrainError) -> CliError {
         TrainError::Setting { .. }
         | TrainError::Simulation(_)
         | TrainError::Remote(RemoteError::Unfit(_)) => CliError::input(error),
+        TrainError::Eval(error) => eval::classify(error),
         _ => CliError::failure(error),
     }
 }

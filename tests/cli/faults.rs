@@ -16,7 +16,7 @@ use crate::training::{TRAIN, result, sandbox as training_sandbox, wait_for_progr
 use shim::{Fault, Shim, points};
 
 /// A training of a quarter of a second, with two validations and some checkpoints.
-const FAST: &str = "\
+pub const FAST: &str = "\
 [rollout]
 workers = 2
 decisions_per_round = 4
@@ -36,7 +36,7 @@ final_traces = 0
 [checkpoint]
 every_rounds = 3
 ";
-const FAST_TRAIN: &str = "train --config fast.toml --set ports=4 --set flows=20..20 --set active_ports=2..2 \
+pub const FAST_TRAIN: &str = "train --config fast.toml --set ports=4 --set flows=20..20 --set active_ports=2..2 \
     --set incast_degree=1..3 --set buffer_bytes=100000 --threads 1 --steps 64 --quiet";
 
 const SMALL: &str = "--set flows=20..20 --set buffer_bytes=200000";
@@ -532,6 +532,15 @@ fn links_in_a_run_folder_are_not_written_through() {
         sandbox.run(&format!("train --resume {run} --steps 80"));
         sandbox.run(&format!("train --resume {run} --steps 80 --force"));
         assert_eq!(sandbox.read("precious"), "precious", "{name}");
+    }
+    let checkpoints = sandbox.path("run-train.log/checkpoints");
+    fs::rename(&checkpoints, sandbox.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(sandbox.path("elsewhere"), &checkpoints).unwrap();
+    for force in ["", "--force"] {
+        sandbox.refused(
+            &format!("train --resume run-train.log --steps 99 {force}"),
+            &["run-train.log/checkpoints", "link"],
+        );
     }
 }
 

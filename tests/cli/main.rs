@@ -25,6 +25,8 @@ mod limits;
 mod linear;
 mod lossless;
 mod onnx;
+#[cfg(target_os = "linux")]
+mod places;
 mod recording;
 mod simulation;
 mod slotted;

@@ -185,6 +185,33 @@ fn ended(run: Child) -> Run {
     Run::from(run.wait_with_output().unwrap())
 }
 
+/// File names have `_` for what is unusual in them, which may make two policies alike.
+#[test]
+#[ignore = "needs namespaces and packet sockets: .ci/check_testbed.sh"]
+fn every_policy_has_a_folder_of_its_own() {
+    let _guard = alone();
+    let sandbox = Sandbox::new();
+    sandbox.write("flows.csv", FLOWS);
+    let rule = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoints/linear.json");
+    for name in ["a:b.json", "a_b.json"] {
+        std::fs::copy(rule, sandbox.path(name)).unwrap();
+    }
+    let policies = "--policy linear:a:b.json --policy linear:a_b.json --policy dt --policy dt";
+    sandbox.ok(&format!(
+        "testbed {policies} --trace flows.csv --out out --quiet"
+    ));
+    for (folder, policy) in [
+        ("linear_a_b.json", "linear:a:b.json"),
+        ("linear_a_b.json-2", "linear:a_b.json"),
+        ("dt", "dt"),
+        ("dt-2", "dt"),
+    ] {
+        let summary = sandbox.read(&format!("out/{folder}/summary.json"));
+        let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+        assert_eq!(summary["policy"], policy, "{folder}");
+    }
+}
+
 #[test]
 #[ignore = "needs namespaces and packet sockets: .ci/check_testbed.sh"]
 fn flows_are_played_under_rules_and_a_network_and_nothing_is_left() {

@@ -186,8 +186,8 @@ impl TrainError {
             Self::Env(EnvError::Simulation(error)) | Self::Simulation(error) => {
                 matches!(error, SimError::Trace(TraceError::NoFlows))
             }
+            Self::Eval(error) => error.is_bad_input(),
             Self::Env(_)
-            | Self::Eval(_)
             | Self::Entrant(_)
             | Self::Checkpoint(_)
             | Self::Sac(SacError::Io { .. })

@@ -58,6 +58,12 @@ impl RunFolder {
         if !path.join(CONFIG).is_file() && !path.join(CHECKPOINTS).is_dir() {
             return Err(TrainError::NothingToResume(path.to_owned()));
         }
+        let checkpoints = path.join(CHECKPOINTS);
+        if checkpoints.is_symlink() {
+            let link = "it is a link, which is not followed: put the folder itself there";
+            let error = io::Error::new(io::ErrorKind::InvalidInput, link);
+            return Err(TrainError::folder(&checkpoints)(error));
+        }
         Self::lock(path)
     }
 

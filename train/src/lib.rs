@@ -133,12 +133,18 @@ pub enum Status {
     Interrupted,
 }
 
+/// A path as text. Names of files may have bytes that are none.
+fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
 /// The outcome of a training.
 #[derive(Clone, Debug, Serialize)]
 pub struct TrainSummary {
     /// How it ended.
     pub status: Status,
     /// The run folder.
+    #[serde(serialize_with = "as_text")]
     pub out: PathBuf,
     /// Rounds. All numbers here include those before a resume.
     pub rounds: u64,

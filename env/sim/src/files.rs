@@ -2,15 +2,16 @@
 //!
 //! What is written goes into a hidden file or folder beside its place, `.NAME.partial-PID`, which is
 //! synchronised with the disk and renamed. It is created, never opened: a link that somebody has put
-//! there is not followed. What a killed process has left is removed by the next one that writes the
-//! same name.
+//! there is not followed, nor is one below a folder that is written. What a killed process has left is
+//! removed by the next one that writes the same name.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// What is between the name of a result and the number of the process that writes it.
-const PARTIAL: &str = ".partial-";
+pub const PARTIAL: &str = ".partial-";
 
 /// Creates a file that must not exist, also not as a link.
 ///
@@ -38,7 +39,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (staging, mut file) = Staging::file(path)?;
     file.write_all(bytes)?;
-    staging.install_file(file, path)
+    staging.install_file(&file, path)
 }
 
 /// As [`replace`], with a function that writes the content.
@@ -53,11 +54,11 @@ pub fn replace_with<E: From<io::Error>>(
     let mut file = BufWriter::new(file);
     write(&mut file)?;
     let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-    Ok(staging.install_file(file, path)?)
+    Ok(staging.install_file(&file, path)?)
 }
 
-/// A file or folder that is being written beside its place. Dropped without having been installed, it
-/// is removed.
+/// A file or folder that is being written near its place. Dropped without having been installed, it is
+/// removed.
 #[derive(Debug)]
 pub struct Staging {
     path: PathBuf,
@@ -66,34 +67,47 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// A new file for the place `target`, whose folder must be there. Removes what killed processes have
-    /// left for the same place.
+    /// A new file for the place `target`, in the nearest folder above it that is there. Removes what
+    /// killed processes have left for the same place.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn file(target: &Path) -> io::Result<(Staging, File)> {
-        let path = Staging::prepare(target)?;
+        remove_partial(target)?;
+        let path = partial(target, ground(target));
         let file = create(&path)?;
         let lock = file.try_clone().ok().filter(|file| file.try_lock().is_ok());
         Ok((Staging { path, _lock: lock }, file))
     }
 
-    /// As [`Staging::file`], an empty folder.
+    /// As [`Staging::file`], an empty folder. Where `target` is a folder that nothing beside it can be
+    /// moved into, such as one that a disk is mounted on, the new folder is in `target`.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn folder(target: &Path) -> io::Result<Staging> {
-        let path = Staging::prepare(target)?;
+        remove_partial(target)?;
+        let beside = Staging::folder_in(ground(target), target);
+        if !target.is_dir() {
+            return beside;
+        }
+        match beside.ok().filter(|beside| beside.can_move_into(target)) {
+            Some(beside) => Ok(beside),
+            None => Staging::folder_in(target, target),
+        }
+    }
+
+    fn folder_in(folder: &Path, target: &Path) -> io::Result<Staging> {
+        let path = partial(target, folder);
         fs::create_dir(&path)?;
         let lock = File::open(&path).ok();
         let lock = lock.filter(|folder| folder.try_lock().is_ok());
         Ok(Staging { path, _lock: lock })
     }
 
-    fn prepare(target: &Path) -> io::Result<PathBuf> {
-        remove_partial(target)?;
-        let name = hidden(target, &format!("{PARTIAL}{}", std::process::id()));
-        Ok(parent(target).join(name))
+    fn can_move_into(&self, target: &Path) -> bool {
+        let inside = partial(target, target);
+        fs::rename(&self.path, &inside).is_ok() && fs::rename(&inside, &self.path).is_ok()
     }
 
     /// Where it is now.
@@ -101,32 +115,45 @@ impl Staging {
         &self.path
     }
 
-    /// Puts the file in place of `target`, when it is on the disk.
+    /// Puts the file in place of `target`, when it is on the disk. Makes the folders above it.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn install_file(self, file: File, target: &Path) -> io::Result<()> {
+    pub fn install_file(&self, file: &File, target: &Path) -> io::Result<()> {
         file.sync_all()?;
+        fs::create_dir_all(parent(target))?;
         fs::rename(&self.path, target)?;
         sync_folder(parent(target))
     }
 
-    /// Puts the folder in place of `target`, when it is on the disk: at once where `target` is absent
-    /// or empty, else entry by entry. Other entries of `target` stay.
+    /// What is in the way of the folder in `target`: a folder where a file comes. Files and links are
+    /// not, they are replaced.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn install_folder(self, target: &Path) -> io::Result<()> {
+    pub fn obstacle(&self, target: &Path) -> io::Result<Option<PathBuf>> {
+        obstacle(&self.path, target)
+    }
+
+    /// Puts the folder in place of `target`, when it is on the disk: at once where `target` is absent
+    /// or empty, else entry by entry. Other entries of `target` stay. Links in it are replaced, not
+    /// what they point to. Makes the folders above it.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn install_folder(&self, target: &Path) -> io::Result<()> {
         sync_tree(&self.path)?;
+        fs::create_dir_all(parent(target))?;
         // Who may read the empty folder may read what comes in its place, and nobody else.
         if let Ok(found) = fs::symlink_metadata(target)
             && found.is_dir()
         {
             fs::set_permissions(&self.path, found.permissions())?;
         }
-        // A link, and a folder that something is mounted on, cannot be renamed over.
+        // A link, and a folder that something is mounted on, cannot be renamed over. Who works in the
+        // folder would see nothing of one that takes its place.
         let empty = fs::read_dir(target).map_or(true, |mut entries| entries.next().is_none());
-        if !(empty && fs::rename(&self.path, target).is_ok()) {
+        if !(empty && !is_current(target) && fs::rename(&self.path, target).is_ok()) {
             fs::create_dir_all(target)?;
             move_entries(&self.path, target)?;
             fs::remove_dir(&self.path)?;
@@ -144,28 +171,68 @@ impl Drop for Staging {
     }
 }
 
-/// Removes what killed processes have left beside `target`. What a living process writes stays.
+/// Removes what killed processes have left for the place `target`. What a living process writes stays.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn remove_partial(target: &Path) -> io::Result<()> {
-    let prefix = hidden(target, PARTIAL);
-    let entries = match fs::read_dir(parent(target)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other?,
-    };
-    for entry in entries {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let process = name.strip_prefix(&prefix).map(str::parse::<u32>);
-        if let Some(Ok(process)) = process
+    // What cannot be read, or is no folder, is passed over.
+    let folders = [ground(target), target].map(fs::read_dir);
+    for entry in folders.into_iter().flatten().flatten() {
+        let entry = entry?;
+        if let Some(process) = partial_of(&entry.file_name(), target)
             && !is_alive(process)
-            && !is_locked(&path)
+            && !is_locked(&entry.path())
         {
-            remove(&path)?;
+            remove(&entry.path())?;
         }
     }
     Ok(())
+}
+
+/// The names in a folder, without those of what processes write for its place.
+///
+/// # Errors
+/// Those of the file system; what is no folder, or not there.
+pub fn entries(folder: &Path) -> io::Result<Vec<OsString>> {
+    let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
+    names
+        .filter(|name| {
+            !name
+                .as_ref()
+                .is_ok_and(|name| partial_of(name, folder).is_some())
+        })
+        .collect()
+}
+
+/// Where this process writes in `folder` what will be at `target`.
+fn partial(target: &Path, folder: &Path) -> PathBuf {
+    folder.join(hidden(target, &format!("{PARTIAL}{}", std::process::id())))
+}
+
+/// The process that writes a file or folder of this name for `target`; `None` for other names.
+fn partial_of(name: &OsStr, target: &Path) -> Option<u32> {
+    let name = name.to_string_lossy();
+    name.strip_prefix(&hidden(target, PARTIAL))?.parse().ok()
+}
+
+/// The nearest folder above `path` that is there. A link that leads nowhere is there.
+pub fn ground(path: &Path) -> &Path {
+    let is_missing = |folder: &Path| {
+        let found = fs::symlink_metadata(folder);
+        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    let mut folder = parent(path);
+    while is_missing(folder) && parent(folder) != folder {
+        folder = parent(folder);
+    }
+    folder
+}
+
+/// Whether this process works in the folder.
+fn is_current(folder: &Path) -> bool {
+    let (current, folder) = (std::env::current_dir(), folder.canonicalize());
+    current.is_ok_and(|current| folder.is_ok_and(|folder| folder == current))
 }
 
 /// Whether another process has this number, as far as the system says so.
@@ -305,18 +372,46 @@ fn sync_tree(folder: &Path) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// Moves files into the folders of the same names, one after the other.
+/// A folder in `to` that has the name of a file in `from`, or in folders of the same names below.
+fn obstacle(from: &Path, to: &Path) -> io::Result<Option<PathBuf>> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if !is_folder(&target) {
+            continue;
+        }
+        let found = match entry.file_type()?.is_dir() {
+            true => obstacle(&entry.path(), &target)?,
+            false => Some(target),
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a folder is there, and no link to one.
+pub fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// Moves files into the folders of the same names, one after the other. A file or link in place of such
+/// a folder is replaced.
 fn move_entries(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() && target.is_dir() {
-            move_entries(&entry.path(), &target)?;
-            fs::remove_dir(entry.path())?;
-            sync_folder(&target)?;
-        } else {
-            fs::rename(entry.path(), target)?;
+        if entry.file_type()?.is_dir() {
+            if is_folder(&target) {
+                move_entries(&entry.path(), &target)?;
+                fs::remove_dir(entry.path())?;
+                sync_folder(&target)?;
+                continue;
+            }
+            remove(&target)?;
         }
+        fs::rename(entry.path(), target)?;
     }
     Ok(())
 }
@@ -402,6 +497,42 @@ mod tests {
         assert_eq!(names(root.path()), ["out"]);
     }
 
+    /// Folders above the place are made with the result and not before.
+    #[test]
+    fn what_is_not_installed_leaves_no_folders() {
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("a/b/out");
+        drop(Staging::folder(&target).unwrap());
+        drop(Staging::file(&target).unwrap());
+        assert!(names(root.path()).is_empty());
+        let staging = Staging::folder(&target).unwrap();
+        staging.install_folder(&target).unwrap();
+        assert!(is_folder(&target));
+        assert_eq!(names(root.path()), ["a"]);
+        assert_eq!(names(&root.path().join("a/b")), ["out"]);
+    }
+
+    #[test]
+    fn a_folder_is_in_the_way_of_a_file_and_nothing_else_is() {
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("out");
+        fs::create_dir_all(target.join("below/b")).unwrap();
+        fs::write(target.join("folder"), "a file in place of a folder").unwrap();
+        let staging = Staging::folder(&target).unwrap();
+        for folder in ["below", "folder"] {
+            fs::create_dir(staging.path().join(folder)).unwrap();
+            write_new(&staging.path().join(folder).join("a"), b"1").unwrap();
+        }
+        assert_eq!(staging.obstacle(&target).unwrap(), None);
+        write_new(&staging.path().join("below/b"), b"1").unwrap();
+        let found = staging.obstacle(&target).unwrap();
+        assert_eq!(found, Some(target.join("below/b")));
+        fs::remove_dir(target.join("below/b")).unwrap();
+        staging.install_folder(&target).unwrap();
+        assert_eq!(names(&target), ["below", "folder"]);
+        assert_eq!(names(&target.join("folder")), ["a"]);
+    }
+
     #[test]
     fn what_a_killed_process_left_is_removed_and_what_a_living_one_writes_stays() {
         let root = tempfile::tempdir().unwrap();
@@ -464,6 +595,42 @@ mod tests {
         assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
         assert_eq!(fs::read_to_string(root.path().join("out")).unwrap(), "new");
         assert_eq!(names(root.path()), ["lock", "out", "precious"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_in_a_folder_are_replaced() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let (target, victim) = (root.path().join("out"), root.path().join("victim"));
+        fs::create_dir_all(target.join("real")).unwrap();
+        fs::create_dir_all(victim.join("sub")).unwrap();
+        fs::write(victim.join("precious"), "precious").unwrap();
+        symlink("../victim", target.join("folder")).unwrap();
+        symlink("../../victim", target.join("real/deep")).unwrap();
+        symlink("../victim/precious", target.join("file")).unwrap();
+        symlink("nowhere", target.join("dangling")).unwrap();
+        let staging = Staging::folder(&target).unwrap();
+        for folder in ["folder", "real", "real/deep", "dangling"] {
+            fs::create_dir(staging.path().join(folder)).unwrap();
+            write_new(&staging.path().join(folder).join("precious"), b"new").unwrap();
+        }
+        write_new(&staging.path().join("file"), b"new").unwrap();
+        staging.install_folder(&target).unwrap();
+        assert_eq!(
+            fs::read_to_string(victim.join("precious")).unwrap(),
+            "precious"
+        );
+        assert_eq!(names(&victim), ["precious", "sub"]);
+        for written in [
+            "folder/precious",
+            "real/deep/precious",
+            "dangling/precious",
+            "file",
+        ] {
+            assert_eq!(fs::read_to_string(target.join(written)).unwrap(), "new");
+        }
+        assert_eq!(names(root.path()), ["out", "victim"]);
     }
 
     #[test]

@@ -65,7 +65,7 @@ struct Sweep {
 pub(super) fn run(args: &SweepArgs, common: &Common) -> CliResult {
     let scenario = args.learning.scenario.resolve()?;
     let output = args.out.as_deref();
-    let output = output.map(|path| Output::folder(path, args.force));
+    let output = output.map(|path| Output::folder(path, args.force, &[]));
     let output = output.transpose()?;
     let sweep = match args.over {
         Over::Trees => trees(args, &scenario, common)?,

@@ -43,12 +43,16 @@ pub struct ForestArgs {
     force: bool,
 }
 
+/// The files that are written; of a network the forests are in folders.
+const FILES: [&str; 2] = [MODEL_FILE, REPORT];
+const REPORT: &str = "report.json";
+
 /// Runs the command.
 pub(super) fn run(args: &ForestArgs, common: &Common) -> CliResult {
     let learning = &args.learning;
     let scenario = learning.scenario.resolve_any()?;
     let settings = learning.settings(args.trees, common)?;
-    let output = Output::folder(&args.out, args.force)?;
+    let output = Output::folder(&args.out, args.force, &FILES)?;
     if scenario.is_fabric() {
         return network(args, &scenario, settings, &output, common);
     }
@@ -58,7 +62,7 @@ pub(super) fn run(args: &ForestArgs, common: &Common) -> CliResult {
     let value = report(&scenario, &model, &data, &scores)?;
     output.write_folder(|folder| {
         fs::write(folder.join(MODEL_FILE), model.encode()).or_failure()?;
-        fs::write(folder.join("report.json"), format!("{value:#}\n")).or_failure()
+        fs::write(folder.join(REPORT), format!("{value:#}\n")).or_failure()
     })?;
     if !common.json {
         common.note(format!("written to {}", output.path().display()));
@@ -101,7 +105,7 @@ fn network(
             fs::create_dir(folder.join(kind)).or_failure()?;
             fs::write(folder.join(kind).join(MODEL_FILE), model.encode()).or_failure()?;
         }
-        fs::write(folder.join("report.json"), format!("{value:#}\n")).or_failure()
+        fs::write(folder.join(REPORT), format!("{value:#}\n")).or_failure()
     })?;
     if !common.json {
         common.note(format!("written to {}", output.path().display()));

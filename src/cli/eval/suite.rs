@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use bufgym::eval::suite::{
-    self, CELL_TRACES, MAIN, PRESETS, Parts, Spent, Suite, SuiteConfig, SuiteError,
+    self, CELL_TRACES, MAIN, PRESETS, Spent, Suite, SuiteConfig, SuiteError,
 };
 use bufgym::eval::{Entrant, EvalConfig};
 use bufgym::sim::files;
@@ -20,7 +20,7 @@ use serde_json::json;
 use super::{EvalArgs, classify, progress_bar};
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
-use crate::cli::output::Output;
+use crate::cli::output::{Output, shown};
 use crate::cli::{policy, tune};
 
 /// The commit that this program is built from.
@@ -32,10 +32,20 @@ const TRANSFERRED_RULES: usize = 3;
 /// The best of the tuned policies that take part in a main comparison, with queue management or without.
 const BEST_TUNED: usize = 10;
 
+/// The files besides the figures.
+const FILES: [&str; 6] = [
+    "report.html",
+    "report.json",
+    "per_trace.csv",
+    "results.md",
+    "table.md",
+    "suite.json",
+];
+
 /// Runs the command.
 pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
     let output = match &args.out {
-        Some(path) => Output::folder(path, args.force)?,
+        Some(path) => Output::folder(path, args.force, &FILES)?,
         None => return Err(CliError::bad("--suite writes a folder: give --out DIR")),
     };
     args.checkout.as_deref().map(Pages::of).transpose()?;
@@ -60,7 +70,7 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
         revision: REVISION.to_owned(),
     };
 
-    let parts = Parts::new(beside(output.path()));
+    let parts = output.parts()?;
     let bar = progress_bar(common);
     let start = Instant::now();
     let part = |title: &str, simulations: usize| {
@@ -86,15 +96,8 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
         .remove()
         .with_context(|| parts.folder().display().to_string())
         .or_failure()?;
-    let text = format!("{page}\nreport: {}", output.path().display());
+    let text = format!("{page}\nreport: {}", shown(output.path()));
     common.print(&json!(suite), text.trim_end())
-}
-
-/// Where finished parts are kept until the work on a folder has ended.
-pub fn beside(output: &Path) -> PathBuf {
-    let mut name = output.as_os_str().to_owned();
-    name.push(".parts");
-    PathBuf::from(name)
 }
 
 fn refuse(error: SuiteError) -> CliError {
@@ -123,12 +126,14 @@ impl Pages {
     /// Bad input: it cannot be read, or has no place for the table; or there is no folder for the page.
     fn of(checkout: &Path) -> CliResult<Pages> {
         let docs = checkout.join("docs");
-        if !docs.is_dir() {
+        if !files::is_folder(&docs) {
             return Err(CliError::bad(format!(
                 "--checkout: {} is no folder: give the root of a checkout",
                 docs.display()
             )));
         }
+        let results = docs.join("results.md");
+        Output::file(&results, true)?;
         let readme = checkout.join("README.md");
         let at = readme.display();
         let text = read_text(&readme, MAX_JSON)
@@ -146,7 +151,7 @@ impl Pages {
         })?;
         Ok(Pages {
             around,
-            results: docs.join("results.md"),
+            results,
             readme,
         })
     }

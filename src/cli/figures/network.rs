@@ -6,15 +6,13 @@ use anyhow::Context as _;
 use bufgym::eval::papers::fabric::{FabricConfig, Paper};
 use bufgym::eval::papers::grid::{Forests, Learned};
 use bufgym::eval::papers::{Scale, Work};
-use bufgym::eval::suite::Parts;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::ForestModel;
 
-use super::{FiguresArgs, classify, machines, on_progress, refuse_given, write};
+use super::{FILES, FiguresArgs, classify, machines, on_progress, refuse_given, write};
 use crate::cli::Common;
 use crate::cli::error::{CliResult, ResultExt as _};
 use crate::cli::eval;
-use crate::cli::eval::suite::beside;
 use crate::cli::output::Output;
 use crate::cli::policy;
 
@@ -30,8 +28,8 @@ pub fn run(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult {
         ],
     )?;
     let config = config(paper, args, common)?;
-    let output = Output::folder(&args.out, args.force)?;
-    let parts = Parts::new(beside(output.path()));
+    let output = Output::folder(&args.out, args.force, &FILES)?;
+    let parts = output.parts()?;
     let bar = eval::progress_bar(common);
     let progress = on_progress(&bar);
     let work = Work::new(&progress).on(machines(common));

@@ -3,19 +3,16 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bufgym::eval::papers::PapersError;
 use bufgym::eval::papers::grid::Learned;
 use bufgym::eval::papers::ndt::{MeasuredConfig, NdtFigure, Order, Plan, Played, SWEPT, Truth};
-use bufgym::eval::suite::Parts;
 use bufgym::testbed::Run;
 use indicatif::ProgressStyle;
 use serde_json::json;
 
-use super::{FiguresArgs, classify, config, refuse_given, weights, write_with};
+use super::{FILES, FiguresArgs, classify, config, refuse_given, weights, write_with};
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::eval;
-use crate::cli::eval::suite::beside;
 use crate::cli::interrupt::stop_at_signal;
 use crate::cli::output::Output;
 use crate::cli::policy;
@@ -32,8 +29,8 @@ const PATIENCE_S: u64 = 120;
 pub fn run(args: &FiguresArgs, common: &Common) -> CliResult {
     refuse_given(args, &[("--model", args.model.is_some())])?;
     let plan = plan(args, common)?;
-    let output = Output::folder(&args.out, args.force)?;
-    let parts = Parts::new(beside(output.path()));
+    let output = Output::folder(&args.out, args.force, &FILES)?;
+    let parts = output.parts()?;
     let stop = stop_at_signal(
         "stopping: hosts are ended; finished runs are kept, and the same command goes on",
     )?;
@@ -102,10 +99,7 @@ fn plan(args: &FiguresArgs, common: &Common) -> CliResult<Plan> {
         machine: testbed::machine(),
         revision: env!("BUFGYM_REVISION").to_owned(),
     };
-    let plan = Plan::new(config).map_err(|error| match error {
-        PapersError::Scenario(error) => CliError::input(error),
-        error => classify(error),
-    })?;
+    let plan = Plan::new(config).map_err(classify)?;
     for (scenario, trace) in plan.lists() {
         bufgym::testbed::check(scenario, trace, None).map_err(CliError::input)?;
     }

@@ -28,6 +28,9 @@ const ORANGE_LINE: RGBColor = RGBColor(0xd4, 0x72, 0x1f);
 const GREEN_LINE: RGBColor = RGBColor(0x4c, 0x99, 0x3f);
 const GREY: RGBColor = RGBColor(0x80, 0x87, 0x91);
 
+/// The files that are written.
+const FILES: [&str; 3] = ["fig14.csv", "fig14.json", "fig14.svg"];
+
 pub(super) fn run(args: &SlottedArgs, common: &Common) -> CliResult {
     match args.sweep.as_deref() {
         Some("fig14") => {}
@@ -58,7 +61,7 @@ pub(super) fn run(args: &SlottedArgs, common: &Common) -> CliResult {
     let output = args
         .out
         .as_deref()
-        .map(|path| Output::folder(path, args.force))
+        .map(|path| Output::folder(path, args.force, &FILES))
         .transpose()?;
     let flips: Vec<f64> = (0..=STEPS)
         .map(|step| f64::from(step) / f64::from(STEPS))

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use bufgym::eval::agreement::{Agreement, Pairs};
 use bufgym::eval::suite::Parts;
 use bufgym::eval::{Entrant, stats};
+use bufgym::sim::input::visible;
 use bufgym::sim::network::Summary;
 use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
@@ -17,7 +18,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::super::error::{CliError, CliResult, ResultExt as _};
-use super::super::eval::suite::beside;
 use super::super::interrupt::{Stop, stop_at_signal};
 use super::super::output::Output;
 use super::super::scenario::check_memory;
@@ -127,6 +127,9 @@ struct Played {
     run: Run,
 }
 
+/// The files that are written.
+const FILES: [&str; 3] = ["runs.csv", "comparison.json", "comparison.md"];
+
 /// Runs the command.
 pub fn run(args: &CompareArgs, common: &Common) -> CliResult {
     let scenario = args.chosen.resolve()?;
@@ -136,11 +139,9 @@ pub fn run(args: &CompareArgs, common: &Common) -> CliResult {
     let output = args
         .out
         .as_deref()
-        .map(|path| Output::folder(path, args.force))
+        .map(|path| Output::folder(path, args.force, &FILES))
         .transpose()?;
-    let parts = output
-        .as_ref()
-        .map(|output| Parts::new(beside(output.path())));
+    let parts = output.as_ref().map(Output::parts).transpose()?;
     let stop = stop_at_signal(match parts {
         Some(_) => {
             "stopping: hosts are ended; finished runs are kept, and the same command goes on"
@@ -478,7 +479,7 @@ fn render(
         "{}: {} hosts at {} Mbit/s, {} bytes of buffer; links of {:.0} us, in the simulator {:.1} us\n\n\
          | policy | testbed ms | simulator ms | error | ratio to dt, testbed | simulator |\n\
          |---|--:|--:|--:|--:|--:|\n",
-        scenario.name,
+        visible(&scenario.name),
         scenario.ports,
         scenario.rate_bps as f64 * 1e-6,
         scenario.buffer_bytes,
@@ -493,7 +494,7 @@ fn render(
         let _ = writeln!(
             text,
             "| `{}` | {:.1} | {:.1} | {:+.1} % [{:+.1}, {:+.1}] | {} | {} |",
-            row.policy,
+            visible(&row.policy),
             row.measured_ms,
             row.predicted_ms,
             (row.error.mean - 1.0) * 100.0,

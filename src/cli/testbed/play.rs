@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::error::{CliError, CliResult, ResultExt as _};
 use super::super::interrupt::{Stop, stop_at_signal};
-use super::super::output::{Output, file_name};
+use super::super::output::{Output, file_names};
 use super::super::scenario::TraceChoice;
 use super::super::{Common, policy, sim};
 use super::{Chosen, Order, Playing};
@@ -59,7 +59,7 @@ pub fn run(args: &PlayArgs, common: &Common) -> CliResult {
     let output = args
         .out
         .as_deref()
-        .map(|path| Output::folder(path, args.force))
+        .map(|path| Output::folder(path, args.force, &[]))
         .transpose()?;
     let stop = stop_at_signal("stopping: hosts are ended and nothing is written")?;
     let play = |folder: Option<&Path>| play(args, &scenario, &trace, &policies, folder, &stop);
@@ -108,9 +108,10 @@ fn play(
     stop: &Stop,
 ) -> CliResult<Played> {
     let mut played = Played::default();
-    for policy in policies {
+    let names = file_names(policies.iter().map(Entrant::name));
+    for (policy, name) in policies.iter().zip(&names) {
         let own = match (folder, policies) {
-            (Some(folder), [_, _, ..]) => Some(folder.join(file_name(policy.name()))),
+            (Some(folder), [_, _, ..]) => Some(folder.join(name)),
             (folder, _) => folder.map(Path::to_path_buf),
         };
         if let Some(own) = &own {

@@ -3,10 +3,12 @@
 
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::Tuned;
+use bufgym::sim::network::SimError;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::aqm::{self, AqmSpec};
 use bufgym::sim::switch::policy::{Deployment, catalogue};
 use bufgym::sim::switch::{PolicyParseError, PolicySpec};
+use bufgym::sim::traffic::TraceError;
 use bufgym::train::TrainError;
 use bufgym::train::remote::RemoteError;
 use bufgym::train::tune::{LEAST_SIMULATIONS, TuneConfig, tune};
@@ -175,6 +177,9 @@ impl Searches<'_> {
                 };
                 kept.keep(tuned.clone())?;
                 (Ok(tuned), tuning.simulations)
+            }
+            Err(TrainError::Simulation(SimError::Trace(TraceError::NoFlows))) => {
+                return Err(CliError::input(TraceError::NoFlows));
             }
             // The scenario is valid, so it is the policy that does not fit it.
             Err(TrainError::Simulation(error)) => (Err(error.to_string()), 0),

@@ -57,7 +57,7 @@ pub fn run(args: &TuneArgs, policy: &str, common: &Common) -> CliResult {
         "low_level": config.low_level,
         "metric": tuning.best.result.metric,
         "seed": config.seed,
-        "stored": output.path(),
+        "stored": output.path().to_string_lossy(),
         "tuning": tuning,
     });
     common.print(&value, &describe(&tuning, output.path()))
