@@ -1,16 +1,18 @@
 //! `bufgym sonic-agent`: sets the buffer profiles of a switch with SONiC.
 
-use std::path::PathBuf;
+use std::env::VarError;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use bufgym::models::FastActor;
+use bufgym::sim::input;
 use bufgym::sonic::counters::Source;
 use bufgym::sonic::layout::Wanted;
 use bufgym::sonic::monitor::Timing;
 use bufgym::sonic::profiles::{self, Restored};
-use bufgym::sonic::{self, Address, Agent, Databases, Error, Event, Settings};
+use bufgym::sonic::{self, Address, Agent, Databases, Error, Event, Login, Settings};
 use clap::Args;
 use serde_json::json;
 
@@ -32,6 +34,12 @@ pub struct SonicAgentArgs {
     /// Redis of the switch: unix:/PATH or HOST:PORT
     #[arg(long, value_name = "ADDRESS")]
     redis: String,
+    /// User of Redis, where its access control list has users [default: the default user]
+    #[arg(long, value_name = "NAME")]
+    redis_user: Option<String>,
+    /// File with the password of Redis, one line [default: the variable BUFGYM_REDIS_PASSWORD, or none]
+    #[arg(long, value_name = "FILE")]
+    redis_password_file: Option<PathBuf>,
     /// Checkpoint folder of a network that sets the alpha of Dynamic Threshold alone
     #[arg(long, value_name = "DIR", required_unless_present = "restore")]
     checkpoint: Option<PathBuf>,
@@ -41,7 +49,7 @@ pub struct SonicAgentArgs {
     /// Put back what an agent that was killed has left, and end
     #[arg(long, conflicts_with = "checkpoint")]
     restore: bool,
-    /// Ports to control, with commas between them [default: all with a queue in the pool]
+    /// Ports to control, with commas between them [default: all that are up and have a queue in the pool]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     ports: Vec<String>,
     /// Buffer pool whose queues are controlled
@@ -73,14 +81,21 @@ pub struct SonicAgentArgs {
     for_s: Option<u64>,
 }
 
+/// The variable with the password of Redis. An option would show it to everybody who lists processes.
+const PASSWORD: &str = "BUFGYM_REDIS_PASSWORD";
+
+/// Most bytes of a file with a password.
+const MAX_PASSWORD: u64 = 4 << 10;
+
 /// Longest sleep without a look at whether a signal has come.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Runs the command.
 pub fn run(args: SonicAgentArgs, common: &Common) -> CliResult {
     let address: Address = args.redis.parse().or_bad_input()?;
+    let login = login(&args)?;
     let Some(folder) = &args.checkpoint else {
-        return restore(&address, common);
+        return restore(&address, login.as_ref(), common);
     };
     let (weights, manifest) = policy::load_checkpoint(folder)?;
     sonic::fits(&manifest.low_level)
@@ -93,7 +108,7 @@ pub fn run(args: SonicAgentArgs, common: &Common) -> CliResult {
     }
     let stop =
         interrupt::stop_at_signal("putting the old profiles back; a second signal ends at once")?;
-    let databases = Databases::connect(&address).or_bad_input()?;
+    let databases = Databases::connect_as(&address, login.as_ref()).or_bad_input()?;
     let start = Instant::now();
     let (agent, restored) = Agent::start(
         databases,
@@ -143,9 +158,43 @@ fn at_start(error: Error) -> CliError {
     }
 }
 
+/// User and password, if there is a password.
+fn login(args: &SonicAgentArgs) -> CliResult<Option<Login>> {
+    let password = match &args.redis_password_file {
+        Some(path) => Some(password_in(path)?),
+        None => match std::env::var(PASSWORD) {
+            Ok(password) => Some(password).filter(|password| !password.is_empty()),
+            Err(VarError::NotPresent) => None,
+            // The error itself would show the password.
+            Err(VarError::NotUnicode(_)) => {
+                return Err(CliError::bad(format!("{PASSWORD}: not a text in UTF-8")));
+            }
+        },
+    };
+    let user = args.redis_user.clone();
+    match (user, password) {
+        (user, Some(password)) => Ok(Some(Login { user, password })),
+        (Some(user), None) => Err(CliError::bad(format!(
+            "--redis-user {user} needs a password: give it with --redis-password-file or {PASSWORD}"
+        ))),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The password in a file of one line.
+fn password_in(path: &Path) -> CliResult<String> {
+    let failed = |problem: String| CliError::bad(format!("{}: {problem}", path.display()));
+    let text = input::read_text(path, MAX_PASSWORD).map_err(|error| failed(error.to_string()))?;
+    let mut lines = text.lines();
+    match (lines.next(), lines.next()) {
+        (Some(password), None) if !password.is_empty() => Ok(password.to_owned()),
+        _ => Err(failed("must be one line, the password of Redis".to_owned())),
+    }
+}
+
 /// Puts back what an agent has left.
-fn restore(address: &Address, common: &Common) -> CliResult {
-    let mut databases = Databases::connect(address).or_bad_input()?;
+fn restore(address: &Address, login: Option<&Login>, common: &Common) -> CliResult {
+    let mut databases = Databases::connect_as(address, login).or_bad_input()?;
     databases.claim().or_bad_input()?;
     let restored = profiles::restore(&mut databases).or_failure()?;
     let value = json!({
@@ -165,11 +214,15 @@ fn introduce(agent: &Agent<FastActor>, args: &SonicAgentArgs, common: &Common) {
     let layout = agent.layout();
     let keys: usize = layout.ports.iter().map(|port| port.queues.len()).sum();
     let mode = if args.dry_run { ", dry run" } else { "" };
+    let idle = match layout.idle {
+        0 => String::new(),
+        idle => format!(" ({idle} down or with zero profiles)"),
+    };
     common.note(format_args!(
-        "{}: {} of {} ports, {keys} queue keys in {} of {} bytes, beta {} bytes{mode}",
+        "{}: {} of {} ports{idle}, {keys} queue keys in {} of {} bytes, beta {} bytes{mode}",
         args.redis,
         layout.ports.len(),
-        layout.sharing,
+        layout.present,
         layout.pool,
         layout.buffer_bytes,
         layout.beta(),

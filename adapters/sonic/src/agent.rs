@@ -113,6 +113,7 @@ impl<C: Controller> Agent<C> {
         }
         let layout = Layout::find(&mut databases, &settings.wanted)?;
         counters::read(&mut databases, &layout, settings.source)?;
+        let writer = Writer::new(&mut databases)?;
         let mut agent = Agent {
             monitor: Monitor::new(&layout, settings.timing),
             thresholds: Vec::new(),
@@ -120,7 +121,7 @@ impl<C: Controller> Agent<C> {
             layout,
             settings,
             controller,
-            writer: Writer::default(),
+            writer,
             heard: clock,
             is_stale: false,
             tally: Tally::default(),
@@ -143,6 +144,9 @@ impl<C: Controller> Agent<C> {
     /// queue another profile. The caller then ends the agent with [`finish`](Agent::finish), or, where the
     /// connection is gone, [connects](Agent::reconnect) it again.
     pub fn poll(&mut self, clock: Duration) -> Result<Event, Error> {
+        if self.writer.is_in_doubt() {
+            self.restore()?;
+        }
         if !self.settings.dry_run {
             self.writer.verify(&mut self.databases, &self.layout)?;
         }
@@ -210,13 +214,17 @@ impl<C: Controller> Agent<C> {
     }
 
     fn restore(&mut self) -> Result<Restored, Error> {
-        let restored = match self.settings.dry_run {
-            true => Restored::default(),
-            false => profiles::restore(&mut self.databases)?,
-        };
-        self.writer.forget();
+        let restored = self.put_back()?;
+        self.writer = Writer::new(&mut self.databases)?;
         self.old_thresholds();
         Ok(restored)
+    }
+
+    fn put_back(&mut self) -> Result<Restored, Error> {
+        match self.settings.dry_run {
+            true => Ok(Restored::default()),
+            false => profiles::put_back(&mut self.databases, self.writer.journal()),
+        }
     }
 
     /// Connects to the server again.
@@ -224,20 +232,26 @@ impl<C: Controller> Agent<C> {
     /// # Errors
     /// When that fails, or another agent has come in the meantime.
     pub fn reconnect(&mut self) -> Result<(), Error> {
-        let mut databases = Databases::connect(self.databases.address())?;
-        if !self.settings.dry_run {
-            databases.claim()?;
+        self.databases.reconnect()?;
+        if self.settings.dry_run {
+            return Ok(());
         }
-        self.databases = databases;
-        Ok(())
+        let claimed = self.databases.claim();
+        if claimed.is_err() {
+            self.databases.close();
+        }
+        claimed
     }
 
-    /// Puts the old profiles back.
+    /// Puts the old profiles back, through a new connection where the last one is gone.
     ///
     /// # Errors
-    /// As [`profiles::restore`].
+    /// As [`profiles::put_back`] and [`reconnect`](Agent::reconnect).
     pub fn finish(mut self) -> Result<Restored, Error> {
-        self.restore()
+        if !self.databases.is_connected() && !self.settings.dry_run {
+            self.reconnect()?;
+        }
+        self.put_back()
     }
 
     /// What is controlled.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use redis::{
     Client, Connection, ConnectionAddr, FromRedisValue, IntoConnectionInfo as _, Pipeline,
-    RedisResult,
+    RedisConnectionInfo, RedisError, RedisResult, Value,
 };
 
 use crate::{Address, Error};
@@ -65,34 +65,80 @@ impl Database {
     }
 }
 
+/// User and password for a server that asks for them.
+#[derive(Clone)]
+pub struct Login {
+    /// A user of Redis's access control list; the default user where there is none.
+    pub user: Option<String>,
+    /// The password of that user.
+    pub password: String,
+}
+
+impl std::fmt::Debug for Login {
+    /// Leaves the password out.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Login")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Connections to the databases of a switch.
 pub struct Databases {
     address: Address,
-    /// In the order of [`Database::ALL`].
-    connections: [Connection; 4],
+    login: Option<Login>,
+    /// In the order of [`Database::ALL`]; none once one of them has failed. An answer that comes late
+    /// would be taken for that to the next command.
+    connections: Vec<Connection>,
 }
 
 impl Databases {
-    /// Connects to the server.
+    /// Connects to a server that asks for no password.
     ///
     /// # Errors
-    /// When nobody listens there, or it does not answer as Redis does.
+    /// As [`connect_as`](Databases::connect_as).
     pub fn connect(address: &Address) -> Result<Databases, Error> {
-        let open = |database: &Database| {
-            let located = |source| located(address, "cannot connect", source);
-            open(address, *database).map_err(located)
-        };
-        let mut connections = Vec::with_capacity(Database::ALL.len());
-        for database in &Database::ALL {
-            connections.push(open(database)?);
-        }
-        let connections = connections
-            .try_into()
-            .unwrap_or_else(|_| unreachable!("one for each"));
-        Ok(Databases {
+        Databases::connect_as(address, None)
+    }
+
+    /// Connects to the server, as a user where a login is given.
+    ///
+    /// # Errors
+    /// When nobody listens there, when it does not answer within five seconds or not as Redis does, and
+    /// [`Error::Login`] when it asks for a password or refuses the one given.
+    pub fn connect_as(address: &Address, login: Option<&Login>) -> Result<Databases, Error> {
+        let mut databases = Databases {
             address: address.clone(),
-            connections,
-        })
+            login: login.cloned(),
+            connections: Vec::new(),
+        };
+        databases.reconnect()?;
+        Ok(databases)
+    }
+
+    /// Connects to the same server again, as the same user. The connections before are closed first, so that
+    /// the server does not take them for those of another agent.
+    ///
+    /// # Errors
+    /// As [`connect_as`](Databases::connect_as).
+    pub fn reconnect(&mut self) -> Result<(), Error> {
+        self.close();
+        let open = |database| open(&self.address, self.login.as_ref(), database);
+        self.connections = Database::ALL
+            .into_iter()
+            .map(open)
+            .collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// Closes all connections: every command fails until there are [new ones](Databases::reconnect).
+    pub fn close(&mut self) {
+        self.connections.clear();
+    }
+
+    /// Whether there are connections.
+    pub fn is_connected(&self) -> bool {
+        !self.connections.is_empty()
     }
 
     /// The server.
@@ -211,12 +257,49 @@ impl Databases {
         doing: &'static str,
         pipeline: &Pipeline,
     ) -> Result<T, Error> {
-        let Databases {
-            address,
-            connections,
-        } = self;
-        let answer = pipeline.query(&mut connections[database as usize]);
-        answer.map_err(|source| located(address, doing, source))
+        let packed = pipeline.get_packed_pipeline();
+        let answers = self.exchange(database, doing, &packed, pipeline.len())?;
+        self.taken(doing, Value::Array(answers))
+    }
+
+    /// Watches keys of CONFIG_DB: the next [`commit`](Databases::commit) does nothing if one of them has
+    /// changed by then.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn watch(&mut self, keys: &[String]) -> Result<(), Error> {
+        let mut watch = redis::cmd("WATCH");
+        watch.arg(keys);
+        match keys {
+            [] => Ok(()),
+            _ => self.query(Database::Config, "cannot watch keys", &watch),
+        }
+    }
+
+    /// Carries out commands in STATE_DB and in CONFIG_DB as one transaction. Returns `false` where nothing
+    /// was done, because a [watched](Databases::watch) key has changed.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn commit(
+        &mut self,
+        doing: &'static str,
+        state: Vec<redis::Cmd>,
+        config: Vec<redis::Cmd>,
+    ) -> Result<bool, Error> {
+        // A transaction may change the database on its way, so that no crash comes between the two.
+        let select = |database: Database| redis::cmd("SELECT").arg(database.number()).to_owned();
+        let mut pipeline = redis::pipe();
+        pipeline.atomic();
+        let before = std::iter::once(select(Database::State)).chain(state);
+        let after = std::iter::once(select(Database::Config)).chain(config);
+        before.chain(after).for_each(|command| {
+            pipeline.add_command(command);
+        });
+        // MULTI and EXEC have answers of their own; that of EXEC is the last.
+        let (packed, answers) = (pipeline.get_packed_pipeline(), pipeline.len() + 2);
+        let answers = self.exchange(Database::Config, doing, &packed, answers)?;
+        Ok(answers.last() != Some(&Value::Nil))
     }
 
     fn query<T: FromRedisValue>(
@@ -225,12 +308,56 @@ impl Databases {
         doing: &'static str,
         command: &redis::Cmd,
     ) -> Result<T, Error> {
-        let Databases {
-            address,
-            connections,
-        } = self;
-        let answer = command.query(&mut connections[database as usize]);
-        answer.map_err(|source| located(address, doing, source))
+        let packed = command.get_packed_command();
+        let mut answers = self.exchange(database, doing, &packed, 1)?;
+        self.taken(doing, answers.pop().unwrap_or(Value::Nil))
+    }
+
+    /// Sends what is packed and reads so many answers. Unlike the client's own pipelines, this does not wait
+    /// for the second answer once the first has not come.
+    fn exchange(
+        &mut self,
+        database: Database,
+        doing: &'static str,
+        packed: &[u8],
+        answers: usize,
+    ) -> Result<Vec<Value>, Error> {
+        let located = |source| located(&self.address, doing, source);
+        let Some(connection) = self.connections.get_mut(database as usize) else {
+            let gone = std::io::Error::from(std::io::ErrorKind::NotConnected);
+            return Err(located(gone.into()));
+        };
+        let sent = connection.send_packed_command(packed);
+        let mut receive = |_| connection.recv_response();
+        let answers = sent.and_then(|()| (0..answers).map(&mut receive).collect());
+        let answers: Vec<Value> = match answers {
+            Ok(answers) => answers,
+            Err(source) => {
+                self.connections.clear();
+                return Err(located(source));
+            }
+        };
+        let within = |answer: &Value| match answer {
+            Value::Array(answers) => answers.iter().find_map(server_error),
+            answer => server_error(answer),
+        };
+        match answers.iter().find_map(within) {
+            Some(source) => Err(located(source)),
+            None => Ok(answers),
+        }
+    }
+
+    /// An answer in the form that is expected.
+    fn taken<T: FromRedisValue>(&self, doing: &'static str, answer: Value) -> Result<T, Error> {
+        T::from_redis_value(answer).map_err(|error| located(&self.address, doing, error.into()))
+    }
+}
+
+/// The error that the server has answered with, if it is one.
+fn server_error(answer: &Value) -> Option<RedisError> {
+    match answer {
+        Value::ServerError(error) => Some(error.clone().into()),
+        _ => None,
     }
 }
 
@@ -243,23 +370,77 @@ pub(crate) fn cmd(words: &[&str]) -> redis::Cmd {
     command
 }
 
-fn open(address: &Address, database: Database) -> RedisResult<Connection> {
+fn open(address: &Address, login: Option<&Login>, database: Database) -> Result<Connection, Error> {
+    let failed = |source| located(address, "cannot connect", source);
+    let mut connection = connected(address).map_err(failed)?;
+    if let Some(Login { user, password }) = login {
+        let mut auth = redis::cmd("AUTH");
+        user.iter().for_each(|user| {
+            auth.arg(user);
+        });
+        let () = auth
+            .arg(password)
+            .query(&mut connection)
+            .map_err(|source| refused(address, source))?;
+    }
+    let select = redis::cmd("SELECT").arg(database.number()).to_owned();
+    let () = select.query(&mut connection).map_err(failed)?;
+    Ok(connection)
+}
+
+fn connected(address: &Address) -> RedisResult<Connection> {
     let address = match address {
         Address::Unix(path) => ConnectionAddr::Unix(path.clone()),
         Address::Tcp(host, port) => ConnectionAddr::Tcp(host.clone(), *port),
     };
-    let mut connection =
-        Client::open(address.into_connection_info()?)?.get_connection_with_timeout(PATIENCE)?;
+    // The client would name itself, and wait for the answer to each of two commands.
+    let settings = RedisConnectionInfo::default().set_skip_set_lib_name();
+    let info = address.into_connection_info()?.set_redis_settings(settings);
+    let connection = Client::open(info)?.get_connection_with_timeout(PATIENCE)?;
     connection.set_read_timeout(Some(PATIENCE))?;
     connection.set_write_timeout(Some(PATIENCE))?;
-    let select = redis::cmd("SELECT").arg(database.number()).to_owned();
-    let () = select.query(&mut connection)?;
     Ok(connection)
 }
 
-fn located(address: &Address, doing: &'static str, source: redis::RedisError) -> Error {
-    Error::Redis {
+/// A login that was refused. The server's own words stay out, because some have the password in them.
+fn refused(address: &Address, source: RedisError) -> Error {
+    // Redis 6 and later, and those before it.
+    const NEEDLESS: [&str; 2] = ["without any password configured", "no password is set"];
+    if source.is_io_error() {
+        return located(address, "cannot log in", source);
+    }
+    let said = source.detail().unwrap_or_default();
+    let problem = match NEEDLESS.iter().any(|words| said.contains(words)) {
+        true => "it has no password for the default user; leave the password out",
+        false => {
+            "it refuses the user or the password; check --redis-user, and the password in \
+             --redis-password-file or BUFGYM_REDIS_PASSWORD"
+        }
+    };
+    Error::Login {
         address: address.to_string(),
+        problem,
+    }
+}
+
+fn located(address: &Address, doing: &'static str, source: RedisError) -> Error {
+    let address = address.to_string();
+    if source.is_timeout() {
+        return Error::Silent {
+            address,
+            doing,
+            patience: PATIENCE,
+        };
+    }
+    if source.code() == Some("NOAUTH") {
+        return Error::Login {
+            address,
+            problem: "it asks for a password; give it in a file with --redis-password-file, or in the \
+                      variable BUFGYM_REDIS_PASSWORD",
+        };
+    }
+    Error::Redis {
+        address,
         doing,
         source,
     }

@@ -20,6 +20,28 @@ pub enum Error {
         /// What the client says.
         source: redis::RedisError,
     },
+    /// The server takes a connection or a command and does not answer.
+    #[error(
+        "Redis at {address}: {doing}: no answer within {} s; is it Redis that listens there, and does it \
+         still answer others (`redis-cli ping`)?",
+        .patience.as_secs()
+    )]
+    Silent {
+        /// The server.
+        address: String,
+        /// What was to be done.
+        doing: &'static str,
+        /// How long the agent has waited.
+        patience: Duration,
+    },
+    /// The server asks for a password, or refuses the one that was given.
+    #[error("Redis at {address}: {problem}")]
+    Login {
+        /// The server.
+        address: String,
+        /// What is wrong, and what would help.
+        problem: &'static str,
+    },
     /// The network decides on more than SONiC can set, or on the α of another rule.
     #[error(
         "its low level is {0}, but a switch with SONiC has the alpha of Dynamic Threshold alone; \
@@ -93,10 +115,15 @@ impl Error {
 
     /// Whether the connection is gone, so that another one may help.
     pub fn is_disconnected(&self) -> bool {
-        let Error::Redis { source, .. } = self else {
-            return false;
-        };
-        source.is_io_error() || source.is_connection_dropped() || source.is_unrecoverable_error()
+        match self {
+            Error::Silent { .. } => true,
+            Error::Redis { source, .. } => {
+                source.is_io_error()
+                    || source.is_connection_dropped()
+                    || source.is_unrecoverable_error()
+            }
+            _ => false,
+        }
     }
 
     /// Whether what the user gave, or the switch as it was found, is at fault.

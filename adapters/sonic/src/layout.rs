@@ -1,17 +1,18 @@
 //! Ports, egress queues, buffer profiles and pool of a switch, as its databases have them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
+use crate::profiles::Journal;
 use crate::schema::{self, Reference, key};
-use crate::{Database, Databases, Error, profiles};
+use crate::{Database, Databases, Error};
 
 /// Which part of a switch is to be controlled.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// The pool whose queues are meant.
     pub pool: String,
-    /// Names of ports; all that have a queue in the pool where it is empty.
+    /// Names of ports; all that are up and have a queue in the pool where it is empty.
     pub ports: Vec<String>,
     /// Size of the pool where the databases do not have it, bytes.
     pub buffer_bytes: Option<u64>,
@@ -24,11 +25,13 @@ pub struct Layout {
     pub pool: String,
     /// Its size B, bytes.
     pub buffer_bytes: u64,
-    /// Number of ports with a queue in the pool, controlled or not: N of β = B/N.
-    pub sharing: u64,
+    /// Number of ports with a queue in the pool, controlled or not.
+    pub present: usize,
+    /// Number of ports that would be controlled, were they not down and had they not zero profiles alone.
+    pub idle: usize,
     /// The controlled ports, in the order of their numbers.
     pub ports: Vec<Port>,
-    /// Fields of the profiles in use, by name.
+    /// Fields of the profiles that queues have, by name.
     pub profiles: BTreeMap<String, BTreeMap<String, String>>,
 }
 
@@ -70,38 +73,51 @@ impl Layout {
             profiles: BTreeMap::new(),
         };
         let buffer_bytes = finder.pool()?;
-        let mut found = finder.queues()?;
+        let Found {
+            queues,
+            present,
+            idle,
+        } = finder.queues()?;
         let profiles = finder.profiles;
-        let sharing = u64::try_from(found.len()).expect("ports are few");
-        if sharing == 0 {
-            let problem = format!("no port has a queue with a profile in {}", wanted.pool);
-            return Err(Error::switch(config(schema::BUFFER_QUEUE), problem));
-        }
-        if !wanted.ports.is_empty() {
-            let absent = wanted.ports.iter().find(|port| !found.contains_key(*port));
-            if let Some(absent) = absent {
+        for port in &wanted.ports {
+            if let Some(reason) = idle.get(port) {
+                let problem = format!("{reason}; leave the port out of --ports");
+                return Err(Error::switch(config(&key(schema::PORT, port)), problem));
+            }
+            if !present.contains(port) {
                 return Err(Error::NoPort {
-                    wanted: absent.clone(),
+                    wanted: port.clone(),
                     pool: wanted.pool.clone(),
-                    present: found.into_keys().collect(),
+                    present: present.into_iter().collect(),
                 });
             }
-            found.retain(|port, _| wanted.ports.contains(port));
         }
-        let mut ports = with_counters(databases, found)?;
+        if queues.is_empty() {
+            let problem = match idle.len() {
+                0 => format!("no port has a queue with a profile in {}", wanted.pool),
+                idle => format!(
+                    "no port has a queue in {} to control: {idle} are down or have zero profiles",
+                    wanted.pool
+                ),
+            };
+            return Err(Error::switch(config(schema::BUFFER_QUEUE), problem));
+        }
+        let mut ports = with_counters(databases, queues)?;
         ports.sort_by_cached_key(|port| numbered(&port.name));
         Ok(Layout {
             pool: wanted.pool.clone(),
             buffer_bytes,
-            sharing,
+            present: present.len(),
+            idle: idle.len(),
             ports,
             profiles,
         })
     }
 
-    /// β = B/N, at least 1.
+    /// β = B/N for the N controlled ports, at least 1.
     pub fn beta(&self) -> u64 {
-        (self.buffer_bytes / self.sharing).max(1)
+        let ports = u64::try_from(self.ports.len()).expect("ports are few");
+        (self.buffer_bytes / ports).max(1)
     }
 }
 
@@ -110,8 +126,17 @@ pub(crate) fn config(key: &str) -> String {
     format!("{} {key}", Database::Config.name())
 }
 
-/// Configured queues by port.
-type Found = BTreeMap<String, Vec<(Queues, RangeInclusive<u8>)>>;
+/// Queues to be controlled, by port.
+type Controlled = BTreeMap<String, Vec<(Queues, RangeInclusive<u8>)>>;
+
+/// What the configuration says of the queues of a pool.
+struct Found {
+    queues: Controlled,
+    /// Ports with a queue in the pool.
+    present: BTreeSet<String>,
+    /// Wanted ports without a queue to control, with the reason.
+    idle: BTreeMap<String, String>,
+}
 
 struct Finder<'a> {
     databases: &'a mut Databases,
@@ -157,13 +182,16 @@ impl Finder<'_> {
         }
     }
 
-    /// The queues whose profile is in the pool, by port.
+    /// The queues whose profile is in the pool, by port. Those of ports that are not wanted, or down, and
+    /// those with a zero profile are left alone, whatever is configured there.
     fn queues(&mut self) -> Result<Found, Error> {
-        let mut found = Found::new();
-        for name in self
+        let own = Journal::read(self.databases)?;
+        let names = self
             .databases
-            .names(Database::Config, schema::BUFFER_QUEUE)?
-        {
+            .names(Database::Config, schema::BUFFER_QUEUE)?;
+        let (mut queues, mut idle) = (Controlled::new(), BTreeMap::new());
+        let (mut present, mut down) = (BTreeSet::new(), BTreeMap::new());
+        for name in names {
             let key = key(schema::BUFFER_QUEUE, &name);
             let profile = self
                 .databases
@@ -172,70 +200,152 @@ impl Finder<'_> {
                 continue;
             };
             let profile = Reference::parse(&profile);
-            let Some(threshold) = self.threshold(&profile.name, &key)? else {
+            let known = self.load(&profile.name)?;
+            if known && !self.in_pool(&profile.name) {
                 continue;
-            };
+            }
             let (port, indices) =
                 place(&name).map_err(|problem| Error::switch(config(&key), problem))?;
-            let queues = Queues {
+            let ports = || port.split(',').map(str::to_owned);
+            if known {
+                present.extend(ports());
+            }
+            if !ports().any(|port| self.wants(&port)) {
+                continue;
+            }
+            for port in ports() {
+                if !down.contains_key(&port) {
+                    let is_down = self.is_down(&port)?;
+                    down.insert(port, is_down);
+                }
+            }
+            if ports().all(|port| down[&port]) {
+                let reason = "is administratively down (admin_status)";
+                idle.extend(ports().map(|port| (port, reason.to_owned())));
+                continue;
+            }
+            if known && is_zero(&self.profiles[&profile.name]) {
+                let reason = format!("its queues have the zero profile {}", profile.name);
+                idle.extend(ports().map(|port| (port, reason.clone())));
+                continue;
+            }
+            if port.contains(',') {
+                let problem = "names several ports; a key for each port is needed";
+                return Err(Error::switch(config(&key), problem));
+            }
+            if !known {
+                let name = &profile.name;
+                let problem = format!("its profile {name} is not in {}", schema::BUFFER_PROFILE);
+                return Err(Error::switch(config(&key), problem));
+            }
+            if own.has_made(&profile.name) {
+                let problem = format!(
+                    "it still has the agent's profile {}; run with --restore first",
+                    profile.name
+                );
+                return Err(Error::switch(config(&key), problem));
+            }
+            let threshold = self.threshold(&profile.name)?;
+            let group = Queues {
                 key,
                 profile,
                 threshold,
                 oids: Vec::new(),
             };
-            found
+            queues
                 .entry(port.to_owned())
                 .or_default()
-                .push((queues, indices));
+                .push((group, indices));
         }
-        Ok(found)
+        idle.retain(|port, _| !queues.contains_key(port));
+        Ok(Found {
+            queues,
+            present,
+            idle,
+        })
     }
 
-    /// The `dynamic_th` of a profile, if it is in the pool.
-    fn threshold(&mut self, profile: &str, user: &str) -> Result<Option<i8>, Error> {
-        let key = key(schema::BUFFER_PROFILE, profile);
+    /// Whether a port is wanted.
+    fn wants(&self, port: &str) -> bool {
+        let wanted = &self.wanted.ports;
+        wanted.is_empty() || wanted.iter().any(|wanted| wanted == port)
+    }
+
+    /// Whether a port is administratively down. Where CONFIG_DB does not say it, APPL_DB does.
+    fn is_down(&mut self, port: &str) -> Result<bool, Error> {
+        let sources = [
+            (Database::Config, key(schema::PORT, port)),
+            (Database::Appl, format!("{}:{port}", schema::APPL_PORT)),
+        ];
+        for (database, key) in sources {
+            let status = self.databases.field(database, &key, schema::ADMIN_STATUS)?;
+            if let Some(status) = status {
+                return Ok(status == "down");
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads a profile, if it has not been read; `false` when there is none of this name.
+    fn load(&mut self, profile: &str) -> Result<bool, Error> {
         if !self.profiles.contains_key(profile) {
+            let key = key(schema::BUFFER_PROFILE, profile);
             let fields = self.databases.hash(Database::Config, &key)?;
             if fields.is_empty() {
-                let problem = format!("its profile {profile} is not in {}", schema::BUFFER_PROFILE);
-                return Err(Error::switch(config(user), problem));
+                return Ok(false);
             }
             let fields = fields.into_iter().collect();
             self.profiles.insert(profile.to_owned(), fields);
         }
+        Ok(true)
+    }
+
+    /// Whether a profile that has been read is in the pool.
+    fn in_pool(&self, profile: &str) -> bool {
+        let pool = self.profiles[profile].get(schema::POOL);
+        pool.is_some_and(|pool| schema::pool_name(pool) == self.wanted.pool)
+    }
+
+    /// The `dynamic_th` of a profile that has been read.
+    fn threshold(&self, profile: &str) -> Result<i8, Error> {
         let fields = &self.profiles[profile];
-        let pool = fields.get(schema::POOL).map(|pool| schema::pool_name(pool));
-        if pool != Some(self.wanted.pool.as_str()) {
-            self.profiles.remove(profile);
-            return Ok(None);
-        }
-        if profiles::is_own(profile) {
-            let problem =
-                format!("it still has the agent's profile {profile}; run with --restore first");
-            return Err(Error::switch(config(user), problem));
-        }
         let threshold = fields
             .get(schema::DYNAMIC_TH)
             .and_then(|value| value.parse().ok());
         match threshold.filter(|threshold| schema::DYNAMIC_TH_RANGE.contains(threshold)) {
-            Some(threshold) => Ok(Some(threshold)),
+            Some(threshold) => Ok(threshold),
             None => {
                 let given = fields.get(schema::DYNAMIC_TH);
                 let problem = match (given, fields.get(schema::STATIC_TH)) {
                     (Some(given), _) => format!("dynamic_th is {given}; must be from -8 to 7"),
                     (None, Some(_)) => {
-                        "has static_th, a fixed limit; a profile with dynamic_th is needed"
+                        "has static_th, a fixed limit; a profile with dynamic_th is \
+                                        needed, or --ports without the ports that have this one"
                             .to_owned()
                     }
                     (None, None) => "has no dynamic_th".to_owned(),
                 };
+                let key = key(schema::BUFFER_PROFILE, profile);
                 Err(Error::switch(config(&key), problem))
             }
         }
     }
 }
 
-/// Port and queue numbers of `PORT|FIRST-LAST`.
+/// Whether a profile gives its queues nothing: no reserved bytes, and the least share of the pool or none.
+/// SONiC gives such profiles to ports that are not in use (SONiC's `doc/qos/reclaim-reserved-buffer.md`).
+fn is_zero(profile: &BTreeMap<String, String>) -> bool {
+    let number = |field: &str| {
+        profile
+            .get(field)
+            .and_then(|value| value.parse::<i64>().ok())
+    };
+    let least = i64::from(*schema::DYNAMIC_TH_RANGE.start());
+    let shares = number(schema::DYNAMIC_TH) == Some(least) || number(schema::STATIC_TH) == Some(0);
+    shares && number(schema::SIZE) == Some(0)
+}
+
+/// Port, or several with commas between them, and queue numbers of `PORT|FIRST-LAST`.
 fn place(name: &str) -> Result<(&str, RangeInclusive<u8>), String> {
     let (port, queues) = match name.split('|').collect::<Vec<_>>()[..] {
         [port, queues] => (port, queues),
@@ -244,9 +354,6 @@ fn place(name: &str) -> Result<(&str, RangeInclusive<u8>), String> {
         }
         _ => return Err("must be BUFFER_QUEUE|PORT|QUEUES".to_owned()),
     };
-    if port.contains(',') {
-        return Err("names several ports; a key for each port is needed".to_owned());
-    }
     let (first, last) = queues.split_once('-').unwrap_or((queues, queues));
     match (first.parse(), last.parse()) {
         (Ok(first), Ok(last)) if first <= last && last < 64 => Ok((port, first..=last)),
@@ -255,7 +362,7 @@ fn place(name: &str) -> Result<(&str, RangeInclusive<u8>), String> {
 }
 
 /// Ports with their rates and the object ids of their counters.
-fn with_counters(databases: &mut Databases, found: Found) -> Result<Vec<Port>, Error> {
+fn with_counters(databases: &mut Databases, found: Controlled) -> Result<Vec<Port>, Error> {
     let ports = map(databases, schema::PORT_MAP, "counterpoll port enable")?;
     let queues = map(databases, schema::QUEUE_MAP, "counterpoll queue enable")?;
     let mut complete = Vec::with_capacity(found.len());
@@ -336,8 +443,11 @@ mod tests {
     fn keys_of_queues_are_read() {
         assert_eq!(place("Ethernet0|3"), Ok(("Ethernet0", 3..=3)));
         assert_eq!(place("Ethernet12|0-2"), Ok(("Ethernet12", 0..=2)));
+        assert_eq!(
+            place("Ethernet0,Ethernet4|0-2"),
+            Ok(("Ethernet0,Ethernet4", 0..=2))
+        );
         for (name, word) in [
-            ("Ethernet0,Ethernet4|0-2", "several ports"),
             ("lc1|asic0|Ethernet0|0-2", "chassis"),
             ("Ethernet0", "must be"),
             ("Ethernet0|2-1", "no range"),
@@ -346,6 +456,22 @@ mod tests {
         ] {
             let problem = place(name).unwrap_err();
             assert!(problem.contains(word), "{name}: {problem}");
+        }
+    }
+
+    #[test]
+    fn zero_profiles_are_known_by_their_values() {
+        let profile = |fields: &[(&str, &str)]| {
+            let owned = |&(field, value): &(&str, &str)| (field.to_owned(), value.to_owned());
+            fields.iter().map(owned).collect::<BTreeMap<_, _>>()
+        };
+        for threshold in [("dynamic_th", "-8"), ("static_th", "0")] {
+            assert!(is_zero(&profile(&[("size", "0"), threshold])));
+            assert!(!is_zero(&profile(&[("size", "1518"), threshold])));
+            assert!(!is_zero(&profile(&[threshold])));
+        }
+        for threshold in [("dynamic_th", "-7"), ("static_th", "1518"), ("xon", "0")] {
+            assert!(!is_zero(&profile(&[("size", "0"), threshold])));
         }
     }
 

@@ -25,7 +25,7 @@ pub mod simulated;
 
 pub use address::Address;
 pub use agent::{Agent, Change, Event, Settings};
-pub use databases::{Database, Databases};
+pub use databases::{Database, Databases, Login};
 pub use error::Error;
 pub use layout::Layout;
 pub use monitor::Monitor;

@@ -2,40 +2,111 @@
 //!
 //! For every level that is decided there is a profile of the agent, a copy of the one that the queues
 //! had, with another `dynamic_th`; a decision points the queues of a port at one of them. Profiles that
-//! the operator made are never changed. Before the first write, the old profile of every queue is
-//! noted in a journal in STATE_DB. The names of the agent's profiles tell the old one too, so that a
-//! configuration that was saved while the agent ran can be put right without the journal.
+//! the operator made are never changed. A journal in STATE_DB has the old profile of every queue and the
+//! profiles that the agent has made; it is written in the transaction that makes them. What is not in the
+//! journal is not the agent's, whatever its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use redis::Pipeline;
+use redis::Cmd;
 
 use crate::databases::cmd;
 use crate::layout::{Queues, config};
 use crate::schema::{self, Reference, key};
 use crate::{Database, Databases, Error, Layout};
 
-/// STATE_DB: the old profile of every queue key that the agent has changed.
+/// STATE_DB: the old profile of every queue key that the agent controls.
 pub const JOURNAL: &str = "BUFGYM_SONIC_AGENT|OLD_PROFILES";
 
+/// STATE_DB: the profiles that the agent has made, each with its `dynamic_th`.
+pub const MADE: &str = "BUFGYM_SONIC_AGENT|OWN_PROFILES";
+
 /// Names of the agent's profiles begin with this; then come `dynamic_th` and the old profile.
-const OWN: &str = "bufgym_";
+const OWN: &str = "bufgym";
 
-/// The agent's profile in the place of an old one: `bufgym_3_q_lossy_profile` for α = 2^3.
-pub fn own_name(threshold: i8, old: &str) -> String {
-    format!("{OWN}{threshold}_{old}")
+/// How often a transaction is tried while somebody else changes its keys.
+const ATTEMPTS: usize = 20;
+
+/// A name for a profile of the agent in the place of an old one, which nobody has: `bufgym_3_q_lossy_profile`
+/// for α = 2^3, or with another number, `bufgym2_3_q_lossy_profile`.
+fn own_name(threshold: i8, old: &str, taken: &BTreeSet<String>) -> String {
+    let name = |number: usize| match number {
+        1 => format!("{OWN}_{threshold}_{old}"),
+        _ => format!("{OWN}{number}_{threshold}_{old}"),
+    };
+    (1..)
+        .map(name)
+        .find(|name| !taken.contains(name))
+        .expect("names are finite")
 }
 
-/// Whether a profile is the agent's.
-pub fn is_own(name: &str) -> bool {
-    old_name(name).is_some()
+/// Whether a profile has a name as the agent gives them. It need not be the agent's.
+pub fn is_named_like_own(name: &str) -> bool {
+    let parts = name
+        .strip_prefix(OWN)
+        .and_then(|rest| rest.split_once('_'))
+        .and_then(|(number, rest)| Some((number, rest.split_once('_')?)));
+    let Some((number, (threshold, old))) = parts else {
+        return false;
+    };
+    let threshold: Option<i8> = threshold.parse().ok();
+    number.chars().all(|c| c.is_ascii_digit())
+        && threshold.is_some_and(|threshold| schema::DYNAMIC_TH_RANGE.contains(&threshold))
+        && !old.is_empty()
 }
 
-/// The old profile in whose place the agent's is.
-fn old_name(own: &str) -> Option<&str> {
-    let (threshold, old) = own.strip_prefix(OWN)?.split_once('_')?;
-    let threshold: i8 = threshold.parse().ok()?;
-    (schema::DYNAMIC_TH_RANGE.contains(&threshold) && !old.is_empty()).then_some(old)
+/// What the agent has changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Journal {
+    /// The old profile of every queue key.
+    queues: BTreeMap<String, Reference>,
+    /// The profiles that the agent has made, with their `dynamic_th`.
+    made: BTreeMap<String, String>,
+}
+
+impl Journal {
+    /// Reads what an agent has noted.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn read(databases: &mut Databases) -> Result<Journal, Error> {
+        let queues = databases.hash(Database::State, JOURNAL)?.into_iter();
+        let made = databases.hash(Database::State, MADE)?.into_iter();
+        Ok(Journal {
+            queues: queues
+                .map(|(key, old)| (key, Reference::parse(&old)))
+                .collect(),
+            made: made.collect(),
+        })
+    }
+
+    /// Whether the agent has made this profile.
+    pub fn has_made(&self, profile: &str) -> bool {
+        self.made.contains_key(profile)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queues.is_empty() && self.made.is_empty()
+    }
+
+    /// The commands that write it.
+    fn commands(&self) -> Vec<Cmd> {
+        let queues = self.queues.iter();
+        let queues = queues.map(|(key, old)| (key.clone(), old.text())).collect();
+        let made = self.made.iter();
+        let made = made
+            .map(|(name, threshold)| (name.clone(), threshold.clone()))
+            .collect();
+        [(JOURNAL, queues), (MADE, made)]
+            .map(|(key, fields)| Write {
+                key: key.to_owned(),
+                fields,
+            })
+            .iter()
+            .filter(|write| !write.fields.is_empty())
+            .map(set)
+            .collect()
+    }
 }
 
 /// A field of CONFIG_DB to be written.
@@ -45,6 +116,19 @@ pub struct Write {
     pub key: String,
     /// The fields with their values.
     pub fields: Vec<(String, String)>,
+}
+
+impl Write {
+    /// Name and `dynamic_th` of the profile that is made; `None` where a queue is given one.
+    fn profile(&self) -> Option<(&str, &str)> {
+        let name = self.key.strip_prefix(schema::BUFFER_PROFILE)?;
+        let name = name.strip_prefix('|')?;
+        let threshold = self
+            .fields
+            .iter()
+            .find(|(field, _)| field == schema::DYNAMIC_TH);
+        Some((name, threshold.map_or("", |(_, value)| value)))
+    }
 }
 
 impl std::fmt::Display for Write {
@@ -60,25 +144,40 @@ impl std::fmt::Display for Write {
 /// Writes decisions into CONFIG_DB.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
-    /// The agent's profiles that are there.
-    made: BTreeSet<String>,
+    /// Names of profiles that are somebody else's.
+    taken: BTreeSet<String>,
+    /// What this writer has changed.
+    journal: Journal,
     /// The reference that every queue key has now, where it is the agent's.
     set: BTreeMap<String, Reference>,
-    journaled: bool,
+    /// A transaction was sent, and the connection was lost before its answer.
+    in_doubt: bool,
 }
 
 impl Writer {
+    /// A writer that has changed nothing yet.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn new(databases: &mut Databases) -> Result<Writer, Error> {
+        let taken = databases.names(Database::Config, schema::BUFFER_PROFILE)?;
+        Ok(Writer {
+            taken: taken.into_iter().collect(),
+            ..Writer::default()
+        })
+    }
+
     /// What has to be written so that the queues have `threshold`; nothing where they have it.
     pub fn plan(&self, layout: &Layout, decided: &[(usize, i8)]) -> Vec<Write> {
         let mut planned = BTreeSet::new();
         let (mut profiles, mut queues) = (Vec::new(), Vec::new());
         for &(port, threshold) in decided {
             for group in &layout.ports[port].queues {
-                let own = own_name(threshold, &group.profile.name);
+                let own = own_name(threshold, &group.profile.name, &self.taken);
                 if self.set.get(&group.key).is_some_and(|set| set.name == own) {
                     continue;
                 }
-                if !self.made.contains(&own) && planned.insert(own.clone()) {
+                if !self.journal.has_made(&own) && planned.insert(own.clone()) {
                     let copied = &layout.profiles[&group.profile.name];
                     profiles.push(copy(&own, copied, threshold));
                 }
@@ -95,7 +194,8 @@ impl Writer {
     /// Writes, all or nothing. `real` is false in a dry run: then it is only remembered.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// As [`verify`](Writer::verify), and [`Error::Changed`] where somebody else has made a profile of the
+    /// same name meanwhile.
     pub fn write(
         &mut self,
         databases: &mut Databases,
@@ -103,68 +203,89 @@ impl Writer {
         writes: &[Write],
         real: bool,
     ) -> Result<(), Error> {
-        if real && !writes.is_empty() {
-            self.journal(databases, layout)?;
-            let mut pipeline = redis::pipe();
-            pipeline.atomic();
-            writes.iter().for_each(|write| set(&mut pipeline, write));
-            let _: redis::Value =
-                databases.send(Database::Config, "cannot write profiles", &pipeline)?;
-        }
-        for write in writes {
-            match write.key.strip_prefix(schema::BUFFER_PROFILE) {
-                Some(name) if name.starts_with('|') => {
-                    self.made.insert(name[1..].to_owned());
-                }
-                _ => {
-                    let reference = Reference::parse(&write.fields[0].1);
-                    self.set.insert(write.key.clone(), reference);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Notes the old profiles before anything is changed.
-    fn journal(&mut self, databases: &mut Databases, layout: &Layout) -> Result<(), Error> {
-        if self.journaled {
+        if writes.is_empty() {
             return Ok(());
         }
-        let fields = |queues: &Queues| (queues.key.clone(), queues.profile.text());
-        let fields = layout
-            .ports
-            .iter()
-            .flat_map(|port| &port.queues)
-            .map(fields);
-        let mut pipeline = redis::pipe();
-        let journal = Write {
-            key: JOURNAL.to_owned(),
-            fields: fields.collect(),
+        let mut journal = self.journal.clone();
+        let groups = layout.ports.iter().flat_map(|port| &port.queues);
+        let queues = groups.map(|group| (group.key.clone(), group.profile.clone()));
+        journal.queues.extend(queues);
+        let made = writes.iter().filter_map(Write::profile);
+        let made = made.map(|(name, threshold)| (name.to_owned(), threshold.to_owned()));
+        journal.made.extend(made);
+        let written = match real {
+            true => self.commit(databases, layout, writes, &journal),
+            false => Ok(()),
         };
-        set(&mut pipeline, &journal);
-        let _: redis::Value =
-            databases.send(Database::State, "cannot write the journal", &pipeline)?;
-        self.journaled = true;
+        self.in_doubt = written.as_ref().is_err_and(Error::is_disconnected);
+        if written.is_ok() || self.in_doubt {
+            self.journal = journal;
+        }
+        written?;
+        for write in writes.iter().filter(|write| write.profile().is_none()) {
+            let reference = Reference::parse(&write.fields[0].1);
+            self.set.insert(write.key.clone(), reference);
+        }
         Ok(())
     }
 
-    /// Checks that every queue still has what the agent, or before it the operator, has set.
+    /// Writes the journal, profiles and queues in one transaction, if nobody else changes them.
+    fn commit(
+        &self,
+        databases: &mut Databases,
+        layout: &Layout,
+        writes: &[Write],
+        journal: &Journal,
+    ) -> Result<(), Error> {
+        let keys: Vec<String> = writes.iter().map(|write| write.key.clone()).collect();
+        for _ in 0..ATTEMPTS {
+            databases.watch(&keys)?;
+            self.verify(databases, layout)?;
+            for write in writes.iter().filter(|write| write.profile().is_some()) {
+                if !databases.hash(Database::Config, &write.key)?.is_empty() {
+                    return Err(Error::Changed {
+                        key: config(&write.key),
+                        found: "there".to_owned(),
+                        expected: "none of this name".to_owned(),
+                    });
+                }
+            }
+            let commands = writes.iter().map(set).collect();
+            let doing = "cannot write profiles";
+            if databases.commit(doing, journal.commands(), commands)? {
+                return Ok(());
+            }
+        }
+        Err(restless())
+    }
+
+    /// Checks that every queue still has what the agent, or before it the operator, has set, and that the
+    /// agent's profiles have their `dynamic_th`.
     ///
     /// # Errors
     /// [`Error::Changed`] for the first one that has not, and those of the connection.
     pub fn verify(&self, databases: &mut Databases, layout: &Layout) -> Result<(), Error> {
         let groups: Vec<&Queues> = layout.ports.iter().flat_map(|port| &port.queues).collect();
-        let mut pipeline = redis::pipe();
-        for group in &groups {
-            pipeline.cmd("HGET").arg(&group.key).arg(schema::PROFILE);
-        }
-        let found: Vec<Option<String>> =
-            databases.send(Database::Config, "cannot read profiles", &pipeline)?;
-        for (group, found) in groups.into_iter().zip(found) {
+        let queue = |group: &&Queues| {
             let expected = self.set.get(&group.key).unwrap_or(&group.profile).text();
+            (group.key.clone(), schema::PROFILE, expected)
+        };
+        let profile = |(name, threshold): (&String, &String)| {
+            let key = key(schema::BUFFER_PROFILE, name);
+            (key, schema::DYNAMIC_TH, threshold.clone())
+        };
+        let queues = groups.iter().map(queue);
+        let expected: Vec<_> = queues
+            .chain(self.journal.made.iter().map(profile))
+            .collect();
+        let fields = expected
+            .iter()
+            .map(|(key, field, _)| (key.as_str(), *field));
+        let found = read(databases, fields)?;
+        for ((key, _, expected), found) in expected.into_iter().zip(found) {
             if found.as_deref() != Some(expected.as_str()) {
                 return Err(Error::Changed {
-                    key: config(&group.key),
+                    key: config(&key),
                     found: found.unwrap_or_else(|| "gone".to_owned()),
                     expected,
                 });
@@ -173,10 +294,27 @@ impl Writer {
         Ok(())
     }
 
-    /// Forgets what is set, after it was put back.
-    pub fn forget(&mut self) {
-        *self = Writer::default();
+    /// Whether it is unknown if the last write came into force.
+    pub fn is_in_doubt(&self) -> bool {
+        self.in_doubt
     }
+
+    /// What this writer has changed.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+}
+
+/// Fields of keys of CONFIG_DB.
+fn read<'a>(
+    databases: &mut Databases,
+    fields: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<Vec<Option<String>>, Error> {
+    let mut pipeline = redis::pipe();
+    for (key, field) in fields {
+        pipeline.cmd("HGET").arg(key).arg(field);
+    }
+    databases.send(Database::Config, "cannot read profiles", &pipeline)
 }
 
 /// A profile with the fields of another and a `dynamic_th` of its own.
@@ -189,10 +327,20 @@ fn copy(name: &str, fields: &BTreeMap<String, String>, threshold: i8) -> Write {
     }
 }
 
-fn set(pipeline: &mut Pipeline, write: &Write) {
-    let command = pipeline.cmd("HSET").arg(&write.key);
+fn set(write: &Write) -> Cmd {
+    let mut command = cmd(&["HSET", &write.key]);
     for (field, value) in &write.fields {
         command.arg(field).arg(value);
+    }
+    command
+}
+
+/// Somebody else writes the same keys again and again.
+fn restless() -> Error {
+    Error::Changed {
+        key: config(schema::BUFFER_QUEUE),
+        found: "written all the time".to_owned(),
+        expected: "the agent's profiles".to_owned(),
     }
 }
 
@@ -205,64 +353,112 @@ pub struct Restored {
     pub profiles: usize,
 }
 
-/// Gives every queue its old profile back, by the journal or, where that is gone, by the name of the
-/// agent's profile, and removes the agent's profiles. Queues that somebody else has given another
-/// profile stay as they are.
+/// Gives back what an agent that was killed has noted in the journal, see [`put_back`].
+///
+/// # Errors
+/// As [`put_back`].
+pub fn restore(databases: &mut Databases) -> Result<Restored, Error> {
+    let journal = Journal::read(databases)?;
+    put_back(databases, &journal)
+}
+
+/// Gives every queue of a journal its old profile back, and removes the profiles that the agent has made.
+/// Queues that somebody else has given another profile stay as they are. A profile that somebody else has
+/// given to a queue of theirs stays as well, and is theirs from then on.
 ///
 /// # Errors
 /// [`Error::Restore`] where an old profile is no longer there: that queue and the agent's profile stay,
 /// and all others have been put back. Those of the connection.
-pub fn restore(databases: &mut Databases) -> Result<Restored, Error> {
-    let journal = databases.hash(Database::State, JOURNAL)?;
-    let profiles: BTreeSet<String> = databases
-        .names(Database::Config, schema::BUFFER_PROFILE)?
-        .into_iter()
-        .collect();
-    let mut pipeline = redis::pipe();
-    pipeline.atomic();
-    let (mut restored, mut lost, mut in_use) = (Restored::default(), None, BTreeSet::new());
-    for name in databases.names(Database::Config, schema::BUFFER_QUEUE)? {
-        let key = key(schema::BUFFER_QUEUE, &name);
-        let now = databases.field(Database::Config, &key, schema::PROFILE)?;
-        let now = Reference::parse(&now.unwrap_or_default());
-        let Some(by_name) = old_name(&now.name) else {
+pub fn put_back(databases: &mut Databases, journal: &Journal) -> Result<Restored, Error> {
+    if journal.is_empty() {
+        return Ok(Restored::default());
+    }
+    for _ in 0..ATTEMPTS {
+        let plan = Plan::of(databases, journal)?;
+        let mut state = vec![cmd(&["DEL", JOURNAL]), cmd(&["DEL", MADE])];
+        state.append(&mut plan.left.commands());
+        if !databases.commit("cannot put profiles back", state, plan.commands)? {
             continue;
+        }
+        return match plan.lost {
+            Some(error) => Err(error),
+            None => Ok(plan.restored),
         };
-        let old = journal.get(&key).map(|old| Reference::parse(old));
-        let old = old.unwrap_or_else(|| now.to(by_name.to_owned()));
-        if !profiles.contains(&old.name) {
-            in_use.insert(now.name.clone());
-            lost.get_or_insert(Error::Restore {
-                key: config(&key),
-                old: old.name,
-                problem: "there is no such profile; make it, or give the queue another one"
-                    .to_owned(),
-            });
-            continue;
+    }
+    Err(restless())
+}
+
+/// How to put things back.
+struct Plan {
+    commands: Vec<Cmd>,
+    restored: Restored,
+    /// The first queue that cannot have its old profile.
+    lost: Option<Error>,
+    /// What stays in the journal, for the next attempt.
+    left: Journal,
+}
+
+impl Plan {
+    /// Reads what is there, and watches it.
+    fn of(databases: &mut Databases, journal: &Journal) -> Result<Plan, Error> {
+        let queues = databases.names(Database::Config, schema::BUFFER_QUEUE)?;
+        let queues: Vec<String> = queues
+            .iter()
+            .map(|name| key(schema::BUFFER_QUEUE, name))
+            .collect();
+        let old = journal.queues.values().map(|old| &old.name);
+        let profiles: BTreeSet<&String> = old.chain(journal.made.keys()).collect();
+        let profiles = profiles.into_iter();
+        let profiles: Vec<String> = profiles
+            .map(|name| key(schema::BUFFER_PROFILE, name))
+            .collect();
+        databases.watch(&[queues.clone(), profiles].concat())?;
+        let fields = queues.iter().map(|key| (key.as_str(), schema::PROFILE));
+        let found = read(databases, fields)?;
+        let profiles = databases.names(Database::Config, schema::BUFFER_PROFILE)?;
+        let profiles: BTreeSet<String> = profiles.into_iter().collect();
+        let mut plan = Plan {
+            commands: Vec::new(),
+            restored: Restored::default(),
+            lost: None,
+            left: Journal::default(),
+        };
+        let mut in_use = BTreeSet::new();
+        for (key, found) in queues.into_iter().zip(found) {
+            let now = Reference::parse(&found.unwrap_or_default()).name;
+            let Some((own, threshold)) = journal.made.get_key_value(&now) else {
+                continue;
+            };
+            match journal.queues.get(&key) {
+                Some(old) if profiles.contains(&old.name) => {
+                    plan.restored.queues += 1;
+                    let command = cmd(&["HSET", &key, schema::PROFILE, &old.text()]);
+                    plan.commands.push(command);
+                }
+                Some(old) => {
+                    plan.lost.get_or_insert(Error::Restore {
+                        key: config(&key),
+                        old: old.name.clone(),
+                        problem: "there is no such profile; make it, or give the queue another one"
+                            .to_owned(),
+                    });
+                    plan.left.queues.insert(key, old.clone());
+                    plan.left.made.insert(own.clone(), threshold.clone());
+                    in_use.insert(own);
+                }
+                None => {
+                    in_use.insert(own);
+                }
+            }
         }
-        restored.queues += 1;
-        pipeline.add_command(cmd(&["HSET", &key, schema::PROFILE, &old.text()]));
-    }
-    let own = profiles
-        .iter()
-        .filter(|name| is_own(name) && !in_use.contains(*name));
-    for name in own {
-        restored.profiles += 1;
-        pipeline.add_command(cmd(&["DEL", &key(schema::BUFFER_PROFILE, name)]));
-    }
-    if restored != Restored::default() {
-        let _: redis::Value =
-            databases.send(Database::Config, "cannot put profiles back", &pipeline)?;
-    }
-    match lost {
-        Some(error) => Err(error),
-        None => {
-            let mut pipeline = redis::pipe();
-            pipeline.add_command(cmd(&["DEL", JOURNAL]));
-            let _: redis::Value =
-                databases.send(Database::State, "cannot remove the journal", &pipeline)?;
-            Ok(restored)
+        for name in journal.made.keys() {
+            if profiles.contains(name) && !in_use.contains(name) {
+                plan.restored.profiles += 1;
+                let command = cmd(&["DEL", &key(schema::BUFFER_PROFILE, name)]);
+                plan.commands.push(command);
+            }
         }
+        Ok(plan)
     }
 }
 
@@ -295,7 +491,8 @@ mod tests {
         Layout {
             pool: "egress_lossy_pool".to_owned(),
             buffer_bytes: 1_000_000,
-            sharing: 2,
+            present: 2,
+            idle: 0,
             ports: vec![
                 port(
                     "Ethernet0",
@@ -318,19 +515,23 @@ mod tests {
     }
 
     #[test]
-    fn names_of_own_profiles_tell_the_old_one() {
-        for threshold in -2..=5 {
-            let name = own_name(threshold, "q_lossy_profile");
-            assert_eq!(old_name(&name), Some("q_lossy_profile"));
+    fn names_of_own_profiles_are_ones_that_nobody_has() {
+        let mut taken = BTreeSet::new();
+        for expected in ["bufgym_-2_lossy", "bufgym2_-2_lossy", "bufgym3_-2_lossy"] {
+            let name = own_name(-2, "lossy", &taken);
+            assert_eq!(name, expected);
+            assert!(is_named_like_own(&name));
+            taken.insert(name);
         }
         for other in [
             "q_lossy_profile",
             "bufgym_x_lossy",
             "bufgym_9_lossy",
+            "bufgymx_3_lossy",
             "bufgym_3_",
             "bufgym_3",
         ] {
-            assert!(!is_own(other), "{other}");
+            assert!(!is_named_like_own(other), "{other}");
         }
     }
 
@@ -356,8 +557,11 @@ mod tests {
         let mut writer = Writer::default();
         let note = |writer: &mut Writer, writes: &[Write]| {
             for write in writes {
-                match write.key.strip_prefix("BUFFER_PROFILE|") {
-                    Some(name) => drop(writer.made.insert(name.to_owned())),
+                match write.profile() {
+                    Some((name, threshold)) => {
+                        let made = (name.to_owned(), threshold.to_owned());
+                        writer.journal.made.extend([made]);
+                    }
                     None => {
                         let set = Reference::parse(&write.fields[0].1);
                         writer.set.insert(write.key.clone(), set);
@@ -373,7 +577,14 @@ mod tests {
             lines(&writes),
             ["HSET BUFFER_QUEUE|Ethernet4|0-2 profile [BUFFER_PROFILE|bufgym_2_lossy]"]
         );
-        writer.forget();
-        assert_eq!(writer.plan(&layout, &[(1, 2)]).len(), 2);
+        let mut writer = Writer::default();
+        writer.taken.insert("bufgym_2_lossy".to_owned());
+        assert_eq!(
+            lines(&writer.plan(&layout, &[(1, 2)])),
+            [
+                "HSET BUFFER_PROFILE|bufgym2_2_lossy dynamic_th 2 pool egress_lossy_pool size 1518",
+                "HSET BUFFER_QUEUE|Ethernet4|0-2 profile [BUFFER_PROFILE|bufgym2_2_lossy]"
+            ]
+        );
     }
 }

@@ -9,8 +9,11 @@ pub const BUFFER_POOL: &str = "BUFFER_POOL";
 pub const BUFFER_PROFILE: &str = "BUFFER_PROFILE";
 /// CONFIG_DB: the profile of the egress queues of a port, by `PORT|FIRST-LAST`.
 pub const BUFFER_QUEUE: &str = "BUFFER_QUEUE";
-/// CONFIG_DB: ports by name; field `speed`, Mbit/s.
+/// CONFIG_DB: ports by name; fields `speed`, Mbit/s, and `admin_status`.
 pub const PORT: &str = "PORT";
+/// APPL_DB: ports as they are in force. `admin_status` is there as well where CONFIG_DB leaves it out
+/// (sonic-swss, `cfgmgr/portmgr.cpp`).
+pub const APPL_PORT: &str = "PORT_TABLE";
 /// APPL_DB: buffer pools as they are in force, with sizes that the switch has computed.
 pub const APPL_BUFFER_POOL: &str = "BUFFER_POOL_TABLE";
 /// COUNTERS_DB: object ids by port name.
@@ -26,6 +29,10 @@ pub const TIME_STAMPS: &str = "COUNTERS:TIME_STAMP";
 pub const DYNAMIC_TH: &str = "dynamic_th";
 /// The field of a profile with a fixed limit.
 pub const STATIC_TH: &str = "static_th";
+/// The field of a profile with the bytes that are reserved for each queue.
+pub const SIZE: &str = "size";
+/// The field of a port that is `up` or `down`.
+pub const ADMIN_STATUS: &str = "admin_status";
 /// The field that refers to a pool.
 pub const POOL: &str = "pool";
 /// The field that refers to a profile.

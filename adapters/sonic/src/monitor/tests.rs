@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// B = 1000 kB and ten ports that share it, so β = 100 kB; two of them are controlled, at 1 and 10 Gbit/s.
+/// B = 200 kB and two ports that share it, at 1 and 10 Gbit/s, so β = 100 kB.
 fn layout() -> Layout {
     let port = |name: &str, rate_bps| Port {
         name: name.to_owned(),
@@ -15,8 +15,9 @@ fn layout() -> Layout {
     };
     Layout {
         pool: "egress_lossy_pool".to_owned(),
-        buffer_bytes: 1_000_000,
-        sharing: 10,
+        buffer_bytes: 200_000,
+        present: 2,
+        idle: 0,
         ports: vec![
             port("Ethernet0", 1_000_000_000),
             port("Ethernet4", 10_000_000_000),
@@ -79,16 +80,16 @@ fn features_are_those_of_the_simulator() {
     assert_eq!(news, News::Due(TriggerCause::Excess));
     assert_eq!(monitor.volumes()[0].excess, 200_000);
     let observation = monitor.observe(&[5, INITIAL_LEVEL]).to_vec();
-    let scale = ObservationScale::new(1_000_000, 100_000, 1_000_000_000);
+    let scale = ObservationScale::new(200_000, 100_000, 1_000_000_000);
     let expected = [
-        0.15,
+        0.75,
         scale.volume(450_000),
         scale.volume(50_000),
         0.375,
         scale.elapsed(0.004),
     ];
     assert_eq!(newest(&observation, 0), expected);
-    let fast = ObservationScale::new(1_000_000, 100_000, 10_000_000_000);
+    let fast = ObservationScale::new(200_000, 100_000, 10_000_000_000);
     assert_eq!(
         newest(&observation, 1),
         [0.0, 0.0, 0.0, -0.375, fast.elapsed(0.004)]
@@ -111,12 +112,12 @@ fn the_history_moves_with_decisions_and_not_with_readings() {
     }
     let news = monitor.take(sample([counters(0, 0, 120_000), still]), MS * 4);
     assert_eq!(news, News::Due(TriggerCause::Excess));
-    let scale = ObservationScale::new(1_000_000, 100_000, 1_000_000_000);
+    let scale = ObservationScale::new(200_000, 100_000, 1_000_000_000);
     let step = newest(monitor.observe(&[2, 2]), 0);
     assert_eq!(
         step,
         [
-            0.12,
+            0.6,
             scale.volume(120_000),
             0.0,
             -0.375,
@@ -154,7 +155,7 @@ fn watermarks_bound_what_is_not_told() {
         (90_000, 40_000, 100_000)
     );
     // The feature is the newest watermark.
-    assert_eq!(newest(monitor.observe(&[2, 2]), 0)[0], 0.01);
+    assert_eq!(newest(monitor.observe(&[2, 2]), 0)[0], 0.05);
     let news = monitor.take(sample([blind(91_000, 40_000, 10_000), still]), MS * 3);
     assert_eq!(news, News::Counted);
 }
@@ -248,7 +249,7 @@ fn a_reading_that_is_not_new_changes_nothing() {
         News::Due(TriggerCause::Interval)
     );
     // The interval is that between the switch's readings.
-    let scale = ObservationScale::new(1_000_000, 100_000, 1_000_000_000);
+    let scale = ObservationScale::new(200_000, 100_000, 1_000_000_000);
     assert_eq!(newest(monitor.observe(&[2, 2]), 0)[4], scale.elapsed(0.002));
 }
 

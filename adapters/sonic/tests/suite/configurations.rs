@@ -127,6 +127,19 @@ fn counters(
     }
 }
 
+/// Removes everything.
+fn clear(databases: &mut Databases) {
+    for database in [
+        Database::Appl,
+        Database::Counters,
+        Database::Config,
+        Database::State,
+    ] {
+        let keys: Vec<String> = dump(databases, database).into_keys().collect();
+        keys.iter().for_each(|key| delete(databases, database, key));
+    }
+}
+
 fn start(server: &Server, settings: Settings) -> Result<Agent<Watcher>, Error> {
     let started = Agent::start(
         server.connect(),
@@ -150,7 +163,7 @@ fn lossy_queues_of_all_ports_are_controlled_and_no_others() {
     let names: Vec<&str> = layout.ports.iter().map(|port| port.name.as_str()).collect();
     assert_eq!(names, ["Ethernet0", "Ethernet8", "Ethernet16"]);
     assert_eq!(
-        (layout.buffer_bytes, layout.sharing, layout.beta()),
+        (layout.buffer_bytes, layout.present, layout.beta()),
         (23_592_960, 3, 7_864_320)
     );
     let rates: Vec<u64> = layout
@@ -209,7 +222,7 @@ fn lossy_queues_of_all_ports_are_controlled_and_no_others() {
 }
 
 #[test]
-fn ports_can_be_chosen_and_the_others_still_share_the_pool() {
+fn ports_can_be_chosen_and_they_alone_share_the_pool() {
     let Some(server) = Server::start() else {
         return;
     };
@@ -220,7 +233,235 @@ fn ports_can_be_chosen_and_the_others_still_share_the_pool() {
     chosen.wanted.buffer_bytes = Some(3_000_000);
     let agent = start(&server, chosen).unwrap();
     assert_eq!(agent.layout().ports.len(), 1);
-    assert_eq!(agent.layout().beta(), 1_000_000);
+    assert_eq!(agent.layout().present, 3);
+    assert_eq!(agent.layout().beta(), 3_000_000);
+}
+
+type Edit = (Database, &'static str, &'static str, &'static str);
+
+/// Ports that are not in use, in every way in which the databases say so.
+const IDLE: [&[Edit]; 4] = [
+    &[(Database::Config, "PORT|Ethernet8", "admin_status", "down")],
+    // What CONFIG_DB leaves out is in force nevertheless.
+    &[(
+        Database::Appl,
+        "PORT_TABLE:Ethernet8",
+        "admin_status",
+        "down",
+    )],
+    &[
+        (
+            Database::Config,
+            "BUFFER_PROFILE|egress_lossy_zero_profile",
+            "dynamic_th",
+            "-8",
+        ),
+        (
+            Database::Config,
+            "BUFFER_QUEUE|Ethernet8|0-2",
+            "profile",
+            "egress_lossy_zero_profile",
+        ),
+        (
+            Database::Config,
+            "BUFFER_QUEUE|Ethernet8|5",
+            "profile",
+            "egress_lossy_zero_profile",
+        ),
+    ],
+    &[
+        (
+            Database::Config,
+            "BUFFER_PROFILE|egress_lossy_zero_profile",
+            "static_th",
+            "0",
+        ),
+        (
+            Database::Config,
+            "BUFFER_QUEUE|Ethernet8|0-2",
+            "profile",
+            "[BUFFER_PROFILE|egress_lossy_zero_profile]",
+        ),
+        (
+            Database::Config,
+            "BUFFER_QUEUE|Ethernet8|5",
+            "profile",
+            "[BUFFER_PROFILE|egress_lossy_zero_profile]",
+        ),
+    ],
+];
+
+/// Puts the edits in, and completes the zero profile if they have one.
+fn edit(databases: &mut Databases, edits: &[Edit]) {
+    for &(database, key, field, value) in edits {
+        set(databases, database, key, field, value);
+        if key.ends_with("_zero_profile") {
+            set(databases, database, key, "pool", "egress_lossy_pool");
+            set(databases, database, key, "size", "0");
+        }
+    }
+}
+
+#[test]
+fn ports_that_are_not_in_use_are_left_alone_and_not_counted() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let mut databases = server.connect();
+    for edits in IDLE {
+        clear(&mut databases);
+        populate(&mut databases);
+        set(
+            &mut databases,
+            Database::Config,
+            "PORT|Ethernet0",
+            "admin_status",
+            "up",
+        );
+        edit(&mut databases, edits);
+        let before = dump(&mut databases, Database::Config);
+        let mut agent = start(&server, settings(100)).unwrap();
+        let layout = agent.layout();
+        let names: Vec<&str> = layout.ports.iter().map(|port| port.name.as_str()).collect();
+        assert_eq!(names, ["Ethernet0", "Ethernet16"], "{edits:?}");
+        assert_eq!((layout.present, layout.idle), (3, 1));
+        assert_eq!(layout.beta(), 23_592_960 / 2);
+        agent.poll(Duration::ZERO).unwrap();
+        counters(&mut databases, 0, 1, [11_000_000, 1_000_000, 3_000_000]);
+        let event = agent.poll(Duration::from_millis(100)).unwrap();
+        assert!(matches!(event, Event::Decided { .. }), "{event:?}");
+        let config = dump(&mut databases, Database::Config);
+        assert_ne!(config, before);
+        for key in ["BUFFER_QUEUE|Ethernet8|0-2", "BUFFER_QUEUE|Ethernet8|5"] {
+            assert_eq!(config[key], before[key], "{edits:?}");
+        }
+        agent.finish().unwrap();
+        assert_eq!(dump(&mut databases, Database::Config), before);
+        // Who asks for such a port hears why it cannot be.
+        let mut wrong = settings(100);
+        wrong.wanted.ports = vec!["Ethernet0".to_owned(), "Ethernet8".to_owned()];
+        let error = start(&server, wrong).err().unwrap();
+        assert!(error.is_input(), "{error}");
+        let text = error.to_string();
+        let reason = match edits.len() {
+            1 => "down",
+            _ => "egress_lossy_zero_profile",
+        };
+        for word in ["PORT|Ethernet8", reason, "--ports"] {
+            assert!(text.contains(word), "no '{word}' in: {text}");
+        }
+    }
+}
+
+/// A queue with a zero profile at a port with others stays as it is; the port is in use.
+#[test]
+fn a_zero_profile_concerns_its_queues_alone() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let mut databases = server.connect();
+    populate(&mut databases);
+    edit(&mut databases, &IDLE[2][..2]);
+    let agent = start(&server, settings(100)).unwrap();
+    let layout = agent.layout();
+    assert_eq!((layout.ports.len(), layout.idle), (3, 0));
+    let keys: Vec<&str> = layout.ports[1]
+        .queues
+        .iter()
+        .map(|queues| queues.key.as_str())
+        .collect();
+    assert_eq!(keys, ["BUFFER_QUEUE|Ethernet8|5"]);
+}
+
+#[test]
+fn a_switch_without_a_port_in_use_is_refused() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let mut databases = server.connect();
+    populate(&mut databases);
+    for port in ["Ethernet0", "Ethernet8", "Ethernet16"] {
+        let key = format!("PORT|{port}");
+        set(
+            &mut databases,
+            Database::Config,
+            &key,
+            "admin_status",
+            "down",
+        );
+    }
+    let error = start(&server, settings(100)).err().unwrap();
+    assert!(error.is_input(), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("3 are down"), "{text}");
+}
+
+/// What the agent could not work with, at ports that it has nothing to do with.
+#[test]
+fn what_is_configured_at_other_ports_does_not_stop_the_agent() {
+    const ELSEWHERE: [&[Edit]; 4] = [
+        &[
+            (
+                Database::Config,
+                "BUFFER_PROFILE|fixed",
+                "static_th",
+                "100000",
+            ),
+            (
+                Database::Config,
+                "BUFFER_PROFILE|fixed",
+                "pool",
+                "egress_lossy_pool",
+            ),
+            (
+                Database::Config,
+                "BUFFER_QUEUE|Ethernet8|0-2",
+                "profile",
+                "fixed",
+            ),
+        ],
+        &[(
+            Database::Config,
+            "BUFFER_QUEUE|Ethernet8|0-2",
+            "profile",
+            "nowhere",
+        )],
+        &[(
+            Database::Config,
+            "BUFFER_QUEUE|Ethernet8,Ethernet0|6",
+            "profile",
+            "q_lossy_profile",
+        )],
+        &[(Database::Config, "PORT|Ethernet8", "speed", "fast")],
+    ];
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let mut databases = server.connect();
+    for edits in ELSEWHERE {
+        clear(&mut databases);
+        populate(&mut databases);
+        edit(&mut databases, edits);
+        let mut everything = settings(100);
+        assert!(start(&server, everything.clone()).is_err(), "{edits:?}");
+        everything.wanted.ports = vec!["Ethernet16".to_owned()];
+        let agent = start(&server, everything).unwrap();
+        assert_eq!(agent.layout().ports.len(), 1, "{edits:?}");
+        drop(agent);
+        // Nor at a port that is down.
+        for port in ["Ethernet0", "Ethernet8"] {
+            let key = format!("PORT|{port}");
+            set(
+                &mut databases,
+                Database::Config,
+                &key,
+                "admin_status",
+                "down",
+            );
+        }
+        let agent = start(&server, settings(100)).unwrap();
+        assert_eq!(agent.layout().ports.len(), 1, "{edits:?}");
+    }
 }
 
 #[test]
@@ -390,16 +631,7 @@ fn what_the_agent_cannot_work_with_is_refused() {
     };
     let mut databases = server.connect();
     for (spoil, words) in CASES {
-        for database in [
-            Database::Appl,
-            Database::Counters,
-            Database::Config,
-            Database::State,
-        ] {
-            let keys: Vec<String> = dump(&mut databases, database).into_keys().collect();
-            keys.iter()
-                .for_each(|key| delete(&mut databases, database, key));
-        }
+        clear(&mut databases);
         populate(&mut databases);
         spoil(&mut databases);
         let before = dump(&mut databases, Database::Config);

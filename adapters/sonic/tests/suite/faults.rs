@@ -1,9 +1,9 @@
 //! An agent that is killed, counters that stop, somebody else who configures: the old values come back.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bufgym_sim::units::Time;
-use bufgym_sonic::profiles::{self, JOURNAL, Restored};
+use bufgym_sonic::profiles::{self, JOURNAL, MADE, Restored};
 use bufgym_sonic::simulated::SimulatedSwitch;
 use bufgym_sonic::{Agent, Database, Databases, Error, Event, Settings};
 
@@ -73,24 +73,215 @@ fn what_a_killed_agent_has_left_is_put_back() {
     let Some(mut bench) = Bench::new() else {
         return;
     };
-    for with_journal in [true, false] {
-        let (mut agent, _) = bench.agent(settings(5));
-        bench.decide(&mut agent, 3);
-        // A process that is killed closes its connections and does nothing else.
-        drop(agent);
-        let left = bench.config();
-        assert_ne!(left, bench.before);
-        assert_eq!(bench.state()[JOURNAL].len(), 16);
-        if !with_journal {
-            delete(&mut bench.databases, Database::State, JOURNAL);
+    let (mut agent, _) = bench.agent(settings(5));
+    bench.decide(&mut agent, 3);
+    // A process that is killed closes its connections and does nothing else.
+    drop(agent);
+    let left = bench.config();
+    assert_ne!(left, bench.before);
+    assert_eq!(bench.state()[JOURNAL].len(), 16);
+    let made = left.keys().filter(|key| key.contains("|bufgym_")).count();
+    assert_eq!(bench.state()[MADE].len(), made);
+    let restored = profiles::restore(&mut bench.databases).unwrap();
+    let expected = Restored {
+        queues: 16,
+        profiles: made,
+    };
+    assert_eq!(restored, expected);
+    assert_eq!(bench.config(), bench.before);
+    assert!(bench.state().is_empty());
+    let again = profiles::restore(&mut bench.databases).unwrap();
+    assert_eq!(again, Restored::default());
+}
+
+/// Names tell nothing: what is in no journal is the operator's, and the agent takes other names.
+#[test]
+fn profiles_with_names_like_the_agents_are_left_alone() {
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    let profile = |bench: &mut Bench, name: &str, pool: &str| {
+        let key = format!("BUFFER_PROFILE|{name}");
+        for (field, value) in [("pool", pool), ("size", "0"), ("dynamic_th", "1")] {
+            set(&mut bench.databases, Database::Config, &key, field, value);
         }
-        let restored = profiles::restore(&mut bench.databases).unwrap();
-        assert_eq!(restored.queues, 16);
-        assert!(restored.profiles > 0);
+    };
+    // One that nobody uses, one of another pool that a queue uses, one in the pool that a queue uses, and
+    // all that the agent would make.
+    profile(&mut bench, "bufgym_3_mine", "egress_lossless_pool");
+    profile(&mut bench, "gold", "egress_lossless_pool");
+    profile(&mut bench, "bufgym_3_gold", "egress_lossless_pool");
+    profile(&mut bench, "silver", "egress_lossy_pool");
+    profile(&mut bench, "bufgym_3_silver", "egress_lossy_pool");
+    for threshold in -2..=5 {
+        let name = format!("bufgym_{threshold}_q_lossy_profile");
+        profile(&mut bench, &name, "egress_lossy_pool");
+    }
+    for (queues, name) in [("3-4", "bufgym_3_gold"), ("0", "bufgym_3_silver")] {
+        let key = format!("BUFFER_QUEUE|Ethernet4|{queues}");
+        set(
+            &mut bench.databases,
+            Database::Config,
+            &key,
+            "profile",
+            name,
+        );
+    }
+    bench.before = bench.config();
+    for killed in [false, true] {
+        let (mut agent, restored) = bench.agent(settings(5));
+        assert_eq!(restored, Restored::default());
+        assert_eq!(bench.config(), bench.before);
+        bench.decide(&mut agent, 3);
+        let config = bench.config();
+        for (key, fields) in &bench.before {
+            let controlled = key.starts_with("BUFFER_QUEUE|") && key.ends_with("|0");
+            assert!(controlled || config[key] == *fields, "{key}");
+        }
+        let new = &config["BUFFER_QUEUE|Ethernet0|0"]["profile"];
+        assert!(new.starts_with("bufgym2_"), "{new}");
+        match killed {
+            true => {
+                drop(agent);
+                profiles::restore(&mut bench.databases).unwrap()
+            }
+            false => agent.finish().unwrap(),
+        };
         assert_eq!(bench.config(), bench.before);
         assert!(bench.state().is_empty());
-        let again = profiles::restore(&mut bench.databases).unwrap();
-        assert_eq!(again, Restored::default());
+        assert_eq!(
+            profiles::restore(&mut bench.databases).unwrap(),
+            Restored::default()
+        );
+        assert_eq!(bench.config(), bench.before);
+    }
+}
+
+/// After a reboot with a configuration that was saved while the agent ran, its profiles are the operator's.
+#[test]
+fn without_a_journal_nothing_is_put_back_and_an_agent_works() {
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    let (mut agent, _) = bench.agent(settings(5));
+    bench.decide(&mut agent, 3);
+    drop(agent);
+    for key in [JOURNAL, MADE] {
+        delete(&mut bench.databases, Database::State, key);
+    }
+    bench.before = bench.config();
+    let restored = profiles::restore(&mut bench.databases).unwrap();
+    assert_eq!(restored, Restored::default());
+    let (mut agent, _) = bench.agent(settings(5));
+    bench.decide(&mut agent, 3);
+    assert_ne!(bench.config(), bench.before);
+    agent.finish().unwrap();
+    assert_eq!(bench.config(), bench.before);
+}
+
+/// The agent knows its own while it runs.
+#[test]
+fn a_journal_that_is_gone_does_not_keep_the_agent_from_ending() {
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    let (mut agent, _) = bench.agent(settings(5));
+    bench.decide(&mut agent, 3);
+    for key in [JOURNAL, MADE] {
+        delete(&mut bench.databases, Database::State, key);
+    }
+    assert_eq!(agent.finish().unwrap().queues, 16);
+    assert_eq!(bench.config(), bench.before);
+    assert!(bench.state().is_empty());
+}
+
+#[test]
+fn a_profile_of_the_agent_that_somebody_elses_queue_has_stays() {
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    let (mut agent, _) = bench.agent(settings(5));
+    bench.decide(&mut agent, 3);
+    let made = bench.config()["BUFFER_QUEUE|Ethernet0|0"]["profile"].clone();
+    let queue = "BUFFER_QUEUE|Ethernet0|3-4";
+    set(
+        &mut bench.databases,
+        Database::Config,
+        queue,
+        "profile",
+        &made,
+    );
+    let profile = format!("BUFFER_PROFILE|{made}");
+    let config = bench.config();
+    for key in [queue, profile.as_str()] {
+        bench.before.insert(key.to_owned(), config[key].clone());
+    }
+    assert_eq!(agent.finish().unwrap().queues, 16);
+    assert_eq!(bench.config(), bench.before);
+    assert!(bench.state().is_empty());
+    // It is theirs from now on.
+    let mut others = settings(5);
+    others.wanted.ports = vec!["Ethernet4".to_owned(), "Ethernet8".to_owned()];
+    let (mut agent, _) = bench.agent(others);
+    bench.decide(&mut agent, 3);
+    agent.finish().unwrap();
+    assert_eq!(bench.config(), bench.before);
+}
+
+/// A profile that comes under the name that the agent is about to use, and an agent's that is edited.
+#[test]
+fn profiles_that_somebody_else_makes_or_changes_end_the_agent() {
+    type Meddle = fn(&str, &mut Databases);
+    const CASES: [Meddle; 2] = [
+        |made, databases| {
+            for threshold in -2..=5 {
+                let name = format!("bufgym_{threshold}_q_lossy_profile");
+                if name != made {
+                    let key = format!("BUFFER_PROFILE|{name}");
+                    set(databases, Database::Config, &key, "dynamic_th", "7");
+                }
+            }
+        },
+        |made, databases| {
+            let key = format!("BUFFER_PROFILE|{made}");
+            delete(databases, Database::Config, &key);
+        },
+    ];
+    for meddle in CASES {
+        let Some(mut bench) = Bench::new() else {
+            return;
+        };
+        let (mut agent, _) = bench.agent(settings(5));
+        bench.decide(&mut agent, 1);
+        let config = bench.config();
+        let made: Vec<&str> = config
+            .keys()
+            .filter_map(|key| key.strip_prefix("BUFFER_PROFILE|bufgym_"))
+            .collect();
+        let [made] = made[..] else {
+            panic!("the first decision is the same at all ports: {made:?}");
+        };
+        let made = format!("bufgym_{made}");
+        meddle(&made, &mut bench.databases);
+        let mut expected = bench.config();
+        expected.remove(&format!("BUFFER_PROFILE|{made}"));
+        for (key, fields) in &bench.before {
+            expected.insert(key.clone(), fields.clone());
+        }
+        let error = loop {
+            assert!(bench.switch.play(Time::from_us(5_000)), "too short");
+            bench.switch.publish(&mut bench.databases).unwrap();
+            if let Err(error) = agent.poll(bench.switch.now()) {
+                break error;
+            }
+        };
+        assert!(matches!(error, Error::Changed { .. }), "{error}");
+        assert!(
+            error.to_string().contains("BUFFER_PROFILE|bufgym_"),
+            "{error}"
+        );
+        agent.finish().unwrap();
+        assert_eq!(bench.config(), expected);
     }
 }
 
@@ -262,6 +453,45 @@ fn a_dry_run_writes_nothing_and_tells_what_it_would_write() {
     assert_eq!(agent.finish().unwrap(), Restored::default());
     assert_eq!(bench.config(), bench.before);
     assert!(bench.state().is_empty());
+}
+
+/// A server that stands still in the middle of the work costs one wait, however much was asked of it, and what
+/// it answers when it is too late is not taken for the answer to something else.
+#[test]
+fn a_server_that_stands_still_is_left_and_the_agent_goes_on_later() {
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    let (mut agent, _) = bench.agent(settings(5));
+    bench.decide(&mut agent, 3);
+    let changed = bench.config();
+    assert_ne!(changed, bench.before);
+    bench.server.signal("STOP");
+    let begin = Instant::now();
+    let error = agent.poll(bench.switch.now()).unwrap_err();
+    assert!(error.is_disconnected(), "{error}");
+    assert!(
+        error.to_string().contains("no answer within 5 s"),
+        "{error}"
+    );
+    let error = agent.poll(bench.switch.now()).unwrap_err();
+    assert!(error.is_disconnected(), "{error}");
+    assert!(begin.elapsed() < Duration::from_secs(8));
+    bench.server.signal("CONT");
+    agent.reconnect().unwrap();
+    bench.decide(&mut agent, 3);
+    assert_eq!(agent.finish().unwrap().queues, 16);
+    assert_eq!(bench.config(), bench.before);
+    assert!(bench.state().is_empty());
+
+    // The same at the end.
+    let (mut agent, _) = bench.agent(settings(5));
+    bench.decide(&mut agent, 1);
+    bench.server.signal("STOP");
+    agent.poll(bench.switch.now()).unwrap_err();
+    bench.server.signal("CONT");
+    assert_eq!(agent.finish().unwrap().queues, 16);
+    assert_eq!(bench.config(), bench.before);
 }
 
 #[test]

@@ -8,5 +8,6 @@
 mod closed_loop;
 mod configurations;
 mod faults;
+mod logins;
 mod server;
 mod switch;

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use bufgym_sonic::{Address, Databases};
+use bufgym_sonic::{Address, Databases, Login};
 
 /// Makes a missing server an error.
 const REQUIRED: &str = "BUFGYM_REQUIRE_REDIS";
@@ -19,6 +19,11 @@ pub struct Server {
 impl Server {
     /// Starts a server; `None` where there is no `redis-server`.
     pub fn start() -> Option<Server> {
+        Server::start_for(None, &[])
+    }
+
+    /// Starts a server with these options as well, which answers to this login.
+    pub fn start_for(login: Option<&Login>, options: &[&str]) -> Option<Server> {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("redis.sock");
         let process = Command::new("redis-server")
@@ -32,6 +37,7 @@ impl Server {
                 "--unixsocket",
             ])
             .arg(&socket)
+            .args(options)
             .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -50,7 +56,7 @@ impl Server {
         };
         let server = Server { process, folder };
         let begin = Instant::now();
-        while Databases::connect(&server.address()).is_err() {
+        while Databases::connect_as(&server.address(), login).is_err() {
             assert!(
                 begin.elapsed() < Duration::from_secs(20),
                 "redis-server does not answer"
@@ -58,6 +64,18 @@ impl Server {
             sleep(Duration::from_millis(20));
         }
         Some(server)
+    }
+
+    /// Sends a signal to the server, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        let arguments = [format!("-{name}"), self.process.id().to_string()];
+        assert!(
+            Command::new("kill")
+                .args(arguments)
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 
     fn socket(&self) -> PathBuf {
