@@ -1,5 +1,6 @@
 """Keyword arguments that environments have in common."""
 
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,7 +26,8 @@ DESCRIPTION = """
         settings: settings of the scenario to change, such as ``{"min_rto_us": 10000}``; see
             ``bufgym scenarios``.
         split: ``"train"``, ``"validation"`` or ``"test"``.
-        seed: seed of the experiment; the seed of ``reset`` takes its place.
+        seed: seed of the traces; the seed of ``reset`` takes its place. Without either, the first reset
+            draws one from the machine's entropy.
         start: index of the first trace in its split.
         stride: difference between the index of a trace and that of the next.
         traces: how many traces are played before the first one again; without it there is no end.
@@ -65,6 +67,23 @@ def native(settings: Mapping[str, Any] | None, options: Mapping[str, Any]) -> di
         )
     given = {name: value for name, value in options.items() if value is not None}
     return {"settings": settings_of(settings), **given}
+
+
+class Seeding:
+    """Knows whether an environment has a seed, and draws one for its first reset if nobody gives it one.
+
+    Args:
+        options: keyword arguments of the environment, whose ``seed`` counts as one.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.seeded = options.get("seed") is not None
+
+    def seed(self, given: Any) -> Any:
+        """The seed of a reset: what is given, a fresh one, or None where the sequence of the last seed goes on."""
+        if given is None and not self.seeded:
+            return secrets.randbits(64)
+        return given
 
 
 def box(bounds: tuple[list[int], float, float]) -> Box:

@@ -69,6 +69,7 @@ class BufferEnv(gymnasium.Env[Observation, Action]):
             raise ValueError(f"render_mode {render_mode!r} is not known; it is 'rgb_array' or None")
         self.render_mode = render_mode
         self._native = _native.Env(env_id, arguments.native(settings, options))
+        self._seeding = arguments.Seeding(options)
         self.observation_space = arguments.box(self._native.observation_space())
         self.action_space = arguments.box(self._native.action_space())
 
@@ -77,14 +78,17 @@ class BufferEnv(gymnasium.Env[Observation, Action]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Begins an episode, which is one trace of flows, and runs to its first decision.
 
-        A seed starts the sequence of traces again. Without one the sequence goes on; the first reset
-        without a seed uses that of the environment's keyword arguments, never the machine's entropy.
+        A seed starts the sequence of traces again. Without one the sequence of the last seed goes on. An
+        environment that has no seed yet, not from its keyword arguments either, draws one from the
+        machine's entropy; ``np_random_seed`` is the seed then.
 
         Args:
             seed: from 0 to 2^64 - 1.
             options: ``{"trace": index}`` plays exactly this trace of the split.
         """
+        seed = self._seeding.seed(seed)
         observation, info = self._native.reset(seed, **_trace(options))
+        self._seeding.seeded = True
         super().reset(seed=seed)
         return observation, info
 
@@ -108,7 +112,9 @@ class BufferEnv(gymnasium.Env[Observation, Action]):
         What follows is bit for bit what would have followed there. The episode so far is simulated again.
         Returns observation and info, or None when no episode had been begun.
         """
-        return self._native.restore(snapshot)
+        restored = self._native.restore(snapshot)
+        self._seeding.seeded |= restored is not None
+        return restored
 
     @property
     def trace_index(self) -> int | None:

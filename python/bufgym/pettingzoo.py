@@ -40,6 +40,7 @@ class NetworkEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]):  #
         **options: Any,
     ) -> None:
         self._native = _native.NetworkEnv(env_id, arguments.native(settings, options))
+        self._seeding = arguments.Seeding(options)
         self.possible_agents = self._native.agents()
         self.agents: list[str] = []
         self.render_mode = None
@@ -59,8 +60,10 @@ class NetworkEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]):  #
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observations, dict[str, dict[str, Any]]]:
         """Begins an episode and runs to its first turn; ``options={"trace": index}`` plays this trace. As in
-        other environments of PettingZoo, options that are not known have no effect."""
-        self._native.reset(seed, (options or {}).get("trace"))
+        other environments of PettingZoo, options that are not known have no effect. Seeds are as in
+        :meth:`bufgym.BufferEnv.reset`."""
+        self._native.reset(self._seeding.seed(seed), (options or {}).get("trace"))
+        self._seeding.seeded = True
         self.agents = list(self.possible_agents)
         observations, _, infos = self._told()
         return observations, infos

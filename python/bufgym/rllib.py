@@ -54,9 +54,9 @@ def make(env_id: str, config: Mapping[str, Any] | None = None) -> gymnasium.Env[
     """One switch, or several that step on threads of Rust where the configuration has ``num_envs``.
 
     RLlib asks for several with ``env_runners(gym_env_vectorize_mode="vector_entry_point",
-    num_envs_per_env_runner=...)``, which is the fast way. Every environment plays traces of its own if the
-    algorithm has a seed, ``debugging(seed=...)``, from which RLlib derives one for every environment; without it
-    all env runners play the same traces.
+    num_envs_per_env_runner=...)``, which is the fast way. Every environment plays traces of its own. From the seed
+    of an algorithm, ``debugging(seed=...)``, RLlib derives one for every environment; without it every environment
+    draws its seed from the machine's entropy.
 
     Args:
         env_id: registered name of a single switch, see ``bufgym.environments()``.
@@ -115,6 +115,7 @@ class NetworkEnv(MultiAgentEnv):  # type: ignore[misc]
         options = dict(config or {})
         settings = options.pop("settings", None)
         self._native = _native.NetworkEnv(env_id, arguments.native(settings, options))
+        self._seeding = arguments.Seeding(options)
         self.possible_agents = self._native.agents()
         self.agents = list(self.possible_agents)
         actions = [arguments.box(bounds) for bounds in self._native.action_spaces()]
@@ -131,8 +132,10 @@ class NetworkEnv(MultiAgentEnv):  # type: ignore[misc]
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, NDArray[np.float32]], dict[str, dict[str, Any]]]:
-        """Begins an episode and runs to its first turn; ``options={"trace": index}`` plays this trace."""
-        self._native.reset(seed, (options or {}).get("trace"))
+        """Begins an episode and runs to its first turn; ``options={"trace": index}`` plays this trace. Seeds are
+        as in :meth:`bufgym.BufferEnv.reset`."""
+        self._native.reset(self._seeding.seed(seed), (options or {}).get("trace"))
+        self._seeding.seeded = True
         observations, _, infos = self._told()
         return observations, infos
 

@@ -21,7 +21,7 @@ class VecEnv(_VecEnv):
 
     It wants no ``DummyVecEnv``, ``SubprocVecEnv`` or ``Monitor``: environments step on threads of Rust, and
     at the end of an episode ``info["episode"]`` has its return, length and time. Stable-Baselines3 keeps what
-    it is given, so observations are copied out of the arrays of Rust.
+    it is given, so all arrays are new ones at every step.
 
     Infos have ``discount``, ``elapsed_ps``, ``TimeLimit.truncated`` and, at the end of an episode,
     ``terminal_observation`` and ``episode_stats``. Discounts of Stable-Baselines3 count steps, those of the
@@ -38,7 +38,7 @@ class VecEnv(_VecEnv):
         self, env_id: str, num_envs: int = 1, *, threads: int | None = None, **options: Any
     ) -> None:
         self.envs = BufferVectorEnv(
-            env_id, num_envs, autoreset_mode=AutoresetMode.SAME_STEP, threads=threads, **options
+            env_id, num_envs, autoreset_mode=AutoresetMode.SAME_STEP, threads=threads, copy=True, **options
         )
         self.render_mode = self.envs.render_mode
         self._actions: NDArray[np.float32] | None = None
@@ -55,7 +55,7 @@ class VecEnv(_VecEnv):
         self._simulated_ps[:] = 0
         self._reset_seeds()
         self._reset_options()
-        return observations.copy()
+        return observations
 
     def step_async(self, actions: NDArray[np.float32]) -> None:
         self._actions = actions
@@ -70,7 +70,7 @@ class VecEnv(_VecEnv):
         for env in np.flatnonzero(dones):
             stats = {name: values[env] for name, values in infos["episode_stats"].items() if name[0] != "_"}
             each[env]["TimeLimit.truncated"] = bool(truncated[env] and not terminated[env])
-            each[env]["terminal_observation"] = infos["final_obs"][env].copy()
+            each[env]["terminal_observation"] = infos["final_obs"][env]
             each[env]["episode_stats"] = stats
             each[env]["episode"] = {
                 "r": float(stats["return"]),
@@ -79,7 +79,7 @@ class VecEnv(_VecEnv):
             }
             self._lengths[env] = 0
             self._simulated_ps[env] = 0
-        return observations.copy(), rewards.astype(np.float32), dones, each
+        return observations, rewards.astype(np.float32), dones, each
 
     @staticmethod
     def _info(infos: dict[str, Any], env: int) -> dict[str, Any]:

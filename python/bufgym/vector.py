@@ -11,12 +11,23 @@ from numpy.typing import NDArray
 from bufgym import _native, arguments
 
 
+#: Arrays in infos by their names there.
+_INFOS = {
+    "privileged": "privileged",
+    "port_rewards": "port_rewards",
+    "discount": "discounts",
+    "entropy_weight": "entropy_weights",
+    "elapsed_ps": "elapsed_ps",
+    "reset": "resets",
+}
+
+
 class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArray[Any]]):
     """Switches that step in parallel on threads of Rust; each is a :class:`bufgym.BufferEnv`.
 
-    **The arrays are reused.** What ``reset`` and ``step`` return are the same arrays every time, in which
-    the next call writes: observations, rewards, terminations, truncations, and all arrays in infos. Copy
-    what has to last, or give ``copy=True``.
+    What ``reset`` and ``step`` return are new arrays at every call. With ``copy=False`` they are the same
+    arrays every time, memory of Rust's in which the next call writes: observations, rewards, terminations,
+    truncations, and the arrays of these in infos. Then copy what has to last.
 
     ====================  ============================  ================================================
     observations          float32 [envs, ports, 8, 5]
@@ -36,7 +47,7 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
     ``final_info``        dict                          ``privileged``, at the same time
     ====================  ============================  ================================================
 
-    Environment ``i`` of ``n`` plays the traces ``i``, ``i + n``, ``i + 2n`` and so on of the sequence. The
+    Environment ``i`` of ``n`` plays the traces ``i``, ``i + n``, ``i + 2n`` and so on of its sequence. The
     results depend on seeds and actions alone, not on the number of threads.
 
     Args:
@@ -47,7 +58,8 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
             does, and the last observation is in infos) or ``DISABLED`` (the caller does, with
             ``options={"reset_mask": ...}``).
         threads: on which environments step; one per processor by default.
-        copy: return new arrays at every step.
+        copy: return new arrays at every call, as vector environments of Gymnasium do by default. Without
+            that nothing is copied, and the next call overwrites what this one has returned.
         render_mode: ``"rgb_array"`` for pictures, or None.
 """
 
@@ -60,7 +72,7 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
         *,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         threads: int | None = None,
-        copy: bool = False,
+        copy: bool = True,
         render_mode: str | None = None,
         settings: Mapping[str, Any] | None = None,
         **options: Any,
@@ -85,7 +97,7 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
         self._mode = mode
         self._copy = copy
         self._arrays = self._native.arrays()
-        self._all = np.ones(num_envs, dtype=bool)
+        self._seedings = [arguments.Seeding(options) for _ in range(num_envs)]
 
     @property
     def threads(self) -> int:
@@ -101,7 +113,9 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
         """Begins an episode in every environment, or in those of ``options["reset_mask"]``.
 
         Args:
-            seed: of the first environment, the others have the next ones; or one for each.
+            seed: of the first environment, the others have the next ones; or one for each. An environment
+                without one goes on as :meth:`bufgym.BufferEnv.reset` says: with the sequence of its last
+                seed, or with a seed from the machine's entropy.
             options: ``{"trace": index}`` and ``{"reset_mask": bool array [envs]}``.
         """
         options = dict(options or {})
@@ -114,8 +128,9 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
                 f"options[{unknown[0]!r}] is not known; a reset has the options 'trace' and 'reset_mask'"
             )
         self._native.reset(self._seeds(seed), mask, **options)
-        arrays = self._now()
-        return arrays["observations"], self._infos(arrays)
+        for env, seeding in enumerate(self._seedings):
+            seeding.seeded |= mask is None or mask[env]
+        return self._now("observations"), self._infos()
 
     def step(
         self, actions: NDArray[np.float32]
@@ -124,15 +139,14 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
     ]:
         """Moves every environment by one step. ``actions`` is float32 [envs, ports]."""
         ended = self._native.step(actions)
-        arrays = self._now()
-        infos = self._infos(arrays)
+        infos = self._infos()
         if ended:
-            self._add_ended(arrays, infos, ended)
+            self._add_ended(infos, ended)
         return (
-            arrays["observations"],
-            arrays["rewards"],
-            arrays["terminated"],
-            arrays["truncated"],
+            self._now("observations"),
+            self._now("rewards"),
+            self._now("terminated"),
+            self._now("truncated"),
             infos,
         )
 
@@ -140,20 +154,20 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
         """A picture of every environment, see :meth:`bufgym.BufferEnv.render`."""
         return tuple(self._native.render()) if self.render_mode == "rgb_array" else None
 
-    def _now(self) -> dict[str, NDArray[Any]]:
-        if self._copy:
-            return {name: array.copy() for name, array in self._arrays.items()}
-        return self._arrays
+    def _now(self, name: str) -> NDArray[Any]:
+        array = self._arrays[name]
+        return array.copy() if self._copy else array
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         if seed is None:
-            return [None] * self.num_envs
-        if isinstance(seed, (int, np.integer)):
-            return [int(seed) + env for env in range(self.num_envs)]
-        seeds = list(seed)
+            seeds: list[int | None] = [None] * self.num_envs
+        elif isinstance(seed, (int, np.integer)):
+            seeds = [int(seed) + env for env in range(self.num_envs)]
+        else:
+            seeds = list(seed)
         if len(seeds) != self.num_envs:
             raise ValueError(f"seed: {len(seeds)} seeds given where {self.num_envs} are needed")
-        return seeds
+        return [seeding.seed(each) for seeding, each in zip(self._seedings, seeds, strict=True)]
 
     def _mask(self, mask: Any) -> list[bool]:
         mask = np.asarray(mask)
@@ -166,29 +180,14 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
             raise ValueError("options['reset_mask']: no environment is to be reset")
         return [bool(value) for value in mask]
 
-    def _infos(self, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-        everywhere = self._all
-        return {
-            "privileged": arrays["privileged"],
-            "_privileged": everywhere,
-            "port_rewards": arrays["port_rewards"],
-            "_port_rewards": everywhere,
-            "discount": arrays["discounts"],
-            "_discount": everywhere,
-            "entropy_weight": arrays["entropy_weights"],
-            "_entropy_weight": everywhere,
-            "elapsed_ps": arrays["elapsed_ps"],
-            "_elapsed_ps": everywhere,
-            "reset": arrays["resets"],
-            "_reset": everywhere,
-        }
+    def _infos(self) -> dict[str, Any]:
+        infos: dict[str, Any] = {}
+        for name, array in _INFOS.items():
+            infos[name] = self._now(array)
+            infos[f"_{name}"] = np.ones(self.num_envs, dtype=bool)
+        return infos
 
-    def _add_ended(
-        self,
-        arrays: dict[str, NDArray[Any]],
-        infos: dict[str, Any],
-        ended: list[tuple[int, dict[str, Any]]],
-    ) -> None:
+    def _add_ended(self, infos: dict[str, Any], ended: list[tuple[int, dict[str, Any]]]) -> None:
         """Adds what is told of episodes that have ended."""
         where = np.zeros(self.num_envs, dtype=bool)
         stats: dict[str, Any] = {}
@@ -197,9 +196,9 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
             stats = self._add_info(stats, values, env)
         infos["episode_stats"], infos["_episode_stats"] = stats, where
         if self._mode is AutoresetMode.SAME_STEP:
-            infos["final_obs"], infos["_final_obs"] = arrays["final_observations"], where
-            infos["final_info"] = {"privileged": arrays["final_privileged"], "_privileged": where}
-            infos["_final_info"] = where
+            infos["final_obs"], infos["_final_obs"] = self._now("final_observations"), where.copy()
+            infos["final_info"] = {"privileged": self._now("final_privileged"), "_privileged": where.copy()}
+            infos["_final_info"] = where.copy()
 
 
 def make_vec(env_id: str, num_envs: int = 1, **options: Any) -> BufferVectorEnv:

@@ -35,19 +35,18 @@ observations, infos = envs.reset(seed=1)
 for update in range(updates):
     densities, values, rewards, discounts = [], [], [], []
     for _ in range(STEPS):
-        # The arrays of the environments are written to by the next step: what is kept is copied.
-        observation = torch.from_numpy(observations.copy())
+        observation = torch.from_numpy(observations)
         with torch.no_grad():
             actions, _ = actor.sample(observation)
         densities.append(actor.log_density(observation, actions))
-        values.append(value(torch.from_numpy(infos["privileged"].copy())))
+        values.append(value(torch.from_numpy(infos["privileged"])))
         observations, reward, terminated, truncated, infos = envs.step(actions.numpy())
         rewards.append(torch.tensor(reward, dtype=torch.float32))
         # Nothing comes after the end of an episode; a limit is treated in the same way here.
         alive = ~(terminated | truncated)
         discounts.append(torch.from_numpy(infos["discount"] * alive))
     with torch.no_grad():
-        following = value(torch.from_numpy(infos["privileged"].copy()))
+        following = value(torch.from_numpy(infos["privileged"]))
     returns = []
     for reward, discount in zip(reversed(rewards), reversed(discounts)):
         following = reward + discount * following

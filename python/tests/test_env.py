@@ -107,11 +107,46 @@ def test_a_seed_determines_everything(small):
     assert not np.array_equal(first[0], other[0])
 
 
-def test_no_entropy_of_the_machine_is_used(small):
-    first = play(bufgym.make(SWITCH, **small), 20)
-    assert all(np.array_equal(a, b) for a, b in zip(first, play(bufgym.make(SWITCH, **small), 20)))
-    seeded = play(bufgym.make(SWITCH, seed=3, **small), 20)
-    assert np.array_equal(seeded[0], play(bufgym.make(SWITCH, **small), 20, seed=3)[0])
+def first_traces(env, resets=3, **options):
+    """First observations of some episodes, the first of them after ``reset(**options)``."""
+    seen = [env.reset(**options)[0]]
+    return [*seen, *(env.reset()[0] for _ in range(resets - 1))]
+
+
+def test_without_a_seed_environments_differ(small):
+    seen = {env.reset()[0].tobytes() for env in [bufgym.make(SWITCH, **small) for _ in range(4)]}
+    assert len(seen) == 4
+    # So does a trace that is asked for by its index.
+    other = {bufgym.make(SWITCH, **small).reset(options={"trace": 5})[0].tobytes() for _ in range(3)}
+    assert len(other) == 3
+
+
+def test_without_a_seed_processes_differ(tmp_path):
+    code = """if True:
+        import bufgym
+        env = bufgym.make("bufgym/NDT-16x1G-v0")
+        print(env.reset()[0].tobytes().hex())
+    """
+    run = [sys.executable, "-c", code]
+    seen = {subprocess.run(run, check=True, cwd=tmp_path, capture_output=True).stdout for _ in range(2)}
+    assert len(seen) == 2
+
+
+def test_resets_without_a_seed_go_on_from_the_last_one(small):
+    first = first_traces(bufgym.make(SWITCH, **small), seed=3)
+    assert len({observation.tobytes() for observation in first}) == 3
+    assert np.array_equal(first, first_traces(bufgym.make(SWITCH, **small), seed=3))
+    # A seed among the keyword arguments is one.
+    assert np.array_equal(first, first_traces(bufgym.make(SWITCH, seed=3, **small)))
+    assert np.array_equal(first, first_traces(gymnasium.make(SWITCH, **small), seed=3))
+    # What was drawn can be known, and leads to the same.
+    env = bufgym.make(SWITCH, **small)
+    drawn = first_traces(env)
+    assert np.array_equal(drawn, first_traces(bufgym.make(SWITCH, **small), seed=env.np_random_seed))
+    # A snapshot has the seed.
+    other = bufgym.make(SWITCH, **small)
+    other.restore(env.snapshot())
+    assert np.array_equal(env.reset()[0], other.reset()[0])
 
 
 def test_a_trace_can_be_asked_for(small):

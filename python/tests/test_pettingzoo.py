@@ -27,6 +27,19 @@ def test_the_checks_of_pettingzoo_find_nothing():
     parallel_seed_test(make, num_cycles=50)
 
 
+def test_without_a_seed_networks_differ():
+    def first(env, **options):
+        observations, infos = env.reset(**options)
+        (turn,) = [agent for agent in env.agents if infos[agent]["turn"]]
+        return observations[turn].tobytes()
+
+    assert len({first(make()) for _ in range(3)}) == 3
+    one, two = make(), make()
+    assert first(one, seed=3) == first(two, seed=3)
+    assert first(one) == first(two)
+    assert first(NetworkEnv(settings=SHORT, seed=3)) == first(make(), seed=3)
+
+
 def test_an_episode():
     env = make()
     observations, infos = env.reset(seed=3)

@@ -51,7 +51,7 @@ def test_the_checker_of_gymnasium_finds_nothing(small):
 @pytest.mark.parametrize("low_level", ["dt", "dt+early"])
 def test_several_switches_are_the_same_in_one_row(small, low_level):
     flat = make(SWITCH, {"num_envs": 3, "low_level": low_level, **small})
-    shaped = bufgym.make_vec(SWITCH, 3, low_level=low_level, copy=True, **small)
+    shaped = bufgym.make_vec(SWITCH, 3, low_level=low_level, **small)
     assert flat.single_observation_space.shape == (160,) and flat.observation_space.shape == (3, 160)
     rng = np.random.default_rng(1)
     first = flat.reset(seed=3)[0]
@@ -88,6 +88,19 @@ def test_a_network_of_agents():
     assert set(observations) == set(rewards), "the last interval of every switch that has decided has ended"
     stats = infos[turn]["episode_stats"]
     assert decided == stats["decisions"] and total == pytest.approx(stats["return"])
+
+
+def test_without_a_seed_networks_differ():
+    def first(env, **options):
+        (observation,) = env.reset(**options)[0].values()
+        return observation.tobytes()
+
+    assert len({first(NetworkEnv(NETWORK, SHORT)) for _ in range(3)}) == 3
+    one, two = NetworkEnv(NETWORK, SHORT), NetworkEnv(NETWORK, SHORT)
+    assert first(one, seed=3) == first(two, seed=3)
+    assert first(one) == first(two)
+    flat = [make(SWITCH, {"num_envs": 2, "settings": SMALL}).reset()[0] for _ in range(2)]
+    assert not np.array_equal(*flat)
 
 
 def test_a_missing_action_is_named():

@@ -41,6 +41,11 @@ def test_it_says_what_single_environments_say(small):
     assert ended >= 2
 
 
+def test_without_a_seed_environments_differ(small):
+    first = [observation.tobytes() for _ in range(2) for observation in VecEnv(SWITCH, 2, **small).reset()]
+    assert len(set(first)) == 4
+
+
 def test_sac_learns_2000_steps_and_its_network_becomes_a_checkpoint(tmp_path):
     envs = VecEnv(SWITCH, 4, settings=SMALL)
     model = SAC(PortSACPolicy, envs, seed=1, learning_starts=200, batch_size=32, device="cpu", verbose=0)

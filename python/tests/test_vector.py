@@ -37,7 +37,7 @@ def test_gymnasium_makes_it(small):
 def test_it_is_what_gymnasium_makes_of_single_ones(small, mode):
     """Step by step the same as Gymnasium's own vector of the same environments."""
     steps, num_envs = 400, 3
-    ours = make(small, num_envs, autoreset_mode=mode, copy=True)
+    ours = make(small, num_envs, autoreset_mode=mode)
     singles = [lambda env=env: alone(small, env, num_envs) for env in range(num_envs)]
     theirs = SyncVectorEnv(singles, autoreset_mode=mode)
     a, b = ours.reset(seed=5), theirs.reset(seed=5)
@@ -73,8 +73,8 @@ def test_it_is_what_gymnasium_makes_of_single_ones(small, mode):
     assert ended >= 3, "too few episodes have ended for this test to say anything"
 
 
-def test_arrays_are_reused_and_belong_to_rust(small):
-    envs = make(small)
+def test_without_copies_arrays_are_reused_and_belong_to_rust(small):
+    envs = make(small, copy=False)
     first = envs.reset(seed=1)
     before = first[0].copy()
     second = envs.step(actions(envs, 1)[0])
@@ -90,17 +90,74 @@ def test_arrays_are_reused_and_belong_to_rust(small):
     assert base.base is not None and not base.flags.owndata
 
 
-def test_copies_last(small):
-    envs = make(small, copy=True)
-    first, _ = envs.reset(seed=1)
-    kept = first.copy()
-    second = envs.step(actions(envs, 1)[0])
-    assert first is not second[0] and np.array_equal(first, kept)
+def arrays(told):
+    """All arrays in what an environment has told, however deep."""
+    if isinstance(told, np.ndarray):
+        return [told]
+    values = told.values() if isinstance(told, dict) else told if isinstance(told, tuple) else ()
+    return [array for value in values for array in arrays(value)]
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_what_is_returned_lasts(small, mode):
+    """Nothing that a call has returned is written to by a later one, or is memory of another's."""
+    envs = make(small, autoreset_mode=mode)
+    told = [envs.reset(seed=1)]
+    ended = 0
+    kept = [[array.copy() for array in arrays(told[0])]]
+    for action in actions(envs, 150):
+        told.append(envs.step(action))
+        kept.append([array.copy() for array in arrays(told[-1])])
+        dones = told[-1][2] | told[-1][3]
+        ended += dones.sum()
+        if dones.any() and mode is AutoresetMode.DISABLED:
+            told.append(envs.reset(options={"reset_mask": dones}))
+            kept.append([array.copy() for array in arrays(told[-1])])
+    assert ended >= 1
+    for each, copies in zip(told, kept):
+        assert len(arrays(each)) >= 13
+        for array, copy in zip(arrays(each), copies):
+            assert array.flags.writeable and np.array_equal(array, copy)
+    # A caller may write to them as well.
+    bases = [array.ctypes.data for each in told for array in arrays(each)]
+    assert len(set(bases)) == len(bases)
+
+
+def test_a_replay_has_states_and_next_states(small):
+    """The loop of scripts that keep an observation over a step."""
+    envs = gymnasium.make_vec(SWITCH, num_envs=2, **small)
+    observations, _ = envs.reset(seed=1)
+    for action in actions(envs, 5):
+        following = envs.step(action)[0]
+        assert not np.array_equal(observations, following)
+        observations = following
+
+
+def test_without_a_seed_environments_differ(small):
+    first = [observation.tobytes() for _ in range(2) for observation in make(small).reset()[0]]
+    assert len(set(first)) == 6
+    # Those that were seeded go on with their sequence, the others draw a seed.
+    one, two = make(small), make(small)
+    for envs in (one, two):
+        envs.reset(seed=[1, None, 3])
+    a, b = one.reset()[0], two.reset()[0]
+    assert np.array_equal(a[[0, 2]], b[[0, 2]]) and not np.array_equal(a[1], b[1])
+    assert np.array_equal(make(small, seed=4).reset()[0], make(small, seed=4).reset()[0])
+
+
+def test_a_mask_seeds_those_that_it_names(small):
+    mask = np.array([True, False, False])
+    one, two = (make(small, autoreset_mode=AutoresetMode.DISABLED) for _ in range(2))
+    for envs in (one, two):
+        envs.reset(seed=1, options={"reset_mask": mask})
+    a, b = one.reset()[0], two.reset()[0]
+    assert np.array_equal(a[0], b[0])
+    assert not np.array_equal(a[1], b[1]) and not np.array_equal(a[2], b[2])
 
 
 def test_the_number_of_threads_changes_nothing(small):
     def play(threads):
-        envs = make(small, 5, threads=threads, copy=True)
+        envs = make(small, 5, threads=threads)
         assert envs.threads == threads
         seen = [envs.reset(seed=2)[0]]
         seen += [envs.step(action)[0] for action in actions(envs, 60)]
@@ -110,7 +167,7 @@ def test_the_number_of_threads_changes_nothing(small):
 
 
 def test_seeds(small):
-    envs = make(small, copy=True)
+    envs = make(small)
     from_one, _ = envs.reset(seed=10)
     each, _ = envs.reset(seed=[10, 11, 12])
     assert np.array_equal(from_one, each)
@@ -149,7 +206,7 @@ def test_wrong_actions_and_arguments(small):
 
 
 def test_a_read_only_array_is_named(small):
-    envs = make(small)
+    envs = make(small, copy=False)
     observations, _ = envs.reset(seed=1)
     observations.flags.writeable = False
     with pytest.raises(ValueError, match="an array of the environment cannot be written"):

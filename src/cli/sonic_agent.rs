@@ -11,7 +11,7 @@ use bufgym::sim::input;
 use bufgym::sonic::counters::Source;
 use bufgym::sonic::layout::Wanted;
 use bufgym::sonic::monitor::Timing;
-use bufgym::sonic::profiles::{self, Restored};
+use bufgym::sonic::profiles::{self, Restored, Writer};
 use bufgym::sonic::{self, Address, Agent, Databases, Error, Event, Login, Settings};
 use clap::Args;
 use serde_json::json;
@@ -123,6 +123,7 @@ pub fn run(args: SonicAgentArgs, common: &Common) -> CliResult {
             describe(restored)
         ));
     }
+    disown(&agent.namesakes(), common);
     introduce(&agent, &args, common);
     let running = Running {
         args: &args,
@@ -197,12 +198,30 @@ fn restore(address: &Address, login: Option<&Login>, common: &Common) -> CliResu
     let mut databases = Databases::connect_as(address, login).or_bad_input()?;
     databases.claim().or_bad_input()?;
     let restored = profiles::restore(&mut databases).or_failure()?;
+    disown(
+        &Writer::new(&mut databases).or_failure()?.namesakes(),
+        common,
+    );
     let value = json!({
         "redis": address.to_string(),
         "restored_queues": restored.queues,
         "removed_profiles": restored.profiles,
     });
     common.print(&value, &describe(restored))
+}
+
+/// Names profiles that stay, because no journal has them.
+fn disown(namesakes: &[&str], common: &Common) {
+    let Some(first) = namesakes.first() else {
+        return;
+    };
+    let more = match namesakes.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    common.note(format_args!(
+        "BUFFER_PROFILE {first}{more}: named like the agent's, but not in its journal; left alone"
+    ));
 }
 
 fn describe(restored: Restored) -> String {

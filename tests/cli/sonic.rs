@@ -1,6 +1,8 @@
 //! `bufgym sonic-agent`: bad input, and a run against a real Redis server with signals.
 
-use std::process::{Child, Command};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -9,7 +11,7 @@ use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic;
 use bufgym::sim::units::Time;
 use bufgym::sonic::simulated::SimulatedSwitch;
-use bufgym::sonic::{Database, Databases, schema};
+use bufgym::sonic::{Address, Database, Databases, Login, schema};
 
 use crate::harness::Sandbox;
 use server::Server;
@@ -215,4 +217,166 @@ fn a_dry_run_prints_what_it_would_write() {
         "{stderr}"
     );
     assert_eq!(bench.profile(), "q_lossy_profile");
+}
+
+/// Sets fields of keys of CONFIG_DB, a line each, as an operator does.
+fn configure(server: &Server, lines: &[String]) {
+    let Address::Unix(path) = server.address() else {
+        panic!("a socket of the file system");
+    };
+    let mut socket = UnixStream::connect(path).unwrap();
+    let mut answers = BufReader::new(socket.try_clone().unwrap()).lines();
+    for line in [&["SELECT 4".to_owned()], lines].concat() {
+        writeln!(socket, "{line}\r").unwrap();
+        let answer = answers.next().unwrap().unwrap();
+        assert!(!answer.starts_with('-'), "{line}: {answer}");
+    }
+}
+
+/// Ports with SONiC's zero profile, ports that are down, and a profile of the operator's with a name like the
+/// agent's: the log says that they are left alone.
+#[test]
+fn what_is_left_alone_is_told() {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    let zero = ["egress_lossy_zero_profile", "bufgym_3_mine"].map(|name| {
+        format!("HSET BUFFER_PROFILE|{name} pool egress_lossy_pool size 0 dynamic_th -8")
+    });
+    let down = (8..12).map(|port| format!("HSET PORT|Ethernet{} admin_status down", 4 * port));
+    let idle = (12..16).map(|port| {
+        let key = format!("BUFFER_QUEUE|Ethernet{}|0", 4 * port);
+        format!("HSET {key} profile egress_lossy_zero_profile")
+    });
+    let lines: Vec<String> = zero.into_iter().chain(down).chain(idle).collect();
+    configure(&bench.server, &lines);
+    let options = "--checkpoint alpha --dry-run --for-s 1";
+    for (ports, told) in [
+        ("", "8 of 16 ports (8 down or with zero profiles)"),
+        ("--ports Ethernet0,Ethernet4", "2 of 16 ports, 2 queue keys"),
+    ] {
+        let run = bench
+            .sandbox
+            .ok(&bench.command(&format!("{options} {ports}")));
+        let beta = if ports.is_empty() { 125_000 } else { 500_000 };
+        for words in [
+            told,
+            &format!("beta {beta} bytes"),
+            "BUFFER_PROFILE bufgym_3_mine: named like the agent's, but not in its journal",
+        ] {
+            assert!(
+                run.stderr.contains(words),
+                "no '{words}' in: {}",
+                run.stderr
+            );
+        }
+    }
+    for (port, reason) in [
+        ("Ethernet32", "administratively down"),
+        ("Ethernet60", "zero profile egress_lossy_zero_profile"),
+        ("Ethernet64", "no port Ethernet64"),
+    ] {
+        let command = bench.command(&format!("{options} --ports Ethernet0,{port}"));
+        bench.sandbox.refused(&command, &[port, reason]);
+    }
+    let restored = bench.sandbox.ok(&bench.command("--restore"));
+    assert!(restored.stdout.starts_with("0 queue keys"));
+    assert!(
+        restored.stderr.contains("bufgym_3_mine"),
+        "{}",
+        restored.stderr
+    );
+}
+
+#[test]
+fn a_password_comes_from_a_file_or_a_variable() {
+    let login = |user: Option<&str>, password: &str| Login {
+        user: user.map(str::to_owned),
+        password: password.to_owned(),
+    };
+    let right = login(None, "open sesame");
+    let options = [
+        "--requirepass",
+        "open sesame",
+        "--user",
+        "agent",
+        "on",
+        ">of its own",
+        "~*",
+        "+@all",
+    ];
+    let Some(server) = Server::start_for(Some(&right), &options) else {
+        return;
+    };
+    let sandbox = Sandbox::new();
+    sandbox.write("password", "open sesame\n");
+    sandbox.write("agents", "of its own");
+    sandbox.write("wrong", "open barley\r\n");
+    sandbox.write("empty", "\n");
+    sandbox.write("lines", "open\nsesame\n");
+    let restore = format!("sonic-agent --redis {} --restore", server.address());
+    let with = |variable: &str, options: &str| -> Output {
+        let mut command = sandbox.command(&format!("{restore} {options}"));
+        command.env("BUFGYM_REDIS_PASSWORD", variable);
+        command.output().unwrap()
+    };
+    sandbox.ok(&format!("{restore} --redis-password-file password"));
+    sandbox.ok(&format!(
+        "{restore} --redis-user agent --redis-password-file agents"
+    ));
+    assert!(with("open sesame", "").status.success());
+    assert!(with("of its own", "--redis-user agent").status.success());
+    // The file comes first.
+    let output = with("open barley", "--redis-password-file password");
+    assert!(output.status.success(), "{output:?}");
+
+    sandbox.refused(
+        &restore,
+        &[
+            "asks for a password",
+            "--redis-password-file",
+            "BUFGYM_REDIS_PASSWORD",
+        ],
+    );
+    for (options, words) in [
+        ("--redis-password-file wrong", &["refuses"][..]),
+        (
+            "--redis-user nobody --redis-password-file password",
+            &["refuses", "--redis-user"],
+        ),
+        ("--redis-password-file empty", &["empty", "one line"]),
+        ("--redis-password-file lines", &["lines", "one line"]),
+        ("--redis-password-file nothing", &["nothing"]),
+        (
+            "--redis-user agent",
+            &["--redis-user agent", "needs a password"],
+        ),
+    ] {
+        sandbox.refused(&format!("{restore} {options}"), words);
+    }
+    let output = with("open barley", "");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.contains("refuses") && !stderr.contains("barley"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_named() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let sandbox = Sandbox::new();
+    let address = server.address().to_string();
+    server.signal("STOP");
+    let begin = Instant::now();
+    sandbox.refused(
+        &format!("sonic-agent --redis {address} --restore"),
+        &[&address, "no answer within 5 s", "redis-cli ping"],
+    );
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    server.signal("CONT");
+    sandbox.ok(&format!("sonic-agent --redis {address} --restore"));
 }

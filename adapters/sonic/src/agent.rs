@@ -254,6 +254,11 @@ impl<C: Controller> Agent<C> {
         self.put_back()
     }
 
+    /// Profiles that are not the agent's, though they have names as the agent gives them.
+    pub fn namesakes(&self) -> Vec<&str> {
+        self.writer.namesakes()
+    }
+
     /// What is controlled.
     pub fn layout(&self) -> &Layout {
         &self.layout

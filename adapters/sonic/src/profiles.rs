@@ -41,7 +41,7 @@ fn own_name(threshold: i8, old: &str, taken: &BTreeSet<String>) -> String {
 }
 
 /// Whether a profile has a name as the agent gives them. It need not be the agent's.
-pub fn is_named_like_own(name: &str) -> bool {
+fn is_named_like_own(name: &str) -> bool {
     let parts = name
         .strip_prefix(OWN)
         .and_then(|rest| rest.split_once('_'))
@@ -292,6 +292,12 @@ impl Writer {
             }
         }
         Ok(())
+    }
+
+    /// Profiles that are somebody else's, though they have names as the agent gives them.
+    pub fn namesakes(&self) -> Vec<&str> {
+        let taken = self.taken.iter().map(String::as_str);
+        taken.filter(|name| is_named_like_own(name)).collect()
     }
 
     /// Whether it is unknown if the last write came into force.

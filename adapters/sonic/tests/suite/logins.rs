@@ -75,7 +75,7 @@ fn a_password_that_nobody_asked_for_is_told() {
 fn a_user_of_the_access_control_list_needs_few_rights() {
     let agent = login(Some("agent"), "s3cret");
     let user = "agent on >s3cret ~* -@all +select +client|setname +client|list +hget +hgetall +hmget +scan \
-                +hset +del +watch +unwatch +multi +exec";
+                +hset +del +watch +multi +exec";
     let options = [&["--user"][..], &user.split(' ').collect::<Vec<_>>()].concat();
     let Some(server) = Server::start_for(Some(&agent), &options) else {
         return;
