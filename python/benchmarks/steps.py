@@ -26,7 +26,7 @@ def vector(seconds: float) -> float:
 
     import bufgym
 
-    envs = bufgym.make_vec(ENV_ID, 32, autoreset_mode="SameStep", seed=1)
+    envs = bufgym.make_vec(ENV_ID, 32, autoreset_mode="SameStep", seed=1, copy=False)
     envs.reset()
     rng = np.random.default_rng(1)
     steps, start = 0, time.perf_counter()
