@@ -221,9 +221,11 @@ impl<C: Controller> Agent<C> {
     }
 
     fn put_back(&mut self) -> Result<Restored, Error> {
+        let databases = &mut self.databases;
         match self.settings.dry_run {
             true => Ok(Restored::default()),
-            false => profiles::put_back(&mut self.databases, self.writer.journal()),
+            false if self.writer.is_in_doubt() => profiles::restore(databases),
+            false => profiles::put_back(databases, self.writer.journal()),
         }
     }
 

@@ -218,10 +218,8 @@ impl Writer {
             false => Ok(()),
         };
         self.in_doubt = written.as_ref().is_err_and(Error::is_disconnected);
-        if written.is_ok() || self.in_doubt {
-            self.journal = journal;
-        }
         written?;
+        self.journal = journal;
         for write in writes.iter().filter(|write| write.profile().is_none()) {
             let reference = Reference::parse(&write.fields[0].1);
             self.set.insert(write.key.clone(), reference);
@@ -300,7 +298,7 @@ impl Writer {
         taken.filter(|name| is_named_like_own(name)).collect()
     }
 
-    /// Whether it is unknown if the last write came into force.
+    /// Whether it is unknown if the last write came into force. The journal in STATE_DB tells it.
     pub fn is_in_doubt(&self) -> bool {
         self.in_doubt
     }
