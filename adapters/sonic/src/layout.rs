@@ -1,5 +1,6 @@
 //! Ports, egress queues, buffer profiles and pool of a switch, as its databases have them.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
@@ -206,27 +207,27 @@ impl Finder<'_> {
             }
             let (port, indices) =
                 place(&name).map_err(|problem| Error::switch(config(&key), problem))?;
-            let ports = || port.split(',').map(str::to_owned);
+            let ports: Vec<String> = port.split(',').map(str::to_owned).collect();
             if known {
-                present.extend(ports());
+                present.extend(ports.clone());
             }
-            if !ports().any(|port| self.wants(&port)) {
-                continue;
-            }
-            for port in ports() {
-                if !down.contains_key(&port) {
-                    let is_down = self.is_down(&port)?;
-                    down.insert(port, is_down);
+            let wanted = ports.into_iter().filter(|port| self.wants(port));
+            let wanted: Vec<String> = wanted.collect();
+            for port in &wanted {
+                if let Entry::Vacant(unknown) = down.entry(port.clone()) {
+                    let is_down = self.is_down(port)?;
+                    unknown.insert(is_down);
                 }
             }
-            if ports().all(|port| down[&port]) {
-                let reason = "is administratively down (admin_status)";
-                idle.extend(ports().map(|port| (port, reason.to_owned())));
-                continue;
-            }
-            if known && is_zero(&self.profiles[&profile.name]) {
-                let reason = format!("its queues have the zero profile {}", profile.name);
-                idle.extend(ports().map(|port| (port, reason.clone())));
+            let is_zero = known && is_zero(&self.profiles[&profile.name]);
+            if is_zero || wanted.iter().all(|port| down[port]) {
+                for port in wanted {
+                    let reason = match down[&port] {
+                        true => "is administratively down (admin_status)".to_owned(),
+                        false => format!("its queues have the zero profile {}", profile.name),
+                    };
+                    idle.insert(port, reason);
+                }
                 continue;
             }
             if port.contains(',') {
