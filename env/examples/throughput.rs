@@ -9,7 +9,7 @@ use bufgym_env::control::{ControlEnv, ControlOptions, Pause};
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
-use bufgym_sim::traffic::{Trace, generate};
+use bufgym_sim::traffic::{ListOptions, Trace, generate};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -53,7 +53,13 @@ fn options() -> Result<Options, Failure> {
 fn main() -> Result<(), Failure> {
     let options = options()?;
     let traces: Vec<Trace> = match &options.list {
-        Some(path) => vec![Trace::read_csv_for_ports(path, options.scenario.ports)?],
+        Some(path) => {
+            let list = ListOptions {
+                ports: options.scenario.ports,
+                ..ListOptions::default()
+            };
+            vec![Trace::read_list(path, &list)?]
+        }
         None => (0..TRACES)
             .map(|index| generate(&options.scenario, trace_seed(Split::Train, 1, index)))
             .collect(),

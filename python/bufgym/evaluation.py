@@ -109,7 +109,7 @@ def simulate(
         seed: of the experiment; with split and index it determines the trace.
         index: number of the trace in its split.
         split: ``"train"``, ``"validation"`` or ``"test"``.
-        trace: a CSV file of flows, in the place of a generated trace.
+        trace: a file of flows (CSV, or a list of HPCC or htsim), in the place of a generated trace.
         timeline_us: record every port's queue and threshold so often, microseconds.
         settings: settings of the scenario to change, such as ``min_rto_us=10000``.
     """

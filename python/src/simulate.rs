@@ -8,7 +8,7 @@ use bufgym::cli::embed;
 use bufgym::sim::network::{FlowClass, FlowRecord, Outcome};
 use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
-use bufgym::sim::traffic::{self, Trace};
+use bufgym::sim::traffic::{self, ListOptions, Trace};
 use bufgym::sim::units::Time;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -35,7 +35,11 @@ pub struct SimulateArguments {
 impl SimulateArguments {
     fn trace(&self, scenario: &Scenario) -> PyResult<Trace> {
         if let Some(path) = &self.trace {
-            return Trace::read_csv_for_ports(path, scenario.ports).map_err(invalid);
+            let options = ListOptions {
+                ports: scenario.ports,
+                ..ListOptions::default()
+            };
+            return Trace::read_list(path, &options).map_err(invalid);
         }
         let split: Split = self.split.parse().map_err(invalid)?;
         embed::check_memory(scenario, 1, 0).map_err(invalid)?;

@@ -36,6 +36,12 @@ pub struct TraceArgs {
     #[arg(long, value_name = "N", requires = "from_pcap",
         value_parser = clap::value_parser!(u32).range(2..=4_096))]
     ports: Option<u32>,
+    /// Take the flows between the ends of tunnels, not those within them
+    #[arg(long, requires = "from_pcap")]
+    outer: bool,
+    /// Read a capture that ends within a packet up to there
+    #[arg(long, requires = "from_pcap")]
+    truncated: bool,
     /// File to write: id,src,dst,start_ns,size_bytes,kind,query,priority
     #[arg(long, value_name = "FLOWS.csv")]
     out: PathBuf,
@@ -96,11 +102,14 @@ fn captured(path: &Path, args: &TraceArgs, common: &Common) -> CliResult<(Trace,
     let options = CaptureOptions {
         idle: Duration::from_millis(args.idle_ms),
         ports: args.ports,
+        outer: args.outer,
+        truncated: args.truncated,
     };
     let capture = Capture::read(path, &options).or_bad_input()?;
-    let skipped = &capture.skipped;
-    if skipped.total() > 0 && !common.json {
-        common.note(format!("packets in no flow: {skipped}"));
+    if !common.json {
+        for note in notes(&capture, &options) {
+            common.note(note);
+        }
     }
     let text = format!(
         "from {} packets of {} hosts; simulate it with --set ports={}",
@@ -115,7 +124,51 @@ fn captured(path: &Path, args: &TraceArgs, common: &Common) -> CliResult<(Trace,
         "hosts": capture.hosts.len(),
         "addresses": capture.hosts,
         "ports": capture.ports,
-        "skipped": skipped,
+        "skipped": capture.skipped,
+        "tunnels": capture.tunnels,
+        "outer": args.outer,
+        "copies": capture.copies,
+        "blocks": capture.blocks,
+        "cut_short": capture.cut_short,
     });
     Ok((capture.trace, value, text))
+}
+
+/// What a reader of the flow list should know about the capture.
+fn notes(capture: &Capture, options: &CaptureOptions) -> Vec<String> {
+    let mut notes = Vec::new();
+    if capture.cut_short {
+        notes.push(format!(
+            "the file ends within a packet; the {} before it were read",
+            capture.packets
+        ));
+    }
+    let tunnels = capture.tunnels.to_string();
+    if !tunnels.is_empty() {
+        notes.push(match (options.outer, capture.tunnels.have_ends()) {
+            (true, true) => {
+                format!("packets in tunnels: {tunnels}; the flows are those between the tunnels' ends")
+            }
+            (false, true) => format!(
+                "packets in tunnels: {tunnels}; the flows are those within the tunnels, --outer takes \
+                 those between the tunnels' ends"
+            ),
+            (_, false) => format!("packets in tunnels: {tunnels}; the flows are those within them"),
+        });
+    }
+    if capture.copies > 0 {
+        notes.push(format!(
+            "UDP packets that were captured again within 1 ms, and are counted once: {}",
+            capture.copies
+        ));
+    }
+    if capture.skipped.total() > 0 {
+        notes.push(format!("packets in no flow: {}", capture.skipped));
+    }
+    if !capture.blocks.is_empty() {
+        let blocks = capture.blocks.iter();
+        let blocks: Vec<_> = blocks.map(|(name, count)| format!("{count} {name}")).collect();
+        notes.push(format!("blocks passed over, not packets: {}", blocks.join(", ")));
+    }
+    notes
 }

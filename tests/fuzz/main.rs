@@ -154,7 +154,10 @@ macro_rules! fuzzed {
 
 fuzzed! {
     flow_list
+    peer_list
+    size_distribution
     capture
+    tunnels
     scenario
     setting
     train_config

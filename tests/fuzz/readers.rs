@@ -24,15 +24,15 @@ use bufgym::models::windows::OBSERVATION;
 use bufgym::models::{ActorWeights, cpu, npy};
 use bufgym::onnx::{OnnxNetwork, Settings};
 use bufgym::sim::rng;
-use bufgym::sim::scenario::Scenario;
+use bufgym::sim::scenario::{Scenario, SizeDistribution};
 use bufgym::sim::switch::PolicySpec;
 use bufgym::sim::switch::policy::{Forest, ForestModel, catalogue};
-use bufgym::sim::traffic::{Capture, CaptureOptions, Trace, generate};
+use bufgym::sim::traffic::{Capture, CaptureOptions, ListOptions, Trace, generate};
 use bufgym::train::TrainConfig;
 use rand::RngExt as _;
 
 /// How many there are.
-pub const COUNT: usize = 18;
+pub const COUNT: usize = 21;
 
 const MIB: u64 = 1 << 20;
 
@@ -53,7 +53,10 @@ pub struct Reader {
 pub fn by_name(name: &str) -> Option<Reader> {
     let all = [
         flow_list,
+        peer_list,
+        size_distribution,
         capture,
+        tunnels,
         scenario,
         setting,
         train_config,
@@ -175,6 +178,55 @@ pub fn flow_list() -> Reader {
     }
 }
 
+/// Lists of other simulators; the content tells the format.
+pub fn peer_list() -> Reader {
+    Reader {
+        name: "peer_list",
+        seeds: vec![
+            b"3\n1 0 3 100 200000 2\n2 0 3 100 200000 2.0\n3 0 3 100 50000 2.0005\n".to_vec(),
+            b"\n1\r\n 15\t0 0 4791 1 5e-06\r\n".to_vec(),
+            b"Nodes 4\nConnections 2\n1->0 start 0 size 200000\n2->0 size 7 start 500000000\n".to_vec(),
+            b"# a comment\nNodes 16\nConnections 2\nTriggers 0\nFailures 0\n\
+              1->0 id 3 start 0 size 2 prio 1\n3->2 id 4 start 1499.5 size 2 msg 9\n"
+                .to_vec(),
+        ],
+        memory: 64 * MIB,
+        read: Box::new(|input| {
+            let trace = Trace::list_from_reader(input, "list", &ListOptions::default());
+            let trace = trace.map_err(said)?;
+            let mut written = Vec::new();
+            trace.to_writer(&mut written).expect("memory takes it");
+            let again = Trace::from_reader(written.as_slice(), "again").map_err(said)?;
+            assert_eq!(again.flows, trace.flows);
+            trace.validate(16).map_err(said)
+        }),
+    }
+}
+
+pub fn size_distribution() -> Reader {
+    Reader {
+        name: "size_distribution",
+        seeds: vec![
+            b"0 0\n1000 0\n10000 50\n1000000 100\n".to_vec(),
+            b"bytes,cdf\n0,0\n10000,0.15\n30000000,1\n".to_vec(),
+            b"# share\r\n1\t0\r\n1\t0.25\r\n9000\t0.25\r\n1000000000000\t1.0\r\n".to_vec(),
+        ],
+        memory: 64 * MIB,
+        read: Box::new(|input| {
+            let sizes = SizeDistribution::from_text(text(input)?, "cdf.txt").map_err(said)?;
+            assert!(sizes.mean() > 0.0 && sizes.mean().is_finite());
+            let samples = [0.0, 0.1, 0.5, 0.999].map(|u| sizes.sample(u));
+            assert!(samples.is_sorted() && samples[0] >= 1, "{samples:?}");
+            let mut scenario = small_scenario();
+            scenario.set(&format!("workload={sizes}")).map_err(said)?;
+            let again = Scenario::from_toml_str(&scenario.to_toml(), "again.toml");
+            assert_eq!(again.map_err(said)?.workload, scenario.workload);
+            scenario.validate().map_err(said)?;
+            generate(&scenario, 1).validate(4).map_err(said)
+        }),
+    }
+}
+
 /// An IPv4 packet with a TCP segment.
 fn segment(src: u8, dst: u8, seq: u32, payload: u16) -> Vec<u8> {
     let mut bytes = vec![0x45, 0];
@@ -187,6 +239,52 @@ fn segment(src: u8, dst: u8, seq: u32, payload: u16) -> Vec<u8> {
     bytes
 }
 
+/// An IPv4 packet of a protocol between the ends of a tunnel.
+fn outside(protocol: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let payload = parts.concat();
+    let mut bytes = vec![0x45, 0];
+    bytes.extend((20 + payload.len() as u16).to_be_bytes());
+    bytes.extend([0, 7, 0, 0, 64, protocol, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2]);
+    bytes.extend(payload);
+    bytes
+}
+
+/// A frame of Ethernet.
+fn ethernet(kind: u16, parts: &[&[u8]]) -> Vec<u8> {
+    [&[2; 12][..], &kind.to_be_bytes(), &parts.concat()].concat()
+}
+
+/// Packets in every tunnel that is read.
+fn tunnelled() -> Vec<Vec<u8>> {
+    let ip = segment(1, 2, 0, 200);
+    let frame = ethernet(0x0800, &[&ip]);
+    let udp = |port: u16, header: &[u8]| {
+        let length = (8 + header.len() + frame.len()) as u16;
+        let start = [&[0xc0, 0][..], &port.to_be_bytes(), &length.to_be_bytes(), &[0, 0]].concat();
+        outside(17, &[&start, header, &frame])
+    };
+    let second = [0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 7, 0, 1, 0, 0, 0, 2];
+    let third = [
+        0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 7, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 5, 5, 5, 5, 5, 5, 5, 5,
+    ];
+    let packets = [
+        udp(4_789, &[8, 0, 0, 0, 0, 0, 42, 0]),
+        udp(8_472, &[8, 0, 0, 0, 0, 0, 42, 0]),
+        udp(6_081, &[1, 0, 0x65, 0x58, 0, 0, 1, 0, 1, 2, 3, 0]),
+        outside(47, &[&[0xb0, 0, 8, 0, 1, 1, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1], &ip]),
+        outside(47, &[&second, &frame]),
+        outside(47, &[&third, &frame]),
+        outside(4, &[&ip]),
+    ];
+    let mut frames: Vec<_> = packets.iter().map(|ip| ethernet(0x0800, &[ip])).collect();
+    let length = (ip.len() as u16 + 2).to_be_bytes();
+    frames.push(ethernet(0x8847, &[&[0, 1, 0x10, 64, 0, 2, 0x11, 64], &ip]));
+    frames.push(ethernet(0x8847, &[&[0, 2, 0x11, 64, 0, 0, 0, 1], &frame]));
+    frames.push(ethernet(0x8864, &[&[0x11, 0, 0, 9], &length, &[0, 0x21], &ip]));
+    frames.push(ethernet(0x8100, &[&[0, 5, 0x08, 0], &packets[0]]));
+    frames
+}
+
 /// Packets of a few connections.
 fn packets() -> Vec<Vec<u8>> {
     (0..12)
@@ -196,9 +294,14 @@ fn packets() -> Vec<Vec<u8>> {
 
 /// A pcap file (draft-ietf-opsawg-pcap) of raw IP packets.
 fn pcap() -> Vec<u8> {
+    pcap_of(101, packets())
+}
+
+/// A pcap file of packets of a link type.
+fn pcap_of(link: u8, packets: Vec<Vec<u8>>) -> Vec<u8> {
     let mut bytes = Vec::from(0xa1b2_c3d4_u32.to_le_bytes());
-    bytes.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0]);
-    for (time, packet) in (0_u32..).zip(packets()) {
+    bytes.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, link, 0, 0, 0]);
+    for (time, packet) in (0_u32..).zip(packets) {
         let length = packet.len() as u32;
         for value in [1_700_000_000, time * 1_000, length, length] {
             bytes.extend(value.to_le_bytes());
@@ -238,9 +341,20 @@ fn pcapng() -> Vec<u8> {
         }
         body.extend(packet);
         body.resize(body.len().next_multiple_of(4), 0);
-        block(6, &body);
+        // Every third one as an older Packet Block, whose interface and number of lost packets are
+        // the first word of the other.
+        block(if time % 3 == 0 { 2 } else { 6 }, &body);
     }
     bytes
+}
+
+/// Reads a capture with these options, and checks what is found.
+fn read_capture(input: &[u8], options: &CaptureOptions) -> Result<(), String> {
+    let capture = Capture::from_reader(Cursor::new(input), "capture.pcap", options);
+    let capture = capture.map_err(said)?;
+    assert!(capture.skipped.total() + capture.copies < capture.packets);
+    let trace = capture.trace.validate(capture.ports);
+    trace.map_err(|error| panic!("a capture gave a bad trace: {error}"))
 }
 
 pub fn capture() -> Reader {
@@ -248,15 +362,27 @@ pub fn capture() -> Reader {
         name: "capture",
         seeds: vec![pcap(), pcapng()],
         memory: 64 * MIB,
+        read: Box::new(|input| read_capture(input, &CaptureOptions::default())),
+    }
+}
+
+/// Captures of tunnels, also cut short, read on both sides of the tunnels.
+pub fn tunnels() -> Reader {
+    Reader {
+        name: "tunnels",
+        seeds: vec![pcap_of(1, tunnelled())],
+        memory: 64 * MIB,
         read: Box::new(|input| {
-            let capture = Capture::from_reader(
-                Cursor::new(input),
-                "capture.pcap",
-                &CaptureOptions::default(),
-            );
-            let capture = capture.map_err(said)?;
-            let trace = capture.trace.validate(capture.ports);
-            trace.map_err(|error| panic!("a capture gave a bad trace: {error}"))
+            let options = CaptureOptions {
+                truncated: true,
+                ..CaptureOptions::default()
+            };
+            let outer = CaptureOptions {
+                outer: true,
+                ..options
+            };
+            let _ = read_capture(input, &outer);
+            read_capture(input, &options)
         }),
     }
 }

@@ -52,7 +52,7 @@ pub use queues::{AckQueue, NoQueue, NotPerQueue, PerQueue};
 pub use range::{RangeF64, RangeParseError, RangeU32};
 pub use settings::Setting;
 pub use sizes::{SizeDistribution, SizeError};
-pub use workloads::Workloads;
+pub use workloads::{Sizes, WorkloadError, Workloads};
 
 /// Largest size of a flow, bytes: 1 TB.
 pub const MAX_FLOW_BYTES: u64 = 1_000_000_000_000;
@@ -271,7 +271,7 @@ settings! {
         /// receives them.
         load: RangeF64 = RangeF64::new(0.5, 0.5), "offered load of an active port, fraction of its rate; uniform per trace";
         /// Distributions of the flow sizes. Each trace draws one of them.
-        workload: Workloads = Workload::WebSearch.into(), "web_search, data_mining, fb_hadoop, ali_storage, web_search_abm; one per trace";
+        workload: Workloads = Workload::WebSearch.into(), "web_search, data_mining, fb_hadoop, ali_storage, web_search_abm, or bytes:cdf points; one per trace";
         /// How flows towards one port are spread in time.
         arrivals: Arrivals = Arrivals::Mixed, "flows in time: mixed | spread | synchronised";
         /// The sources are distinct. Where there are queries or bursts, it is the number of hosts
@@ -409,10 +409,10 @@ impl Scenario {
         }
     }
 
-    /// Mean time between the flows of `workload` towards one active port at `load`, seconds:
+    /// Mean time between flows of these sizes towards one active port at `load`, seconds:
     /// `8 · E[S] / (load · C)`.
-    pub fn flow_gap_seconds(&self, workload: Workload, load: f64) -> f64 {
-        8.0 * workload.distribution().mean() / (load * self.rate_bps as f64)
+    pub fn flow_gap_seconds(&self, sizes: &SizeDistribution, load: f64) -> f64 {
+        8.0 * sizes.mean() / (load * self.rate_bps as f64)
     }
 
     /// Time between the elephants towards one port at `load`, seconds: `8 · S / (load · C)`.

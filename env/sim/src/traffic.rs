@@ -1,8 +1,9 @@
-//! Flow traces: the flows themselves, reading and writing them as CSV, generating them from a
-//! scenario, and extracting them from packet captures.
+//! Flow traces: the flows themselves, reading and writing them as CSV, reading lists of other
+//! simulators, generating them from a scenario, and extracting them from packet captures.
 
 mod flows_csv;
 mod generate;
+mod lists;
 mod pcap;
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,8 @@ use crate::units::Time;
 pub use crate::scenario::{SizeDistribution, SizeError, Workload};
 pub use flows_csv::TraceError;
 pub use generate::generate;
-pub use pcap::{Capture, CaptureError, CaptureOptions, Skipped};
+pub use lists::{FlowFormat, ListOptions, UnknownFormat};
+pub use pcap::{Capture, CaptureError, CaptureOptions, Skipped, Tunnels};
 
 /// One flow: a number of bytes from one host to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::validate::Checks;
-use super::{Demand, RangeU32, Scenario, ScenarioError, Workload};
+use super::{Demand, RangeU32, Scenario, ScenarioError, SizeDistribution, Sizes};
 use crate::input::excerpt;
 
 /// Hosts of every leaf: all, or some by their numbers, which begin with 0 at each leaf.
@@ -93,17 +93,17 @@ impl Scenario {
     /// `load · C / (oversubscription · 8 · E[S])` if all hosts do; if only some of its leaf do, as many
     /// more. With `uniform` so many more that the uplinks have this load, although some flows stay in
     /// their leaf; of one switch, the load is that of its ports.
-    pub fn host_flow_rate(&self, workload: Workload, load: f64) -> f64 {
-        self.rate_of_class(workload, load, self.load_hosts)
+    pub fn host_flow_rate(&self, sizes: &SizeDistribution, load: f64) -> f64 {
+        self.rate_of_class(sizes, load, self.load_hosts)
     }
 
     /// As [`host_flow_rate`](Scenario::host_flow_rate), of the second class.
-    pub fn second_flow_rate(&self, workload: Workload) -> f64 {
-        self.rate_of_class(workload, self.second_load, self.second_hosts)
+    pub fn second_flow_rate(&self, sizes: &SizeDistribution) -> f64 {
+        self.rate_of_class(sizes, self.second_load, self.second_hosts)
     }
 
-    fn rate_of_class(&self, workload: Workload, load: f64, hosts: LeafHosts) -> f64 {
-        let at_line_rate = 1.0 / self.flow_gap_seconds(workload, load);
+    fn rate_of_class(&self, sizes: &SizeDistribution, load: f64, hosts: LeafHosts) -> f64 {
+        let at_line_rate = 1.0 / self.flow_gap_seconds(sizes, load);
         if !self.is_fabric() {
             return at_line_rate;
         }
@@ -120,10 +120,11 @@ impl Scenario {
 
     /// Mean flows and answers of a trace where `demand` is not `ports`.
     pub(super) fn mean_flows_of_hosts(&self) -> f64 {
-        let flows = |workload| {
-            let first = self.host_flow_rate(workload, self.load.mean());
+        let flows = |sizes: Sizes| {
+            let sizes = sizes.distribution();
+            let first = self.host_flow_rate(sizes, self.load.mean());
             let second = match self.second_load > 0.0 {
-                true => self.second_flow_rate(workload) * self.senders(self.second_hosts),
+                true => self.second_flow_rate(sizes) * self.senders(self.second_hosts),
                 false => 0.0,
             };
             first * self.senders(self.load_hosts) + second
@@ -180,6 +181,7 @@ impl Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Workload;
 
     #[test]
     fn what_is_written_is_read_back() {
@@ -197,7 +199,7 @@ mod tests {
     #[test]
     fn fewer_hosts_start_more_flows_each() {
         let mut scenario = Scenario::preset("abm-artefact").unwrap();
-        let all = scenario.host_flow_rate(Workload::WebSearch, 0.4);
+        let all = scenario.host_flow_rate(Workload::WebSearch.distribution(), 0.4);
         for change in [
             "load_hosts=0..15",
             "second_hosts=16..23",
@@ -207,8 +209,8 @@ mod tests {
             scenario.set(change).unwrap();
         }
         scenario.validate().unwrap();
-        let half = scenario.host_flow_rate(Workload::WebSearch, 0.4);
-        let second = scenario.second_flow_rate(Workload::WebSearch);
+        let half = scenario.host_flow_rate(Workload::WebSearch.distribution(), 0.4);
+        let second = scenario.second_flow_rate(Workload::WebSearch.distribution());
         assert!((half - 2.0 * all).abs() < 1e-9 && (second - all).abs() < 1e-9);
         assert_eq!((scenario.fanin(), scenario.servers()), (8, 8));
         let expected = 3.0 * (32.0 * half + 16.0 * second + 16.0 * 2.0 * 8.0);

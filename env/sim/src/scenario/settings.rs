@@ -362,8 +362,12 @@ impl Field for Workloads {
         let names: Vec<_> = Workload::ALL.iter().map(|value| value.name()).collect();
         let expected = format!("one or several of {}", names.join(","));
         let text = written.words().ok_or_else(|| written.is_not(&expected))?;
-        text.parse()
-            .map_err(|error: super::UnknownName| error.to_string())
+        let workloads = match written {
+            // Who writes on the command line has the file. A scenario may come from elsewhere.
+            Written::Bare(_) => Workloads::read(text),
+            _ => text.parse(),
+        };
+        workloads.map_err(|error| error.to_string())
     }
 
     fn to_toml(&self) -> String {

@@ -590,7 +590,7 @@ impl Scenario {
         let longest_gap = self
             .workload
             .iter()
-            .map(|workload| self.flow_gap_seconds(workload, self.load.min))
+            .map(|sizes| self.flow_gap_seconds(sizes.distribution(), self.load.min))
             .fold(0.0, f64::max);
         let days = gaps * longest_gap / 86_400.0;
         if days > MAX_DAYS {

@@ -1,36 +1,149 @@
 //! A set of workloads, of which a trace draws one.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{UnknownName, Workload};
+use super::{SizeDistribution, SizeError, UnknownName, Workload};
+use crate::input::{self, excerpt};
 
 /// The workloads that a trace draws from, each equally likely; at least one.
 ///
-/// The text form is the names with commas between them, such as `web_search,data_mining`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The text form is the names with commas between them, such as `web_search,data_mining`. A distribution
+/// that has no name is written as its points, such as `0:0 1000:0.5 9000:1`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Workloads {
     /// Bit `i` stands for `Workload::ALL[i]`.
     members: u8,
+    /// The one without a name. Its points, and not the file that they came from, belong to the scenario.
+    own: Option<Arc<SizeDistribution>>,
 }
 
 const _: () = assert!(Workload::ALL.len() <= 8);
 
+/// Where the sizes of a trace's flows come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sizes {
+    /// A published distribution.
+    Published(Workload),
+    /// The points of another one.
+    Own(Arc<SizeDistribution>),
+}
+
+impl Sizes {
+    /// Kind of the flows of a distribution without a name.
+    pub const OWN_KIND: &str = "sizes";
+
+    /// The distribution of the flow sizes.
+    pub fn distribution(&self) -> &SizeDistribution {
+        match self {
+            Sizes::Published(workload) => workload.distribution(),
+            Sizes::Own(sizes) => sizes,
+        }
+    }
+
+    /// The kind of the flows in a trace: that of [`Workload::short_name`], or `sizes`.
+    pub const fn short_name(&self) -> &'static str {
+        match self {
+            Sizes::Published(workload) => workload.short_name(),
+            Sizes::Own(_) => Sizes::OWN_KIND,
+        }
+    }
+}
+
+/// The error for a text that is not a set of workloads.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    /// A name that no workload has.
+    #[error(
+        "{0}; or bytes:cdf points such as 0:0 1000:0.5 9000:1; --set workload=FILE reads them from a \
+         file with a dot in its name"
+    )]
+    Name(#[from] UnknownName),
+    /// Points that are not a distribution.
+    #[error(transparent)]
+    Points(#[from] SizeError),
+    /// A file that cannot be read.
+    #[error("{}: cannot read the size distribution: {source}", excerpt(.path))]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file where only its points may be.
+    #[error(
+        "`{}`: a file is read with --set workload=FILE; here its points stand, such as \
+         0:0 1000:0.5 9000:1",
+        excerpt(.0)
+    )]
+    FileInScenario(String),
+    /// Two distributions without a name.
+    #[error("two distributions without a name; a scenario has at most one besides the named")]
+    TwoOwn,
+}
+
 impl Workloads {
-    /// The members, in the order of [`Workload::ALL`].
-    pub fn iter(self) -> impl Iterator<Item = Workload> {
+    /// The members: the named ones in the order of [`Workload::ALL`], then the other.
+    pub fn iter(&self) -> impl Iterator<Item = Sizes> + '_ {
         let all = Workload::ALL.iter().copied().enumerate();
-        all.filter_map(move |(index, workload)| {
-            (self.members >> index & 1 == 1).then_some(workload)
-        })
+        let named = all.filter(|(index, _)| self.members >> index & 1 == 1);
+        let named = named.map(|(_, workload)| Sizes::Published(workload));
+        named.chain(self.own.iter().cloned().map(Sizes::Own))
     }
 
     /// How many there are.
-    pub const fn count(self) -> u32 {
-        self.members.count_ones()
+    pub fn count(&self) -> u32 {
+        self.members.count_ones() + u32::from(self.own.is_some())
+    }
+
+    /// As [`from_str`](Workloads::from_str), where a member may be the name of a file with points, if
+    /// there is a `.` or a `/` in it. The points are read once, now.
+    ///
+    /// # Errors
+    /// As for `from_str`, and files that cannot be read or have no distribution.
+    pub fn read(text: &str) -> Result<Workloads, WorkloadError> {
+        Workloads::parse(text, |path| {
+            if !Path::new(path).is_file() && Path::new(path).exists() {
+                let source = std::io::Error::other("not a regular file");
+                let path = path.to_owned();
+                return Err(WorkloadError::File { path, source });
+            }
+            let text = input::read_text(Path::new(path), SizeDistribution::MAX_FILE);
+            let text = text.map_err(|source| WorkloadError::File {
+                path: path.to_owned(),
+                source,
+            })?;
+            Ok(SizeDistribution::from_text(&text, &excerpt(path))?)
+        })
+    }
+
+    fn parse(
+        text: &str,
+        read: impl Fn(&str) -> Result<SizeDistribution, WorkloadError>,
+    ) -> Result<Workloads, WorkloadError> {
+        let mut result = Workloads {
+            members: 0,
+            own: None,
+        };
+        for member in text.split(',').map(str::trim) {
+            let own = if member.contains(':') {
+                member.parse::<SizeDistribution>()?
+            } else if member.contains(['.', '/']) {
+                read(member)?
+            } else {
+                result.members |= Workloads::from(member.parse::<Workload>()?).members;
+                continue;
+            };
+            if result.own.replace(Arc::new(own)).is_some() {
+                return Err(WorkloadError::TwoOwn);
+            }
+        }
+        Ok(result)
     }
 }
 
@@ -38,6 +151,7 @@ impl From<Workload> for Workloads {
     fn from(workload: Workload) -> Workloads {
         Workloads {
             members: 1 << workload as u8,
+            own: None,
         }
     }
 }
@@ -50,26 +164,27 @@ impl<const N: usize> From<[Workload; N]> for Workloads {
         let members = workloads
             .iter()
             .fold(0, |members, workload| members | 1 << *workload as u8);
-        Workloads { members }
+        Workloads { members, own: None }
     }
 }
 
 impl fmt::Display for Workloads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.iter().map(Workload::name).collect();
-        f.pad(&names.join(","))
+        let names = self.iter().map(|sizes| match sizes {
+            Sizes::Published(workload) => workload.name().to_owned(),
+            Sizes::Own(sizes) => sizes.to_string(),
+        });
+        f.pad(&names.collect::<Vec<_>>().join(","))
     }
 }
 
 impl FromStr for Workloads {
-    type Err = UnknownName;
+    type Err = WorkloadError;
 
-    fn from_str(text: &str) -> Result<Workloads, UnknownName> {
-        let mut members = 0;
-        for name in text.split(',') {
-            members |= Workloads::from(name.trim().parse::<Workload>()?).members;
-        }
-        Ok(Workloads { members })
+    fn from_str(text: &str) -> Result<Workloads, WorkloadError> {
+        Workloads::parse(text, |path| {
+            Err(WorkloadError::FileInScenario(path.to_owned()))
+        })
     }
 }
 
@@ -80,9 +195,9 @@ impl From<Workloads> for String {
 }
 
 impl TryFrom<String> for Workloads {
-    type Error = UnknownName;
+    type Error = WorkloadError;
 
-    fn try_from(text: String) -> Result<Workloads, UnknownName> {
+    fn try_from(text: String) -> Result<Workloads, WorkloadError> {
         text.parse()
     }
 }

@@ -4,11 +4,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
+use super::lists::{FlowFormat, ListOptions, decimal};
 use super::{FlowSpec, Trace};
 use crate::files;
 use crate::input::{Records, excerpt, suggestion};
@@ -67,6 +68,27 @@ pub enum TraceError {
         /// What is wrong there, the field first.
         problem: String,
     },
+    /// A word that is not right, in a format of words between white space.
+    #[error("{origin}:{line}:{column}: {problem}")]
+    Place {
+        /// The file.
+        origin: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column of the word's first character, from 1.
+        column: usize,
+        /// What is wrong there, the field first.
+        problem: String,
+    },
+    /// A packet capture in the place of a flow list.
+    #[error(
+        "{origin}: a packet capture, not a flow list; `bufgym trace --from {origin} --out flows.csv` \
+         makes a flow list of it"
+    )]
+    IsCapture {
+        /// The file.
+        origin: String,
+    },
     /// A flow that cannot be simulated.
     #[error("flow {id}: {problem}")]
     Flow {
@@ -88,15 +110,11 @@ impl Trace {
     /// With file, line and field: a file that cannot be read or has no flows, a missing column, a
     /// value that is not a number or out of range, `src = dst`, an `id` that occurs twice.
     pub fn read_csv(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
-        Trace::read_file(path.as_ref(), u32::MAX)
-    }
-
-    /// As [`read_csv`](Trace::read_csv), and every `src` and `dst` must be below `ports`.
-    ///
-    /// # Errors
-    /// As for `read_csv`; a host that does not exist is reported with its line.
-    pub fn read_csv_for_ports(path: impl AsRef<Path>, ports: u32) -> Result<Trace, TraceError> {
-        Trace::read_file(path.as_ref(), ports)
+        let options = ListOptions {
+            format: Some(FlowFormat::Csv),
+            ..ListOptions::default()
+        };
+        Trace::read_list(path, &options)
     }
 
     /// As [`read_csv`](Trace::read_csv), from any reader; `origin` stands for the file in errors.
@@ -104,16 +122,7 @@ impl Trace {
     /// # Errors
     /// As for `read_csv`.
     pub fn from_reader(reader: impl Read, origin: &str) -> Result<Trace, TraceError> {
-        Parser::new(origin, u32::MAX).parse(reader)
-    }
-
-    fn read_file(path: &Path, ports: u32) -> Result<Trace, TraceError> {
-        let file = File::open(path).map_err(|source| TraceError::Io {
-            path: path.to_owned(),
-            action: "read",
-            source,
-        })?;
-        Parser::new(&path.display().to_string(), ports).parse(BufReader::new(file))
+        Parser::new(origin, ListOptions::default()).parse(reader)
     }
 
     /// Writes the flow list to a file, readable by [`read_csv`](Trace::read_csv). A regular file
@@ -196,7 +205,7 @@ impl Trace {
     }
 }
 
-fn endpoint_problem(src: u32, dst: u32, ports: u32) -> Option<String> {
+pub(super) fn endpoint_problem(src: u32, dst: u32, ports: u32) -> Option<String> {
     for (field, host) in [("src", src), ("dst", dst)] {
         if host >= ports {
             return Some(format!(
@@ -216,9 +225,9 @@ struct Columns {
 }
 
 /// Reads one file, and keeps what it has read so far.
-struct Parser<'a> {
+pub(super) struct Parser<'a> {
     origin: &'a str,
-    ports: u32,
+    options: ListOptions,
     line: u64,
     flows: Vec<FlowSpec>,
     kinds: Vec<String>,
@@ -227,10 +236,10 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(origin: &'a str, ports: u32) -> Parser<'a> {
+    pub(super) fn new(origin: &'a str, options: ListOptions) -> Parser<'a> {
         Parser {
             origin,
-            ports,
+            options,
             line: 1,
             flows: Vec::new(),
             kinds: Vec::new(),
@@ -239,7 +248,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn parse(mut self, reader: impl Read) -> Result<Trace, TraceError> {
+    pub(super) fn parse(mut self, reader: impl Read) -> Result<Trace, TraceError> {
         let mut reader = ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
@@ -349,9 +358,9 @@ impl<'a> Parser<'a> {
         }
         let field = |index: usize| self.text(REQUIRED[index], record, columns.required[index]);
         let id = self.number(REQUIRED[0], field(0)?, 0, u64::MAX)?;
-        let src = self.number(REQUIRED[1], field(1)?, 0, u32::MAX)?;
-        let dst = self.number(REQUIRED[2], field(2)?, 0, u32::MAX)?;
-        let start_ns = self.number(REQUIRED[3], field(3)?, 0, Trace::MAX_START_NS)?;
+        let src = self.host(REQUIRED[1], field(1)?)?;
+        let dst = self.host(REQUIRED[2], field(2)?)?;
+        let start_ns = self.time(REQUIRED[3], field(3)?)?;
         let size = self.number(REQUIRED[4], field(4)?, 1, Trace::MAX_SIZE)?;
         let optional = |index: usize| match columns.optional[index] {
             None => Ok(""),
@@ -366,7 +375,7 @@ impl<'a> Parser<'a> {
             "" => 0,
             text => self.number(OPTIONAL[2], text, 0, u8::MAX)?,
         };
-        if let Some(problem) = endpoint_problem(src, dst, self.ports) {
+        if let Some(problem) = self.options.ends_problem(src, dst) {
             return Err(self.error(problem));
         }
         if let Some(first) = self.id_lines.insert(id, self.line) {
@@ -414,6 +423,19 @@ impl<'a> Parser<'a> {
                     "{column}: expected a whole number from {min} to {max}, found {found}"
                 ))
             })
+    }
+
+    fn host(&self, column: &str, text: &str) -> Result<u32, TraceError> {
+        let given = self.number(column, text, 0, u32::MAX)?;
+        let host = self.options.host(column, given);
+        host.map_err(|problem| self.error(problem))
+    }
+
+    /// Nanoseconds. A table program may write them as `1500.0` or `1.5e3`.
+    fn time(&self, column: &str, text: &str) -> Result<u64, TraceError> {
+        let whole = decimal(text, 0).map(|value| value.to_string());
+        let text = whole.as_deref().unwrap_or(text);
+        self.number(column, text, 0, Trace::MAX_START_NS)
     }
 
     fn kind(&mut self, name: String) -> Result<u16, TraceError> {

@@ -10,7 +10,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::Trace;
 use crate::convert::{floor_u32, floor_u64, index};
 use crate::rng::{below, stream, uniform};
-use crate::scenario::{Demand, RangeU32, Scenario, Traffic, Workload};
+use crate::scenario::{Demand, RangeU32, Scenario, Sizes, Traffic};
 use crate::units::Time;
 
 /// Generates the trace of a scenario for `trace_seed`. The same arguments give the same trace.
@@ -75,7 +75,7 @@ fn load_of(scenario: &Scenario, trace_seed: u64) -> f64 {
 }
 
 /// The workload of the trace, also from its own random stream.
-fn workload_of(scenario: &Scenario, trace_seed: u64) -> Workload {
+fn workload_of(scenario: &Scenario, trace_seed: u64) -> Sizes {
     let count = u64::from(scenario.workload.count());
     let chosen = index(below(&mut stream(trace_seed, "workload", 0), count));
     scenario

@@ -4,10 +4,13 @@
 //! side, its size the number of delivered bytes, and its start the first packet with payload.
 
 mod container;
+mod copies;
 mod coverage;
 mod flows;
 mod headers;
+mod tunnel;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -20,20 +23,28 @@ use serde::Serialize;
 use super::{FlowSpec, Trace};
 use crate::units::Time;
 use container::Container;
+use copies::Copies;
 use flows::{Flow, FlowTable, count};
 use headers::{Headers, Network};
+
+pub use headers::Tunnels;
 
 /// Options for reading a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureOptions {
-    /// If a direction of a connection sends nothing for longer than this, its next payload starts a
-    /// new flow (1 s). The default is shorter than the usual pauses between requests on an open
+    /// If a direction of a connection sends nothing new for longer than this, its next payload starts
+    /// a new flow (1 s). The default is shorter than the usual pauses between requests on an open
     /// connection. It is longer than two retransmission timeouts of Linux, 200 and 400 ms, so that
     /// a loss does not split a flow.
     pub idle: Duration,
     /// Number of switch ports. Hosts are numbered in the order in which they first appear in a
     /// flow, and assigned to the ports in turn. `None`: as many ports as hosts.
     pub ports: Option<u32>,
+    /// Take the flows between the ends of tunnels, that is, those of the outermost IP header. Without it
+    /// the flows within tunnels are taken.
+    pub outer: bool,
+    /// Read a capture that ends within a packet up to there. Without it such a capture is refused.
+    pub truncated: bool,
 }
 
 impl Default for CaptureOptions {
@@ -41,6 +52,8 @@ impl Default for CaptureOptions {
         CaptureOptions {
             idle: Duration::from_secs(1),
             ports: None,
+            outer: false,
+            truncated: false,
         }
     }
 }
@@ -60,6 +73,15 @@ pub struct Capture {
     pub ports: u32,
     /// Packets that belong to no flow of the trace.
     pub skipped: Skipped,
+    /// Packets of flows that have passed tunnels.
+    pub tunnels: Tunnels,
+    /// UDP packets that had been captured within a millisecond before, and are not counted again.
+    pub copies: u64,
+    /// Blocks of a pcapng file that were passed over, because they hold no packet or are of an unknown
+    /// type: the type's name, and how many.
+    pub blocks: BTreeMap<String, u64>,
+    /// The file has ended within a packet, and [`CaptureOptions::truncated`] was given.
+    pub cut_short: bool,
 }
 
 /// Packets that belong to no flow, by the reason.
@@ -152,6 +174,21 @@ pub enum CaptureError {
         /// What is wrong there.
         problem: String,
     },
+    /// The file ends within a packet or block.
+    #[error(
+        "{origin}: byte {offset}, after {packets} packets: the file ends within a record, {missing} \
+         bytes early; was it copied whole? --truncated takes the {packets} packets before it"
+    )]
+    CutShort {
+        /// The file.
+        origin: String,
+        /// Where the record starts that is not whole, bytes from 0.
+        offset: u64,
+        /// Packets before it.
+        packets: u64,
+        /// Bytes that it lacks.
+        missing: usize,
+    },
     /// The capture has no flow.
     #[error("{origin}: no flows: {problem}")]
     Empty {
@@ -179,11 +216,22 @@ impl Capture {
     /// loopback. IPv4 may have options and fragments, IPv6 extension headers. The lengths in the IP
     /// headers count, so packets may be cut off. TCP payload counts once, even if it was sent
     /// several times. A SYN, or a pause longer than [`CaptureOptions::idle`], starts a new flow
-    /// between the same ports.
+    /// between the same ports. Bytes that were seen before, such as those of keep-alives, do not end a
+    /// pause.
+    ///
+    /// Of packets in tunnels the innermost flow counts: VXLAN (port 4789, or 8472 where the inner frame
+    /// leaves no doubt), GENEVE, GRE, ERSPAN, IP in IP, MPLS and PPPoE, in one another too. Tunnels do not
+    /// tell flows apart: a packet may be captured within a tunnel and outside of it, and counts once. With
+    /// [`CaptureOptions::outer`] the outermost IP header counts.
+    ///
+    /// A UDP packet counts once however often it was captured within 1 ms. It is known by its addresses,
+    /// ports, length and IP identification, and by its payload as far as that was captured. Without an
+    /// identification (IPv6; 0 in IPv4) the payload decides.
     ///
     /// # Errors
-    /// A file that cannot be read, is no capture, is damaged or ends within a packet, and one
-    /// without payload between two ports.
+    /// A file that cannot be read, is no capture, is damaged or, unless
+    /// [`truncated`](CaptureOptions::truncated) is set, ends within a packet; and one without payload
+    /// between two ports.
     ///
     /// # Panics
     /// When `options.ports` is zero.
@@ -209,8 +257,9 @@ impl Capture {
         origin: &str,
         options: &CaptureOptions,
     ) -> Result<Capture, CaptureError> {
-        let mut container = Container::open(reader, origin)?;
-        let mut headers = Headers::default();
+        let mut container = Container::open(reader, origin, options.truncated)?;
+        let mut headers = Headers::new(options.outer);
+        let (mut seen, mut copies) = (Copies::default(), 0);
         let mut table = FlowTable::new(options.idle);
         let mut skipped = Skipped::default();
         let mut earliest: Option<i128> = None;
@@ -221,6 +270,7 @@ impl Capture {
             };
             earliest = Some(earliest.map_or(time_ns, |earliest| earliest.min(time_ns)));
             match headers.read(&packet) {
+                Network::Segment(segment) if seen.is_copy(time_ns, &segment) => copies += 1,
                 Network::Segment(segment) => {
                     let belongs = table.add(time_ns, &segment);
                     skipped.no_payload += u64::from(segment.payload == 0);
@@ -242,6 +292,7 @@ impl Capture {
                 Network::CutOff => skipped.cut_off += 1,
                 Network::Malformed => skipped.malformed += 1,
                 Network::Fragment => skipped.fragment += 1,
+                Network::RestOfTunnel => {}
             }
         }
         let packets = container.packets();
@@ -274,6 +325,10 @@ impl Capture {
             hosts,
             ports,
             skipped,
+            tunnels: headers.tunnels(),
+            copies,
+            blocks: container.passed(),
+            cut_short: container.is_cut_short(),
         })
     }
 }

@@ -4,6 +4,7 @@ use crate::units::Time;
 mod csv;
 mod generator;
 mod hosts;
+mod lists;
 mod pcap;
 mod queries;
 

@@ -7,8 +7,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{distinct, exponential, load_of, start_at, workload_of};
 use crate::rng::{below, stream, uniform};
-use crate::scenario::{Demand, Scenario, Workload};
-use crate::traffic::{FlowSpec, Trace};
+use crate::scenario::{Demand, Scenario};
+use crate::traffic::{FlowSpec, SizeDistribution, Trace};
 
 const INCAST: u16 = 1;
 
@@ -109,8 +109,8 @@ struct Class<'a> {
 }
 
 impl Class<'_> {
-    fn generate(&self, scenario: &Scenario, seed: u64, workload: Workload) -> Vec<FlowSpec> {
-        let (racks, sizes) = (Racks::of(scenario), workload.distribution());
+    fn generate(&self, scenario: &Scenario, seed: u64, sizes: &SizeDistribution) -> Vec<FlowSpec> {
+        let racks = Racks::of(scenario);
         let end = scenario.traffic_seconds();
         let mut flows = Vec::new();
         for host in racks.senders(&self.numbers) {
@@ -137,15 +137,16 @@ impl Class<'_> {
 /// Flows and answers of all hosts; see [`generate`](super::generate).
 pub(super) fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     let workload = workload_of(scenario, trace_seed);
+    let sizes = workload.distribution();
     let load = load_of(scenario, trace_seed);
     let first = Class {
         stream: "host flows",
         kind: 0,
         numbers: scenario.numbers_of(scenario.load_hosts),
-        gap: 1.0 / scenario.host_flow_rate(workload, load),
+        gap: 1.0 / scenario.host_flow_rate(sizes, load),
     };
     let mut kinds = vec![workload.short_name().to_owned(), "incast".to_owned()];
-    let mut flows = first.generate(scenario, trace_seed, workload);
+    let mut flows = first.generate(scenario, trace_seed, sizes);
     let mut queries = queries(scenario, trace_seed);
     queries.sort_by(|a, b| a.at.total_cmp(&b.at));
     for (number, query) in (0..).zip(queries) {
@@ -166,9 +167,9 @@ pub(super) fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
             stream: "host flows of the second class",
             kind: Trace::SECOND,
             numbers: scenario.numbers_of(scenario.second_hosts),
-            gap: 1.0 / scenario.second_flow_rate(workload),
+            gap: 1.0 / scenario.second_flow_rate(sizes),
         };
-        flows.extend(second.generate(scenario, trace_seed, workload));
+        flows.extend(second.generate(scenario, trace_seed, sizes));
         kinds.push(Trace::SECOND_KIND.to_owned());
     }
     // The sort is stable: of simultaneous flows those of the lowest host come first.

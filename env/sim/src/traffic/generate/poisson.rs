@@ -43,8 +43,8 @@ impl Port {
 /// Flows of one workload towards every active port; see [`generate`](super::generate).
 pub(super) fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     let workload = workload_of(scenario, trace_seed);
-    let flow_gap = scenario.flow_gap_seconds(workload, load_of(scenario, trace_seed));
     let sizes = workload.distribution();
+    let flow_gap = scenario.flow_gap_seconds(sizes, load_of(scenario, trace_seed));
     let mut rng = stream(trace_seed, "trace", 0);
     let synchronised = match scenario.arrivals {
         Arrivals::Spread => false,

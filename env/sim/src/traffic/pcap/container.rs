@@ -1,5 +1,6 @@
 //! The records of a capture file: pcap and pcapng.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use pcap_parser::nom;
@@ -19,6 +20,11 @@ const MAX_RECORD: usize = 64 << 20;
 const MAX_INTERFACES: usize = 65_536;
 /// Type of a block that starts a section of a pcapng file. It is the same in both byte orders.
 const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+/// Type of a Packet Block. Later drafts have an Enhanced Packet Block in its place, but say that it is
+/// still to be read.
+const PACKET_BLOCK: u32 = 2;
+/// Most types of blocks that are counted by themselves.
+const MAX_TYPES: usize = 64;
 /// The magic number of a section, as stored in big-endian order.
 const BIG_ENDIAN_SECTION: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
 
@@ -43,6 +49,11 @@ pub(super) struct Container<R> {
     /// Where it starts in the file.
     offset: u64,
     packets: u64,
+    /// A file that ends within a record counts as one that ends before it.
+    truncated: bool,
+    cut_short: bool,
+    /// Blocks that were passed over, by their type.
+    passed: BTreeMap<u32, u64>,
     format: Format,
 }
 
@@ -68,13 +79,20 @@ type PcapParser = fn(&[u8]) -> nom::IResult<&[u8], LegacyPcapBlock<'_>, PcapErro
 
 impl<R: Read> Container<R> {
     /// Reads the start of the file.
-    pub(super) fn open(reader: R, origin: &str) -> Result<Container<R>, CaptureError> {
+    pub(super) fn open(
+        reader: R,
+        origin: &str,
+        truncated: bool,
+    ) -> Result<Container<R>, CaptureError> {
         let mut container = Container {
             reader,
             origin: origin.to_owned(),
             record: Vec::new(),
             offset: 0,
             packets: 0,
+            truncated,
+            cut_short: false,
+            passed: BTreeMap::new(),
             format: Format::PcapNg(Section::default()),
         };
         container.fill(4)?;
@@ -109,28 +127,52 @@ impl<R: Read> Container<R> {
         self.packets
     }
 
-    /// The next packet; `None` at the end of the file.
-    pub(super) fn next_packet(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
-        match self.format {
-            Format::Pcap { .. } => self.next_pcap(),
-            Format::PcapNg(_) => self.next_pcapng(),
-        }
+    /// True if the file has ended within a record.
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.cut_short
     }
 
-    fn next_pcap(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
+    /// The blocks that were passed over: the type's name, and how many.
+    pub(super) fn passed(&self) -> BTreeMap<String, u64> {
+        let mut named = BTreeMap::new();
+        for (kind, count) in &self.passed {
+            *named.entry(block_name(*kind)).or_insert(0) += count;
+        }
+        named
+    }
+
+    /// The next packet; `None` at the end of the file.
+    pub(super) fn next_packet(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
+        let found = match self.format {
+            Format::Pcap { .. } => self.next_pcap(),
+            Format::PcapNg(_) => self.next_pcapng(),
+        };
+        match found {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(CaptureError::CutShort { .. }) if self.truncated => {
+                self.cut_short = true;
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        }
+        self.packets += 1;
+        Ok(match &self.format {
+            Format::Pcap { header, link } => packet_of_pcap(header, *link, &self.record),
+            Format::PcapNg(section) => section.packet(&self.record),
+        })
+    }
+
+    /// Reads the next packet of a pcap file; false at the end.
+    fn next_pcap(&mut self) -> Result<bool, CaptureError> {
         self.begin_record();
-        let Format::Pcap { header, link } = &self.format else {
-            return Ok(None);
+        let Format::Pcap { header, .. } = &self.format else {
+            return Ok(false);
         };
-        let (link, nanoseconds) = (*link, header.is_nanosecond_precision());
-        let parse: PcapParser = match (header.is_modified_format(), header.is_bigendian()) {
-            (true, _) => parse_pcap_frame_modified,
-            (false, true) => parse_pcap_frame_be,
-            (false, false) => parse_pcap_frame,
-        };
+        let parse = pcap_parser(header);
         self.fill(if header.is_modified_format() { 24 } else { 16 })?;
         if self.record.is_empty() {
-            return Ok(None);
+            return Ok(false);
         }
         while let Err(error) = parse(&self.record) {
             let nom::Err::Incomplete(nom::Needed::Size(missing)) = error else {
@@ -139,23 +181,20 @@ impl<R: Read> Container<R> {
             let length = self.record.len().saturating_add(missing.get());
             self.complete(length)?;
         }
-        self.packets += 1;
-        let Ok((_, block)) = parse(&self.record) else {
-            return Ok(None);
-        };
-        let fraction = i128::from(block.ts_usec) * if nanoseconds { 1 } else { 1_000 };
-        Ok(Some(Packet {
-            time_ns: Some(i128::from(block.ts_sec) * 1_000_000_000 + fraction),
-            link: Some(link),
-            data: block.data,
-            wire_bytes: u64::from(block.origlen),
-        }))
+        Ok(true)
     }
 
-    fn next_pcapng(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
+    /// Reads blocks of a pcapng file up to one with a packet; false at the end.
+    fn next_pcapng(&mut self) -> Result<bool, CaptureError> {
         while self.next_block()? {
             let Format::PcapNg(section) = &mut self.format else {
                 break;
+            };
+            let on_interface = |section: &Section, number: u32| {
+                let is_known = (number as usize) < section.interfaces.len();
+                (!is_known).then(|| {
+                    format!("a packet on interface {number}, which is not described before it")
+                })
             };
             let problem = match parse_block(section.big_endian, &self.record) {
                 Err(_) => Some("this is not a valid block".to_owned()),
@@ -172,54 +211,38 @@ impl<R: Read> Container<R> {
                     (section.interfaces.len() > MAX_INTERFACES)
                         .then(|| format!("more than {MAX_INTERFACES} interfaces in a section"))
                 }
-                Ok(Block::EnhancedPacket(block)) => {
-                    let number = block.if_id;
-                    if section.interfaces.get(number as usize).is_some() {
-                        break;
+                Ok(Block::EnhancedPacket(block)) => match on_interface(section, block.if_id) {
+                    None => return Ok(true),
+                    problem => problem,
+                },
+                Ok(Block::SimplePacket(_)) => return Ok(true),
+                // The library does not turn the type around.
+                Ok(Block::Unknown(block))
+                    if word(&self.record[..4], section.big_endian) == PACKET_BLOCK =>
+                {
+                    match PacketBlock::read(block.data, section.big_endian) {
+                        None => Some("this is not a valid packet block".to_owned()),
+                        Some(packet) => match on_interface(section, packet.interface) {
+                            None => return Ok(true),
+                            problem => problem,
+                        },
                     }
-                    Some(format!(
-                        "a packet on interface {number}, which is not described before it"
-                    ))
                 }
-                Ok(Block::SimplePacket(_)) => break,
-                Ok(_) => None,
+                Ok(_) => {
+                    let kind = word(&self.record[..4], section.big_endian);
+                    if self.passed.len() < MAX_TYPES || self.passed.contains_key(&kind) {
+                        *self.passed.entry(kind).or_insert(0) += 1;
+                    } else {
+                        *self.passed.entry(u32::MAX).or_insert(0) += 1;
+                    }
+                    None
+                }
             };
             if let Some(problem) = problem {
                 return Err(self.damaged(problem));
             }
         }
-        Ok(self.packet_in_block())
-    }
-
-    /// The packet of the block that was read last; `None` after the end of the file.
-    fn packet_in_block(&mut self) -> Option<Packet<'_>> {
-        let Format::PcapNg(section) = &self.format else {
-            return None;
-        };
-        let Ok(block) = parse_block(section.big_endian, &self.record) else {
-            return None;
-        };
-        let packet = match block {
-            Block::EnhancedPacket(block) => {
-                let interface = section.interfaces.get(block.if_id as usize)?;
-                let ticks = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
-                Packet {
-                    time_ns: Some(interface.time_ns(ticks)),
-                    link: interface.link,
-                    data: captured(block.data, block.caplen),
-                    wire_bytes: u64::from(block.origlen),
-                }
-            }
-            Block::SimplePacket(block) => Packet {
-                time_ns: None,
-                link: section.interfaces.first().and_then(|first| first.link),
-                data: captured(block.data, block.origlen),
-                wire_bytes: u64::from(block.origlen),
-            },
-            _ => return None,
-        };
-        self.packets += 1;
-        Some(packet)
+        Ok(false)
     }
 
     /// Reads the next block of a pcapng file; false at the end.
@@ -274,10 +297,12 @@ impl<R: Read> Container<R> {
         }
         self.fill(length)?;
         if self.record.len() < length {
-            return Err(self.damaged(format!(
-                "the file ends within a record, {} bytes early; was it copied whole?",
-                length - self.record.len()
-            )));
+            return Err(CaptureError::CutShort {
+                origin: self.origin.clone(),
+                offset: self.offset,
+                packets: self.packets,
+                missing: length - self.record.len(),
+            });
         }
         Ok(())
     }
@@ -339,11 +364,112 @@ impl Interface {
         }
     }
 
-    fn time_ns(&self, ticks: u64) -> i128 {
+    fn time_ns(&self, ticks_high: u32, ticks_low: u32) -> i128 {
+        let ticks = u64::from(ticks_high) << 32 | u64::from(ticks_low);
         // At most 2^64 · 10^9, well within 128 bits with a sign; so is the offset.
         let elapsed = u128::from(ticks) * 1_000_000_000 / self.ticks_per_second;
         elapsed.cast_signed() + i128::from(self.offset_s) * 1_000_000_000
     }
+}
+
+impl Section {
+    /// The packet of a block that was found to have one.
+    fn packet<'a>(&self, record: &'a [u8]) -> Option<Packet<'a>> {
+        Some(match parse_block(self.big_endian, record).ok()? {
+            Block::EnhancedPacket(block) => {
+                let interface = self.interfaces.get(block.if_id as usize)?;
+                Packet {
+                    time_ns: Some(interface.time_ns(block.ts_high, block.ts_low)),
+                    link: interface.link,
+                    data: captured(block.data, block.caplen),
+                    wire_bytes: u64::from(block.origlen),
+                }
+            }
+            Block::SimplePacket(block) => Packet {
+                time_ns: None,
+                link: self.interfaces.first().and_then(|first| first.link),
+                data: captured(block.data, block.origlen),
+                wire_bytes: u64::from(block.origlen),
+            },
+            Block::Unknown(block) => {
+                let block = PacketBlock::read(block.data, self.big_endian)?;
+                let interface = self.interfaces.get(block.interface as usize)?;
+                let [high, low] = block.ticks;
+                Packet {
+                    time_ns: Some(interface.time_ns(high, low)),
+                    link: interface.link,
+                    data: block.data,
+                    wire_bytes: u64::from(block.wire_bytes),
+                }
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// The content of a Packet Block: number of the interface and of lost packets, 16 bits each, time, the two
+/// lengths, the packet, padding and options.
+struct PacketBlock<'a> {
+    interface: u32,
+    /// Upper and lower half.
+    ticks: [u32; 2],
+    wire_bytes: u32,
+    data: &'a [u8],
+}
+
+impl PacketBlock<'_> {
+    fn read(content: &[u8], big_endian: bool) -> Option<PacketBlock<'_>> {
+        let (header, rest) = content.split_at_checked(20)?;
+        let interface = [header[0], header[1]];
+        let word = |place: usize| word(&header[place..], big_endian);
+        Some(PacketBlock {
+            interface: u32::from(match big_endian {
+                true => u16::from_be_bytes(interface),
+                false => u16::from_le_bytes(interface),
+            }),
+            ticks: [word(4), word(8)],
+            wire_bytes: word(16),
+            data: rest.get(..word(12) as usize)?,
+        })
+    }
+}
+
+/// The name of a type of block (draft-ietf-opsawg-pcapng, section 11.1).
+fn block_name(kind: u32) -> String {
+    match kind {
+        4 => "name resolution".to_owned(),
+        5 => "interface statistics".to_owned(),
+        9 => "systemd journal".to_owned(),
+        10 => "decryption secrets".to_owned(),
+        0xbad | 0x4000_0bad => "custom".to_owned(),
+        u32::MAX => "other types".to_owned(),
+        _ => format!("type {kind:#x}"),
+    }
+}
+
+fn pcap_parser(header: &PcapHeader) -> PcapParser {
+    match (header.is_modified_format(), header.is_bigendian()) {
+        (true, _) => parse_pcap_frame_modified,
+        (false, true) => parse_pcap_frame_be,
+        (false, false) => parse_pcap_frame,
+    }
+}
+
+/// The packet of a record of a pcap file.
+fn packet_of_pcap<'a>(header: &PcapHeader, link: Link, record: &'a [u8]) -> Option<Packet<'a>> {
+    let (_, block) = pcap_parser(header)(record).ok()?;
+    let unit = match header.is_nanosecond_precision() {
+        true => 1,
+        false => 1_000,
+    };
+    Some(Packet {
+        time_ns: Some(
+            i128::from(block.ts_sec) * 1_000_000_000 + i128::from(block.ts_usec) * unit,
+        ),
+        link: Some(link),
+        data: block.data,
+        wire_bytes: u64::from(block.origlen),
+    })
 }
 
 fn parse_block(big_endian: bool, record: &[u8]) -> Result<Block<'_>, ()> {

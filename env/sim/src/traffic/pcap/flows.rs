@@ -31,7 +31,7 @@ struct Direction {
     opened_at: Option<u32>,
     /// Index of the current flow.
     flow: Option<usize>,
-    /// Time of the last packet with payload.
+    /// Time of the last packet with new payload.
     last_ns: Option<i128>,
 }
 
@@ -76,13 +76,16 @@ impl FlowTable {
         if time_ns - last_ns > self.idle_ns {
             direction.flow = None;
         }
-        // Times can be before 1970 and so negative.
-        direction.last_ns = Some(last_ns.max(time_ns));
         let new = if segment.tuple.udp {
             segment.payload
         } else {
             direction.seen.add(segment.seq, segment.payload)
         };
+        // Bytes that were seen before, such as those of keep-alives, do not end a pause.
+        if new > 0 {
+            // Times can be before 1970 and so negative.
+            direction.last_ns = Some(last_ns.max(time_ns));
+        }
         let open = match direction.flow {
             Some(open) => open,
             // A retransmission alone does not start a flow.

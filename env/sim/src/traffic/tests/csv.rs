@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use crate::traffic::{FlowSpec, Trace, TraceError};
+use crate::traffic::{FlowSpec, ListOptions, Trace, TraceError};
 use crate::units::Time;
 
 fn read(text: impl AsRef<[u8]>) -> Result<Trace, String> {
@@ -182,14 +182,20 @@ fn a_host_beyond_the_ports_is_reported_with_its_line() {
     )
     .unwrap();
     assert!(Trace::read_csv(&path).is_ok());
-    assert!(Trace::read_csv_for_ports(&path, 17).is_ok());
-    let error = Trace::read_csv_for_ports(&path, 16)
-        .unwrap_err()
-        .to_string();
+    let for_ports = |ports| {
+        let options = ListOptions {
+            ports,
+            ..ListOptions::default()
+        };
+        Trace::read_list(&path, &options)
+    };
+    assert!(for_ports(17).is_ok());
+    let error = for_ports(16).unwrap_err().to_string();
     assert_eq!(
         error,
         format!(
-            "{}:3: dst: host 16 does not exist; with 16 ports hosts are 0 to 15",
+            "{}:3: dst: host 16 does not exist; with 16 ports hosts are 0 to 15; if the first host \
+             of the list is 1, give --host-offset 1",
             path.display()
         )
     );

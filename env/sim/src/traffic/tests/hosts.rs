@@ -44,7 +44,7 @@ fn hosts_send_as_often_as_in_the_papers() {
         ("credence-leafspine", 256.0),
     ] {
         let scenario = scenario(name, &[]);
-        let rate = scenario.host_flow_rate(Workload::WebSearch, 0.2);
+        let rate = scenario.host_flow_rate(Workload::WebSearch.distribution(), 0.2);
         assert!((rate - 36.5).abs() < 0.05, "{name}: {rate}");
         let trace = generate(&scenario, 1);
         let searches = searches(&trace).count();

@@ -1,4 +1,6 @@
+mod copies;
 mod errors;
+mod tunnels;
 mod writer;
 
 use std::io;
@@ -26,6 +28,18 @@ fn flows_of(frames: &[Frame]) -> Vec<(u32, u32, u64, u64)> {
 fn outline(capture: &Capture) -> Vec<(u32, u32, u64, u64)> {
     let flow = |flow: &FlowSpec| (flow.src, flow.dst, flow.start.as_ns(), flow.size);
     capture.trace.flows.iter().map(flow).collect()
+}
+
+/// A file of the format pcap has no blocks to pass over.
+fn but_for_blocks(capture: Capture) -> Capture {
+    assert_eq!(
+        capture.blocks,
+        [("type 0xbadcafe".to_owned(), capture.packets)].into()
+    );
+    Capture {
+        blocks: Default::default(),
+        ..capture
+    }
 }
 
 /// Handshake, a request, an answer of three segments of which the second is lost and comes again,
@@ -77,7 +91,7 @@ fn every_container_reads_alike() {
                 ..Style::PLAIN
             };
             assert_eq!(read(&pcap(style, &frames)), expected);
-            assert_eq!(read(&pcapng(style, &frames)), expected);
+            assert_eq!(but_for_blocks(read(&pcapng(style, &frames))), expected);
         }
     }
 }
@@ -135,7 +149,10 @@ fn sections_of_either_byte_order_follow_one_another() {
     let frames = conversation();
     let mut bytes = pcapng(Style::PLAIN, &frames[..6]);
     bytes.extend(pcapng(big, &frames[6..]));
-    assert_eq!(read(&bytes), read(&pcap(Style::PLAIN, &frames)));
+    assert_eq!(
+        but_for_blocks(read(&bytes)),
+        read(&pcap(Style::PLAIN, &frames))
+    );
 }
 
 #[test]
@@ -205,10 +222,83 @@ fn a_pause_starts_a_new_flow() {
     assert_eq!(capture.skipped.repeated, 1);
     let patient = CaptureOptions {
         idle: Duration::from_secs(3),
-        ports: None,
+        ..CaptureOptions::default()
     };
     let capture = read_with(&bytes, &patient).unwrap();
     assert_eq!(outline(&capture), [(0, 1, 0, 400)]);
+}
+
+/// Keep-alives of BSD and Windows repeat the last byte.
+#[test]
+fn bytes_that_were_seen_do_not_end_a_pause() {
+    let data = |time, seq, bytes| segment(time, (1, 2), CLIENT, seq, ACK, bytes);
+    let mut frames = vec![data(0, 0, 100)];
+    frames.extend((1..6).map(|beat| data(beat * 900_000, 99, 1)));
+    frames.push(data(5_400_000, 100, 50));
+    let capture = read(&pcap(Style::PLAIN, &frames));
+    assert_eq!(
+        outline(&capture),
+        [(0, 1, 0, 100), (0, 1, 5_400_000_000, 50)]
+    );
+    // The first one is within the second that ends the flow.
+    assert_eq!(capture.skipped.repeated, 4);
+}
+
+/// The older block of a packet holds a number of lost packets and options, too.
+#[test]
+fn packet_blocks_are_read() {
+    for big_endian in [false, true] {
+        let style = Style {
+            big_endian,
+            ..Style::PLAIN
+        };
+        let mut bytes = section(style);
+        bytes.extend(interface(style, 9, 0));
+        for (place, frame) in conversation().iter().enumerate() {
+            bytes.extend(match place % 2 {
+                0 => packet(style, 0, frame.time_ns, frame),
+                _ => packet_block(style, 0, frame.time_ns, frame),
+            });
+        }
+        bytes.extend(block(style, 5, &[0; 12]));
+        bytes.extend(block(style, 0x77, &[0; 4]));
+        let capture = read(&bytes);
+        let expected = read(&pcap(Style::PLAIN, &conversation()));
+        assert_eq!(outline(&capture), outline(&expected));
+        assert_eq!(capture.packets, 11);
+        let blocks = [("interface statistics", 1), ("type 0x77", 1)];
+        let blocks = blocks.map(|(name, count)| (name.to_owned(), count));
+        assert_eq!(capture.blocks, blocks.into());
+    }
+}
+
+#[test]
+fn of_a_capture_that_is_cut_short_the_whole_packets_are_taken_if_asked_for() {
+    let frames = conversation();
+    let options = CaptureOptions {
+        truncated: true,
+        ..CaptureOptions::default()
+    };
+    for whole in [
+        pcap(Style::PLAIN, &frames),
+        pcapng(Style::PLAIN, &frames),
+    ] {
+        let full = read_with(&whole, &options).unwrap();
+        assert!(!full.cut_short);
+        assert_eq!(outline(&full), outline(&read(&whole)));
+        for lost in 1..60 {
+            let bytes = &whole[..whole.len() - lost];
+            let capture = read_with(bytes, &options).unwrap();
+            assert!(capture.cut_short);
+            assert_eq!(capture.packets, 10);
+            assert_eq!(outline(&capture), outline(&full), "the last one acknowledges");
+            let refused = read_with(bytes, &CaptureOptions::default()).unwrap_err();
+            assert!(
+                refused.to_string().contains("--truncated takes the 10 packets"),
+                "{refused}"
+            );
+        }
+    }
 }
 
 /// A pause is one before 1970 too, where times are negative.
@@ -273,7 +363,8 @@ fn data_with_the_syn_counts() {
 #[test]
 fn udp_is_summed_in_each_direction() {
     let datagram = |time, hosts: (u8, u8), ports, payload| {
-        let inner = ipv4(hosts.0, hosts.1, 17, &udp(ports, payload));
+        let id = (time as u16, 0, false);
+        let inner = ipv4_fragment(hosts.0, hosts.1, 17, id, &udp(ports, payload));
         frame(time, ethernet(&[], &inner))
     };
     let frames = [

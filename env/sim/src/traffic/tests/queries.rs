@@ -166,7 +166,7 @@ fn the_testbed_draws_load_and_workload_for_each_trace() {
             "ws" => Workload::WebSearch,
             _ => Workload::DataMining,
         };
-        loads.push(scenario.flow_gap_seconds(workload, 1.0) / 4.0 * 100.0 / last);
+        loads.push(scenario.flow_gap_seconds(workload.distribution(), 1.0) / 4.0 * 100.0 / last);
     }
     assert_eq!(kinds.keys().collect::<Vec<_>>(), ["dm", "ws"]);
     assert!(kinds["ws"].abs_diff(200) < 60, "{kinds:?}");

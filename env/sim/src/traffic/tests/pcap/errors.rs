@@ -77,7 +77,7 @@ fn a_damaged_place_is_found() {
             error(&whole[..end]),
             format!(
                 "test.pcap: byte {second}, after 1 packets: the file ends within a record, \
-                 {missing} bytes early; was it copied whole?"
+                 {missing} bytes early; was it copied whole? --truncated takes the 1 packets before it"
             )
         );
     }

@@ -252,6 +252,26 @@ pub fn packet(style: Style, interface: u32, ticks: u64, frame: &Frame) -> Vec<u8
     block(style, 6, &content)
 }
 
+/// The same packet as an older Packet Block, with a comment.
+pub fn packet_block(style: Style, interface: u16, ticks: u64, frame: &Frame) -> Vec<u8> {
+    let mut content = Vec::from(style.half(interface));
+    content.extend(style.half(7));
+    for value in [
+        (ticks >> 32) as u32,
+        ticks as u32,
+        frame.data.len() as u32,
+        frame.wire as u32,
+    ] {
+        content.extend(style.word(value));
+    }
+    content.extend(&frame.data);
+    content.resize(content.len().next_multiple_of(4), 0);
+    content.extend(style.half(1));
+    content.extend(style.half(2));
+    content.extend(b"hi\0\0\0\0\0\0");
+    block(style, 2, &content)
+}
+
 /// One section, one interface that counts nanoseconds, some blocks to be passed over.
 pub fn pcapng(style: Style, frames: &[Frame]) -> Vec<u8> {
     let mut bytes = section(style);

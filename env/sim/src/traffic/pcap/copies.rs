@@ -1,0 +1,123 @@
+//! Finds UDP packets that were captured twice: at several interfaces of a host, or in both directions of
+//! a mirrored port.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hasher as _;
+
+use rustc_hash::FxHasher;
+
+use super::headers::{Segment, Tuple};
+
+/// Longest time between two sightings of a packet.
+const WINDOW_NS: i128 = 1_000_000;
+/// Most packets that are remembered. 100 Gbit/s carry fewer of 200 bytes in the window.
+const MAX_RECENT: usize = 65_536;
+/// Most packets that differ only behind the start of their payload.
+const MAX_ALIKE: usize = 64;
+/// Payload bytes that are compared even where the rest was cut off.
+const START: usize = 16;
+
+/// What tells a UDP packet from others of its flow. Routers change neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Content {
+    /// Identification in the IP header. `None` where it does not identify: IPv6 has none, and many
+    /// senders write 0.
+    id: Option<u32>,
+    /// Position of the fragment in the packet.
+    offset: u32,
+    start: [u8; START],
+    /// Bytes of payload that were captured.
+    captured: usize,
+    hash: u64,
+}
+
+impl Content {
+    pub(super) fn new(id: Option<u32>, offset: u32, payload: &[u8]) -> Content {
+        let mut start = [0; START];
+        let length = payload.len().min(START);
+        start[..length].copy_from_slice(&payload[..length]);
+        let mut hasher = FxHasher::default();
+        hasher.write(payload);
+        Content {
+            id,
+            offset,
+            start,
+            captured: payload.len(),
+            hash: hasher.finish(),
+        }
+    }
+
+    /// True if both were captured with the same payload, as far as they were captured.
+    fn fits(&self, other: &Content) -> bool {
+        if self.captured == other.captured {
+            return self.hash == other.hash;
+        }
+        let common = self.captured.min(other.captured).min(START);
+        self.start[..common] == other.start[..common]
+    }
+}
+
+/// The flow, the length, the identification and the position of the fragment. Without an identification
+/// the start of the payload takes its place.
+type Key = (Tuple, u64, Option<u32>, u32, [u8; START]);
+
+/// The packets of the last millisecond.
+#[derive(Default)]
+pub(super) struct Copies {
+    seen: HashMap<Key, VecDeque<(i128, Content)>>,
+    /// The time and the key of each; oldest first.
+    order: VecDeque<(i128, Key)>,
+}
+
+impl Copies {
+    /// Returns true if the same packet came within a millisecond before, or remembers this one.
+    /// A packet that says nothing about itself, without identification and with its payload cut off, is
+    /// no copy.
+    pub(super) fn is_copy(&mut self, time_ns: i128, segment: &Segment) -> bool {
+        let Some(content) = segment.content else {
+            return false;
+        };
+        let needed = segment.payload.min(START as u64);
+        if segment.payload == 0 || content.id.is_none() && (content.captured as u64) < needed {
+            return false;
+        }
+        self.forget(time_ns);
+        let start = match content.id {
+            Some(_) => [0; START],
+            None => content.start,
+        };
+        let key = (
+            segment.tuple,
+            segment.payload,
+            content.id,
+            content.offset,
+            start,
+        );
+        let alike = self.seen.entry(key).or_default();
+        let is_near = |came: i128| (time_ns - came).abs() <= WINDOW_NS;
+        let mut others = alike.iter();
+        if others.any(|(came, other)| is_near(*came) && other.fits(&content)) {
+            return true;
+        }
+        if alike.len() < MAX_ALIKE && self.order.len() < MAX_RECENT {
+            alike.push_back((time_ns, content));
+            self.order.push_back((time_ns, key));
+        }
+        false
+    }
+
+    /// Removes what came too long before or, in a capture that is not in order, after.
+    fn forget(&mut self, time_ns: i128) {
+        while let Some((came, key)) = self.order.front()
+            && (self.order.len() == MAX_RECENT || (time_ns - came).abs() > WINDOW_NS)
+        {
+            if let Some(alike) = self.seen.get_mut(key) {
+                alike.pop_front();
+                if alike.is_empty() {
+                    self.seen.remove(key);
+                }
+            }
+            self.order.pop_front();
+        }
+    }
+}
