@@ -1,12 +1,12 @@
 //! The options that choose a scenario, shared by several subcommands.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use bufgym::sim::memory::Estimate;
 use bufgym::sim::network;
 use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::{DEFAULT_PRESET, Scenario};
-use bufgym::sim::traffic::{self, Trace};
+use bufgym::sim::traffic::{self, ListOptions, Trace};
 use clap::Args;
 
 use super::error::{CliError, CliResult, ResultExt as _};
@@ -89,6 +89,17 @@ pub fn check_memory(scenario: &Scenario, traces: u64, results: u64) -> CliResult
     estimate.check().or_bad_input()
 }
 
+/// A file of flows in the place of a generated trace.
+#[derive(Args, Clone)]
+pub struct FlowFile {
+    /// Flows: id,src,dst,start_ns,size_bytes[,kind,query,priority], or a list of HPCC or htsim
+    #[arg(long, value_name = "FLOWS.csv", conflicts_with_all = ["index", "split"])]
+    trace: Option<PathBuf>,
+    /// Number of the first host in the file, which becomes host 0
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "trace")]
+    host_offset: u32,
+}
+
 /// Which generated trace of the scenario.
 #[derive(Args, Clone)]
 pub struct TraceChoice {
@@ -113,14 +124,19 @@ impl TraceChoice {
     /// [`generate`](TraceChoice::generate).
     pub fn read_or_generate(
         &self,
-        file: Option<&Path>,
+        file: &FlowFile,
         scenario: &Scenario,
         seed: u64,
     ) -> CliResult<Trace> {
-        match file {
-            Some(path) => Trace::read_csv_for_ports(path, scenario.ports).or_bad_input(),
-            None => self.generate(scenario, seed),
-        }
+        let Some(path) = &file.trace else {
+            return self.generate(scenario, seed);
+        };
+        let options = ListOptions {
+            format: None,
+            ports: scenario.ports,
+            host_offset: file.host_offset,
+        };
+        Trace::read_list(path, &options).or_bad_input()
     }
 
     /// Generates the trace of experiment `seed`.

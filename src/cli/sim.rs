@@ -23,7 +23,7 @@ use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::Output;
 use super::policy;
-use super::scenario::{ScenarioArgs, TraceChoice};
+use super::scenario::{FlowFile, ScenarioArgs, TraceChoice};
 
 /// Simulate one trace under one policy
 #[derive(Args)]
@@ -37,9 +37,8 @@ pub struct SimArgs {
     /// Policy: `dt`, `dt:alpha=8`, `ndt`, `ndt:DIR`, `ndt-int8:DIR`, `linear:FILE`, `onnx:FILE` ... (`bufgym policies` lists them)
     #[arg(long, value_name = "P")]
     policy: String,
-    /// Flows: id,src,dst,start_ns,size_bytes[,kind,query,priority]
-    #[arg(long, value_name = "FLOWS.csv", conflicts_with_all = ["index", "split"])]
-    trace: Option<PathBuf>,
+    #[command(flatten)]
+    file: FlowFile,
     #[command(flatten)]
     scenario: ScenarioArgs,
     #[command(flatten)]
@@ -81,7 +80,7 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
     let scenario = args.scenario.resolve_any()?;
     let policy = policy::parse(&args.policy, &scenario)?;
     let choice = &args.choice;
-    let trace = choice.read_or_generate(args.trace.as_deref(), &scenario, common.seed())?;
+    let trace = choice.read_or_generate(&args.file, &scenario, common.seed())?;
     let mut output = args
         .out
         .as_deref()

@@ -1,6 +1,8 @@
 //! `trace --from-pcap` and `sim --pcap`: a capture becomes a flow list and a simulation a capture, or one
 //! line says why not.
 
+use std::path::Path;
+
 use crate::harness::Sandbox;
 
 /// A segment of TCP over IPv4 with so many zero bytes of payload from 10.0.0.`src` to 10.0.0.`dst`.
@@ -214,4 +216,117 @@ fn options_that_do_not_belong_together_are_refused() {
         "trace --from-pcap good.pcap --out flows.csv",
         &["flows.csv", "exists", "--force"],
     );
+}
+
+/// A stored capture by its name.
+fn stored(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/captures");
+    folder.join(name).display().to_string()
+}
+
+/// The sizes of the flows of a stored capture, and what the command says on stderr.
+fn sizes_of(sandbox: &Sandbox, name: &str, flags: &str) -> (Vec<u64>, String) {
+    let command = format!(
+        "trace --from-pcap {} --out f.csv --force {flags}",
+        stored(name)
+    );
+    let run = sandbox.ok(&command);
+    let list = sandbox.read("f.csv");
+    let sizes = list
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').nth(4).unwrap());
+    (
+        sizes.map(|size| size.parse().unwrap()).collect(),
+        run.stderr,
+    )
+}
+
+#[test]
+fn the_flows_within_tunnels_are_taken_and_a_note_says_so() {
+    let sandbox = Sandbox::new();
+    for (name, sizes, tunnel) in [
+        ("vxlan.pcap", vec![10_000, 20_000], "in VXLAN"),
+        ("gre.pcap", vec![10_000], "in GRE"),
+        ("ipip.pcap", vec![10_000], "in IP in IP"),
+        ("pppoe.pcap", vec![10_000], "in PPPoE"),
+    ] {
+        let (found, notes) = sizes_of(&sandbox, name, "");
+        assert_eq!(found, sizes, "{name}");
+        assert!(notes.contains(tunnel), "{name}: {notes}");
+        assert!(notes.contains("those within"), "{name}: {notes}");
+        assert_eq!(
+            notes.contains("--outer takes"),
+            name != "pppoe.pcap",
+            "{notes}"
+        );
+    }
+    let (found, notes) = sizes_of(&sandbox, "vxlan.pcap", "--outer");
+    assert_eq!(found.len(), 1);
+    assert!(found[0] > 30_000, "{found:?}");
+    assert!(notes.contains("those between the tunnels' ends"), "{notes}");
+    let gre = format!(
+        "trace --from-pcap {} --out o.csv --outer",
+        stored("gre.pcap")
+    );
+    sandbox.refused(&gre, &["gre.pcap", "no flows", "neither TCP nor UDP"]);
+}
+
+#[test]
+fn what_is_whole_of_a_capture_that_is_cut_short_is_taken_if_asked_for() {
+    let sandbox = Sandbox::new();
+    for name in ["cut.pcap", "ng-trunc.pcapng"] {
+        let command = format!("trace --from-pcap {} --out f.csv", stored(name));
+        sandbox.refused(&command, &[name, "ends within", "--truncated"]);
+        let (sizes, notes) = sizes_of(&sandbox, name, "--truncated");
+        assert_eq!(sizes.len(), 1, "{name}");
+        assert!(notes.contains("ends within a packet"), "{notes}");
+    }
+    let (sizes, notes) = sizes_of(&sandbox, "cut.pcap", "--truncated");
+    assert_eq!(sizes, [10_000]);
+    assert!(notes.contains("the 10 before it"), "{notes}");
+}
+
+#[test]
+fn older_packet_blocks_are_read_and_other_blocks_counted() {
+    let sandbox = Sandbox::new();
+    let (sizes, _) = sizes_of(&sandbox, "ng-opb-mixed.pcapng", "");
+    assert_eq!(sizes, [10_000]);
+    // An Interface Statistics Block behind it.
+    let mut bytes = std::fs::read(stored("ng-opb-mixed.pcapng")).unwrap();
+    bytes.extend([
+        5, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 24, 0, 0, 0,
+    ]);
+    std::fs::write(sandbox.path("more.pcapng"), bytes).unwrap();
+    let run = sandbox.ok("trace --from-pcap more.pcapng --out g.csv");
+    let note = "blocks passed over, not packets: 1 interface statistics";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    let json = sandbox
+        .ok("trace --from-pcap more.pcapng --out g.csv --force --json")
+        .json();
+    assert_eq!(json["packets"], 10);
+    assert_eq!(json["blocks"]["interface statistics"], 1);
+}
+
+#[test]
+fn packets_that_were_captured_twice_count_once() {
+    let sandbox = Sandbox::new();
+    for name in ["udp-any.pcap", "ng-udp-bridge.pcapng"] {
+        let (sizes, notes) = sizes_of(&sandbox, name, "");
+        assert_eq!(sizes, [10_000], "{name}");
+        let note = "captured again within 1 ms, and are counted once: 10";
+        assert!(notes.contains(note), "{notes}");
+    }
+    let (sizes, notes) = sizes_of(&sandbox, "tcp-any.pcap", "");
+    assert_eq!(sizes, [10_000]);
+    assert!(!notes.contains("again"), "{notes}");
+}
+
+#[test]
+fn keep_alives_do_not_join_requests() {
+    let sandbox = Sandbox::new();
+    for name in ["keepalive0.pcap", "keepalive1.pcap"] {
+        let (sizes, _) = sizes_of(&sandbox, name, "");
+        assert_eq!(sizes, [3_000, 2_000], "{name}");
+    }
 }

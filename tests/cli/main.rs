@@ -23,6 +23,7 @@ mod help;
 mod inference;
 mod limits;
 mod linear;
+mod lists;
 mod lossless;
 mod onnx;
 #[cfg(target_os = "linux")]

@@ -185,7 +185,8 @@ pub fn peer_list() -> Reader {
         seeds: vec![
             b"3\n1 0 3 100 200000 2\n2 0 3 100 200000 2.0\n3 0 3 100 50000 2.0005\n".to_vec(),
             b"\n1\r\n 15\t0 0 4791 1 5e-06\r\n".to_vec(),
-            b"Nodes 4\nConnections 2\n1->0 start 0 size 200000\n2->0 size 7 start 500000000\n".to_vec(),
+            b"Nodes 4\nConnections 2\n1->0 start 0 size 200000\n2->0 size 7 start 500000000\n"
+                .to_vec(),
             b"# a comment\nNodes 16\nConnections 2\nTriggers 0\nFailures 0\n\
               1->0 id 3 start 0 size 2 prio 1\n3->2 id 4 start 1499.5 size 2 msg 9\n"
                 .to_vec(),
@@ -260,18 +261,28 @@ fn tunnelled() -> Vec<Vec<u8>> {
     let frame = ethernet(0x0800, &[&ip]);
     let udp = |port: u16, header: &[u8]| {
         let length = (8 + header.len() + frame.len()) as u16;
-        let start = [&[0xc0, 0][..], &port.to_be_bytes(), &length.to_be_bytes(), &[0, 0]].concat();
+        let start = [
+            &[0xc0, 0][..],
+            &port.to_be_bytes(),
+            &length.to_be_bytes(),
+            &[0, 0],
+        ]
+        .concat();
         outside(17, &[&start, header, &frame])
     };
     let second = [0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 7, 0, 1, 0, 0, 0, 2];
     let third = [
-        0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 7, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 5, 5, 5, 5, 5, 5, 5, 5,
+        0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 7, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 5, 5, 5, 5, 5, 5,
+        5, 5,
     ];
     let packets = [
         udp(4_789, &[8, 0, 0, 0, 0, 0, 42, 0]),
         udp(8_472, &[8, 0, 0, 0, 0, 0, 42, 0]),
         udp(6_081, &[1, 0, 0x65, 0x58, 0, 0, 1, 0, 1, 2, 3, 0]),
-        outside(47, &[&[0xb0, 0, 8, 0, 1, 1, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1], &ip]),
+        outside(
+            47,
+            &[&[0xb0, 0, 8, 0, 1, 1, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1], &ip],
+        ),
         outside(47, &[&second, &frame]),
         outside(47, &[&third, &frame]),
         outside(4, &[&ip]),
@@ -280,7 +291,10 @@ fn tunnelled() -> Vec<Vec<u8>> {
     let length = (ip.len() as u16 + 2).to_be_bytes();
     frames.push(ethernet(0x8847, &[&[0, 1, 0x10, 64, 0, 2, 0x11, 64], &ip]));
     frames.push(ethernet(0x8847, &[&[0, 2, 0x11, 64, 0, 0, 0, 1], &frame]));
-    frames.push(ethernet(0x8864, &[&[0x11, 0, 0, 9], &length, &[0, 0x21], &ip]));
+    frames.push(ethernet(
+        0x8864,
+        &[&[0x11, 0, 0, 9], &length, &[0, 0x21], &ip],
+    ));
     frames.push(ethernet(0x8100, &[&[0, 5, 0x08, 0], &packets[0]]));
     frames
 }
@@ -300,7 +314,9 @@ fn pcap() -> Vec<u8> {
 /// A pcap file of packets of a link type.
 fn pcap_of(link: u8, packets: Vec<Vec<u8>>) -> Vec<u8> {
     let mut bytes = Vec::from(0xa1b2_c3d4_u32.to_le_bytes());
-    bytes.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, link, 0, 0, 0]);
+    bytes.extend([
+        2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, link, 0, 0, 0,
+    ]);
     for (time, packet) in (0_u32..).zip(packets) {
         let length = packet.len() as u32;
         for value in [1_700_000_000, time * 1_000, length, length] {

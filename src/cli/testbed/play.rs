@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::super::error::{CliError, CliResult, ResultExt as _};
 use super::super::interrupt::{Stop, stop_at_signal};
 use super::super::output::{Output, file_names};
-use super::super::scenario::TraceChoice;
+use super::super::scenario::{FlowFile, TraceChoice};
 use super::super::{Common, policy, sim};
 use super::{Chosen, Order, Playing};
 
@@ -23,9 +23,8 @@ pub struct PlayArgs {
     /// Policy, as in `bufgym sim`; may be repeated, and every policy then plays the trace in turn
     #[arg(long, value_name = "P", required = true)]
     policy: Vec<String>,
-    /// Flows: id,src,dst,start_ns,size_bytes[,kind,query,priority]
-    #[arg(long, value_name = "FLOWS.csv", conflicts_with_all = ["index", "split"])]
-    trace: Option<PathBuf>,
+    #[command(flatten)]
+    file: FlowFile,
     #[command(flatten)]
     chosen: Chosen,
     #[command(flatten)]
@@ -55,7 +54,7 @@ pub fn run(args: &PlayArgs, common: &Common) -> CliResult {
     let scenario = args.chosen.resolve()?;
     let policies = policy::parse_all(&args.policy, &scenario)?;
     let choice = &args.choice;
-    let trace = choice.read_or_generate(args.trace.as_deref(), &scenario, common.seed())?;
+    let trace = choice.read_or_generate(&args.file, &scenario, common.seed())?;
     let output = args
         .out
         .as_deref()

@@ -653,5 +653,8 @@ fn derived_sizes_and_times() {
     };
     assert_eq!(scenario.full_packet_bytes(), 1_530);
     assert_eq!(scenario.syn_timeout(), Time::from_ms(200));
-    assert!((scenario.flow_gap_seconds(Workload::WebSearch.distribution(), 0.5) - 0.027_38).abs() < 1e-9);
+    assert!(
+        (scenario.flow_gap_seconds(Workload::WebSearch.distribution(), 0.5) - 0.027_38).abs()
+            < 1e-9
+    );
 }

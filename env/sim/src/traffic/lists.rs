@@ -167,10 +167,7 @@ impl Trace {
     /// # Errors
     /// With file, line and column or field: a file that cannot be read, that is not a flow list or has
     /// no flows, and what its format or the simulator does not know.
-    pub fn read_list(
-        path: impl AsRef<Path>,
-        options: &ListOptions,
-    ) -> Result<Trace, TraceError> {
+    pub fn read_list(path: impl AsRef<Path>, options: &ListOptions) -> Result<Trace, TraceError> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|source| TraceError::Io {
             path: path.to_owned(),

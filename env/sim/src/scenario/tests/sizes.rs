@@ -87,20 +87,32 @@ fn expected_values_match_the_exact_mean() {
 #[test]
 fn points_that_make_no_distribution_are_refused_with_their_line() {
     for (text, problem) in [
-        ("", "sizes.csv:1:1: a distribution needs at least two points"),
+        (
+            "",
+            "sizes.csv:1:1: a distribution needs at least two points",
+        ),
         (
             "# only\n0,0\n",
             "sizes.csv:2:1: a distribution needs at least two points",
         ),
         ("0,0\n10;1\n", "sizes.csv:2:1: `10;1` is not bytes and cdf"),
-        ("0,0\n  10,1,2\n", "sizes.csv:2:3: `10,1,2` is not bytes and cdf"),
-        ("0 0\n10 50 2\n", "sizes.csv:2:1: `10 50 2` is not bytes and cdf"),
+        (
+            "0,0\n  10,1,2\n",
+            "sizes.csv:2:3: `10,1,2` is not bytes and cdf",
+        ),
+        (
+            "0 0\n10 50 2\n",
+            "sizes.csv:2:1: `10 50 2` is not bytes and cdf",
+        ),
         ("0 0\n10\n", "sizes.csv:2:1: `10` is not bytes and cdf"),
         (
             "0,0.1\n10,1\n",
             "sizes.csv:1:1: the first cdf is 0.1; it must be 0",
         ),
-        ("0,0\n\n10,0.9\n", "sizes.csv:3:1: the last cdf must be 1, or 100"),
+        (
+            "0,0\n\n10,0.9\n",
+            "sizes.csv:3:1: the last cdf must be 1, or 100",
+        ),
         ("0 0\n10 50\n20 99\n", "sizes.csv:2:1: cdf 50 after 0"),
         (
             "0,0\n10,0.5\n9,1\n",
@@ -115,8 +127,14 @@ fn points_that_make_no_distribution_are_refused_with_their_line() {
         ("-1,0\n10,1\n", "sizes.csv:1:1: a size of -1 bytes"),
         ("0,0\ninf,1\n", "sizes.csv:2:1: a size of inf bytes"),
         ("nan,0\n1,1\n", "sizes.csv:1:1: a size of NaN bytes"),
-        ("0,0\n1000000000001,1\n", "sizes.csv:2:1: a size of 1000000000001 bytes"),
-        ("0,0\n0,1\n9,1\n", "sizes.csv:3:1: the size with cdf 1 must be at least 1 byte"),
+        (
+            "0,0\n1000000000001,1\n",
+            "sizes.csv:2:1: a size of 1000000000001 bytes",
+        ),
+        (
+            "0,0\n0,1\n9,1\n",
+            "sizes.csv:3:1: the size with cdf 1 must be at least 1 byte",
+        ),
         (
             &"0,0\n".repeat(4_097),
             "sizes.csv:4097:1: more than 4096 points",
@@ -162,11 +180,17 @@ fn workloads_of_a_file_belong_to_the_scenario() {
     let path = folder.path().join("cdf.txt");
     std::fs::write(&path, "0 0\n1000 0\n10000 50\n1000000 100\n").unwrap();
     let mut scenario = Scenario::default();
-    scenario.set(&format!("workload={}", path.display())).unwrap();
+    scenario
+        .set(&format!("workload={}", path.display()))
+        .unwrap();
     std::fs::remove_file(&path).unwrap();
     let text = "1000:0 10000:0.5 1000000:1";
     assert_eq!(scenario.workload.to_string(), text);
-    assert!(scenario.to_toml().contains(&format!("workload = \"{text}\"")));
+    assert!(
+        scenario
+            .to_toml()
+            .contains(&format!("workload = \"{text}\""))
+    );
     let again = Scenario::from_toml_str(&scenario.to_toml(), "again.toml").unwrap();
     assert_eq!(scenario.workload, again.workload);
     // 255.25 kB at load 0.5 of 1 Gbit/s.
@@ -178,13 +202,24 @@ fn workloads_of_a_file_belong_to_the_scenario() {
     assert_ne!(scenario, other);
     let trace = crate::traffic::generate(&scenario, 1);
     assert_eq!(trace.kinds, ["sizes"]);
-    assert!(trace.flows.iter().all(|flow| (1_000..1_000_000).contains(&flow.size)));
+    assert!(
+        trace
+            .flows
+            .iter()
+            .all(|flow| (1_000..1_000_000).contains(&flow.size))
+    );
 
     let both: Workloads = "1:0 5:1, fb_hadoop".parse().unwrap();
-    assert_eq!((both.count(), both.to_string()), (2, "fb_hadoop,1:0 5:1".to_owned()));
+    assert_eq!(
+        (both.count(), both.to_string()),
+        (2, "fb_hadoop,1:0 5:1".to_owned())
+    );
     for (text, problem) in [
         ("0:0 5:1,0:0 6:1", "two distributions without a name"),
-        ("cdf.txt", "`cdf.txt`: a file is read with --set workload=FILE; here its points"),
+        (
+            "cdf.txt",
+            "`cdf.txt`: a file is read with --set workload=FILE; here its points",
+        ),
         ("0:0 9:0.5", "point:2:1: the last cdf must be 1, or 100"),
         ("0:0:0 9:1", "point:1:1: `0,0:0` is not bytes and cdf"),
         ("cdf", "`cdf` is not one of web_search, "),
@@ -193,9 +228,15 @@ fn workloads_of_a_file_belong_to_the_scenario() {
         assert!(error.starts_with(problem), "{text}: {error}");
     }
     let missing = Workloads::read("no/such.txt").unwrap_err().to_string();
-    assert!(missing.starts_with("no/such.txt: cannot read the size distribution: "), "{missing}");
+    assert!(
+        missing.starts_with("no/such.txt: cannot read the size distribution: "),
+        "{missing}"
+    );
     let folder = Workloads::read(&folder.path().display().to_string()).unwrap_err();
-    assert!(folder.to_string().contains("not a regular file"), "{folder}");
+    assert!(
+        folder.to_string().contains("not a regular file"),
+        "{folder}"
+    );
 }
 
 proptest! {

@@ -63,7 +63,10 @@ fn flow(line: &Line<'_>, id: u64, options: &ListOptions) -> Result<FlowSpec, Tra
         })
     };
     let [src, dst, priority, port, size, start] = {
-        let mut found = [Word { text: "", column: 1 }; FIELDS.len()];
+        let mut found = [Word {
+            text: "",
+            column: 1,
+        }; FIELDS.len()];
         for (slot, field) in found.iter_mut().zip(FIELDS) {
             *slot = next(field)?;
         }

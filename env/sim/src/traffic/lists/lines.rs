@@ -57,7 +57,8 @@ impl<'o, R: Read> Lines<'o, R> {
             }
             self.number += 1;
             if length as u64 > MAX_RECORD {
-                let problem = format!("a line of more than {MAX_RECORD} bytes, the most that is read");
+                let problem =
+                    format!("a line of more than {MAX_RECORD} bytes, the most that is read");
                 return Err(self.error(1, problem));
             }
             if !self.bytes.trim_ascii().is_empty() {
@@ -122,7 +123,13 @@ impl<'a> Line<'a> {
     }
 
     /// The word as a whole number of the range.
-    pub(super) fn whole<T>(&self, field: &str, word: Word<'_>, min: T, max: T) -> Result<T, TraceError>
+    pub(super) fn whole<T>(
+        &self,
+        field: &str,
+        word: Word<'_>,
+        min: T,
+        max: T,
+    ) -> Result<T, TraceError>
     where
         T: Copy + std::fmt::Display + PartialOrd + std::str::FromStr,
     {
@@ -133,7 +140,9 @@ impl<'a> Line<'a> {
                 let found = excerpt(word.text);
                 self.error(
                     word.column,
-                    format!("{field}: expected a whole number from {min} to {max}, found `{found}`"),
+                    format!(
+                        "{field}: expected a whole number from {min} to {max}, found `{found}`"
+                    ),
                 )
             })
     }
@@ -149,8 +158,7 @@ impl<'a> Line<'a> {
         let value = decimal(word.text, exponent).filter(|value| *value <= most);
         value.map(Time::from_ns).ok_or_else(|| {
             let found = excerpt(word.text);
-            let problem =
-                format!("{field}: expected a time from 0 to {most} ns, found `{found}`");
+            let problem = format!("{field}: expected a time from 0 to {most} ns, found `{found}`");
             self.error(word.column, problem)
         })
     }

@@ -463,9 +463,7 @@ fn packet_of_pcap<'a>(header: &PcapHeader, link: Link, record: &'a [u8]) -> Opti
         false => 1_000,
     };
     Some(Packet {
-        time_ns: Some(
-            i128::from(block.ts_sec) * 1_000_000_000 + i128::from(block.ts_usec) * unit,
-        ),
+        time_ns: Some(i128::from(block.ts_sec) * 1_000_000_000 + i128::from(block.ts_usec) * unit),
         link: Some(link),
         data: block.data,
         wire_bytes: u64::from(block.origlen),

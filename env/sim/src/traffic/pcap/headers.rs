@@ -126,7 +126,13 @@ impl Tunnels {
 
     /// True if there are tunnels whose ends have IP addresses of their own.
     pub fn have_ends(&self) -> bool {
-        let counts = [self.vxlan, self.geneve, self.gre, self.erspan, self.ip_in_ip];
+        let counts = [
+            self.vxlan,
+            self.geneve,
+            self.gre,
+            self.erspan,
+            self.ip_in_ip,
+        ];
         counts.iter().any(|count| *count > 0)
     }
 }
@@ -144,7 +150,9 @@ impl fmt::Display for Tunnels {
             (self.pppoe, "PPPoE"),
         ];
         let found = counts.into_iter().filter(|(count, _)| *count > 0);
-        let found: Vec<_> = found.map(|(count, name)| format!("{count} in {name}")).collect();
+        let found: Vec<_> = found
+            .map(|(count, name)| format!("{count} in {name}"))
+            .collect();
         f.write_str(&found.join(", "))
     }
 }
@@ -271,7 +279,9 @@ impl Headers {
     fn segment(&mut self, datagram: &Datagram<'_>) -> Result<Network, Network> {
         if datagram.protocol != IpNumber::TCP && datagram.protocol != IpNumber::UDP {
             return match &datagram.fragment {
-                Some(fragment) if fragment.offset > 0 => Err(self.rest_of_tunnel(datagram, fragment)),
+                Some(fragment) if fragment.offset > 0 => {
+                    Err(self.rest_of_tunnel(datagram, fragment))
+                }
                 _ => Err(Network::NotTcpOrUdp),
             };
         }

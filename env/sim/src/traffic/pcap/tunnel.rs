@@ -212,7 +212,11 @@ fn behind_gre(layer: Layer<'_>) -> Result<Option<(Tunnel, Layer<'_>)>, Network> 
     }
     let has_sequence = flags & 0x10 != 0;
     let words = [0x80, 0x20, 0x10].map(|bit| usize::from(flags & bit != 0));
-    let header = words.iter().sum::<usize>().saturating_add(1).saturating_mul(4);
+    let header = words
+        .iter()
+        .sum::<usize>()
+        .saturating_add(1)
+        .saturating_mul(4);
     let kind = u16::from_be_bytes([high, low]);
     let first = match kind {
         TRANSPARENT_ETHERNET | ERSPAN | ERSPAN_3 => First::Ethernet,

@@ -211,7 +211,8 @@ fn spread_arrivals_are_a_poisson_process_over_all_sources() {
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     let square = gaps.iter().map(|gap| gap * gap).sum::<f64>() / gaps.len() as f64;
     assert!(
-        (mean / scenario.flow_gap_seconds(Workload::WebSearch.distribution(), 0.5) - 1.0).abs() < 0.03,
+        (mean / scenario.flow_gap_seconds(Workload::WebSearch.distribution(), 0.5) - 1.0).abs()
+            < 0.03,
         "{mean}"
     );
     // An exponential distribution has E[x^2] = 2 E[x]^2.

@@ -110,57 +110,144 @@ fn what_is_wrong_in_a_list_is_named_with_its_place() {
         ..ListOptions::default()
     };
     for (text, problem) in [
-        ("0\n", "1:1: number of flows: expected a whole number from 1 to"),
-        ("3 1\n", "1:3: the first line must be the number of flows alone"),
+        (
+            "0\n",
+            "1:1: number of flows: expected a whole number from 1 to",
+        ),
+        (
+            "3 1\n",
+            "1:3: the first line must be the number of flows alone",
+        ),
         ("99999999999\n", "1:1: number of flows: expected"),
-        ("2\n1 0 3 100 5 2\n", "2:1: the first line says 2 flows, and there are 1"),
-        ("1\n1 0 3 100 5 2\n\n1 0 3 100 5 2\n", "4:1: the first line says 1 flows, and this is one more"),
-        ("1\n1 0 3 100 5\n", "2:12: no start_s; a line must be src dst"),
+        (
+            "2\n1 0 3 100 5 2\n",
+            "2:1: the first line says 2 flows, and there are 1",
+        ),
+        (
+            "1\n1 0 3 100 5 2\n\n1 0 3 100 5 2\n",
+            "4:1: the first line says 1 flows, and this is one more",
+        ),
+        (
+            "1\n1 0 3 100 5\n",
+            "2:12: no start_s; a line must be src dst",
+        ),
         ("1\n1 0 3 100 5 2 9\n", "2:15: one word too many"),
-        ("1\n x 0 3 100 5 2\n", "2:2: src: expected a whole number from 0 to 4294967295, found `x`"),
+        (
+            "1\n x 0 3 100 5 2\n",
+            "2:2: src: expected a whole number from 0 to 4294967295, found `x`",
+        ),
         ("1\n1 -1 3 100 5 2\n", "2:3: dst: expected"),
-        ("1\n1 0 256 100 5 2\n", "2:5: priority: expected a whole number from 0 to 255"),
+        (
+            "1\n1 0 256 100 5 2\n",
+            "2:5: priority: expected a whole number from 0 to 255",
+        ),
         ("1\n1 0 3 65536 5 2\n", "2:7: port: expected"),
-        ("1\n1 0 3 100 0 2\n", "2:11: size_bytes: expected a whole number from 1 to"),
+        (
+            "1\n1 0 3 100 0 2\n",
+            "2:11: size_bytes: expected a whole number from 1 to",
+        ),
         ("1\n1 0 3 100 1e3 2\n", "2:11: size_bytes: expected"),
-        ("1\n1 0 3 100 5 -2\n", "2:13: start_s: expected a time from 0 to 1000000000000000 ns, found `-2`"),
+        (
+            "1\n1 0 3 100 5 -2\n",
+            "2:13: start_s: expected a time from 0 to 1000000000000000 ns, found `-2`",
+        ),
         ("1\n1 0 3 100 5 1000001\n", "2:13: start_s: expected a time"),
         ("1\n1 0 3 100 5 nan\n", "2:13: start_s: expected a time"),
         ("1\n1 1 3 100 5 2\n", "2:3: dst: equals src (1)"),
-        ("1\n4 0 3 100 5 2\n", "2:1: src: host 4 does not exist; with 3 ports hosts are 0 to 2"),
-        ("1\n0 3 3 100 5 2\n", "2:3: dst: host 3 does not exist; with 3 ports hosts are 0 to 2; if the first host of the list is 1, give --host-offset 1"),
+        (
+            "1\n4 0 3 100 5 2\n",
+            "2:1: src: host 4 does not exist; with 3 ports hosts are 0 to 2",
+        ),
+        (
+            "1\n0 3 3 100 5 2\n",
+            "2:3: dst: host 3 does not exist; with 3 ports hosts are 0 to 2; if the first host of the list is 1, give --host-offset 1",
+        ),
         ("1\n1 0 3 100 \u{e9} 2\n", "2:11: size_bytes: expected"),
-        ("Nodes 3\nConnections 2\n1->0 start 0 size 5\n", "3:1: Connections is 2, and there are 1"),
-        ("Nodes 3\n1->0 start 0 size 5\n", "2:1: no line `Connections C`"),
+        (
+            "Nodes 3\nConnections 2\n1->0 start 0 size 5\n",
+            "3:1: Connections is 2, and there are 1",
+        ),
+        (
+            "Nodes 3\n1->0 start 0 size 5\n",
+            "2:1: no line `Connections C`",
+        ),
         ("Nodes 3\nConnections 0\n", "2:1: no connections"),
-        ("Connections 1\n1->0 start 0 size 5\n", "2:1: no line `Nodes N` before"),
+        (
+            "Connections 1\n1->0 start 0 size 5\n",
+            "2:1: no line `Nodes N` before",
+        ),
         ("Nodes 3\nNodes 3\n", "2:1: Nodes: occurs twice"),
         ("Nodes x\n", "1:7: Nodes: expected a whole number"),
         ("Nodes\n", "1:6: Nodes: no number"),
         ("Nodes 3 4\n", "1:9: Nodes: one word too many"),
-        ("Nodes 3\nConections 1\n", "2:1: expected `Nodes N`, `Connections N`, "),
-        ("Nodes 3\n1->3 start 0 size 5\n", "2:4: destination: host 3 does not exist; there are 3 nodes"),
+        (
+            "Nodes 3\nConections 1\n",
+            "2:1: expected `Nodes N`, `Connections N`, ",
+        ),
+        (
+            "Nodes 3\n1->3 start 0 size 5\n",
+            "2:4: destination: host 3 does not exist; there are 3 nodes",
+        ),
         ("Nodes 3\n1->1 start 0 size 5\n", "2:4: dst: equals src"),
-        ("Nodes 9\n1->8 start 0 size 5\n", "2:4: dst: host 8 does not exist; with 3 ports"),
-        ("Nodes 3\n->1 start 0 size 5\n", "2:1: source: expected a whole number"),
+        (
+            "Nodes 9\n1->8 start 0 size 5\n",
+            "2:4: dst: host 8 does not exist; with 3 ports",
+        ),
+        (
+            "Nodes 3\n->1 start 0 size 5\n",
+            "2:1: source: expected a whole number",
+        ),
         ("Nodes 3\n1->0 start 0\n", "2:13: no `size`"),
         ("Nodes 3\n1->0 size 5\n", "2:12: no `start`"),
         ("Nodes 3\n1->0 start 0 size\n", "2:18: size: no value"),
-        ("Nodes 3\n1->0 start 0 size 5 size 6\n", "2:21: size: occurs twice"),
-        ("Nodes 3\n1->0 start 0 size 5 sizes 6\n", "2:21: `sizes` is not one of id, start, size, prio, msg; did you mean `size`?"),
-        ("Nodes 3\n1->0 id 0 start 0 size 5\n", "2:9: id: expected a whole number from 1 to"),
-        ("Nodes 3\n1->0 id 1 start 0 size 5\n1->0 start 0 size 5\n", "3:20: no `id`, which connections before have"),
-        ("Nodes 3\n1->0 start 0 size 5\n1->0 id 1 start 0 size 5\n", "3:9: id: connections before have none"),
-        ("Nodes 3\n1->0 id 1 start 0 size 5\n1->0 id 1 start 0 size 5\n", "3:9: id: 1 already occurred on line 2"),
+        (
+            "Nodes 3\n1->0 start 0 size 5 size 6\n",
+            "2:21: size: occurs twice",
+        ),
+        (
+            "Nodes 3\n1->0 start 0 size 5 sizes 6\n",
+            "2:21: `sizes` is not one of id, start, size, prio, msg; did you mean `size`?",
+        ),
+        (
+            "Nodes 3\n1->0 id 0 start 0 size 5\n",
+            "2:9: id: expected a whole number from 1 to",
+        ),
+        (
+            "Nodes 3\n1->0 id 1 start 0 size 5\n1->0 start 0 size 5\n",
+            "3:20: no `id`, which connections before have",
+        ),
+        (
+            "Nodes 3\n1->0 start 0 size 5\n1->0 id 1 start 0 size 5\n",
+            "3:9: id: connections before have none",
+        ),
+        (
+            "Nodes 3\n1->0 id 1 start 0 size 5\n1->0 id 1 start 0 size 5\n",
+            "3:9: id: 1 already occurred on line 2",
+        ),
         ("Nodes 3\nTriggers 1\n", "2:10: `1`: closed-loop forms, "),
         ("Nodes 3\nFailures 2\n", "2:10: `2`: closed-loop forms, "),
-        ("Nodes 3\n1->0 trigger 1 size 5\n", "2:6: `trigger`: closed-loop forms, "),
-        ("Nodes 3\n1->0 start 0 size 5 send_done_trigger 1\n", "2:21: `send_done_trigger`: closed-loop forms, "),
-        ("Nodes 3\ntrigger id 1 oneshot\n", "2:1: `trigger`: closed-loop forms, "),
-        ("Nodes 3\nfailure switch_type TOR switch_id 0 link_id 1\n", "2:1: `failure`: closed-loop forms, "),
+        (
+            "Nodes 3\n1->0 trigger 1 size 5\n",
+            "2:6: `trigger`: closed-loop forms, ",
+        ),
+        (
+            "Nodes 3\n1->0 start 0 size 5 send_done_trigger 1\n",
+            "2:21: `send_done_trigger`: closed-loop forms, ",
+        ),
+        (
+            "Nodes 3\ntrigger id 1 oneshot\n",
+            "2:1: `trigger`: closed-loop forms, ",
+        ),
+        (
+            "Nodes 3\nfailure switch_type TOR switch_id 0 link_id 1\n",
+            "2:1: `failure`: closed-loop forms, ",
+        ),
     ] {
         let error = read(text, &ports).unwrap_err();
-        assert!(error.starts_with(&format!("list:{problem}")), "{text:?}: {error}");
+        assert!(
+            error.starts_with(&format!("list:{problem}")),
+            "{text:?}: {error}"
+        );
         assert!(!error.contains('\n'));
     }
     let error = read("1\n0 1 3 100 5 2\n", &with_offset(1)).unwrap_err();
@@ -172,7 +259,10 @@ fn what_is_wrong_in_a_list_is_named_with_its_place() {
     assert_eq!(error, "list:2:7: not UTF-8 text");
     let long = [b"1\n".as_slice(), &vec![b'1'; 1 << 21]].concat();
     let error = read(long, &with_offset(0)).unwrap_err();
-    assert!(error.starts_with("list:2:1: a line of more than 1048576 bytes"), "{error}");
+    assert!(
+        error.starts_with("list:2:1: a line of more than 1048576 bytes"),
+        "{error}"
+    );
 }
 
 /// A list of hosts from 1 is shifted, and a table program's floats are times.

@@ -279,10 +279,7 @@ fn of_a_capture_that_is_cut_short_the_whole_packets_are_taken_if_asked_for() {
         truncated: true,
         ..CaptureOptions::default()
     };
-    for whole in [
-        pcap(Style::PLAIN, &frames),
-        pcapng(Style::PLAIN, &frames),
-    ] {
+    for whole in [pcap(Style::PLAIN, &frames), pcapng(Style::PLAIN, &frames)] {
         let full = read_with(&whole, &options).unwrap();
         assert!(!full.cut_short);
         assert_eq!(outline(&full), outline(&read(&whole)));
@@ -291,10 +288,16 @@ fn of_a_capture_that_is_cut_short_the_whole_packets_are_taken_if_asked_for() {
             let capture = read_with(bytes, &options).unwrap();
             assert!(capture.cut_short);
             assert_eq!(capture.packets, 10);
-            assert_eq!(outline(&capture), outline(&full), "the last one acknowledges");
+            assert_eq!(
+                outline(&capture),
+                outline(&full),
+                "the last one acknowledges"
+            );
             let refused = read_with(bytes, &CaptureOptions::default()).unwrap_err();
             assert!(
-                refused.to_string().contains("--truncated takes the 10 packets"),
+                refused
+                    .to_string()
+                    .contains("--truncated takes the 10 packets"),
                 "{refused}"
             );
         }

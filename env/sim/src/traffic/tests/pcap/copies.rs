@@ -53,10 +53,7 @@ fn other_packets_are_no_copies() {
     ] {
         assert_eq!(read_all(&[first.clone(), other]), (1_000, 0));
     }
-    assert_eq!(
-        read_all(&[first.clone(), datagram(1, 7, 1, 499)]),
-        (999, 0)
-    );
+    assert_eq!(read_all(&[first.clone(), datagram(1, 7, 1, 499)]), (999, 0));
     // Without an identification the payload decides.
     let frames: Vec<_> = (0..100).map(|k| datagram(k, 0, k as u8, 300)).collect();
     assert_eq!(read_all(&frames), (30_000, 0));

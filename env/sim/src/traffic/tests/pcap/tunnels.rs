@@ -41,7 +41,11 @@ fn tunnels(ip: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let tagged = ethernet(&[7, 8], ip);
     let kind = ether_type(ip);
     let ipip = if ip[0] >> 4 == 4 { 4 } else { 41 };
-    let ppp = if ip[0] >> 4 == 4 { [0, 0x21] } else { [0, 0x57] };
+    let ppp = if ip[0] >> 4 == 4 {
+        [0, 0x21]
+    } else {
+        [0, 0x57]
+    };
     let gre = |header: &[u8], inner: &[u8]| outside(47, &join(&[header, inner]));
     let geneve = |header: &[u8], inner: &[u8]| outside(17, &udp_to(6_081, &join(&[header, inner])));
     let length = (ip.len() as u16 + 2).to_be_bytes();
@@ -53,24 +57,89 @@ fn tunnels(ip: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut fours = frame.clone();
     fours[0] = 0x45;
     let packets = vec![
-        ("VXLAN", outside(17, &udp_to(4_789, &join(&[&VXLAN, &frame])))),
-        ("VXLAN", outside(17, &udp_to(4_789, &join(&[&VXLAN, &tagged])))),
-        ("VXLAN", outside(17, &udp_to(8_472, &join(&[&VXLAN, &frame])))),
-        ("VXLAN", outside_v6(17, &udp_to(4_789, &join(&[&VXLAN, &frame])))),
+        (
+            "VXLAN",
+            outside(17, &udp_to(4_789, &join(&[&VXLAN, &frame]))),
+        ),
+        (
+            "VXLAN",
+            outside(17, &udp_to(4_789, &join(&[&VXLAN, &tagged]))),
+        ),
+        (
+            "VXLAN",
+            outside(17, &udp_to(8_472, &join(&[&VXLAN, &frame]))),
+        ),
+        (
+            "VXLAN",
+            outside_v6(17, &udp_to(4_789, &join(&[&VXLAN, &frame]))),
+        ),
         // With a group policy.
-        ("VXLAN", outside(17, &udp_to(4_789, &join(&[&[0x88, 8, 0, 9, 0, 0, 1, 0], &frame])))),
+        (
+            "VXLAN",
+            outside(
+                17,
+                &udp_to(4_789, &join(&[&[0x88, 8, 0, 9, 0, 0, 1, 0], &frame])),
+            ),
+        ),
         ("GENEVE", geneve(&[0, 0, 0x65, 0x58, 0, 0, 1, 0], &frame)),
-        ("GENEVE", geneve(&[2, 0x40, 0x65, 0x58, 0, 0, 1, 0, 1, 2, 3, 1, 0, 0, 0, 0], &frame)),
+        (
+            "GENEVE",
+            geneve(
+                &[2, 0x40, 0x65, 0x58, 0, 0, 1, 0, 1, 2, 3, 1, 0, 0, 0, 0],
+                &frame,
+            ),
+        ),
         ("GENEVE", geneve(&[0, 0, kind[0], kind[1], 0, 0, 1, 0], ip)),
         ("GRE", gre(&[0, 0, kind[0], kind[1]], ip)),
-        ("GRE", gre(&[0xb0, 0, kind[0], kind[1], 1, 1, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1], ip)),
+        (
+            "GRE",
+            gre(
+                &[
+                    0xb0, 0, kind[0], kind[1], 1, 1, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1,
+                ],
+                ip,
+            ),
+        ),
         // NVGRE has a key.
         ("GRE", gre(&[0x20, 0, 0x65, 0x58, 0, 0, 9, 1], &frame)),
         ("ERSPAN", gre(&[0, 0, 0x88, 0xbe], &frame)),
-        ("ERSPAN", gre(&[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 7, 0, 1, 0, 0, 0, 2], &frame)),
-        ("ERSPAN", gre(&[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 7, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0], &frame)),
-        ("ERSPAN", gre(&join(&[&[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 7, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1], &[5; 8]]), &tagged)),
-        ("ERSPAN", gre(&[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 7, 0, 1, 0, 0, 0, 2, 0, 0, 8, 0], ip)),
+        (
+            "ERSPAN",
+            gre(
+                &[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 7, 0, 1, 0, 0, 0, 2],
+                &frame,
+            ),
+        ),
+        (
+            "ERSPAN",
+            gre(
+                &[
+                    0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 7, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0,
+                ],
+                &frame,
+            ),
+        ),
+        (
+            "ERSPAN",
+            gre(
+                &join(&[
+                    &[
+                        0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 7, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1,
+                    ],
+                    &[5; 8],
+                ]),
+                &tagged,
+            ),
+        ),
+        (
+            "ERSPAN",
+            gre(
+                &[
+                    0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 7, 0, 1, 0, 0, 0, 2, 0, 0, 8, 0,
+                ],
+                ip,
+            ),
+        ),
         ("IP in IP", outside(ipip, ip)),
         ("IP in IP", outside_v6(ipip, ip)),
         ("MPLS", outside(137, &join(&[&label, &last, ip]))),
@@ -83,13 +152,28 @@ fn tunnels(ip: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         ("MPLS", frame_of(0x8847, &join(&[&label, &last, ip]))),
         ("MPLS", frame_of(0x8848, &join(&[&last, ip]))),
         // Pseudowires with and without a control word.
-        ("MPLS", frame_of(0x8847, &join(&[&label, &last, &[0, 0, 0, 1], &frame]))),
+        (
+            "MPLS",
+            frame_of(0x8847, &join(&[&label, &last, &[0, 0, 0, 1], &frame])),
+        ),
         ("MPLS", frame_of(0x8847, &join(&[&last, &frame]))),
         ("MPLS", frame_of(0x8847, &join(&[&last, &zeros]))),
         ("MPLS", frame_of(0x8847, &join(&[&last, &[0; 4], &zeros]))),
         ("MPLS", frame_of(0x8847, &join(&[&last, &fours]))),
-        ("PPPoE", frame_of(0x8864, &join(&[&[0x11, 0, 0, 9], &length, &ppp, ip]))),
-        ("PPPoE", join(&[&[2; 12], &[0x81, 0, 0, 5, 0x88, 0x64, 0x11, 0, 0, 9], &length, &ppp, ip])),
+        (
+            "PPPoE",
+            frame_of(0x8864, &join(&[&[0x11, 0, 0, 9], &length, &ppp, ip])),
+        ),
+        (
+            "PPPoE",
+            join(&[
+                &[2; 12],
+                &[0x81, 0, 0, 5, 0x88, 0x64, 0x11, 0, 0, 9],
+                &length,
+                &ppp,
+                ip,
+            ]),
+        ),
     ]);
     frames
 }
@@ -113,11 +197,9 @@ fn the_flow_within_every_tunnel_counts() {
                 for cut in [usize::MAX, 160] {
                     let frame = frame(0, data.clone()).cut(cut);
                     let what = format!("{name}: {:02x?}", &data[..data.len().min(60)]);
-                    let capture = read_with(
-                        &pcap(Style::PLAIN, &[frame]),
-                        &CaptureOptions::default(),
-                    )
-                    .unwrap_or_else(|error| panic!("{error}: {what}"));
+                    let capture =
+                        read_with(&pcap(Style::PLAIN, &[frame]), &CaptureOptions::default())
+                            .unwrap_or_else(|error| panic!("{error}: {what}"));
                     assert_eq!(outline(&capture), [(0, 1, 0, payload as u64)], "{what}");
                     let first = capture.hosts[0].to_string();
                     assert!(["10.0.0.1", "fd00::1"].contains(&first.as_str()), "{what}");
@@ -195,7 +277,10 @@ fn the_flow_between_the_ends_counts_if_asked_for() {
                 assert_eq!(outline(&capture), [(0, 1, 0, 777)]);
             }
             (_, Err(error)) => {
-                assert!(error.to_string().contains("1 neither TCP nor UDP"), "{error}");
+                assert!(
+                    error.to_string().contains("1 neither TCP nor UDP"),
+                    "{error}"
+                );
             }
             (name, Ok(capture)) => panic!("{name}: {:?}", capture.trace.flows),
         }
@@ -216,16 +301,29 @@ fn what_only_has_the_port_of_a_tunnel_stays_udp() {
         // This port has other uses.
         (8_472, join(&[&VXLAN, &no_frame])),
         // Another version, a control packet, an unknown protocol, options beyond the end.
-        (6_081, join(&[&[0x40, 0, 0x65, 0x58, 0, 0, 1, 0], &frame_in])),
-        (6_081, join(&[&[0, 0x80, 0x65, 0x58, 0, 0, 1, 0], &frame_in])),
+        (
+            6_081,
+            join(&[&[0x40, 0, 0x65, 0x58, 0, 0, 1, 0], &frame_in]),
+        ),
+        (
+            6_081,
+            join(&[&[0, 0x80, 0x65, 0x58, 0, 0, 1, 0], &frame_in]),
+        ),
         (6_081, join(&[&[0, 0, 0x12, 0x34, 0, 0, 1, 0], &frame_in])),
-        (6_081, join(&[&[0x3f, 0, 0x65, 0x58, 0, 0, 1, 0], &[0; 100]])),
+        (
+            6_081,
+            join(&[&[0x3f, 0, 0x65, 0x58, 0, 0, 1, 0], &[0; 100]]),
+        ),
         (4_790, join(&[&VXLAN, &frame_in])),
     ] {
         let packet = outside(17, &udp_to(port, &payload));
         let capture = read(&pcap(Style::PLAIN, &[frame(0, ethernet(&[], &packet))]));
         let size = payload.len() as u64;
-        assert_eq!(outline(&capture), [(0, 1, 0, size)], "{port}: {payload:02x?}");
+        assert_eq!(
+            outline(&capture),
+            [(0, 1, 0, size)],
+            "{port}: {payload:02x?}"
+        );
         assert_eq!(capture.tunnels.to_string(), "");
     }
 }
@@ -272,7 +370,12 @@ fn fragments_within_a_tunnel_belong_together() {
 #[test]
 fn what_a_tunnel_carries_besides_is_counted_by_its_reason() {
     let [good, _] = inner(1, 10);
-    let arp = frame_of(0x0806, &[0, 1, 8, 0, 6, 4, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let arp = frame_of(
+        0x0806,
+        &[
+            0, 1, 8, 0, 6, 4, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        ],
+    );
     let ping = ipv4(1, 2, 1, &[8, 0, 0, 0]);
     let skipped = |packet: Vec<u8>, keep: usize| {
         let frames = [frame(0, packet).cut(keep), frame(1, ethernet(&[], &good))];
@@ -287,18 +390,33 @@ fn what_a_tunnel_carries_besides_is_counted_by_its_reason() {
     assert_eq!(skipped(vxlan(&ethernet(&[], &large)), 80).cut_off, 1);
     assert_eq!(skipped(gre(&[0, 0, 8, 0], &large), 14 + 24 + 2).cut_off, 1);
     // Routing in the header, version 1, an unknown protocol, an ERSPAN header of another version.
-    assert_eq!(skipped(gre(&[0x40, 0, 8, 0, 0, 0, 0, 0], &good), all).not_tcp_or_udp, 1);
-    assert_eq!(skipped(gre(&[0x20, 1, 0x88, 0x0b, 0, 0, 0, 0], &good), all).not_tcp_or_udp, 1);
+    assert_eq!(
+        skipped(gre(&[0x40, 0, 8, 0, 0, 0, 0, 0], &good), all).not_tcp_or_udp,
+        1
+    );
+    assert_eq!(
+        skipped(gre(&[0x20, 1, 0x88, 0x0b, 0, 0, 0, 0], &good), all).not_tcp_or_udp,
+        1
+    );
     assert_eq!(skipped(gre(&[0, 0, 0x12, 0x34], &good), all).not_ip, 1);
     let other = [0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x30, 7, 0, 1, 0, 0, 0, 2];
-    assert_eq!(skipped(gre(&other, &ethernet(&[], &good)), all).malformed, 1);
+    assert_eq!(
+        skipped(gre(&other, &ethernet(&[], &good)), all).malformed,
+        1
+    );
     // Discovery and control of PPPoE, and a message of an MPLS network.
-    assert_eq!(skipped(frame_of(0x8863, &[0x11, 9, 0, 0, 0, 0]), all).not_ip, 1);
+    assert_eq!(
+        skipped(frame_of(0x8863, &[0x11, 9, 0, 0, 0, 0]), all).not_ip,
+        1
+    );
     let control = [0x11, 0, 0, 9, 0, 4, 0xc0, 0x21, 1, 1];
     assert_eq!(skipped(frame_of(0x8864, &control), all).not_ip, 1);
     let message = join(&[&[0, 2, 0x11, 64, 0x10, 0, 0, 7], &good]);
     assert_eq!(skipped(frame_of(0x8847, &message), all).not_ip, 1);
-    assert_eq!(skipped(frame_of(0x8847, &[0, 0, 0x10, 64].repeat(20)), all).malformed, 1);
+    assert_eq!(
+        skipped(frame_of(0x8847, &[0, 0, 0x10, 64].repeat(20)), all).malformed,
+        1
+    );
 }
 
 /// Tags of virtual networks are no tunnels, however many there are.
