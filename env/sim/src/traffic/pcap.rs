@@ -295,7 +295,7 @@ impl Capture {
                 Network::RestOfTunnel => {}
             }
         }
-        let packets = container.packets();
+        let (packets, blocks) = (container.packets(), container.passed());
         let (flows, hosts) = table.finish();
         let ports = options.ports.unwrap_or_else(|| count(&hosts));
         let finished = Finish {
@@ -305,8 +305,13 @@ impl Capture {
         };
         let flows = finished.flows(flows, &mut skipped)?;
         if flows.is_empty() {
-            let problem = if packets == 0 {
+            let problem = if packets == 0 && blocks.is_empty() {
                 "the capture has no packets".to_owned()
+            } else if packets == 0 {
+                format!(
+                    "the capture has no packets, only blocks of other types: {}",
+                    named(&blocks)
+                )
             } else {
                 format!(
                     "of {packets} packets {skipped}; a flow needs TCP or UDP payload between two ports"
@@ -327,10 +332,19 @@ impl Capture {
             skipped,
             tunnels: headers.tunnels(),
             copies,
-            blocks: container.passed(),
+            blocks,
             cut_short: container.is_cut_short(),
         })
     }
+}
+
+/// How many blocks of which types there are.
+fn named(blocks: &BTreeMap<String, u64>) -> String {
+    let blocks = blocks.iter();
+    let blocks: Vec<_> = blocks
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    blocks.join(", ")
 }
 
 /// Names of the kinds, by [`FlowSpec::kind`].

@@ -45,6 +45,13 @@ fn a_capture_without_flows_says_what_it_has() {
         error(&section(Style::PLAIN)),
         "test.pcap: no flows: the capture has no packets"
     );
+    let mut statistics = section(Style::PLAIN);
+    statistics.extend(block(Style::PLAIN, 5, &[0; 12]));
+    assert_eq!(
+        error(&statistics),
+        "test.pcap: no flows: the capture has no packets, only blocks of other types: 1 interface \
+         statistics"
+    );
     let frames = conversation();
     assert_eq!(
         error(&pcap(Style::PLAIN, &frames[..3])),

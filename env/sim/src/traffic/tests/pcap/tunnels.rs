@@ -1,5 +1,7 @@
 //! Flows within tunnels.
 
+use proptest::prelude::*;
+
 use super::*;
 
 const VXLAN: [u8; 8] = [8, 0, 0, 0, 0, 0, 42, 0];
@@ -428,5 +430,59 @@ fn many_tags_are_read() {
         let capture = read(&pcap(Style::PLAIN, &[frame(0, ethernet(&vlans, &ip))]));
         assert_eq!(outline(&capture), [(0, 1, 0, 777)]);
         assert_eq!(capture.tunnels.to_string(), "");
+    }
+}
+
+prop_compose! {
+    /// A packet with payload: of UDP or not, its length, and the tunnels of each of its sightings.
+    fn any_sighting()(
+        is_udp in any::<bool>(),
+        payload in 1_usize..1_400,
+        sightings in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 0..3), 1..4),
+    ) -> (bool, usize, Vec<Vec<prop::sample::Index>>) {
+        (is_udp, payload, sightings)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever tunnels a packet is in, and however often it was captured, its bytes count once.
+    #[test]
+    fn every_byte_counts_once(packets in prop::collection::vec(any_sighting(), 1..12), cut in any::<bool>()) {
+        let (mut frames, mut sizes, mut seq) = (Vec::new(), [0_u64; 2], 7_u32);
+        for (number, (is_udp, payload, sightings)) in (1_u16..).zip(packets) {
+            let ip = match is_udp {
+                true => ipv4_fragment(1, 2, 17, (number, 0, false), &udp(CLIENT, payload)),
+                false => ipv4(3, 4, 6, &tcp(CLIENT, seq, ACK, payload)),
+            };
+            sizes[usize::from(is_udp)] += payload as u64;
+            seq = seq.wrapping_add(if is_udp { 0 } else { payload as u32 });
+            for (place, nest) in sightings.iter().enumerate() {
+                let mut data = ethernet(&[], &ip);
+                for (depth, index) in nest.iter().enumerate() {
+                    data = match depth {
+                        0 => {
+                            let choices = tunnels(&ip);
+                            choices[index.index(choices.len())].1.clone()
+                        }
+                        // What comes next carries whole frames.
+                        _ => {
+                            let packet = outside(17, &udp_to(4_789, &join(&[&VXLAN, &data])));
+                            ethernet(&[], &packet)
+                        }
+                    };
+                }
+                let keep = if cut && payload > 64 { data.len() - payload + 32 } else { data.len() };
+                frames.push(frame(u64::from(number) * 5_000 + place as u64 * 300, data).cut(keep));
+            }
+        }
+        let capture = read(&pcap(Style::PLAIN, &frames));
+        let found = [0, 1].map(|kind| {
+            let flows = capture.trace.flows.iter().filter(|flow| flow.kind == kind);
+            flows.map(|flow| flow.size).sum::<u64>()
+        });
+        prop_assert_eq!(found, sizes);
+        prop_assert_eq!(capture.skipped.total(), 0);
     }
 }
