@@ -276,7 +276,7 @@ fn the_flows_within_tunnels_are_taken_and_a_note_says_so() {
 fn what_is_whole_of_a_capture_that_is_cut_short_is_taken_if_asked_for() {
     let sandbox = Sandbox::new();
     for name in ["cut.pcap", "ng-trunc.pcapng"] {
-        let command = format!("trace --from-pcap {} --out f.csv", stored(name));
+        let command = format!("trace --from-pcap {} --out refused.csv", stored(name));
         sandbox.refused(&command, &[name, "ends within", "--truncated"]);
         let (sizes, notes) = sizes_of(&sandbox, name, "--truncated");
         assert_eq!(sizes.len(), 1, "{name}");
