@@ -72,7 +72,7 @@ const LEARNED: [Learned; 4] = [
         name: ONNX,
         summary: "any network from an ONNX file in the place of ndt's",
         rule: "as ndt; input [ports, 8, 5], output `action` or `action_mean` per port (docs/dataplane.md)",
-        source: "control: NDT; file: ONNX, operators of version 9 to 20",
+        source: "control: NDT; file: ONNX, operators of version 9 to 21",
         switch: "as ndt, with a processor that runs the network",
         parameter: "FILE",
         default: None,

@@ -1,6 +1,6 @@
 //! Weights in files beside a network, as PyTorch writes them.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use bufgym_sim::input;
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::prelude::{TractError, TractResult};
 
-/// Reads weights, and no more than [`input::MAX_WEIGHTS`] bytes of them at a time. The runtime has checked
-/// that the file lies beside the network or in a folder there.
+/// Reads weights from regular files, and no more than [`input::MAX_WEIGHTS`] bytes of them at a time. The
+/// runtime has checked that the file, and what a link leads to, lies beside the network or in a folder there.
 pub(crate) struct Beside;
 
 impl ModelDataResolver for Beside {
@@ -28,6 +28,13 @@ impl ModelDataResolver for Beside {
 }
 
 fn read(path: &Path, offset: usize, length: Option<usize>) -> io::Result<Vec<u8>> {
+    // To open a pipe would be to wait for its writer.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(offset as u64))?;
     let Some(length) = length else {

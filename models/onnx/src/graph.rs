@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use bufgym_sim::input::excerpt;
 use tract_onnx::Onnx;
-use tract_onnx::pb::{GraphProto, NodeProto};
+use tract_onnx::pb::{GraphProto, NodeProto, ValueInfoProto};
 
 /// Operators whose result does not follow from their inputs.
 const RANDOM: [&str; 6] = [
@@ -19,8 +19,15 @@ const RANDOM: [&str; 6] = [
 /// The newest version of operators that the runtime is tested with.
 pub(crate) const SAFEST: i64 = 18;
 
-/// Operators whose meaning is another one in later versions.
-const CHANGED: [&str; 4] = ["AveragePool", "DFT", "GridSample", "Resize"];
+/// Operators whose meaning is another one from a version on.
+const CHANGED: [(&str, i64); 6] = [
+    ("AveragePool", 19),
+    ("DFT", 20),
+    ("GridSample", 20),
+    ("GroupNormalization", 21),
+    ("QuantizeLinear", 21),
+    ("Resize", 19),
+];
 
 /// Domains of operators that are of the standard.
 const DOMAINS: [&str; 3] = ["", "ai.onnx", "ai.onnx.ml"];
@@ -86,9 +93,18 @@ fn read_by(node: &NodeProto, names: &mut Vec<String>) {
     }
 }
 
-fn graphs_in(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
+pub(crate) fn graphs_in(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
     let attributes = node.attribute.iter();
     attributes.flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))
+}
+
+/// The inputs of a graph that have no value in it.
+pub(crate) fn inputs_of(graph: &GraphProto) -> Vec<&ValueInfoProto> {
+    let constants: HashSet<&str> = graph.initializer.iter().map(|c| c.name.as_str()).collect();
+    let inputs = graph.input.iter();
+    inputs
+        .filter(|input| !constants.contains(input.name.as_str()))
+        .collect()
 }
 
 /// Checks that every value is computed before it is used, by operators that the runtime knows and that
@@ -117,6 +133,7 @@ pub(crate) fn check(
             ));
         }
         operators.check(node)?;
+        check_inner(node)?;
         for graph in graphs_in(node) {
             check(graph, &known, operators)?;
         }
@@ -133,6 +150,35 @@ pub(crate) fn check(
             excerpt(&output.name)
         )),
     }
+}
+
+/// Checks that graphs within a node have the inputs and outputs that it gives them and takes from them.
+///
+/// # Errors
+/// When they have not.
+fn check_inner(node: &NodeProto) -> Result<(), String> {
+    let number = |name: &str| node.attribute.iter().find(|a| a.name == name).map(|a| a.i);
+    let count = |names: &[String]| names.iter().filter(|name| !name.is_empty()).count();
+    for graph in graphs_in(node) {
+        let (outputs, inputs) = (graph.output.len(), inputs_of(graph).len());
+        let scanned = number("num_scan_inputs").map(usize::try_from);
+        let fits = match (node.op_type.as_str(), scanned) {
+            ("If", _) => inputs == 0 && outputs == count(&node.output),
+            ("Scan", Some(Ok(scanned))) => {
+                let states = inputs.checked_sub(scanned);
+                inputs == count(&node.input) && states.is_some_and(|states| states <= outputs)
+            }
+            ("Scan", _) => false,
+            _ => true,
+        };
+        if !fits {
+            return Err(format!(
+                "the graph in {} has {inputs} inputs and {outputs} outputs, which do not fit it; the file is damaged",
+                described(node)
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The operators that nodes may have.
@@ -166,7 +212,8 @@ impl Operators<'_> {
                 "{said} is an operator that the runtime does not have; export the network with others"
             ));
         }
-        if self.version > SAFEST && CHANGED.contains(&operator) {
+        let since = CHANGED.iter().find(|(name, _)| *name == operator);
+        if since.is_some_and(|(_, since)| self.version >= *since) {
             return Err(format!(
                 "{said} is run as in version {SAFEST} of the operators only; export the network with opset_version={SAFEST}"
             ));
@@ -176,7 +223,7 @@ impl Operators<'_> {
 }
 
 /// A node in messages.
-fn described(node: &NodeProto) -> String {
+pub(crate) fn described(node: &NodeProto) -> String {
     let output = node.output.first().map_or("", String::as_str);
     let name = match node.name.as_str() {
         "" => output,

@@ -6,14 +6,53 @@ use tract_onnx::pb::tensor_proto::DataType;
 use tract_onnx::pb::tensor_shape_proto::dimension;
 use tract_onnx::pb::{GraphProto, ValueInfoProto, type_proto};
 
+use crate::graph::inputs_of;
+
+/// Values of a port in an observation.
+const OBSERVATION: usize = HISTORY * FEATURES;
+
+/// Most states of a recurrent network.
+const MAX_STATES: usize = 16;
+
+/// Stands for the name of an open size without one.
+const UNNAMED: &str = "?";
+
 /// The input that observations go to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Input {
     pub name: String,
-    /// Whether there is a dimension before the ports, of size 1.
-    pub batched: bool,
+    form: Form,
     /// The number of ports, where it is fixed.
     pub ports: Option<usize>,
+}
+
+/// The form of an observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// `[ports, 8, 5]`.
+    Ports,
+    /// `[1, ports, 8, 5]`.
+    Batch,
+    /// `[1, ports * 40]`.
+    Flat,
+}
+
+/// What a recurrent network hands from one decision of a switch to its next; zeros at the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    /// Name of the input.
+    pub name: String,
+    /// Name of the output with the next value.
+    pub next: String,
+    sizes: Vec<Extent>,
+}
+
+/// A size of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    Fixed(usize),
+    /// As many as ports.
+    Ports,
 }
 
 /// An output that actions come from.
@@ -26,23 +65,118 @@ pub(crate) struct Output {
     pub values: usize,
 }
 
-impl Input {
-    /// The only input of a graph.
+/// Inputs and outputs of a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interface {
+    pub input: Input,
+    /// In the order of their inputs.
+    pub states: Vec<State>,
+    pub outputs: Vec<Output>,
+}
+
+impl Interface {
+    /// Reads what a graph declares. The first input is the observation, and others are states.
     ///
     /// # Errors
-    /// When there is none or another one, or it has another type or shape.
-    pub(crate) fn of(graph: &GraphProto) -> Result<Input, String> {
-        let is_constant =
-            |input: &&ValueInfoProto| graph.initializer.iter().any(|c| c.name == input.name);
-        let inputs: Vec<&ValueInfoProto> = graph.input.iter().filter(|i| !is_constant(i)).collect();
-        let [input] = inputs.as_slice() else {
-            let found = listed(inputs.iter().map(|input| input.name.as_str()));
+    /// When the first input is no observation, a state has no usable type, shape or output, or the outputs that
+    /// set `actions` cannot be told from their names.
+    pub(crate) fn of(graph: &GraphProto, actions: ActionSet) -> Result<Interface, String> {
+        let inputs = inputs_of(graph);
+        let Some((first, others)) = inputs.split_first() else {
             return Err(format!(
-                "the network has {} inputs{found}; must have one, the observation {}",
-                inputs.len(),
+                "the network has no input; must have one, the observation {}",
                 Input::expected()
             ));
         };
+        let (input, sizes) = Input::of(first)?;
+        if others.len() > MAX_STATES {
+            return Err(format!(
+                "the network has {} inputs; must have the observation and at most {MAX_STATES} states",
+                inputs.len()
+            ));
+        }
+        let outputs = Output::of(graph, actions, others.len())?;
+        let is_action = |name: &str| outputs.iter().any(|output| output.name == name);
+        let mut next = graph
+            .output
+            .iter()
+            .filter(|output| !is_action(&output.name));
+        let states = others.iter().map(|other| {
+            let state = State::of(other, &sizes)?;
+            let next = next.next().ok_or_else(|| {
+                format!(
+                    "input `{}` is a state, and no output is its next value; there must be one for every state, behind the actions and in the order of the inputs",
+                    excerpt(&state.name)
+                )
+            })?;
+            Ok(State {
+                next: next.name.clone(),
+                ..state
+            })
+        });
+        Ok(Interface {
+            states: states.collect::<Result<_, String>>()?,
+            input,
+            outputs,
+        })
+    }
+
+    /// Names of the outputs that are computed: the actions, and the next values of the states behind them.
+    pub(crate) fn computed(&self) -> Vec<String> {
+        let actions = self.outputs.iter().map(|output| &output.name);
+        let states = self.states.iter().map(|state| &state.next);
+        actions.chain(states).cloned().collect()
+    }
+}
+
+impl State {
+    /// The state that an input is, without the output; `sizes` are those of the observation.
+    ///
+    /// # Errors
+    /// When its type or its shape is no state's.
+    fn of(input: &ValueInfoProto, sizes: &[Size]) -> Result<State, String> {
+        let wrong = |found: String| {
+            format!(
+                "input `{}` is {found}; a state must be float32 and have sizes that are fixed, or named as the ports or the batch of the observation",
+                excerpt(&input.name)
+            )
+        };
+        let (kind, own) = declared(input).ok_or_else(|| wrong("not a tensor".to_owned()))?;
+        let own = own.ok_or_else(|| wrong(format!("{kind} without a shape")))?;
+        let ports = &sizes[sizes.len().saturating_sub(3)];
+        let extent = |size: &Size| match size {
+            Size::Fixed(size) => Some(Extent::Fixed(usize::try_from(*size).ok()?)),
+            Size::Open(name) if name == UNNAMED => None,
+            open if sizes.len() > 2 && open == ports => Some(Extent::Ports),
+            // What is open besides the ports is the batch, of one.
+            open if sizes.len() != 3 && *open == sizes[0] => Some(Extent::Fixed(1)),
+            Size::Open(_) => None,
+        };
+        let extents: Option<Vec<Extent>> = own.iter().map(extent).collect();
+        let extents = extents.filter(|_| kind == "float32");
+        Ok(State {
+            name: input.name.clone(),
+            next: String::new(),
+            sizes: extents.ok_or_else(|| wrong(format!("{kind} {}", shown(&own))))?,
+        })
+    }
+
+    /// The shape with so many ports.
+    pub(crate) fn shape(&self, ports: usize) -> Vec<usize> {
+        let sizes = self.sizes.iter().map(|size| match size {
+            Extent::Fixed(size) => *size,
+            Extent::Ports => ports,
+        });
+        sizes.collect()
+    }
+}
+
+impl Input {
+    /// The observation that an input is, and the sizes that it declares.
+    ///
+    /// # Errors
+    /// When it has another type or shape.
+    fn of(input: &ValueInfoProto) -> Result<(Input, Vec<Size>), String> {
         let wrong = |found: String| {
             format!(
                 "input `{}` is {found}; must be {}",
@@ -53,54 +187,67 @@ impl Input {
         let (kind, sizes) = declared(input).ok_or_else(|| wrong("not a tensor".to_owned()))?;
         let sizes = sizes.ok_or_else(|| wrong(format!("{kind} without a shape")))?;
         let shape = Input::read(&sizes).filter(|_| kind == "float32");
-        let (batched, ports) = shape.ok_or_else(|| wrong(format!("{kind} {}", shown(&sizes))))?;
-        Ok(Input {
+        let (form, ports) = shape.ok_or_else(|| wrong(format!("{kind} {}", shown(&sizes))))?;
+        let input = Input {
             name: input.name.clone(),
-            batched,
+            form,
             ports,
-        })
+        };
+        Ok((input, sizes))
     }
 
     fn expected() -> String {
         format!(
-            "float32 [ports, {HISTORY}, {FEATURES}] or [1, ports, {HISTORY}, {FEATURES}], where sizes may be left open"
+            "float32 [ports, {HISTORY}, {FEATURES}], or with a batch of 1 [1, ports, {HISTORY}, {FEATURES}] or [1, ports*{OBSERVATION}], where sizes may be left open"
         )
     }
 
-    /// Whether the sizes have a batch, and the number of ports.
-    fn read(sizes: &[Size]) -> Option<(bool, Option<usize>)> {
-        let (batch, [ports, history, features]) = match sizes {
-            [ports, history, features] => (None, [ports, history, features]),
-            [batch, ports, history, features] => (Some(batch), [ports, history, features]),
+    /// The form, and the number of ports.
+    fn read(sizes: &[Size]) -> Option<(Form, Option<usize>)> {
+        let (form, batch, of_port, ports) = match sizes {
+            [ports, of_port @ ..] if of_port.len() == 2 => (Form::Ports, None, of_port, ports),
+            [batch, ports, of_port @ ..] if of_port.len() == 2 => {
+                (Form::Batch, Some(batch), of_port, ports)
+            }
+            [batch, values] => (Form::Flat, Some(batch), [].as_slice(), values),
             _ => return None,
         };
+        let width = if form == Form::Flat { OBSERVATION } else { 1 };
         let fits = batch.is_none_or(|batch| batch.may_be(1))
-            && history.may_be(HISTORY)
-            && features.may_be(FEATURES);
+            && of_port
+                .iter()
+                .zip([HISTORY, FEATURES])
+                .all(|(size, fixed)| size.may_be(fixed));
         let ports = match ports {
             Size::Open(_) => None,
-            Size::Fixed(ports) => Some(usize::try_from(*ports).ok().filter(|ports| *ports > 0)?),
+            Size::Fixed(size) => {
+                let size = usize::try_from(*size).ok().filter(|size| *size > 0)?;
+                Some(size / width)
+                    .filter(|ports| ports * width == size)
+                    .map(Some)?
+            }
         };
-        fits.then_some((batch.is_some(), ports))
+        fits.then_some((form, ports))
     }
 
     /// The shape of an observation.
     pub(crate) fn shape(&self, ports: usize) -> Vec<usize> {
-        self.with_batch(&[ports, HISTORY, FEATURES])
+        match self.form {
+            Form::Ports => vec![ports, HISTORY, FEATURES],
+            Form::Batch => vec![1, ports, HISTORY, FEATURES],
+            Form::Flat => vec![1, ports * OBSERVATION],
+        }
     }
 
     /// The shapes that an output with so many values per port may have.
     pub(crate) fn shapes_of_outputs(&self, ports: usize, values: usize) -> Vec<Vec<usize>> {
-        let mut shapes = vec![self.with_batch(&[ports, values])];
-        if values == 1 {
-            shapes.insert(0, self.with_batch(&[ports]));
+        let batch: &[usize] = if self.form == Form::Ports { &[] } else { &[1] };
+        let with_batch = |sizes: &[usize]| [batch, sizes].concat();
+        let mut shapes = vec![with_batch(&[ports, values])];
+        if values == 1 || self.form == Form::Flat {
+            shapes.insert(0, with_batch(&[ports * values]));
         }
         shapes
-    }
-
-    fn with_batch(&self, sizes: &[usize]) -> Vec<usize> {
-        let batch = self.batched.then_some(1);
-        batch.into_iter().chain(sizes.iter().copied()).collect()
     }
 }
 
@@ -118,11 +265,12 @@ fn second(actions: ActionSet) -> Option<Names> {
 }
 
 impl Output {
-    /// The outputs of a graph that set `actions`: one for each value of a port, or one for all.
+    /// The outputs of a graph with so many states that set `actions`: one for each value of a port, or one
+    /// for all.
     ///
     /// # Errors
     /// When none can be told from the names.
-    pub(crate) fn of(graph: &GraphProto, actions: ActionSet) -> Result<Vec<Output>, String> {
+    fn of(graph: &GraphProto, actions: ActionSet, states: usize) -> Result<Vec<Output>, String> {
         let names: Vec<&str> = graph.output.iter().map(|o| o.name.as_str()).collect();
         let named = |wanted: Names| {
             let [action, mean] = wanted.map(|name| names.contains(&name));
@@ -138,7 +286,7 @@ impl Output {
             }
         };
         let first = named(FIRST).or_else(|| match names.as_slice() {
-            [only] => Some(Output {
+            [only, next @ ..] if next.len() == states => Some(Output {
                 name: (*only).to_owned(),
                 is_mean: false,
                 values: 1,
@@ -185,6 +333,7 @@ pub(crate) fn expected_output(
 }
 
 /// A size of a declared shape.
+#[derive(PartialEq, Eq)]
 enum Size {
     Fixed(i64),
     Open(String),
@@ -211,7 +360,7 @@ fn declared(value: &ValueInfoProto) -> Option<(String, Option<Vec<Size>>)> {
     let size = |dimension: &Option<dimension::Value>| match dimension {
         Some(dimension::Value::DimValue(size)) => Size::Fixed(*size),
         Some(dimension::Value::DimParam(name)) => Size::Open(name.clone()),
-        None => Size::Open("?".to_owned()),
+        None => Size::Open(UNNAMED.to_owned()),
     };
     let shape = tensor.shape.as_ref();
     let sizes = shape.map(|shape| shape.dim.iter().map(|d| size(&d.value)).collect());

@@ -17,12 +17,16 @@ use crate::actor::OnnxActor;
 use crate::beside::Beside;
 use crate::error::OnnxError;
 use crate::facts::{self, Facts};
+use crate::gate;
 use crate::graph::{self, Operators, SAFEST};
-use crate::interface::{Input, Output, expected_output};
+use crate::interface::{Interface, expected_output};
+use crate::limits;
+use crate::seam::caught;
+use crate::wire;
 
 /// Versions of ONNX's operators that are run. The runtime is tested with those up to 18; what changed its
-/// meaning up to 20 is refused.
-pub const OPSETS: RangeInclusive<i64> = 9..=20;
+/// meaning up to 21 is refused.
+pub const OPSETS: RangeInclusive<i64> = 9..=21;
 
 /// What the caller says about a network, in the place of what its file says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,8 +45,7 @@ pub struct OnnxNetwork(Arc<Inner>);
 struct Inner {
     path: PathBuf,
     model: InferenceModel,
-    input: Input,
-    outputs: Vec<Output>,
+    interface: Interface,
     low_level: BasePolicy,
     facts: Facts,
     /// By number of ports.
@@ -91,21 +94,20 @@ impl OnnxNetwork {
         })?;
         let actions = ActionSet::of(&low_level);
         facts::check(&file, &low_level).map_err(wrong)?;
-        let (input, outputs) =
+        let interface =
             narrow(&mut file, actions, &Operators::new(&runtime, version)).map_err(wrong)?;
         let folder = path.parent().and_then(Path::to_str);
-        let parsed = runtime.parse(&file, folder);
+        let parsed = caught(|| runtime.parse(&file, folder));
         let parsed = parsed.map_err(|error| wrong(said(&error)))?;
-        let place = parsed.model.input_outlets().map(<[OutletId]>::len);
-        if !matches!(place, Ok(1)) || !parsed.unresolved_inputs.is_empty() {
+        let inputs = parsed.model.input_outlets().map_or(0, <[OutletId]>::len);
+        if inputs != 1 + interface.states.len() || !parsed.unresolved_inputs.is_empty() {
             return Err(wrong("the graph is damaged".to_owned()));
         }
         check_constants(&parsed.model).map_err(wrong)?;
         Ok(OnnxNetwork(Arc::new(Inner {
             path: path.to_owned(),
             model: parsed.model,
-            input,
-            outputs,
+            interface,
             low_level,
             facts,
             plans: Mutex::default(),
@@ -140,12 +142,8 @@ impl OnnxNetwork {
         self.plan(ports).map(|_| ())
     }
 
-    pub(crate) fn input(&self) -> &Input {
-        &self.0.input
-    }
-
-    pub(crate) fn outputs(&self) -> &[Output] {
-        &self.0.outputs
+    pub(crate) fn interface(&self) -> &Interface {
+        &self.0.interface
     }
 
     pub(crate) fn actions(&self) -> ActionSet {
@@ -162,10 +160,11 @@ impl OnnxNetwork {
         if let Some(plan) = plans.get(&ports) {
             return Ok(Arc::clone(plan));
         }
-        if let Some(fixed) = self.0.input.ports.filter(|fixed| *fixed != ports) {
+        let input = &self.0.interface.input;
+        if let Some(fixed) = input.ports.filter(|fixed| *fixed != ports) {
             return Err(OnnxError::Ports {
                 path: self.0.path.clone(),
-                input: self.0.input.name.clone(),
+                input: input.name.clone(),
                 fixed,
                 ports,
             });
@@ -178,32 +177,66 @@ impl OnnxNetwork {
     }
 
     fn build(&self, ports: usize) -> Result<Arc<Plan>, String> {
-        let shape = self.0.input.shape(ports);
-        let observation = InferenceFact::dt_shape(f32::datum_type(), &shape);
-        let model = self.0.model.clone().with_input_fact(0, observation);
-        let model = model.and_then(|model| model.into_optimized());
-        let model = model.map_err(|error| said(&error))?;
-        for (place, output) in self.0.outputs.iter().enumerate() {
-            let fact = model.output_fact(place).map_err(|error| said(&error))?;
+        let model = caught(|| self.optimized(ports)).map_err(|error| said(&error))?;
+        let Interface {
+            input,
+            states,
+            outputs,
+        } = &self.0.interface;
+        let found = |place: usize| model.output_fact(place).map_err(|error| said(&error));
+        let is = |fact: &TypedFact, shapes: &[Vec<usize>]| {
             let shape = fact.shape.as_concrete().map(<[usize]>::to_vec);
-            let shapes = self.0.input.shapes_of_outputs(ports, output.values);
-            let fits = shape.is_some_and(|shape| shapes.contains(&shape));
-            if fact.datum_type != f32::datum_type() || !fits {
+            fact.datum_type == f32::datum_type()
+                && shape.is_some_and(|shape| shapes.contains(&shape))
+        };
+        for (place, output) in outputs.iter().enumerate() {
+            let fact = found(place)?;
+            if !is(fact, &input.shapes_of_outputs(ports, output.values)) {
                 return Err(format!(
                     "output `{}` is {}; {}",
                     excerpt(&output.name),
                     described(fact),
-                    expected_output(&self.0.input, output, self.actions(), ports)
+                    expected_output(input, output, self.actions(), ports)
                 ));
             }
         }
-        let runnable = model.into_runnable().map_err(|error| said(&error))?;
-        let state = runnable.spawn().map_err(|error| said(&error))?;
-        let is_stateless = state.op_states.iter().all(Option::is_none);
-        Ok(Arc::new(Plan {
-            runnable,
-            is_stateless,
-        }))
+        for (place, state) in (outputs.len()..).zip(states) {
+            let fact = found(place)?;
+            let shape = state.shape(ports);
+            if !is(fact, std::slice::from_ref(&shape)) {
+                return Err(format!(
+                    "output `{}` is {}; must be float32 {shape:?} as the state `{}`, whose next value it is",
+                    excerpt(&state.next),
+                    described(fact),
+                    excerpt(&state.name)
+                ));
+            }
+        }
+        let plan = caught(|| {
+            let runnable = model.into_runnable()?;
+            let state = runnable.spawn()?;
+            let is_stateless = state.op_states.iter().all(Option::is_none);
+            Ok(Plan {
+                runnable,
+                is_stateless,
+            })
+        });
+        plan.map(Arc::new).map_err(|error| said(&error))
+    }
+
+    /// The graph for so many ports as it is computed, checked for what it needs.
+    fn optimized(&self, ports: usize) -> TractResult<TypedModel> {
+        let Interface { input, states, .. } = &self.0.interface;
+        let states = states.iter().map(|state| state.shape(ports));
+        let mut model = self.0.model.clone();
+        for (place, shape) in [input.shape(ports)].into_iter().chain(states).enumerate() {
+            let fact = InferenceFact::dt_shape(f32::datum_type(), &shape);
+            limits::check_fact(&fact)?;
+            model.set_input_fact(place, fact)?;
+        }
+        let model = model.into_typed()?;
+        limits::check_model(&model)?;
+        model.into_optimized()
     }
 
     /// The error for what the runtime could not do.
@@ -222,11 +255,12 @@ impl fmt::Debug for OnnxNetwork {
     }
 }
 
-/// The runtime, which would map files beside the network into memory.
+/// The runtime with a gate before its operators; it would map files beside the network into memory.
 fn runtime() -> Onnx {
     Onnx {
+        op_register: gate::operators(),
         provider: Arc::new(Beside),
-        ..tract_onnx::onnx()
+        ..Onnx::default()
     }
 }
 
@@ -255,6 +289,7 @@ fn decode(bytes: &[u8], runtime: &Onnx) -> Result<(ModelProto, i64), String> {
     let damaged = |reason: String| {
         format!("not an ONNX file, or damaged: {reason}; export the network again")
     };
+    wire::check(bytes)?;
     let file = runtime.proto_model_for_read(&mut &*bytes);
     let mut file = file.map_err(|error| damaged(said(&error)))?;
     let standard = file
@@ -312,18 +347,17 @@ fn low_level(facts: &Facts, settings: &Settings) -> Result<BasePolicy, bufgym_en
     }
 }
 
-/// Input and outputs of the graph, which is left with what these outputs need.
+/// Inputs and outputs of the graph, which is left with what these outputs need.
 fn narrow(
     file: &mut ModelProto,
     actions: ActionSet,
     operators: &Operators<'_>,
-) -> Result<(Input, Vec<Output>), String> {
+) -> Result<Interface, String> {
     let graph = file.graph.get_or_insert_default();
     graph::check_names(graph)?;
-    let input = Input::of(graph)?;
-    let outputs = Output::of(graph, actions)?;
-    let names: Vec<String> = outputs.iter().map(|output| output.name.clone()).collect();
-    graph::prune(graph, &names);
+    let interface = Interface::of(graph, actions)?;
+    graph::prune(graph, &interface.computed());
+    limits::check_graph(graph)?;
     graph::check(graph, &HashSet::new(), operators)?;
-    Ok((input, outputs))
+    Ok(interface)
 }

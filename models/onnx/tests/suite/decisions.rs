@@ -53,6 +53,42 @@ fn an_output_has_any_name_where_it_is_the_only_one() {
 }
 
 #[test]
+fn an_observation_may_be_flat() {
+    // As for a network that takes vectors: a batch, and values port after port.
+    for sizes in [[OPEN, 4 * 40], [1, 4 * 40], [1, OPEN]] {
+        let apart = Builder::new(&sizes)
+            .integers("sizes", &[4, 40])
+            .node("Reshape", &["observation", "sizes"], "of_port")
+            .floats("w", &[40, 1], &[1.0 / 40.0; 40])
+            .node("MatMul", &["of_port", "w"], "column")
+            .integers("row", &[1, 4])
+            .node("Reshape", &["column", "row"], "action")
+            .output("action");
+        let network = apart.load().unwrap();
+        assert_near(&decided(&network, 4).unwrap(), &means(4));
+        // Two values of a port stand next to each other, as in the actions of Stable-Baselines3.
+        let mut joint = apart
+            .node("Neg", &["column"], "negated")
+            .node_with(
+                "Concat",
+                &["column", "negated"],
+                &["pairs"],
+                vec![integer("axis", 1)],
+            )
+            .integers("long", &[1, 8])
+            .node("Reshape", &["pairs", "long"], "both");
+        joint.graph().output[0].name = "both".to_owned();
+        let settings = Settings {
+            low_level: None,
+            actions: Some(ActionSet::AlphaEarly),
+        };
+        let network = joint.load_with(&settings).unwrap();
+        let expected: Vec<f32> = means(4).into_iter().flat_map(|m| [m, -m]).collect();
+        assert_near(&decided(&network, 4).unwrap(), &expected);
+    }
+}
+
+#[test]
 fn tanh_of_a_mean_is_the_action() {
     // A batch, and a dimension of one behind the ports.
     let network = Builder::new(&[1, OPEN, OPEN, SHAPE[1]])
@@ -183,6 +219,60 @@ fn weights_in_a_file_beside_it_are_read() {
     refused("end of file");
     fs::remove_file(folder.path().join("net.onnx.data")).unwrap();
     refused("No such file");
+}
+
+/// Weights are read from regular files below the folder of the network, and from nothing else.
+#[cfg(unix)]
+#[test]
+fn weights_elsewhere_are_not_read() {
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    fs::create_dir_all(inner.join("below")).unwrap();
+    let outside = folder.path().join("weights");
+    fs::write(&outside, 0.5_f32.to_le_bytes()).unwrap();
+    fs::write(inner.join("below/weights"), 0.5_f32.to_le_bytes()).unwrap();
+    symlink(&outside, inner.join("out")).unwrap();
+    symlink("below/weights", inner.join("in")).unwrap();
+    symlink("/dev/zero", inner.join("zeros")).unwrap();
+    let made = Command::new("mkfifo").arg(inner.join("pipe")).status();
+    assert!(made.unwrap().success());
+    let path = inner.join("net.onnx");
+    let load = |location: &str| {
+        let mut builder = Builder::new(&[OPEN, SHAPE[0], SHAPE[1]])
+            .mean("m")
+            .floats("factor", &[1], &[0.0])
+            .node("Mul", &["m", "factor"], "action")
+            .output("action");
+        let mut constants = builder.graph().initializer.iter_mut();
+        let factor = constants.find(|c| c.name == "factor").unwrap();
+        factor.raw_data.clear();
+        factor.data_location = Some(DataLocation::External as i32);
+        factor.external_data = vec![StringStringEntryProto {
+            key: "location".to_owned(),
+            value: location.to_owned(),
+        }];
+        OnnxNetwork::parse(&builder.bytes(), &path, &Settings::default())
+    };
+    for location in ["below/weights", "./in"] {
+        let expected: Vec<f32> = means(3).into_iter().map(|mean| 0.5 * mean).collect();
+        assert_near(&decided(&load(location).unwrap(), 3).unwrap(), &expected);
+    }
+    let outside = outside.display().to_string();
+    for (location, word) in [
+        ("../weights", "inside the model directory"),
+        (outside.as_str(), "inside the model directory"),
+        ("out", "outside the model directory"),
+        ("zeros", "outside the model directory"),
+        ("pipe", "not a regular file"),
+        ("below", "not a regular file"),
+    ] {
+        let text = load(location).unwrap_err().to_string();
+        assert!(text.contains("net.onnx"), "{location}: {text}");
+        assert!(text.contains(word), "{location}: {text}");
+    }
 }
 
 /// A recurrent network over the steps of the history, whose last state is the action.

@@ -9,4 +9,6 @@
 mod build;
 mod damage;
 mod decisions;
+mod limits;
 mod refusals;
+mod states;
