@@ -11,6 +11,7 @@
 )]
 
 mod mutate;
+mod networks;
 mod readers;
 
 use std::fs;
@@ -19,6 +20,8 @@ use std::path::{Path, PathBuf};
 
 use allocation_counter::measure;
 use bufgym::sim::rng;
+use rand::seq::IndexedRandom as _;
+use rand_xoshiro::Xoshiro256PlusPlus as Random;
 
 use mutate::Mutator;
 use readers::Reader;
@@ -99,15 +102,20 @@ fn place(reader: &Reader) -> PathBuf {
 }
 
 fn fuzz(reader: &Reader) {
+    let mutator = Mutator::new(&reader.seeds);
+    fuzz_with(reader, inputs(), |random| mutator.input(random));
+}
+
+/// Reads so many inputs, as `make` makes them.
+fn fuzz_with(reader: &Reader, inputs: u64, make: impl Fn(&mut Random) -> Vec<u8>) {
     let place = place(reader);
     let mut tally = Tally::default();
     for seed in &reader.seeds {
         let read = (reader.read)(seed);
         assert_eq!(read, Ok(()), "{}: a seed is refused", reader.name);
     }
-    let mutator = Mutator::new(&reader.seeds);
-    for number in 0..inputs() {
-        let input = mutator.input(&mut rng::stream(0xf022, reader.name, number));
+    for number in 0..inputs {
+        let input = make(&mut rng::stream(0xf022, reader.name, number));
         fs::write(&place, &input).expect("the folder of temporary files can be written to");
         if let Err(problem) = check(reader, &input, &mut tally) {
             let kept = place.with_extension(format!("{number}.found"));
@@ -129,7 +137,7 @@ fn fuzz(reader: &Reader) {
     );
     // Mutation has to damage inputs, and must not only damage them.
     assert!(
-        tally.refused > inputs() / 20 && tally.read > 0,
+        tally.refused > inputs / 20 && tally.read > 0,
         "{}",
         reader.name
     );
@@ -174,6 +182,33 @@ fuzzed! {
     objective
     replay
     learner
+}
+
+/// A thousand networks, or more, with another structure than those that are read.
+#[test]
+fn networks_of_altered_structure() {
+    let reader = Reader {
+        name: "networks_of_altered_structure",
+        ..readers::onnx_network()
+    };
+    let mut seeds = reader.seeds.clone();
+    for folder in ["tests/cli/onnx", "tests/fuzz/found"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let entries = fs::read_dir(folder).expect("the folder is part of the sources");
+        let mut paths: Vec<PathBuf> = entries
+            .map(|entry| entry.expect("an entry").path())
+            .collect();
+        paths.retain(|path| path.extension().is_some_and(|end| end == "onnx"));
+        paths.sort();
+        seeds.extend(
+            paths
+                .iter()
+                .map(|path| fs::read(path).expect("it can be read")),
+        );
+    }
+    fuzz_with(&reader, inputs().max(1_000), |random| {
+        networks::altered(seeds.choose(random).expect("there are seeds"), random)
+    });
 }
 
 /// The inputs that were once a defect.

@@ -553,18 +553,21 @@ pub fn onnx_network() -> Reader {
         let network = Network::from_actor(&weights, &manifest);
         onnx::encode(&network, &manifest).expect("it is a network")
     };
+    // As many as the networks of other trainers have.
+    const PORTS: usize = 16;
     Reader {
         name: "onnx_network",
         seeds: vec![bytes("dt"), bytes("dt+early")],
-        memory: 64 * MIB,
+        // What the constants and the values of a network may take, and as much again.
+        memory: 640 * MIB,
         read: Box::new(|input| {
             let settings = Settings::default();
             let network = OnnxNetwork::parse(input, Path::new("net.onnx"), &settings);
             let mut actor = network.map_err(said)?.actor();
-            let mut actions = vec![0.0_f32; 3 * actor.outputs()];
-            let observations = random_observations(3);
+            let mut actions = vec![0.0_f32; PORTS * actor.outputs()];
+            let observations = random_observations(PORTS);
             actor
-                .try_act(&observations, 3, &mut actions)
+                .try_act(&observations, PORTS, &mut actions)
                 .map_err(said)?;
             assert!(
                 actions.iter().all(|action| action.abs() <= 1.0),
