@@ -1,6 +1,8 @@
 //! `onnx:FILE` is a policy wherever policies are named.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -92,4 +94,56 @@ fn files_that_are_no_networks_are_refused() {
         }
     }
     sandbox.refused("sim --policy onxx:a.onnx", &["onxx", "`onnx`"]);
+}
+
+/// The networks of other trainers.
+fn of_trainer(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/cli/onnx")
+        .join(name)
+}
+
+/// A flat observation, operators of version 21, and a state that goes from decision to decision.
+#[test]
+fn networks_of_other_trainers_run() {
+    let sandbox = Sandbox::new();
+    for name in ["sb3_flat.onnx", "opset21.onnx", "gru_state.onnx"] {
+        let policy = format!("onnx:{}", of_trainer(name).display());
+        let run = sandbox.ok(&format!("sim --policy {policy} --set flows=20..20 --json"));
+        let decisions = without_names(&run.stdout)["decisions"].as_u64();
+        assert!(decisions.unwrap() > 0, "{name}");
+    }
+    for (name, words) in [
+        ("batch8.onnx", ["[8, 16, 8, 5]", "a batch of 1"]),
+        ("tree.onnx", ["TreeEnsembleRegressor", "does not have"]),
+        ("unclipped.onnx", ["[-1, 1]", "Clip to [-1, 1]"]),
+    ] {
+        let policy = format!("onnx:{}", of_trainer(name).display());
+        sandbox.refused(&format!("sim --policy {policy} --set flows=20..20"), &words);
+    }
+}
+
+/// The runtime panics at these files, or would take terabytes.
+#[test]
+fn files_at_which_the_runtime_fails_are_refused_in_bounded_memory() {
+    let found = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/found");
+    let mut count = 0;
+    for entry in fs::read_dir(found).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|end| end != "onnx") {
+            continue;
+        }
+        let run = Command::new("sh")
+            .args(["-c", "ulimit -v 4000000; exec \"$@\"", "sh"])
+            .args([env!("CARGO_BIN_EXE_bufgym"), "sim", "--policy"])
+            .arg(format!("onnx:{}", path.display()))
+            .args(["--seed", "3", "--set", "flows=30..30"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(2), "{}: {said}", path.display());
+        assert_eq!(said.lines().count(), 1, "{}: {said}", path.display());
+        count += 1;
+    }
+    assert!(count >= 9, "{count}");
 }
