@@ -88,6 +88,9 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     if let Some(note) = note {
         common.note(note);
     }
+    if let Some(warning) = config.scenario.lossless_warning() {
+        common.note(format!("warning: {warning}"));
+    }
     let bar = progress_bar(common);
     let progress = |progress: eval::Progress<'_>| {
         bar.set_length(progress.total as u64);

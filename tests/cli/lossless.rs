@@ -50,6 +50,81 @@ fn a_lossless_packet_that_is_lost_can_fail_the_run() {
     }
 }
 
+/// With the headroom that the program computes, and with the least that it does not warn of, nothing is
+/// lost and nothing is said, whatever the sizes of packets and pause frames.
+#[test]
+fn headroom_that_is_not_warned_of_suffices() {
+    let sandbox = Sandbox::new();
+    let network = "sim --json --scenario reverie-4x4 --set query_rate=3000 --set measure_ms=1";
+    for (policy, seed, sizes) in [
+        // Segments and acknowledgements of the control class.
+        ("reverie", 6, "--set mss=70"),
+        // Pause frames that are larger than data.
+        (
+            "reverie:gamma=1",
+            3_449_864_948u64,
+            "--set mss=256 --set pfc_bytes=1000",
+        ),
+        // Acknowledgements that are larger than data.
+        ("sonic", 6, "--set mss=100 --set rdma_ack_bytes=642"),
+    ] {
+        let run = format!(
+            "{network} --policy {policy} --seed {seed} {sizes} --set headroom_priorities=0"
+        );
+        let short = sandbox.ok(&format!("{run} --set headroom_bytes=12000"));
+        let needed = short.stderr.split_once("and up to ").map(|(_, rest)| rest);
+        let needed = needed.and_then(|rest| rest.split_once(' ')).unwrap().0;
+        for headroom in ["0", needed] {
+            let run = sandbox.ok(&format!("{run} --set headroom_bytes={headroom}"));
+            let summary = run.json();
+            assert!(summary["pauses"].as_u64().unwrap() > 0, "{sizes}");
+            assert_eq!(summary["drops_lossless"], 0, "{sizes} {headroom}");
+            assert_eq!(run.stderr, "", "{sizes} {headroom}");
+        }
+    }
+}
+
+/// Pools that admit no packet would keep flows waiting for ever.
+#[test]
+fn a_pool_in_which_no_packet_fits_is_refused() {
+    let sandbox = Sandbox::new();
+    let run = |policy: &str, settings: &str| {
+        format!("sim {NETWORK} --policy {policy} {settings} --out out")
+    };
+    for policy in ["dt", "sonic", "sonic-abm"] {
+        sandbox.refused(
+            &run(policy, "--set lossy_pool_share=0.001"),
+            &[
+                "lossy packets",
+                "1054",
+                "raise lossy_pool_share from 0.001 to at least",
+            ],
+        );
+        sandbox.refused(
+            &run(policy, "--set lossless_pool_share=0.001"),
+            &[
+                "lossless packets",
+                "1054",
+                "raise lossless_pool_share from 0.001 to at least 0.001373",
+            ],
+        );
+    }
+    for policy in ["sonic:alpha_e=0.001", "reverie:alpha_e=0.001"] {
+        sandbox.refused(
+            &run(policy, "--set rules=ns3"),
+            &[
+                "rules ns3",
+                "1054",
+                "raise alpha_e from 0.001 to at least",
+                "rules to paper",
+            ],
+        );
+    }
+    assert!(!sandbox.path("out").exists());
+    // Reverie has one pool for both classes, and the rules of the paper let a packet into any empty queue.
+    sandbox.ok("sim --scenario reverie-4x4 --set measure_ms=1 --seed 3 --policy reverie:alpha_e=0.001 --set lossy_pool_share=0.001");
+}
+
 #[test]
 fn a_pause_that_lasts_too_long_fails_the_run() {
     let sandbox = Sandbox::new();
