@@ -174,7 +174,7 @@ impl Flags {
         Flags(self.0 | (u8::from(control) * Flags::CONTROL))
     }
 
-    /// Whether the packet belongs to the control class, which goes with pause frames.
+    /// Whether the packet belongs to the control class, which goes before data.
     #[inline]
     pub(crate) fn is_control(self) -> bool {
         self.0 & Flags::CONTROL != 0

@@ -83,7 +83,13 @@ pub(super) fn manage_memory<P: Policy, T: Topology>(
         .collect();
     let at = topology.scenario_at(scenario, id);
     switch.manage_memory(management, &at, &rates, seed);
-    Ok(true)
+    match switch.mmu().and_then(|mmu| mmu.shuts_out(&at)) {
+        None => Ok(true),
+        Some(problem) => Err(PolicyParseError::Unusable {
+            policy: management.sharing.name().to_owned(),
+            problem,
+        }),
+    }
 }
 
 /// Events where there are pauses.
@@ -117,13 +123,10 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         }
     }
 
+    /// Sends a frame. One about the same priority that still waits at the port says what this one was to
+    /// say, so that a frame waits for one of every other priority at most.
     fn send_frame(&mut self, at: SwitchId, frame: PauseFrame) {
         let now = self.engine.host_now();
-        let size = (self.pauses.bytes, SizeClass::Odd);
-        let queues = self.switches.as_ref()[at.index()].queues_per_port();
-        let queue = u16::try_from(frame.port * queues).expect("queues are numbered in 16 bits");
-        let mut packet = Packet::new(PacketKind::Pause, u32::MAX, queue, size, now);
-        packet.flags = Flags::default().with_control(true);
         let note = PauseNote {
             priority: u8::try_from(frame.priority).expect("a port has at most 8 queues"),
             quanta: match frame.pauses {
@@ -131,11 +134,23 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
                 false => 0,
             },
         };
-        packet.sequence = note.to_sequence();
-        let id = self.engine.packets.insert(packet);
-        self.pauses.on_wire += 1;
         let switch = &mut self.switches.as_mut()[at.index()];
-        if switch.send_control(&mut self.engine.packets, frame.port, id) {
+        let packets = &mut self.engine.packets;
+        let mmu = switch.mmu();
+        let waiting = mmu.and_then(|mmu| mmu.waiting_frame(packets, frame.port, note.priority));
+        if let Some(waiting) = waiting {
+            packets[waiting].sequence = note.to_sequence();
+            return;
+        }
+        let size = (self.pauses.bytes, SizeClass::Odd);
+        let queue = u16::try_from(frame.port * switch.queues_per_port());
+        let queue = queue.expect("queues are numbered in 16 bits");
+        let mut packet = Packet::new(PacketKind::Pause, u32::MAX, queue, size, now);
+        packet.flags = Flags::default().with_control(true);
+        packet.sequence = note.to_sequence();
+        let id = packets.insert(packet);
+        self.pauses.on_wire += 1;
+        if switch.send_control(packets, frame.port, id) {
             self.serve(at, id);
         }
     }
@@ -398,6 +413,13 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         pauses
     }
 
+    /// Returns the most bytes on headroom that an ingress queue of any switch has had.
+    pub fn most_headroom(&self) -> u64 {
+        let mmus = self.switches.as_ref().iter().filter_map(Switch::mmu);
+        let most = mmus.map(|mmu| mmu.counters.max_headroom).max();
+        most.unwrap_or(0)
+    }
+
     /// The first lossless packet that was lost.
     pub fn first_lossless_drop(&self) -> Option<LosslessDrop> {
         let mmus = self.switches.as_ref().iter().filter_map(Switch::mmu);
@@ -443,5 +465,82 @@ impl PauseSummary {
         summary.p99_lossy = uses(0);
         summary.p99_lossless = uses(1);
         summary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::FabricSimulator;
+    use crate::switch::PolicySpec;
+    use crate::traffic::generate;
+
+    /// A network before its first packet, of whose first switch port 0 is sending a frame for priority 3.
+    fn sending(rules: &str) -> FabricSimulator {
+        let mut scenario = Scenario::preset("reverie-4x4").unwrap();
+        scenario.set(rules).unwrap();
+        let policy: PolicySpec = "sonic".parse().unwrap();
+        let mut simulator = policy.fabric(&scenario, &generate(&scenario, 1)).unwrap();
+        simulator.send_frame(SwitchId(0), frame(3, true));
+        simulator
+    }
+
+    fn frame(priority: usize, pauses: bool) -> PauseFrame {
+        PauseFrame {
+            port: 0,
+            priority,
+            pauses,
+        }
+    }
+
+    /// A packet of the control class comes to the port.
+    fn control_comes(simulator: &mut FabricSimulator) {
+        let size = (54, SizeClass::Odd);
+        let mut packet = Packet::new(PacketKind::Ack, 0, 0, size, Time::ZERO);
+        packet.flags = Flags::default().with_control(true);
+        let id = simulator.engine.packets.insert(packet);
+        let switch = &mut simulator.switches[0];
+        assert!(!switch.send_control(&mut simulator.engine.packets, 0, id));
+    }
+
+    /// Takes what waits at the port, in the order in which it would leave: the priority and quanta of
+    /// frames, `None` for other packets.
+    fn waiting(simulator: &FabricSimulator) -> Vec<Option<(u8, u16)>> {
+        let packets = &simulator.engine.packets;
+        let queues = simulator.switches[0].waiting();
+        let ids = queues.flat_map(|queue| queue.iter(packets));
+        let note = |id| match packets[id].kind {
+            PacketKind::Pause => {
+                let PauseNote { priority, quanta } = PauseNote::of_sequence(packets[id].sequence);
+                Some((priority, quanta))
+            }
+            _ => None,
+        };
+        ids.map(note).collect()
+    }
+
+    #[test]
+    fn one_frame_of_a_priority_waits_and_says_what_holds() {
+        let mut simulator = sending("rules=paper");
+        for (priority, pauses) in [(3, false), (2, true), (3, true), (2, false), (3, false)] {
+            simulator.send_frame(SwitchId(0), frame(priority, pauses));
+        }
+        assert_eq!(waiting(&simulator), [Some((3, 0)), Some((2, 0))]);
+        assert_eq!(simulator.pauses.on_wire, 3);
+    }
+
+    #[test]
+    fn frames_go_before_the_control_class_but_in_the_published_code() {
+        let pause = Some((3, u16::MAX));
+        for (rules, expected) in [
+            ("rules=paper", [pause, None, None]),
+            ("rules=ns3", [None, pause, None]),
+        ] {
+            let mut simulator = sending(rules);
+            control_comes(&mut simulator);
+            simulator.send_frame(SwitchId(0), frame(3, true));
+            control_comes(&mut simulator);
+            assert_eq!(waiting(&simulator), expected, "{rules}");
+        }
     }
 }

@@ -2,9 +2,11 @@
 
 use super::validate::Checks;
 use super::{
-    HostQueue, LosslessRules, Marking, PfcMode, Scenario, ScenarioError, Scheduler, SpinePool, Tier,
+    AckClass, HostQueue, LosslessRules, Marking, PfcMode, Scenario, ScenarioError, Scheduler,
+    SpinePool, Tier, TransportKind,
 };
-use crate::units::Rate;
+use crate::transport::MAX_SACK_BLOCKS;
+use crate::units::{Rate, Time};
 
 /// Bytes on the line in 60 quanta of 512 bits, the response that a pause is usually allowed, and
 /// twenty more: what the published code of Reverie adds to two packets and a round trip.
@@ -26,23 +28,68 @@ impl Scenario {
         self.has_lossless() && self.rules == LosslessRules::Ns3
     }
 
-    /// Bytes of the largest packet on the wire, of any class.
+    /// Bytes of the largest packet of any class on the wire, acknowledgements included.
     pub(crate) fn largest_packet_bytes(&self) -> u64 {
         let kinds = self.transports().into_iter();
-        let largest = kinds.map(|kind| self.full_packet_bytes_of(kind)).max();
+        let largest = kinds.map(|kind| self.largest_packet_bytes_of(kind)).max();
         largest.unwrap_or(self.full_packet_bytes())
     }
 
-    /// Bytes that can arrive at a port after the packet that makes it pause its neighbour: what crosses
-    /// the link in a round trip and in the neighbour's response, a packet that has just begun in each
-    /// direction, the pause frame, and the packet itself. `2 C d + C r + M + F + 2 M`.
-    pub fn needed_headroom(&self, rate: Rate) -> u64 {
-        let crossing = |ns: u64| {
-            let bit_ns = u128::from(rate.0) * u128::from(ns);
-            u64::try_from(bit_ns.div_ceil(8_000_000_000)).unwrap_or(u64::MAX)
+    /// Bytes of the largest packet of a transport on the wire, with the telemetry of all switches on its
+    /// way and all SACK blocks.
+    fn largest_packet_bytes_of(&self, kind: TransportKind) -> u64 {
+        let data = self.full_packet_bytes_of(kind);
+        let ack = u64::from(self.ack_bytes_of(kind));
+        if kind.is_rdma() {
+            return data.max(ack);
+        }
+        let hops = if self.is_fabric() { 3 } else { 1 };
+        let ways = if self.int_on_acks { 2 } else { 1 };
+        let record = match kind.reads_telemetry() {
+            true => u64::from(self.int_bytes_per_hop),
+            false => 0,
         };
-        let delay = crossing(2 * self.propagation_ns) + crossing(self.pfc_response_ns);
-        delay + 3 * self.largest_packet_bytes() + u64::from(self.pfc_bytes)
+        let blocks = match self.sack {
+            true => MAX_SACK_BLOCKS as u64 * u64::from(self.sack_block_bytes),
+            false => 0,
+        };
+        let syn = match self.handshake {
+            true => u64::from(self.syn_bytes + self.timestamp_bytes()),
+            false => 0,
+        };
+        let ack = ack + blocks + ways * hops * record;
+        (data + hops * record).max(ack).max(syn)
+    }
+
+    /// Bytes that a queue of a port with this line can have to hold on headroom, in the worst case:
+    /// `2 M + a(C (t(W) + n t(F) + 2 d + r))`.
+    ///
+    /// M is the largest packet: the one that makes the queue pause its neighbour, and one that the
+    /// neighbour begins just before the pause takes effect. In between the line is full. The frame waits
+    /// for the packet W that its own port has just begun, the larger of M and a pause frame, and for the
+    /// frames of the other of n lossless priorities. Then come its own transmission, propagation there and
+    /// back (d each), and the neighbour's response r. `t` is the time of a packet on the line, overhead
+    /// included, and `a` the most bytes of whole packets that so much of a line carries: all of them where
+    /// packets have no overhead.
+    pub fn needed_headroom(&self, rate: Rate) -> u64 {
+        let on_line = |bytes: u64| {
+            let bytes = bytes + u64::from(self.overhead_bytes);
+            rate.transmission_time(bytes).0
+        };
+        let (packet, frame) = (self.largest_packet_bytes(), u64::from(self.pfc_bytes));
+        let frames = u64::from(self.lossless_priorities.count().max(1));
+        let delay = Time::from_ns(2 * self.propagation_ns + self.pfc_response_ns);
+        let wait = on_line(packet.max(frame)) + frames * on_line(frame) + delay.0;
+        let line = u128::from(rate.0) * u128::from(wait) / 8_000_000_000_000;
+        2 * packet + self.stored_of(u64::try_from(line).unwrap_or(u64::MAX))
+    }
+
+    /// Most bytes of whole packets, as they count in a buffer, that so many bytes of a line carry.
+    fn stored_of(&self, line: u64) -> u64 {
+        let packet = self.largest_packet_bytes();
+        let overhead = u64::from(self.overhead_bytes);
+        let full = line / (packet + overhead);
+        (full * packet).max(line.saturating_sub((full + 1) * overhead))
     }
 
     /// As the published code of Reverie computes it: two packets, 3,860 B, and what crosses the link
@@ -76,6 +123,16 @@ impl Scenario {
         rates
             .map(|rate| priorities * self.port_headroom(rate))
             .sum()
+    }
+
+    /// Bytes of the largest packet that may be lost; `None` where the settings make all packets lossless.
+    pub(crate) fn largest_lossy_packet_bytes(&self) -> Option<u64> {
+        if self.lossless_priorities.count() == self.queues_per_port {
+            return None;
+        }
+        let kinds = self.transports().into_iter();
+        let lossy = kinds.filter(|kind| !kind.is_rdma() || !self.has_lossless());
+        lossy.map(|kind| self.largest_packet_bytes_of(kind)).max()
     }
 
     /// Why the memory of a switch cannot be managed by port of arrival.
@@ -152,11 +209,16 @@ impl Scenario {
             return check.invalid("lossless_priorities", lossless, problem);
         }
         self.validate_classes_of_loss(check)?;
-        // A pause that is repeated before the line has sent a packet and the frame would end in between.
-        let least = 2 * (self.largest_packet_bytes() + u64::from(self.pfc_bytes)).div_ceil(64);
+        // A pause that is repeated before its frame can have left would end in between.
+        let overhead = u64::from(self.overhead_bytes);
+        let frame = u64::from(self.pfc_bytes);
+        let packet = self.largest_packet_bytes().max(frame) + overhead;
+        let frames = u64::from(lossless.count()) * (frame + overhead);
+        let least = 2 * (packet + frames).div_ceil(64);
         if self.pfc == PfcMode::Quanta && u64::from(self.pfc_quanta) < least {
             let problem = format!(
-                "half of it must be as long as a packet and a pause frame; must be at least {least}"
+                "half of it must be as long as a packet and a pause frame of each lossless priority; must \
+                 be at least {least}"
             );
             return check.invalid("pfc_quanta", self.pfc_quanta, problem);
         }
@@ -209,18 +271,47 @@ impl Scenario {
         to_hosts.chain(std::iter::repeat_n(self.fabric_rate(), others))
     }
 
-    /// What is worth a warning, where packets are lossless: less headroom than can be needed.
+    /// Why lossless packets may be lost although pauses are to save them, as far as the settings tell.
     pub fn lossless_warning(&self) -> Option<String> {
-        let rate = self.rate().max(self.fabric_rate());
+        if !self.has_lossless() {
+            return None;
+        }
+        let rate = match self.is_fabric() {
+            true => self.rate().max(self.fabric_rate()),
+            false => self.rate(),
+        };
         let needed = self.needed_headroom(rate);
-        let short = self.has_lossless() && self.port_headroom(rate) < needed;
-        short.then(|| {
-            format!(
-                "headroom_bytes is {}, and up to {needed} bytes can arrive after a pause: lossless \
-                 packets may be lost",
+        let mut reasons = Vec::new();
+        if self.port_headroom(rate) < needed {
+            reasons.push(format!(
+                "headroom_bytes is {}, and up to {needed} bytes can need it; raise it, or set it to 0",
                 self.headroom_bytes
-            )
-        })
+            ));
+        }
+        let has_control =
+            self.control_class || self.has_rdma() && self.ack_priority == AckClass::Control;
+        if self.rules == LosslessRules::Ns3 && has_control {
+            reasons.push(
+                "with rules ns3 a pause frame waits for all packets of the control class before it, and no \
+                 headroom is enough for that; set rules to paper, or control_class to false and \
+                 ack_priority to data"
+                    .to_owned(),
+            );
+        }
+        if !self.pool_guard {
+            reasons.push(
+                "pool_guard is false, so that packets can overrun the pool; set it to true"
+                    .to_owned(),
+            );
+        }
+        if self.lossless_pool_share < 1.0 {
+            reasons.push(format!(
+                "lossless_pool_share is {}, and sonic and sonic-abm drop what exceeds that pool; set it to 1",
+                self.lossless_pool_share
+            ));
+        }
+        let joined = reasons.join("; ");
+        (!reasons.is_empty()).then(|| format!("lossless packets may be lost: {joined}"))
     }
 }
 
@@ -265,17 +356,80 @@ mod tests {
         scenario(&["pfc_response_ns=1000"])
     }
 
+    /// W1 and W2 of the worked examples are within these, and every term counts.
     #[test]
-    fn too_little_headroom_is_worth_a_warning() {
-        assert_eq!(scenario(&[]).lossless_warning(), None);
-        let warning = scenario(&["headroom_bytes=15707"])
-            .lossless_warning()
-            .unwrap();
-        assert!(
-            warning.contains("15707") && warning.contains("15708"),
-            "{warning}"
+    fn headroom_counts_all_that_the_frame_waits_for() {
+        let rate = Rate(25_000_000_000);
+        let needed = |changes: &[&str]| scenario(changes).needed_headroom(rate);
+        assert_eq!(needed(&[]), 12_500 + 1_048 + 64 + 2 * 1_048);
+        // A frame of every lossless priority.
+        let three = &["lossless_priorities=1,2,3"];
+        assert_eq!(needed(three), 12_500 + 1_048 + 3 * 64 + 2 * 1_048);
+        // A pause frame that is larger than any packet may be the one in service.
+        let large = &["mss=256", "pfc_bytes=1000"];
+        assert_eq!(needed(large), 12_500 + 1_000 + 1_000 + 2 * 304);
+        // The reverse link carries overheads. On the way here they take the place of bytes that count:
+        // 14,112 bytes of the line are ten full packets and a smaller one, each with its overhead.
+        let overhead = &["overhead_bytes=250"];
+        let line = 12_500 + (1_048 + 250) + (64 + 250);
+        assert_eq!(line, 14_112);
+        assert_eq!(needed(overhead), 2 * 1_048 + (line - 11 * 250));
+        // Acknowledgements and SYNs that are larger than data.
+        let acks = &[
+            "mss=10",
+            "header_bytes=10",
+            "ack_bytes=500",
+            "timestamps=true",
+        ];
+        assert_eq!(needed(acks), 12_500 + 512 + 64 + 2 * 512);
+        let blocks = &["mss=10", "ack_bytes=500", "sack_block_bytes=8"];
+        assert_eq!(needed(blocks), 12_500 + 524 + 64 + 2 * 524);
+        let syns = &["mss=10", "syn_bytes=700"];
+        assert_eq!(needed(syns), 12_500 + 64 + 64 + 2 * 64);
+        let shaken = &["mss=10", "syn_bytes=700", "handshake=true"];
+        assert_eq!(needed(shaken), 12_500 + 700 + 64 + 2 * 700);
+        let rdma = &["mss=100", "transport=dcqcn", "rdma_ack_bytes=642"];
+        assert_eq!(needed(rdma), 12_500 + 642 + 64 + 2 * 642);
+        // Telemetry grows at every hop, on the way back too.
+        let telemetry = &["transport=hpcc", "int_bytes_per_hop=20"];
+        assert_eq!(needed(telemetry), 12_500 + 1_068 + 64 + 2 * 1_068);
+        // The line of the port decides.
+        assert_eq!(
+            scenario(&[]).needed_headroom(Rate(10_000_000_000)),
+            5_000 + 1_048 + 64 + 2 * 1_048
         );
-        assert_eq!(scenario(&["headroom_bytes=15708"]).lossless_warning(), None);
+    }
+
+    #[test]
+    fn what_may_lose_packets_is_worth_a_warning() {
+        let warning = |changes: &[&str]| scenario(changes).lossless_warning();
+        assert_eq!(warning(&[]), None);
+        assert_eq!(warning(&["headroom_bytes=15708"]), None);
+        assert_eq!(warning(&["rules=ns3"]), None);
+        assert_eq!(warning(&["control_class=true"]), None);
+        for (changes, words) in [
+            (
+                &["headroom_bytes=15707"][..],
+                &["15707", "15708", "set it to 0"][..],
+            ),
+            (
+                &["rules=ns3", "control_class=true"],
+                &["rules", "paper", "control_class"],
+            ),
+            (
+                &["rules=ns3", "transport=dcqcn", "ack_priority=control"],
+                &["rules", "ack_priority"],
+            ),
+            (&["pool_guard=false"], &["pool_guard"]),
+            (
+                &["lossless_pool_share=0.9"],
+                &["lossless_pool_share", "set it to 1"],
+            ),
+        ] {
+            let warning = warning(changes).unwrap_or_default();
+            let all = words.iter().all(|word| warning.contains(word));
+            assert!(all, "{changes:?}: {warning}");
+        }
         assert_eq!(Scenario::default().lossless_warning(), None);
     }
 
@@ -297,6 +451,9 @@ mod tests {
         let error = quanta("pfc_quanta=35").unwrap_err().to_string();
         assert!(error.contains("must be at least 36"), "{error}");
         quanta("pfc_quanta=36").unwrap();
+        let large = ["pfc=quanta", "pfc_quanta=36", "overhead_bytes=24"];
+        let error = scenario(&large).validate().unwrap_err().to_string();
+        assert!(error.contains("must be at least 38"), "{error}");
         let mut none = Scenario::default();
         none.set("marking=red_at_dequeue").unwrap();
         none.set("ecn_red_kmax_bytes=1000").unwrap();

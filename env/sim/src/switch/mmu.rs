@@ -24,7 +24,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::SharedBuffer;
 use super::buffer::percentile_of_share;
 use super::policy::PacketView;
-use crate::engine::packet::{PacketId, PacketQueue, PacketStore};
+use crate::engine::packet::{Packet, PacketId, PacketKind, PacketQueue, PacketStore, PauseNote};
 use crate::engine::topology::SwitchId;
 use crate::rng;
 use crate::scenario::{LosslessRules, Marking, Priorities, Scenario};
@@ -52,6 +52,17 @@ pub enum Sharing {
         /// Weight of the old length at a departure, γ.
         gamma: f64,
     },
+}
+
+impl Sharing {
+    /// The policy that has this rule.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Sharing::Sonic => "sonic",
+            Sharing::SonicAbm => "sonic-abm",
+            Sharing::Reverie { .. } => "reverie",
+        }
+    }
 }
 
 /// What a policy says of memory management.
@@ -286,8 +297,9 @@ pub(crate) struct Mmu {
     blocked: Box<[Option<Time>]>,
     /// When that ends by itself, where pauses last for a time.
     expiries: Box<[Time]>,
-    /// Control packets of every port, which come first and count nowhere.
-    control: Box<[PacketQueue]>,
+    /// Packets of every port that come first and count nowhere: pause frames, and behind them the rest of
+    /// the control class. In the published code all of them have one queue, the second.
+    control: Box<[[PacketQueue; 2]]>,
     frames: VecDeque<PauseFrame>,
     /// Packets that the watchdog has taken from their queues, to be disposed of.
     discarded: Vec<PacketId>,
@@ -328,7 +340,7 @@ impl Mmu {
             blocked: vec![None; queues].into_boxed_slice(),
             expiries: vec![Time::ZERO; queues].into_boxed_slice(),
             discarded: Vec::new(),
-            control: vec![PacketQueue::default(); rates.len()].into_boxed_slice(),
+            control: vec![[PacketQueue::default(); 2]; rates.len()].into_boxed_slice(),
             frames: VecDeque::new(),
             marks: DequeueMarks::of(scenario, seed, id, rates),
             use_of_classes: [
@@ -337,6 +349,41 @@ impl Mmu {
             ],
             counters: MmuCounters::default(),
         }
+    }
+
+    /// Says why no packet of some class can ever be stored, if that is so. `at` is the scenario as the
+    /// switch sees it.
+    pub(crate) fn shuts_out(&self, at: &Scenario) -> Option<String> {
+        let [lossy_pool, lossless_pool] = self.limits.egress;
+        let (pool, buffer, id) = (self.limits.pool, self.limits.buffer, self.id.0);
+        let lossy = at.largest_lossy_packet_bytes();
+        let lossless = at.has_lossless().then(|| at.largest_packet_bytes());
+        let least = |packet: u64, of: u64| (packet as f64 / of as f64 * 1e6).ceil() / 1e6;
+        let lossy_share = ("lossy_pool_share", at.lossy_pool_share);
+        let lossless_share = ("lossless_pool_share", at.lossless_pool_share);
+        let pools = [
+            ("lossy", lossy, lossy_pool, lossy_share, pool),
+            ("lossless", lossless, lossless_pool, lossless_share, buffer),
+        ];
+        for (class, packet, has, (setting, share), of) in pools {
+            let too_small = packet.filter(|&packet| has < packet && !self.is_reverie());
+            let Some(packet) = too_small else { continue };
+            return Some(format!(
+                "switch {id} has a pool of {has} bytes for {class} packets, and a packet has up to {packet}; \
+                 raise {setting} from {share} to at least {}, or buffer_bytes",
+                least(packet, of)
+            ));
+        }
+        // The published code compares the length with the packet.
+        let alpha = self.management.alpha_egress;
+        let reach = if self.is_reverie() { pool } else { lossy_pool };
+        let too_low = |packet: &u64| self.as_ns3 && alpha * (reach as f64) < *packet as f64;
+        let packet = lossy.filter(too_low)?;
+        Some(format!(
+            "with rules ns3 an empty queue of switch {id} has a threshold below a lossy packet of {packet} \
+             bytes; raise alpha_e from {alpha} to at least {}, or set rules to paper",
+            least(packet, reach)
+        ))
     }
 
     fn is_lossless(&self, queue: usize) -> bool {
@@ -811,20 +858,40 @@ impl Mmu {
 
     /// Whether no control packet waits at a port.
     fn has_no_control(&self, port: usize) -> bool {
-        self.control[port].is_empty()
+        self.control[port].iter().all(|queue| queue.is_empty())
     }
 
-    /// Control packets that wait, by port.
+    /// Control packets that wait, in two queues for each port.
     pub(super) fn control(&self) -> &[PacketQueue] {
-        &self.control
+        self.control.as_flattened()
     }
 
     fn pop_control(&mut self, port: usize, packets: &PacketStore) -> Option<PacketId> {
-        self.control[port].pop_front(packets)
+        let mut queues = self.control[port].iter_mut();
+        queues.find_map(|queue| queue.pop_front(packets))
     }
 
     fn push_control(&mut self, port: usize, id: PacketId, packets: &mut PacketStore) {
-        self.control[port].push_back(packets, id);
+        let goes_first = packets[id].kind == PacketKind::Pause && !self.as_ns3;
+        let [frames, others] = &mut self.control[port];
+        let queue = if goes_first { frames } else { others };
+        queue.push_back(packets, id);
+    }
+
+    /// The frame about a priority that waits at a port, if one does.
+    pub(crate) fn waiting_frame(
+        &self,
+        packets: &PacketStore,
+        port: usize,
+        priority: u8,
+    ) -> Option<PacketId> {
+        let mut waiting = self.control[port]
+            .iter()
+            .flat_map(|queue| queue.iter(packets));
+        waiting.find(|&id| {
+            let Packet { kind, sequence, .. } = packets[id];
+            kind == PacketKind::Pause && PauseNote::of_sequence(sequence).priority == priority
+        })
     }
 
     /// The neighbour behind a port pauses a priority or resumes it. What is so already stays so.
