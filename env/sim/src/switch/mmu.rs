@@ -842,6 +842,8 @@ impl Mmu {
         let [lossy, lossless] = self.stored;
         let queues = self.ingress.iter().enumerate().all(|(place, queue)| {
             let of_port = self.limits.port_headroom[place / self.priorities];
+            // The published code tests no limit for the first packet on headroom.
+            let of_port = if self.as_ns3 { u64::MAX } else { of_port };
             let within = queue.headroom <= queue.bytes && queue.headroom <= of_port;
             let pauses = queue.headroom == 0 || queue.pausing.is_some();
             let filtered = self.at_ingress.filtered(place) <= queue.bytes as f64;
@@ -852,7 +854,7 @@ impl Mmu {
             && came == buffer.occupancy()
             && lossy + lossless == buffer.occupancy()
             && headroom == self.headroom
-            && headroom <= self.limits.headroom
+            && (self.as_ns3 || headroom <= self.limits.headroom)
             && (!self.guard || pool <= self.limits.pool)
     }
 

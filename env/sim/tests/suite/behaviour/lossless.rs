@@ -380,7 +380,7 @@ impl WorstCase {
         let [packet, frame] = [self.packet, self.frame].map(|bytes| self.line(bytes));
         let stops = packet + frame + 2_000 * self.propagation_ns + 1_000 * self.response_ns;
         let after = stops.div_ceil(packet);
-        (stops % packet > 0).then_some((1 + after) * self.packet)
+        (!stops.is_multiple_of(packet)).then_some((1 + after) * self.packet)
     }
 
     /// The most headroom that is used where there is so much, and the lossless packets that are lost.
