@@ -15,7 +15,7 @@ use bufgym_sim::input::{self, condensed, excerpt};
 use safetensors::SafeTensorError;
 
 pub use manifest::{
-    Architecture, FORMAT_VERSION, Feature, Levels, Manifest, SeedResult, Validation,
+    Architecture, Compared, FORMAT_VERSION, Feature, Levels, Manifest, SeedResult, Validation,
 };
 
 use crate::files::{current_folder, decode_tensors, encode_tensors, replace_folder, sha256};

@@ -50,6 +50,9 @@ pub struct Manifest {
     /// was no choice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<SeedResult>,
+    /// Comparisons with rules whose constants were tuned; not written where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compared: Vec<Compared>,
     /// SHA-256 of the weights file.
     pub weights_sha256: String,
 }
@@ -146,6 +149,28 @@ pub struct SeedResult {
     pub value: f64,
 }
 
+/// These weights against a rule on the same test traces, which chose neither. Below 1 the weights are better.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compared {
+    /// The rule with its constants.
+    pub policy: String,
+    /// The preset and the settings that differ from it, as on a command line.
+    pub scenario: String,
+    /// What is compared, such as `mean FCT`.
+    pub metric: String,
+    /// Test traces.
+    pub traces: u64,
+    /// Seed of the traces.
+    pub seed: u64,
+    /// Mean over the traces of the ratio of the weights' value to the rule's.
+    pub ratio: f64,
+    /// Lower end of its 95 % bootstrap interval.
+    pub low: f64,
+    /// Upper end of its 95 % bootstrap interval.
+    pub high: f64,
+}
+
 impl Manifest {
     /// The manifest of an untrained actor over Dynamic Threshold. The caller sets
     /// [another](Manifest::over) low level, decisions, updates and the validation result; the hash is set when it is saved.
@@ -165,6 +190,7 @@ impl Manifest {
             updates: 0,
             validation: None,
             seeds: Vec::new(),
+            compared: Vec::new(),
             weights_sha256: String::new(),
         }
     }
