@@ -1,7 +1,7 @@
 //! What a flow's completion time is compared with.
 
 use super::isolated::IsolatedFlow;
-use crate::scenario::{Ecmp, Scenario, SlowdownBase, TransportKind};
+use crate::scenario::{AckQueue, Ecmp, Scenario, SlowdownBase, TransportKind};
 use crate::units::{Rate, Time};
 
 /// Completion times that slowdowns are relative to, by size and way.
@@ -144,6 +144,8 @@ struct Pipeline {
     fabric: Rate,
     /// Links between switches that the packets of a flow take in turn.
     parallel: u64,
+    /// Data can overtake acknowledgements in switches, where these have a queue of their own.
+    overtakes: bool,
 }
 
 impl Pipeline {
@@ -165,6 +167,7 @@ impl Pipeline {
                 Ecmp::Spray => scenario.uplinks(),
                 Ecmp::Hash | Ecmp::DstMod | Ecmp::FlowMod => 1,
             },
+            overtakes: scenario.control_class || scenario.ack_queue != AckQueue::OfFlow,
         }
     }
 
@@ -176,7 +179,7 @@ impl Pipeline {
     }
 
     /// With a handshake, a SYN and its answer cross the network first, and the acknowledgement of
-    /// that goes ahead of the data.
+    /// that goes ahead of the data: on all links, or on that of the host if data can overtake it.
     fn completion(&self, flow: BaseFlow) -> Time {
         let across = [self.host, self.fabric, self.fabric, self.host];
         match flow.across {
@@ -203,7 +206,10 @@ impl Pipeline {
         let mut start = Time::ZERO;
         if self.is_opened(flow) {
             start = self.opening(links);
-            self.send(1, times(self.ack), &mut sent);
+            match self.overtakes {
+                true => sent[0] = times(self.ack)[0],
+                false => self.send(1, times(self.ack), &mut sent),
+            }
         }
         let last = (flow.bytes - 1) / self.mss;
         let header = self.header_of(flow);

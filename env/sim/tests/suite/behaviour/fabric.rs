@@ -5,7 +5,7 @@ use bufgym_sim::network::{
 };
 use bufgym_sim::rng::{below, stream};
 use bufgym_sim::scenario::{
-    Ecmp, EcmpSalt, RangeU32, Scenario, SlowdownBase, TopologyKind, TransportKind,
+    Ecmp, EcmpSalt, RangeU32, Recovery, Scenario, SlowdownBase, TopologyKind, TransportKind,
 };
 use bufgym_sim::switch::policy::NeuralDynamicThreshold;
 use bufgym_sim::switch::policy::ndt::TriggerMode;
@@ -99,6 +99,19 @@ fn any_fabric() -> impl Strategy<Value = Setup> {
     )
 }
 
+/// True if a flow alone doubles its window each round trip up to its limit, which no flow exceeds.
+fn is_fastest_alone(scenario: &Scenario) -> bool {
+    let plain = [
+        TransportKind::NewReno,
+        TransportKind::Dctcp,
+        TransportKind::Cubic,
+    ];
+    plain.contains(&scenario.transport)
+        && scenario.slow_start
+        && scenario.delayed_ack == 1
+        && scenario.recovery != Recovery::Ns3
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -133,7 +146,9 @@ proptest! {
         prop_assert!(simulator.outcome().summary.packets_forwarded > 0);
     }
 
-    /// Whatever path its packets take, and whatever else there is.
+    /// Whatever path its packets take, and whatever else there is. Relative to `alone` where a flow alone doubles its
+    /// window: else it can be faster among others, whose losses end the delay of acknowledgements or let the window of
+    /// CUBIC grow sooner, and the recovery of ns-3 sends more than the limit of the window.
     #[test]
     fn no_flow_is_faster_than_its_base(
         setup in any_fabric(),
@@ -145,7 +160,10 @@ proptest! {
         ])),
     ) {
         let mut setup = setup;
-        setup.scenario.slowdown_base = base;
+        setup.scenario.slowdown_base = match is_fastest_alone(&setup.scenario) {
+            true => base,
+            false => SlowdownBase::Pipeline,
+        };
         setup.scenario.preconnected = preconnected;
         let mixed = Scenario { incast_transport, ..setup.scenario.clone() };
         if mixed.validate().is_ok() {
