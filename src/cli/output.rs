@@ -202,6 +202,7 @@ impl Output {
             .is_ok_and(|found| found.is_dir() || (found.len() > 0 && !self.force));
         let in_the_way = in_the_way.then(|| self.by_somebody_else());
         self.install(&staging, in_the_way, |place| {
+            fs::create_dir_all(parent(place))?;
             staging.install_file(&file, place)
         })
     }
@@ -487,7 +488,8 @@ mod tests {
     fn a_result_whose_place_was_taken_goes_beside_it() {
         let base = tempfile::tempdir().unwrap();
         let place = base.path().join("out");
-        let takes: [(bool, fn(&Path)); 4] = [
+        type Take = fn(&Path);
+        let takes: [(bool, Take); 4] = [
             (true, |place| fs::write(place, "file").unwrap()),
             (false, |place| fs::write(place, "file").unwrap()),
             (false, |place| {

@@ -31,7 +31,8 @@ fn pauses_are_counted_and_listed() {
 #[test]
 fn a_lossless_packet_that_is_lost_can_fail_the_run() {
     let sandbox = Sandbox::new();
-    let short = format!("sim {NETWORK} --policy reverie --set headroom_bytes=1100");
+    let short =
+        format!("sim {NETWORK} --set query_rate=400 --policy reverie --set headroom_bytes=1100");
     let run = sandbox.run(&short);
     assert_eq!(run.code, Some(0));
     assert!(
@@ -96,7 +97,7 @@ fn a_pool_in_which_no_packet_fits_is_refused() {
             &run(policy, "--set lossy_pool_share=0.001"),
             &[
                 "lossy packets",
-                "1054",
+                "1066",
                 "raise lossy_pool_share from 0.001 to at least",
             ],
         );
@@ -104,7 +105,7 @@ fn a_pool_in_which_no_packet_fits_is_refused() {
             &run(policy, "--set lossless_pool_share=0.001"),
             &[
                 "lossless packets",
-                "1054",
+                "1066",
                 "raise lossless_pool_share from 0.001 to at least 0.001373",
             ],
         );
@@ -114,7 +115,7 @@ fn a_pool_in_which_no_packet_fits_is_refused() {
             &run(policy, "--set rules=ns3"),
             &[
                 "rules ns3",
-                "1054",
+                "1066",
                 "raise alpha_e from 0.001 to at least",
                 "rules to paper",
             ],

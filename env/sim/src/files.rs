@@ -115,13 +115,12 @@ impl Staging {
         &self.path
     }
 
-    /// Puts the file in place of `target`, when it is on the disk. Makes the folders above it.
+    /// Puts the file in place of `target`, whose folder must be there, when it is on the disk.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn install_file(&self, file: &File, target: &Path) -> io::Result<()> {
         file.sync_all()?;
-        fs::create_dir_all(parent(target))?;
         fs::rename(&self.path, target)?;
         sync_folder(parent(target))
     }
@@ -510,6 +509,16 @@ mod tests {
         assert!(is_folder(&target));
         assert_eq!(names(root.path()), ["a"]);
         assert_eq!(names(&root.path().join("a/b")), ["out"]);
+    }
+
+    /// A folder that was moved or removed is not made again by who goes on writing into it.
+    #[test]
+    fn a_file_is_not_replaced_in_a_folder_that_is_gone() {
+        let root = tempfile::tempdir().unwrap();
+        let gone = root.path().join("gone/file");
+        let problem = replace(&gone, b"new").unwrap_err();
+        assert_eq!(problem.kind(), io::ErrorKind::NotFound);
+        assert!(names(root.path()).is_empty());
     }
 
     #[test]

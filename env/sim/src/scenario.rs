@@ -46,6 +46,7 @@ pub use kinds::{
     SpineBuffer, SpinePool, TcpRules, TopologyKind, Traffic, TransportKind, TransportVariant,
     UnknownName, Unscheduled, Watchdog, Workload,
 };
+pub(crate) use lossless::MAX_SACK_BLOCKS;
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use priorities::{NoPriorities, Priorities};
 pub use queues::{AckQueue, NoQueue, NotPerQueue, PerQueue};

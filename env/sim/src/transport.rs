@@ -50,7 +50,7 @@ pub(crate) use pool::Pool;
 pub use powertcp::PowerTcp;
 pub use powertcp_rdma::PowerTcpRdma;
 pub(crate) use receiver::{Answer, Reassembly, Receiver, Reply};
-pub(crate) use sack::{MAX_SACK_BLOCKS, SackBlocks, SackStore, with_duplicate};
+pub(crate) use sack::{SackBlocks, SackStore, with_duplicate};
 pub(crate) use sender::{Ack, Expiry, LossRecovery, Segment, Sender};
 pub use theta_powertcp::ThetaPowerTcp;
 pub use timely::Timely;

@@ -332,15 +332,15 @@ pub(super) mod tests {
         );
         assert_eq!(
             lines.next(),
-            Some("test,1,a,x,,\"mean, ms\",10,text,11,10,12,2,agrees,")
+            Some("test,1,a,x,,\"mean, ms\",10,text,11,10,12,2,agrees,,interval")
         );
         assert_eq!(
             lines.next(),
-            Some("test,1,b,y,,order,y < z,order,,,,2,differs: unexplained,")
+            Some("test,1,b,y,,order,y < z,order,,,,2,differs: unexplained,,")
         );
         assert_eq!(
             lines.next(),
-            Some("test,1,c,z,,p99,,text,,,,2,not comparable: no setting,")
+            Some("test,1,c,z,,p99,,text,,,,2,not comparable: no setting,,")
         );
         assert_eq!(lines.next(), None);
     }

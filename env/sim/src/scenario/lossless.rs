@@ -5,7 +5,6 @@ use super::{
     AckClass, HostQueue, LosslessRules, Marking, PfcMode, Scenario, ScenarioError, Scheduler,
     SpinePool, Tier, TransportKind,
 };
-use crate::transport::MAX_SACK_BLOCKS;
 use crate::units::{Rate, Time};
 
 /// Bytes on the line in 60 quanta of 512 bits, the response that a pause is usually allowed, and
@@ -15,6 +14,9 @@ const RESPONSE_IN_NS3: u64 = 3_860;
 /// Largest share of a port's line that headroom may stand for, bytes. Packets count in 16 bits, and a
 /// terabit over 100 ms is 12.5 GB.
 const MOST_HEADROOM: u64 = 100_000_000_000;
+
+/// Most SACK blocks of an acknowledgement: what fits beside a time stamp (RFC 2018 §3).
+pub(crate) const MAX_SACK_BLOCKS: usize = 3;
 
 impl Scenario {
     /// Whether some packets are not to be lost.

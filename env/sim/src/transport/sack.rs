@@ -1,12 +1,10 @@
 //! SACK blocks, and the store for those of acknowledgements in flight.
 
 use crate::engine::packet::SackHandle;
+pub(crate) use crate::scenario::MAX_SACK_BLOCKS;
 
 /// Segments `[start, end)`.
 pub(crate) type SackBlock = (u32, u32);
-
-/// Blocks an acknowledgement can carry: three fit beside the timestamp option (RFC 2018 §3).
-pub(crate) const MAX_SACK_BLOCKS: usize = 3;
 
 /// Up to three blocks, the most recent first; empty ones are `(0, 0)`.
 pub(crate) type SackBlocks = [SackBlock; MAX_SACK_BLOCKS];

@@ -332,3 +332,19 @@ proptest! {
         prop_assert_eq!(read.flows, trace.flows);
     }
 }
+
+/// Sizes of a distribution that is no workload with a name.
+#[test]
+fn flows_have_the_sizes_of_a_distribution_of_ones_own() {
+    let mut scenario = Scenario::default();
+    scenario.set("workload=1000:0 10000:0.5 1000000:1").unwrap();
+    let trace = generate(&scenario, 1);
+    assert_eq!(trace.kinds, ["sizes"]);
+    let sizes = trace.flows.iter().map(|flow| flow.size);
+    assert!(
+        sizes
+            .clone()
+            .all(|size| (1_000..=1_000_000).contains(&size))
+    );
+    assert!(sizes.clone().any(|size| size < 10_000) && sizes.clone().any(|size| size > 10_000));
+}

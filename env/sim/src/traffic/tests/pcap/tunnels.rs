@@ -57,7 +57,8 @@ fn tunnels(ip: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut zeros = frame.clone();
     zeros[0] = 0;
     let mut fours = frame.clone();
-    fours[0] = 0x45;
+    // Not the version, header length and total length of a packet.
+    fours[..4].copy_from_slice(&[0x45, 2, 0xff, 0xff]);
     let packets = vec![
         (
             "VXLAN",
