@@ -208,8 +208,8 @@ impl SharedBuffer {
         self.changed_at = now;
     }
 
-    /// Time-weighted percentile of occupancy as a fraction of the buffer: that of
-    /// [`percentile_of_share`], and zero before any time has passed.
+    /// Time-weighted percentile of occupancy as a fraction of the buffer by nearest rank: the upper edge of its bin, at
+    /// most the largest occupancy, and zero before any time has passed.
     pub fn occupancy_percentile(&self, percent: f64) -> f64 {
         let times = self.time_in_bin.iter().map(|time| u128::from(*time));
         percentile_of_share(times, percent, self.max_share()).unwrap_or(0.0)
