@@ -106,7 +106,7 @@ fn a_pool_in_which_no_packet_fits_is_refused() {
             &[
                 "lossless packets",
                 "1066",
-                "raise lossless_pool_share from 0.001 to at least 0.001373",
+                "raise lossless_pool_share from 0.001 to at least 0.001389",
             ],
         );
     }
