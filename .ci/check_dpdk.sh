@@ -23,8 +23,14 @@ if [ "$(id -u)" -ne 0 ]; then
   sudo=(sudo -n)
 fi
 [ "$(uname -m)" = x86_64 ] || not_run "tried on x86-64 alone"
-pkg-config --exists libdpdk 2> /dev/null && command -v ip tc ethtool > /dev/null ||
-  debian_packages libdpdk-dev pkg-config iproute2 ethtool ||
+complete() { # `command -v` with several names is content with one of them
+  local program
+  pkg-config --exists libdpdk 2> /dev/null || return 1
+  for program in ip tc ethtool; do
+    command -v "$program" > /dev/null || return 1
+  done
+}
+complete || debian_packages libdpdk-dev pkg-config iproute2 ethtool ||
   not_run "DPDK, iproute2 or ethtool is missing and cannot be installed"
 
 # ---- the network: a host per namespace, and one namespace for the switch
