@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use bufgym_agents::{Batch, Frame, Replay, ReplayShape, Sac, SacConfig, SacError, Transition};
+use bufgym_agents::{Batch, Frame, LearnerError, Replay, ReplayShape, Sac, SacConfig, Transition};
 use bufgym_env::control::{ActionSet, Controller, PRIVILEGED};
 use bufgym_models::noise::uniform;
 use bufgym_models::probabilities::UNIFORM;
@@ -18,7 +18,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const PORTS: usize = 16;
 
-fn main() -> Result<(), SacError> {
+fn main() -> Result<(), LearnerError> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut replay = random_replay(&mut rng);
     for (critic, policy_delay) in [
@@ -97,6 +97,7 @@ fn random_replay(rng: &mut Xoshiro256PlusPlus) -> Replay {
         for step in 0..1000 {
             let transition = Transition {
                 actions: vec![u8::try_from(step % 8).unwrap_or_default(); PORTS],
+                raw: vec![0.0; PORTS],
                 probabilities: vec![UNIFORM; PORTS],
                 port_rewards: numbers(PORTS),
                 discount: 0.99,

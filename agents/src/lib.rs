@@ -1,6 +1,7 @@
 //! Learning agents for the buffer-management environment.
 //!
 //! - [`sac`]: soft actor-critic, one file to be read from top to bottom.
+//! - [`ppo`]: proximal policy optimisation, likewise.
 //! - [`replay`]: the transitions that it learns from, stored compactly.
 //! - [`imitation`]: examples of what a teacher does, which the actor may begin from.
 //! - [`evolution`]: CMA-ES, which searches a policy's parameters by the results of whole episodes.
@@ -18,15 +19,20 @@
 
 pub mod evolution;
 pub mod imitation;
+mod optimizer;
+pub mod ppo;
 pub mod random;
 pub mod replay;
 pub mod sac;
+mod stored;
 
 pub use evolution::Evolution;
 pub use imitation::Examples;
+pub use ppo::{Ppo, PpoConfig, RoundMetrics};
 pub use random::RandomAgent;
-pub use replay::{Batch, Frame, Replay, ReplayError, ReplayShape, Transition};
-pub use sac::{ActorValue, EntropyOf, Sac, SacConfig, SacError, TwinMinimum, UpdateMetrics};
+pub use replay::{Batch, Frame, Replay, ReplayError, ReplayShape, Rollout, Transition};
+pub use sac::{ActorValue, EntropyOf, Sac, SacConfig, TwinMinimum, UpdateMetrics};
+pub use stored::LearnerError;
 
 /// The README's examples, which are tested with those of the documentation.
 #[cfg(doctest)]

@@ -64,6 +64,8 @@ impl Transition {
 pub struct Transition {
     /// Index of the chosen level, `[ports, outputs]`.
     pub actions: Vec<u8>,
+    /// The action before tanh, `[ports, outputs]`.
+    pub raw: Vec<f32>,
     /// Probability of each level where the action was drawn, `[ports, outputs]`.
     pub probabilities: Vec<Probabilities>,
     /// Reward of each port over the interval, `[ports]`.
@@ -119,6 +121,8 @@ struct Stream {
     /// `[slots, ports, outputs]`.
     actions: Vec<u8>,
     /// `[slots, ports, outputs]`.
+    raw: Vec<f32>,
+    /// `[slots, ports, outputs]`.
     probabilities: Vec<Probabilities>,
     /// `[slots, ports]`.
     rewards: Vec<f32>,
@@ -126,6 +130,8 @@ struct Stream {
     outcomes: Vec<Outcome>,
     /// Frames ever written; frame `k` is in slot `k % slots`.
     end: u64,
+    /// The first frame whose decision [`Replay::take_new`] has not handed out.
+    taken: u64,
     /// Whether the newest frame waits for its decision.
     open: bool,
 }
@@ -141,7 +147,7 @@ struct Outcome {
 
 /// Bytes of one port of a frame with its decision.
 const fn port_bytes(outputs: usize) -> usize {
-    4 * (FEATURES + PRIVILEGED + 1) + outputs * (1 + size_of::<Probabilities>())
+    4 * (FEATURES + PRIVILEGED + 1) + outputs * (5 + size_of::<Probabilities>())
 }
 
 impl ReplayShape {
@@ -300,6 +306,7 @@ impl Replay {
         );
         let slot = ring.slot(ring.end - 1);
         ring.actions[slot * values..][..values].copy_from_slice(&transition.actions);
+        ring.raw[slot * values..][..values].copy_from_slice(&transition.raw);
         ring.probabilities[slot * values..][..values].copy_from_slice(&transition.probabilities);
         ring.rewards[slot * ports..][..ports].copy_from_slice(&transition.port_rewards);
         let outcome = &mut ring.outcomes[slot];
@@ -341,6 +348,27 @@ impl Replay {
                 let newest = ring.end.saturating_sub(2);
                 (ring.first(self.slots)..=newest).any(|frame| self.is_whole(stream, frame))
             })
+    }
+
+    /// What the streams have experienced since the last call, stream by stream in order; of what has been
+    /// overwritten since then, nothing.
+    pub fn take_new(&mut self) -> Rollout {
+        let mut rollout = Rollout {
+            ports: self.ports,
+            ..Rollout::default()
+        };
+        for stream in 0..self.streams.len() {
+            let ring = &self.streams[stream];
+            let first = ring.taken.max(ring.first(self.slots));
+            let first = (first..ring.end).find(|&frame| self.is_whole(stream, frame));
+            for frame in first.unwrap_or(ring.end)..ring.end {
+                rollout.push(ring, frame, self.values);
+            }
+            let ring = &mut self.streams[stream];
+            // The newest frame of an episode that goes on gets its decision later.
+            ring.taken = ring.end - u64::from(ring.open);
+        }
+        rollout
     }
 
     /// Draws `rows` transitions uniformly, with replacement.
@@ -452,10 +480,12 @@ impl Stream {
             frames: vec![0.0; slots * ports * FEATURES],
             privileged: vec![0.0; slots * ports * PRIVILEGED],
             actions: vec![0; slots * values],
+            raw: vec![0.0; slots * values],
             probabilities: vec![UNIFORM; slots * values],
             rewards: vec![0.0; slots * ports],
             outcomes: vec![Outcome::default(); slots],
             end: 0,
+            taken: 0,
             open: false,
         }
     }
@@ -537,6 +567,74 @@ impl Stream {
                 &self.privileged.as_chunks::<PRIVILEGED>().0[newest * ports + port],
             );
         }
+    }
+}
+
+/// Decisions in the order in which they were made, and the frames that they led to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rollout {
+    /// Ports of each frame.
+    pub ports: usize,
+    /// Whether a decision was made on the frame, `[frames]`. The frame that it led to is the next.
+    pub decided: Vec<bool>,
+    /// Unfolded observations, `[frames * ports * 8, 15]`.
+    pub windows: Vec<f32>,
+    /// Newest frames and privileged features, `[frames * ports, 37]`.
+    pub state: Vec<f32>,
+    /// Actions before tanh, `[frames, ports, outputs]`; zero without a decision.
+    pub raw: Vec<f32>,
+    /// Rewards, `[frames, ports]`; zero without a decision.
+    pub rewards: Vec<f32>,
+    /// Discounts of the value that follows, `[frames]`; zero where nothing follows.
+    pub discounts: Vec<f32>,
+}
+
+impl Rollout {
+    /// Number of frames.
+    pub fn frames(&self) -> usize {
+        self.decided.len()
+    }
+
+    /// Number of decisions.
+    pub fn decisions(&self) -> usize {
+        self.decided.iter().filter(|&&decided| decided).count()
+    }
+
+    /// Whether a port has active flows at a decision, `[frames, ports]`.
+    pub fn busy(&self) -> Vec<bool> {
+        let flows = self
+            .state
+            .chunks_exact(STATE)
+            .map(|port| port[FRAMES * FEATURES]);
+        let ports = flows
+            .zip(0..)
+            .map(|(flows, at)| flows > 0.0 && self.decided[at / self.ports]);
+        ports.collect()
+    }
+
+    fn push(&mut self, ring: &Stream, frame: u64, values: usize) {
+        let (slot, ports, frames) = (ring.slot(frame), self.ports, self.frames());
+        let outcome = ring.outcome(frame);
+        let decided = outcome.flags & DECIDED != 0;
+        self.windows.resize((frames + 1) * ports * UNFOLDED, 0.0);
+        self.state.resize((frames + 1) * ports * STATE, 0.0);
+        let windows = &mut self.windows[frames * ports * UNFOLDED..];
+        ring.observe(
+            frame,
+            ports,
+            windows,
+            &mut self.state[frames * ports * STATE..],
+        );
+        let of = |all: &[f32], width: usize| match decided {
+            true => all[slot * width..][..width].to_vec(),
+            false => vec![0.0; width],
+        };
+        self.raw.extend(of(&ring.raw, values));
+        self.rewards.extend(of(&ring.rewards, ports));
+        let goes_on = decided && outcome.flags & TERMINATED == 0;
+        self.discounts
+            .push(if goes_on { outcome.discount } else { 0.0 });
+        self.decided.push(decided);
     }
 }
 

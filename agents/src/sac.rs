@@ -20,7 +20,6 @@
 
 mod advantage;
 mod checkpoint;
-mod optimizer;
 
 use std::f64::consts::{LN_2, PI};
 
@@ -41,11 +40,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use crate::imitation::Examples;
+use crate::optimizer::adam;
 use crate::replay::Batch;
+use crate::stored::LearnerError;
 
 use advantage::Advantage;
-
-pub use checkpoint::SacError;
 
 /// Updates between two solutions of the advantage's least squares.
 const ADVANTAGE_EVERY: u64 = 50;
@@ -209,7 +208,7 @@ impl SacConfig {
     ///
     /// # Errors
     /// Names the first setting that is out of range.
-    pub fn validate(&self) -> Result<(), SacError> {
+    pub fn validate(&self) -> Result<(), LearnerError> {
         let positive = |value: f64| (1e-12..=1e12).contains(&value);
         let step = |value: f64| (1e-12..=1.0).contains(&value);
         let count = |value: u64| (1..=1_000_000_000_000_000).contains(&value);
@@ -293,7 +292,7 @@ impl SacConfig {
         ];
         let wrong = checks.into_iter().find(|&(_, fine, _)| !fine);
         wrong.map_or(Ok(()), |(name, _, range)| {
-            Err(SacError::Setting { name, range })
+            Err(LearnerError::Setting { name, range })
         })
     }
 
@@ -308,7 +307,7 @@ impl SacConfig {
     }
 
     fn optimizer(&self) -> ModuleOptimizer {
-        optimizer::adam(self.gradient_clip)
+        adam(self.gradient_clip)
     }
 }
 
@@ -386,7 +385,7 @@ impl Sac {
         actions: ActionSet,
         seed: u64,
         device: &Device,
-    ) -> Result<Sac, SacError> {
+    ) -> Result<Sac, LearnerError> {
         config.validate()?;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let device = device.clone().without_autodiff();
@@ -666,7 +665,7 @@ impl CriticLearner {
         target: &Tensor<2>,
         step_size: f64,
     ) -> CriticMetrics {
-        let input = differentiable(input);
+        let input = input.autodiff();
         let value = self.network.estimate(&input, actions.clone().autodiff());
         let mean = scalar(value.clone().inner().mean());
         let error = value - target.clone().autodiff();
@@ -716,7 +715,7 @@ impl ActorLearner {
     /// networks: they average out the noise in the critics' newest weights, which is larger than
     /// the value of one decision.
     fn step(&mut self, input: &CriticInput, step: ActorStep, config: &SacConfig) -> (f32, f32) {
-        let input = differentiable(input);
+        let input = input.autodiff();
         let rows = step.noise.dims()[0];
         let output = self.network.forward(input.windows.clone(), rows);
         let mut penalty = output.mean.clone().square().mean() * config.mean_penalty;
@@ -751,13 +750,6 @@ impl ActorLearner {
         let share = config.average_share(step.number);
         self.average = polyak(average, &self.network, share);
         (scalar(loss), entropy)
-    }
-}
-
-fn differentiable(input: &CriticInput) -> CriticInput {
-    CriticInput {
-        windows: input.windows.clone().autodiff(),
-        state: input.state.clone().autodiff(),
     }
 }
 

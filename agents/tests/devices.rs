@@ -126,6 +126,7 @@ fn batch(actions: ActionSet) -> Batch {
     for _ in 0..2 * ROWS {
         let transition = Transition {
             actions: vec![u8::from(uniform(&mut rng) < 0.5) * 5; PORTS * outputs],
+            raw: vec![0.0; PORTS * outputs],
             probabilities: vec![UNIFORM; PORTS * outputs],
             port_rewards: numbers(PORTS, &mut rng),
             discount: 0.9,

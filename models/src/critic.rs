@@ -79,6 +79,17 @@ pub struct CriticInput {
     pub state: Tensor<2>,
 }
 
+impl CriticInput {
+    /// The same on the device with automatic differentiation.
+    #[must_use]
+    pub fn autodiff(&self) -> CriticInput {
+        CriticInput {
+            windows: self.windows.clone().autodiff(),
+            state: self.state.clone().autodiff(),
+        }
+    }
+}
+
 /// One action-value network.
 // A training holds four of them, so the size of the larger variant does not matter.
 #[allow(clippy::large_enum_variant)]

@@ -155,10 +155,21 @@ impl FastActor {
     /// # Panics
     /// As [`FastActor::forward`], and when `noise` has another length.
     pub fn perturb(&mut self, observation: &[f32], ports: usize, noise: &mut [f32]) {
+        self.perturb_raw(observation, ports, noise);
+        noise
+            .iter_mut()
+            .for_each(|value| *value = libm::tanhf(*value));
+    }
+
+    /// As [`perturb`](FastActor::perturb), before tanh.
+    ///
+    /// # Panics
+    /// As [`perturb`](FastActor::perturb).
+    pub fn perturb_raw(&mut self, observation: &[f32], ports: usize, noise: &mut [f32]) {
         assert_eq!(noise.len(), ports * self.outputs());
         let (mean, log_std) = self.forward(observation, ports);
         for ((noise, &mean), &log_std) in noise.iter_mut().zip(mean).zip(log_std) {
-            *noise = libm::tanhf(mean + libm::expf(log_std) * *noise);
+            *noise = mean + libm::expf(log_std) * *noise;
         }
     }
 

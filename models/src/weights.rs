@@ -150,6 +150,43 @@ impl ActorWeights {
         }
     }
 
+    /// Brings the hidden layers from PyTorch's default to the initialisation of He et al. 2015, eq. 10: weights of
+    /// variance `2 / inputs` and biases of zero. What a layer gives is then as large as what it gets, where it
+    /// shrinks to a third by default.
+    pub fn widen(&mut self) {
+        // PyTorch's weights have variance 1 / (3 inputs).
+        let factor = 6.0_f32.sqrt();
+        for layer in [tensor::CONV, tensor::EMBED, tensor::MIX, tensor::MEAN[0]] {
+            self.tensors[layer]
+                .iter_mut()
+                .for_each(|weight| *weight *= factor);
+            self.tensors[layer + 1].fill(0.0);
+        }
+    }
+
+    /// Multiplies each feature of the observation with its factor: the network then gives for an observation what it
+    /// gave for one with the factors.
+    pub fn scale_inputs(&mut self, factors: &[f32; FEATURES]) {
+        let convolution = &mut self.tensors[tensor::CONV];
+        let features = convolution.chunks_exact_mut(FILTERS * TAPS).zip(factors);
+        features.for_each(|(taps, factor)| taps.iter_mut().for_each(|weight| *weight *= factor));
+    }
+
+    /// Gives every output this logarithm of the standard deviation, whatever is observed.
+    ///
+    /// # Panics
+    /// When it is not inside of [`LOG_STD_RANGE`].
+    pub fn fix_log_std(&mut self, log_std: f32) {
+        let [low, high] = LOG_STD_RANGE;
+        assert!(low < log_std && log_std < high, "a deviation out of range");
+        // The inverse of `soft_clamp`, whose two halves are softplus functions.
+        let inverse = |x: f32| libm::logf(libm::expm1f(x));
+        let value = high - inverse(high - (low + inverse(log_std - low)));
+        let [weight, bias] = [tensor::LOG_STD[1], tensor::LOG_STD[1] + 1];
+        self.tensors[weight].fill(0.0);
+        self.tensors[bias].fill(value);
+    }
+
     /// Takes tensors in the order of [`TENSORS`], row-major, of a network with so many outputs.
     ///
     /// # Errors

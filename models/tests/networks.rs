@@ -302,3 +302,61 @@ fn the_trunk_is_a_grouped_convolution_and_a_dense_layer() {
     let (found, _) = fast.forward(&observation, 1);
     assert_close(found, &mean, 1e-5);
 }
+
+#[test]
+fn factors_of_the_features_are_taken_into_the_weights() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(21);
+    let weights = ActorWeights::random(&mut rng);
+    let factors = [0.5, 2.0, 30.0, 1.0, 4.0];
+    let observation: Vec<f32> = (0..3 * 40).map(|_| uniform(&mut rng)).collect();
+    let scaled: Vec<f32> = observation
+        .iter()
+        .zip(factors.iter().cycle())
+        .map(|(value, factor)| value * factor)
+        .collect();
+    let mut with_factors = weights.clone();
+    with_factors.scale_inputs(&factors);
+    let (mut plain, mut taken) = (FastActor::new(&weights), FastActor::new(&with_factors));
+    let expected = plain.forward(&scaled, 3).0.to_vec();
+    for (found, expected) in taken.forward(&observation, 3).0.iter().zip(expected) {
+        assert!(
+            (found - expected).abs() < 1e-4 * expected.abs().max(1.0),
+            "{found} {expected}"
+        );
+    }
+}
+
+#[test]
+fn a_fixed_deviation_is_what_the_network_gives() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(22);
+    let observation: Vec<f32> = (0..2 * 40).map(|_| uniform(&mut rng)).collect();
+    for log_std in [-4.5, -1.2, -0.1, 1.7] {
+        let mut weights = ActorWeights::random(&mut rng);
+        weights.fix_log_std(log_std);
+        let found = FastActor::new(&weights).forward(&observation, 2).1.to_vec();
+        assert!(
+            found.iter().all(|found| (found - log_std).abs() < 1e-3),
+            "{found:?} {log_std}"
+        );
+    }
+}
+
+/// He et al. 2015: what goes through a hidden layer keeps its size.
+#[test]
+fn wide_weights_keep_the_size_of_what_goes_through() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(23);
+    let narrow = ActorWeights::random(&mut rng);
+    let mut wide = narrow.clone();
+    wide.widen();
+    for (layer, inputs) in [(0, 3), (2, 640), (4, 128), (6, 32)] {
+        let weights = wide.layer(layer).0;
+        let squares = weights.iter().map(|&w| f64::from(w * w)).sum::<f64>() / weights.len() as f64;
+        let expected = 2.0 / f64::from(inputs);
+        assert!(
+            (squares / expected - 1.0).abs() < 0.2,
+            "layer {layer}: {squares} {expected}"
+        );
+        assert!(wide.layer(layer).1.iter().all(|&bias| bias == 0.0));
+    }
+    assert_eq!(wide.layer(8), narrow.layer(8));
+}

@@ -156,6 +156,34 @@ fn weights_over_another_heuristic_stay_with_it() {
     assert_ne!(over_abm, simulate(""));
 }
 
+/// From random weights over Dynamic Threshold, without a search.
+#[test]
+fn proximal_policy_optimisation_is_chosen_by_name() {
+    let sandbox = sandbox();
+    let text = sandbox.read("tiny.toml")
+        + "[ppo]\ndecisions_per_round = 4\nminibatch = 16\nactor_starts = 1\n";
+    sandbox.write("tiny.toml", &text);
+    let options = "--algorithm ppo --low-level dt --steps 120 --out ppo";
+    sandbox.ok(&format!("{TRAIN} {options}"));
+    let config = sandbox.read("ppo/config.toml");
+    assert!(config.contains("algorithm = \"ppo\""), "{config}");
+    assert!(!sandbox.path("ppo/rule.json").exists());
+    sandbox.ok("sim --policy ndt:ppo/checkpoints/best --seed 3");
+    sandbox.ok("export --checkpoint ppo/checkpoints/best --format c-int8 --out exported");
+    sandbox.ok("train --resume ppo --steps 180 --algorithm ppo");
+    sandbox.refused(
+        "train --resume ppo --algorithm sac",
+        &["algorithm", "ppo", "sac"],
+    );
+    sandbox.refused("train --algorithm dqn", &["`dqn`", "sac or ppo"]);
+    sandbox.refused(
+        "train --algorithm ppo --scenario mixed",
+        &["algorithm", "must be sac"],
+    );
+    sandbox.write("bad.toml", "algorithm = 'ppo'\n[ppo]\nlambda = 2\n");
+    sandbox.refused("train --config bad.toml", &["`lambda`", "between 0 and 1"]);
+}
+
 /// What decisions set is part of the heuristic's name, which manifest and policy carry.
 #[test]
 fn decisions_can_set_early_drop_too() {

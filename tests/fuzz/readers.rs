@@ -745,6 +745,7 @@ fn some_replay() -> Replay {
                 stream,
                 &Transition {
                     actions: vec![1; ports],
+                    raw: vec![0.0; ports],
                     probabilities: vec![UNIFORM; ports],
                     port_rewards: vec![-1.0; ports],
                     discount: 0.99,

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use bufgym_agents::SacConfig;
+use bufgym_agents::{PpoConfig, SacConfig};
 use bufgym_env::control::{ActionSet, BasePolicy, Objective, RewardBaseline};
-use bufgym_env::convert::floor_u64;
+use bufgym_env::convert::{floor_u64, index};
 use bufgym_eval::metric::Metric;
-use bufgym_sim::input::{self, condensed};
+use bufgym_sim::input::{self, condensed, excerpt};
 use bufgym_sim::scenario::Scenario;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -65,7 +66,11 @@ pub struct TrainConfig {
     /// The rule that the training starts from.
     pub start: StartConfig,
     /// The learning algorithm.
+    pub algorithm: Algorithm,
+    /// Settings of soft actor-critic.
     pub sac: SacConfig,
+    /// Settings of proximal policy optimisation.
+    pub ppo: PpoConfig,
     /// The traces that choose the best weights.
     pub validation: ValidationConfig,
     /// Stored states.
@@ -86,7 +91,9 @@ impl Default for TrainConfig {
             rollout: RolloutConfig::default(),
             learner: LearnerConfig::default(),
             start: StartConfig::default(),
+            algorithm: Algorithm::default(),
             sac: SacConfig::default(),
+            ppo: PpoConfig::default(),
             validation: ValidationConfig::default(),
             checkpoint: CheckpointConfig::default(),
         }
@@ -167,6 +174,36 @@ impl TrainConfig {
     }
 }
 
+/// Which algorithm learns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Algorithm {
+    /// [Soft actor-critic](bufgym_agents::sac), which starts from a rule that is searched first and learns from a
+    /// replay of all decisions.
+    #[default]
+    Sac,
+    /// [Proximal policy optimisation](bufgym_agents::ppo), which starts from random weights and learns from the
+    /// decisions of its last round.
+    Ppo,
+}
+
+/// A name that is none of [`Algorithm`]'s.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown algorithm `{}`; must be sac or ppo", excerpt(.0))]
+pub struct UnknownAlgorithm(String);
+
+impl FromStr for Algorithm {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(text: &str) -> Result<Self, UnknownAlgorithm> {
+        match text {
+            "sac" => Ok(Self::Sac),
+            "ppo" => Ok(Self::Ppo),
+            _ => Err(UnknownAlgorithm(text.to_owned())),
+        }
+    }
+}
+
 /// The default heuristic where decisions set α alone. Flow Aware Buffer (Apostolaki et al. 2019) admits the first `short_bytes`
 /// of a flow, and of every burst after a pause of `idle_us`, wherever there is room, because their
 /// loss ends in timeouts. Both values were chosen on training traces.
@@ -225,6 +262,9 @@ pub(crate) fn low_level(scenario: &Scenario) -> BasePolicy {
     };
     default_low_level(actions, scenario)
 }
+
+/// Rounds of decisions that are kept where an algorithm learns from the last one.
+const ROUNDS_KEPT: u64 = 4;
 
 /// Mean number of decisions of a trace of `leafspine-4x4`, those of all its switches together.
 const DECISIONS_IN_NETWORK: u64 = 100;
@@ -506,10 +546,27 @@ impl TrainConfig {
         text
     }
 
+    /// Decisions of a worker in a round.
+    pub(crate) fn worker_decisions(&self) -> u64 {
+        match self.algorithm {
+            Algorithm::Sac => self.rollout.decisions_per_round,
+            Algorithm::Ppo => self.ppo.decisions_per_round,
+        }
+    }
+
+    /// Decisions kept for learning, all workers together.
+    pub(crate) fn replay_capacity(&self) -> usize {
+        match self.algorithm {
+            Algorithm::Sac => self.learner.replay_capacity,
+            // One round, and some more where the switches of a worker do not decide equally often.
+            Algorithm::Ppo => index(self.decisions_per_round().saturating_mul(ROUNDS_KEPT)),
+        }
+    }
+
     /// Decisions over all workers in one round.
     #[must_use]
     pub fn decisions_per_round(&self) -> u64 {
-        self.rollout.workers as u64 * self.rollout.decisions_per_round
+        self.rollout.workers as u64 * self.worker_decisions()
     }
 
     /// Rounds between two validations.
@@ -542,6 +599,9 @@ impl TrainConfig {
     /// simulations. Where only the time ends the training, that ends the search too.
     pub(crate) fn start_generations(&self) -> u64 {
         let search = self.search();
+        if self.algorithm == Algorithm::Ppo {
+            return 0;
+        }
         let Some(steps) = self.budget.steps else {
             return search.generations;
         };
@@ -558,6 +618,10 @@ impl TrainConfig {
 
     /// Whether the training starts from a rule.
     pub(crate) fn starts_from_rule(&self) -> bool {
+        self.algorithm == Algorithm::Sac && self.searches_or_has_rule()
+    }
+
+    fn searches_or_has_rule(&self) -> bool {
         self.search().generations > 0 || !self.start.rule.is_empty()
     }
 

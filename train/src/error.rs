@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bufgym_agents::{ReplayError, SacError};
+use bufgym_agents::{LearnerError, ReplayError};
 use bufgym_env::gym::EnvError;
 use bufgym_eval::{EntrantError, EvalError};
 use bufgym_models::DeviceError;
@@ -47,7 +47,7 @@ pub enum TrainError {
     Device(#[from] DeviceError),
     /// The settings of the learner are not valid, or its stored state is damaged.
     #[error(transparent)]
-    Sac(#[from] SacError),
+    Sac(#[from] LearnerError),
     /// The stored replay is damaged.
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -190,7 +190,7 @@ impl TrainError {
             Self::Env(_)
             | Self::Entrant(_)
             | Self::Checkpoint(_)
-            | Self::Sac(SacError::Io { .. })
+            | Self::Sac(LearnerError::Io { .. })
             | Self::Replay(ReplayError::Io { .. })
             | Self::Io { .. }
             | Self::FolderChanged { .. }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bufgym_agents::{Batch, Replay, ReplayError, ReplayShape};
+use bufgym_agents::{Batch, Replay, ReplayError, ReplayShape, Rollout};
 use bufgym_env::convert::index;
 use bufgym_sim::rng::stream;
 use rand::Rng as _;
@@ -80,7 +80,7 @@ impl Places {
         let all = self.all_streams() as u128;
         let pairs = self.ports.iter().zip(&self.streams);
         let shape = |(&ports, &streams): (&usize, &usize)| {
-            let capacity = config.learner.replay_capacity as u128 * streams as u128;
+            let capacity = config.replay_capacity() as u128 * streams as u128;
             ReplayShape {
                 capacity: usize::try_from(capacity / all).unwrap_or(usize::MAX),
                 streams,
@@ -135,6 +135,11 @@ impl Experience {
                 self.replays[replay].push(stream, transition);
             }
         }
+    }
+
+    /// What the switches have experienced since the last call, for each number of ports.
+    pub(crate) fn take_new(&mut self) -> Vec<Rollout> {
+        self.replays.iter_mut().map(Replay::take_new).collect()
     }
 
     /// Transitions held.

@@ -41,6 +41,7 @@ mod events;
 mod experience;
 mod exploration;
 mod folder;
+mod learner;
 mod limits;
 pub mod linear;
 pub mod mixture;
@@ -70,8 +71,8 @@ use bufgym_sim::traffic::generate;
 use serde::Serialize;
 
 pub use config::{
-    Budget, CheckpointConfig, ConfigFile, LearnerConfig, RolloutConfig, StartConfig, TrainConfig,
-    ValidationConfig, default_low_level,
+    Algorithm, Budget, CheckpointConfig, ConfigFile, LearnerConfig, RolloutConfig, StartConfig,
+    TrainConfig, UnknownAlgorithm, ValidationConfig, default_low_level,
 };
 pub use error::TrainError;
 pub use limits::MAX_MINUTES;
@@ -196,6 +197,8 @@ pub struct Expected {
     pub low_level: Option<BasePolicy>,
     /// What decisions set.
     pub actions: Option<ActionSet>,
+    /// What learns.
+    pub algorithm: Option<Algorithm>,
     /// The number of workers.
     pub workers: Option<usize>,
     /// The seed.
@@ -346,6 +349,7 @@ impl Expected {
         expected.low_level = actions.over(low_level).unwrap_or(low_level.clone());
         expected.rollout.workers = self.workers.unwrap_or(config.rollout.workers);
         expected.seed = self.seed.unwrap_or(config.seed);
+        expected.algorithm = self.algorithm.unwrap_or(config.algorithm);
         expected.require_same(config)
     }
 }

@@ -8,7 +8,7 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::{network, traffic};
 
 use crate::experience::Experience;
-use crate::{TrainConfig, TrainError};
+use crate::{Algorithm, TrainConfig, TrainError};
 
 /// Largest number of workers and of threads.
 const MAX_PARALLEL: u64 = 4_096;
@@ -52,6 +52,7 @@ impl TrainConfig {
             })?;
         }
         self.sac.validate()?;
+        self.ppo.validate()?;
         self.check_counts()?;
         self.check_times()?;
         let rollout = &self.rollout;
@@ -72,6 +73,11 @@ impl TrainConfig {
                 "must be at least {}, so that every scenario of the mixture is played",
                 self.mixture.len()
             ),
+        )?;
+        require(
+            self.algorithm == Algorithm::Sac || self.mixture.is_empty(),
+            "algorithm",
+            "must be sac for a mixture of scenarios: ppo does not bring their rewards to one size",
         )?;
         let in_flight = rollout.workers * self.learner.n_step;
         let room = self.sac.batch_size.max(in_flight);
@@ -245,7 +251,7 @@ impl TrainConfig {
             .with(
                 "the decisions of a round",
                 "rollout.decisions_per_round",
-                product(&[workers, rollout.decisions_per_round, decision]),
+                product(&[workers, self.worker_decisions(), decision]),
             )
             .with(
                 "the learner's batches",

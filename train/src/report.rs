@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
-use bufgym_agents::UpdateMetrics;
+use bufgym_agents::{RoundMetrics, UpdateMetrics};
 use bufgym_env::control::{ALPHAS, LEVELS, MAX_OUTPUTS, cell_centre};
 use bufgym_env::gym::EpisodeStats;
 
 use crate::console::Console;
 use crate::events::{EventFile, Events, Histogram, HyperParameter};
 use crate::folder::{METRICS as METRICS_FILE, PERF as PERF_FILE, Table};
+use crate::learner::Learned;
 use crate::rollout::Spread;
 use crate::state::Counters;
 use crate::validation::ValidationResult;
@@ -20,11 +21,33 @@ use crate::{TrainConfig, TrainError};
 const METRICS: &str = "round,decisions,updates,replay,critic_loss,actor_loss,\
     temperature,entropy,q_mean,target_mean,td_error,alpha_mean_log2,episodes,episode_return,\
     episode_decisions,episode_mean_fct_ms,episode_drops,episode_timeouts,validation,\
-    validation_low,validation_high,validation_won,validation_fct_ratio,best,agreement,alpha_spread_log2";
+    validation_low,validation_high,validation_won,validation_fct_ratio,best,agreement,alpha_spread_log2,kl,explained,actor_lr";
 
 /// Columns of `perf.csv`. They depend on the wall clock.
 const PERF: &str = "round,decisions,elapsed_s,round_s,env_steps_per_s,packets_per_s,\
     updates_per_s,learner_share,rollout_share,validation_share,idle_share";
+
+/// Tags of the training curves that both algorithms have.
+struct Tags {
+    entropy: &'static str,
+    value: &'static str,
+    target: &'static str,
+    error: &'static str,
+}
+
+const SAC_TAGS: Tags = Tags {
+    entropy: "sac/entropy",
+    value: "sac/q_mean",
+    target: "sac/target_mean",
+    error: "sac/td_error",
+};
+
+const PPO_TAGS: Tags = Tags {
+    entropy: "ppo/entropy",
+    value: "ppo/value_mean",
+    target: "ppo/return_mean",
+    error: "ppo/advantage",
+};
 
 /// Means over the updates of a round.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,10 +61,36 @@ pub(crate) struct Learning {
     pub(crate) target_mean: Option<f64>,
     pub(crate) td_error: Option<f64>,
     pub(crate) agreement: Option<f64>,
+    pub(crate) kl: Option<f64>,
+    pub(crate) explained: Option<f64>,
+    pub(crate) actor_lr: Option<f64>,
 }
 
 impl Learning {
-    pub(crate) fn of(updates: &[UpdateMetrics]) -> Self {
+    pub(crate) fn of(learned: &Learned) -> Self {
+        match &learned.round {
+            Some(round) => Self::of_round(round, learned.steps),
+            None => Self::of_updates(&learned.updates),
+        }
+    }
+
+    fn of_round(round: &RoundMetrics, steps: u64) -> Self {
+        Self {
+            updates: steps,
+            critic_loss: Some(round.critic_loss.into()),
+            actor_loss: round.actor_loss.map(f64::from),
+            entropy: Some(round.entropy.into()),
+            q_mean: Some(round.value.into()),
+            target_mean: Some(round.target.into()),
+            td_error: Some(round.error.into()),
+            kl: round.kl.map(f64::from),
+            explained: Some(round.explained.into()),
+            actor_lr: Some(round.actor_lr),
+            ..Self::default()
+        }
+    }
+
+    fn of_updates(updates: &[UpdateMetrics]) -> Self {
         let mean = |field: fn(&UpdateMetrics) -> Option<f32>| {
             mean(updates.iter().filter_map(field).map(f64::from))
         };
@@ -55,6 +104,7 @@ impl Learning {
             target_mean: mean(|u| Some(u.target_mean)),
             td_error: mean(|u| Some(u.td_error)),
             agreement: mean(|u| u.agreement),
+            ..Self::default()
         }
     }
 }
@@ -179,6 +229,9 @@ impl RoundReport {
             self.best,
             learning.agreement,
             rollouts.spread,
+            learning.kl,
+            learning.explained,
+            learning.actor_lr,
         ] {
             row.push(',');
             if let Some(value) = value {
@@ -240,15 +293,22 @@ impl RoundReport {
     pub(crate) fn write_events(&self, file: &mut EventFile) -> io::Result<()> {
         let step = self.counters.decisions;
         let (learning, rollouts) = (&self.learning, &self.rollouts);
+        let tags = match learning.explained {
+            None => SAC_TAGS,
+            Some(_) => PPO_TAGS,
+        };
         for (tag, value) in [
             ("loss/critic", learning.critic_loss),
             ("loss/actor", learning.actor_loss),
             ("sac/temperature", learning.temperature),
-            ("sac/entropy", learning.entropy),
-            ("sac/q_mean", learning.q_mean),
-            ("sac/target_mean", learning.target_mean),
-            ("sac/td_error", learning.td_error),
+            (tags.entropy, learning.entropy),
+            (tags.value, learning.q_mean),
+            (tags.target, learning.target_mean),
+            (tags.error, learning.td_error),
             ("sac/agreement", learning.agreement),
+            ("ppo/kl", learning.kl),
+            ("ppo/explained_variance", learning.explained),
+            ("ppo/actor_lr", learning.actor_lr),
             ("rollout/alpha_mean_log2", rollouts.alpha_mean_log2()),
             ("rollout/alpha_spread_log2", rollouts.spread),
             ("rollout/episode_return", rollouts.return_),

@@ -19,6 +19,9 @@ use serde::{Deserialize, Serialize};
 use crate::TrainConfig;
 use crate::exploration::Noise;
 
+/// The largest action that a number before tanh stands for: at the ends of the range there is none.
+const LARGEST_ACTION: f32 = 1.0 - f32::EPSILON;
+
 /// One environment with its random stream and the rollout of the current round. Its agents are the switches
 /// of the scenario's network, often a single one.
 pub(crate) struct Worker {
@@ -29,6 +32,8 @@ pub(crate) struct Worker {
     /// Time constant of the exploration noise, seconds; 0 for none.
     noise_s: f64,
     action: Vec<f32>,
+    /// The action before tanh.
+    raw: Vec<f32>,
     /// Rewards are multiplied with this, so that those of several scenarios are of one size.
     scale: f32,
     played: Played,
@@ -76,15 +81,20 @@ struct Seat {
     pending: Pending,
 }
 
+/// A decision whose outcome is not known yet.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Decided {
+    levels: Vec<u8>,
+    raw: Vec<f32>,
+    probabilities: Vec<Probabilities>,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Pending {
     /// It has had no turn yet.
     Unseen,
     /// It has decided, and the interval goes on.
-    Interval {
-        levels: Vec<u8>,
-        probabilities: Vec<Probabilities>,
-    },
+    Interval(Decided),
     /// What it decided last is in the rollout, and it has to decide again.
     Due,
     /// The episode ended, and the first frame of its next one is not known yet.
@@ -154,6 +164,7 @@ impl Worker {
             env,
             rng: stream(config.seed, "exploration", index as u64),
             action: Vec::new(),
+            raw: Vec::new(),
             scale: 1.0,
             played: Played::default(),
         })
@@ -207,10 +218,11 @@ impl Worker {
             let ports = self.env.action_space(agent).shape()[0];
             self.played.spread.add(observation, &self.action, ports);
             let levels = self.action.iter().map(|&action| action_level(action));
-            self.seats[agent].pending = Pending::Interval {
+            self.seats[agent].pending = Pending::Interval(Decided {
                 levels: levels.collect(),
+                raw: std::mem::take(&mut self.raw),
                 probabilities,
-            };
+            });
             self.turn = self.env.step(&self.action)?;
             self.receive();
             if let Turn::Agent(_) = self.turn {
@@ -237,12 +249,9 @@ impl Worker {
         let before = std::mem::replace(&mut self.seats[agent].pending, Pending::Due);
         let experienced = match before {
             Pending::Unseen => Experienced::First { agent, frame },
-            Pending::Interval {
-                levels,
-                probabilities,
-            } => Experienced::Decision {
+            Pending::Interval(decided) => Experienced::Decision {
                 agent,
-                transition: self.transition(agent, levels, probabilities),
+                transition: self.transition(agent, decided),
             },
             Pending::Ended(ended) => Experienced::Decision {
                 agent,
@@ -257,28 +266,19 @@ impl Worker {
     }
 
     fn receive_end(&mut self, agent: usize) {
-        if let Pending::Interval {
-            levels,
-            probabilities,
-        } = &mut self.seats[agent].pending
-        {
-            let (levels, probabilities) = (std::mem::take(levels), std::mem::take(probabilities));
+        if let Pending::Interval(decided) = &mut self.seats[agent].pending {
+            let decided = std::mem::take(decided);
             let ended = Transition {
                 terminated: self.turn == Turn::Terminated,
                 truncated: self.turn == Turn::Truncated,
-                ..self.transition(agent, levels, probabilities)
+                ..self.transition(agent, decided)
             };
             self.seats[agent].pending = Pending::Ended(Box::new(ended));
         }
     }
 
     /// What a decision led to until now, in an episode that goes on.
-    fn transition(
-        &self,
-        agent: usize,
-        actions: Vec<u8>,
-        probabilities: Vec<Probabilities>,
-    ) -> Transition {
+    fn transition(&self, agent: usize, decided: Decided) -> Transition {
         let Info {
             port_rewards,
             discount,
@@ -286,8 +286,9 @@ impl Worker {
             ..
         } = self.env.info(agent);
         Transition {
-            actions,
-            probabilities,
+            actions: decided.levels,
+            raw: decided.raw,
+            probabilities: decided.probabilities,
             port_rewards: port_rewards.iter().map(|r| r * self.scale).collect(),
             discount: *discount,
             entropy_weight: *entropy_weight,
@@ -309,13 +310,17 @@ impl Worker {
                 let elapsed = Some(self.env.info(agent).elapsed);
                 let noise = &mut self.seats[agent].noise;
                 let noise = noise.draw(self.noise_s, elapsed, &mut self.rng);
-                self.action.copy_from_slice(noise);
-                actor.perturb(observation, ports, &mut self.action);
+                self.raw = noise.to_vec();
+                actor.perturb_raw(observation, ports, &mut self.raw);
+                let actions = self.action.iter_mut().zip(&self.raw);
+                actions.for_each(|(action, &raw)| *action = libm::tanhf(raw));
                 actor.probabilities().collect()
             }
             None => {
                 self.action
                     .fill_with(|| single(2.0 * uniform(&mut self.rng) - 1.0));
+                let inside = |&action: &f32| action.clamp(-LARGEST_ACTION, LARGEST_ACTION);
+                self.raw = self.action.iter().map(inside).map(libm::atanhf).collect();
                 vec![UNIFORM; values]
             }
         }

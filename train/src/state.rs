@@ -5,7 +5,7 @@
 //! | `state.json` | counters, configuration, best result, and every worker's random stream and environment (trace and actions, which determine a deterministic simulator) |
 //! | `state.sha256` | checksum of `state.json` |
 //! | `replay.bin` | the replay memory, with its checksum; where switches have different numbers of ports, `replay-1.bin` and so on besides |
-//! | `sac/` | weights, targets, optimisers, temperature; `sac.json` has the checksums of the others, `sac.sha256` that of `sac.json` |
+//! | `sac/` or `ppo/` | weights, optimisers and all else of the learner; `sac.json` or `ppo.json` has the checksums of the others, `sac.sha256` or `ppo.sha256` that of this file |
 //!
 //! So a changed byte in any file is noticed.
 
@@ -13,7 +13,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bufgym_agents::Sac;
 use bufgym_models::Device;
 use bufgym_models::files::{recover_folder, replace_folder, sha256, sha256_of_file};
 use bufgym_sim::files::{remove, sync_folder, write_new};
@@ -21,15 +20,15 @@ use bufgym_sim::input::{self, condensed, excerpt};
 use serde::{Deserialize, Serialize};
 
 use crate::experience::Experience;
+use crate::learner::Learner;
 use crate::rollout::WorkerState;
 use crate::start::StartSearch;
 use crate::validation::ValidationResult;
 use crate::{TrainConfig, TrainError};
 
-const FORMAT_VERSION: u32 = 2;
+const FORMAT_VERSION: u32 = 3;
 const STATE: &str = "state.json";
 const CHECKSUM: &str = "state.sha256";
-const SAC: &str = "sac";
 const PREFIX: &str = "step-";
 /// Most bytes of the file with a SHA-256.
 const MAX_CHECKSUM: u64 = 1_024;
@@ -96,7 +95,7 @@ pub struct Best {
 pub(crate) struct Stored {
     pub(crate) state: State,
     pub(crate) replay: Experience,
-    pub(crate) sac: Sac,
+    pub(crate) learner: Learner,
 }
 
 impl State {
@@ -119,11 +118,11 @@ impl State {
         &self,
         checkpoints: &Path,
         keep: usize,
-        sac: &Sac,
+        learner: &Learner,
         replay: &Experience,
     ) -> Result<PathBuf, TrainError> {
         let folder = checkpoints.join(format!("{PREFIX}{}", self.counters.decisions));
-        replace_folder(&folder, |new| self.write(new, sac, replay)).map_err(
+        replace_folder(&folder, |new| self.write(new, learner, replay)).map_err(
             |error| match error {
                 SaveError::Io(source) => TrainError::io(&folder)(source),
                 SaveError::Train(error) => error,
@@ -135,11 +134,16 @@ impl State {
         Ok(folder)
     }
 
-    fn write(&self, folder: &Path, sac: &Sac, replay: &Experience) -> Result<(), SaveError> {
-        let learner = folder.join(SAC);
-        fs::create_dir(&learner)?;
-        sac.save(&learner).map_err(TrainError::from)?;
-        sync_folder(&learner)?;
+    fn write(
+        &self,
+        folder: &Path,
+        learner: &Learner,
+        replay: &Experience,
+    ) -> Result<(), SaveError> {
+        let own = folder.join(Learner::folder(learner.algorithm()));
+        fs::create_dir(&own)?;
+        learner.save(&own)?;
+        sync_folder(&own)?;
         replay.save(folder).map_err(TrainError::from)?;
         let json = serde_json::to_vec(self).map_err(io::Error::other)?;
         write_new(&folder.join(CHECKSUM), sha256(&json).as_bytes())?;
@@ -184,10 +188,11 @@ impl Stored {
         let config = TrainConfig::from_toml_str(&state.config, &folder.join(STATE))?;
         config.validate()?;
         let replay = Experience::load(folder, &config)?;
-        let sac = Sac::load(&folder.join(SAC), device)?;
+        let own = folder.join(Learner::folder(config.algorithm));
+        let learner = Learner::load(config.algorithm, &own, device)?;
         let problem = if !replay.fits(state.workers.len()) {
             Some("the replay has another number of workers than state.json")
-        } else if sac.actions() != config.actions() {
+        } else if learner.actions() != config.actions() {
             Some("the learner sets something else than config.toml says")
         } else if state
             .start
@@ -197,13 +202,17 @@ impl Stored {
             Some(
                 "its search has rules with another number of weights than this program's: it is another version's; train anew",
             )
-        } else if sac.updates() != state.counters.updates {
+        } else if learner.updates() != state.counters.updates {
             Some("the learner has another number of updates than state.json")
         } else {
             None
         };
         match problem {
-            None => Ok(Self { state, replay, sac }),
+            None => Ok(Self {
+                state,
+                replay,
+                learner,
+            }),
             Some(problem) => Err(TrainError::State {
                 path: folder.to_owned(),
                 problem: problem.to_owned(),

@@ -3,7 +3,8 @@
 //! A training is a sequence of rounds. In a round three things run in parallel, all from the state
 //! at its beginning: the learner makes its updates from the replay, the workers collect transitions
 //! with the actor (so the policy lags by exactly one round), and, where a validation is due, the
-//! actor's moving average is validated. Then the transitions enter the replay in the order of the
+//! actor's moving average is validated. An algorithm that learns from its newest decisions alone does so before the
+//! workers collect the next ones, on all threads. Then the transitions enter the replay in the order of the
 //! workers. Nothing depends on which part was faster, so a run is the same, bit for bit, for any
 //! number of threads.
 
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufgym_agents::{Batch, Sac, UpdateMetrics};
+use bufgym_agents::Batch;
 use bufgym_env::convert::{floor_u64, single};
 use bufgym_eval::metric::Sample;
 use bufgym_models::checkpoint::{MANIFEST_FILE, Manifest, save_actor};
@@ -27,6 +28,7 @@ use crate::console::Console;
 use crate::crew::Crew;
 use crate::experience::Experience;
 use crate::folder::RunFolder;
+use crate::learner::{Learned, Learner, learn_from, learn_from_newest};
 use crate::remote::Cluster;
 use crate::report::{Clock, Curves, Learning, Rollouts, RoundReport};
 use crate::rollout::Experienced;
@@ -34,7 +36,7 @@ use crate::simulations::Decider;
 use crate::start::{self, StartSearch};
 use crate::state::{Best, Counters, State, Stored};
 use crate::validation::{Validation, ValidationSet};
-use crate::{TrainConfig, TrainError};
+use crate::{Algorithm, TrainConfig, TrainError};
 
 /// Everything that changes in a training.
 pub(crate) struct Trainer {
@@ -42,7 +44,7 @@ pub(crate) struct Trainer {
     pool: ThreadPool,
     /// Hosts that simulate in place of the pool.
     cluster: Option<Cluster>,
-    sac: Sac,
+    learner: Learner,
     replay: Experience,
     /// The batch of the current update, and that of the next.
     batches: [Batch; 2],
@@ -91,12 +93,7 @@ impl Trainer {
         let mut replay = Experience::new(&config);
         take_rollouts(&mut replay, &crew);
         Ok(Self {
-            sac: Sac::new(
-                config.sac.clone(),
-                config.actions(),
-                seed("learner"),
-                device,
-            )?,
+            learner: Learner::new(&config, seed("learner"), device)?,
             pool,
             cluster: cluster.cloned(),
             replay,
@@ -118,14 +115,18 @@ impl Trainer {
         cluster: Option<&Cluster>,
     ) -> Result<Self, TrainError> {
         let pool = thread_pool(&config)?;
-        let Stored { state, replay, sac } = stored;
+        let Stored {
+            state,
+            replay,
+            learner,
+        } = stored;
         let begins = is_untouched(&state.counters) && config.starts_from_rule();
         let crew = pool.install(|| Crew::restore(&config, &state.workers, cluster))?;
         Ok(Self {
             config,
             pool,
             cluster: cluster.cloned(),
-            sac,
+            learner,
             replay,
             batches: Default::default(),
             crew,
@@ -170,7 +171,7 @@ impl Trainer {
         validation: &ValidationSet,
         stop: &AtomicBool,
     ) -> Result<End, TrainError> {
-        if let Some(kept) = self.sac.kept_weights() {
+        if let Some(kept) = self.learner.kept_weights() {
             let kept = Decider::network(kept);
             let again = self.pool.install(|| validation.validate(kept))?;
             self.best_samples = again.samples;
@@ -292,7 +293,10 @@ impl Trainer {
         }
         self.write_rule(output);
         if let Some(search) = self.start.take() {
-            let (sac, config, cluster) = (&mut self.sac, &self.config, self.cluster.as_ref());
+            let Learner::Sac(sac) = &mut self.learner else {
+                unreachable!("soft actor-critic alone starts from a rule")
+            };
+            let (config, cluster) = (&self.config, self.cluster.as_ref());
             let rule = search.best(config.actions()).0;
             let imitate = || start::imitate(config, sac, &rule, cluster);
             let difference = self.pool.install(imitate)?;
@@ -337,7 +341,7 @@ impl Trainer {
         validation: &ValidationSet,
     ) -> Result<RoundReport, TrainError> {
         let start = Instant::now();
-        let averaged = self.sac.averaged_weights();
+        let averaged = self.learner.averaged_weights();
         let before = self.counters;
         let (learned, learner_s, validated) = self.work(&averaged, validation)?;
         let round_s = start.elapsed().as_secs_f64();
@@ -354,7 +358,7 @@ impl Trainer {
         self.counters = Counters {
             rounds: before.rounds + 1,
             decisions: before.decisions + decisions,
-            updates: self.sac.updates(),
+            updates: self.learner.updates(),
             episodes: before.episodes + rollouts.episodes,
             episode_decisions: before.episode_decisions + rollouts.decisions_of_episodes,
             start_simulations: before.start_simulations,
@@ -393,29 +397,41 @@ impl Trainer {
         &mut self,
         averaged: &ActorWeights,
         validation: &ValidationSet,
-    ) -> Result<(Vec<UpdateMetrics>, Duration, Validated), TrainError> {
+    ) -> Result<(Learned, Duration, Validated), TrainError> {
         let config = &self.config;
-        let exploring = self.counters.decisions < config.rollout.learning_starts;
+        let exploring = config.algorithm == Algorithm::Sac
+            && self.counters.decisions < config.rollout.learning_starts;
         let started = self.counters.start_simulations > 0;
         let rounds = config.rounds_per_validation();
         let validation_due = self.counters.rounds.is_multiple_of(rounds);
-        let actor = self.sac.actor_weights();
-        let (sac, replay, batches) = (&mut self.sac, &mut self.replay, &mut self.batches);
+        let mut newest = None;
+        if let Learner::Ppo(ppo) = &mut self.learner {
+            // What was collected last is learned first: the policy that collects next is the newest.
+            let start = Instant::now();
+            let (replay, pool) = (&mut self.replay, &self.pool);
+            let learned = pool.install(|| learn_from_newest(replay, ppo));
+            newest = Some((learned, start.elapsed()));
+        }
+        let actor = self.learner.actor_weights();
+        let (learner, replay, batches) = (&mut self.learner, &mut self.replay, &mut self.batches);
         let crew = &mut self.crew;
 
-        let learn = || {
-            let start = Instant::now();
-            let due = if exploring || !replay.is_ready() {
-                0
-            } else {
-                config.learner.updates_per_round
-            };
-            let updates = learn_from(replay, sac, batches, due, config.learner.n_step);
-            (updates, start.elapsed())
+        let learn = || match learner {
+            Learner::Ppo(_) => newest.unwrap_or_default(),
+            Learner::Sac(sac) => {
+                let start = Instant::now();
+                let due = if exploring || !replay.is_ready() {
+                    0
+                } else {
+                    config.learner.updates_per_round
+                };
+                let updates = learn_from(replay, sac, batches, due, config.learner.n_step);
+                (updates, start.elapsed())
+            }
         };
         let collect = || {
             let actor = (!exploring || started).then_some(&actor);
-            crew.collect(config.rollout.decisions_per_round, actor)
+            crew.collect(config.worker_decisions(), actor)
         };
         let validate = || -> Result<Validated, TrainError> {
             validation_due
@@ -483,6 +499,7 @@ impl Trainer {
                 .best
                 .is_none_or(|best| result.value < best.result.value);
         let astray = self.config.validation.return_to_best
+            && self.config.algorithm == Algorithm::Sac
             && !better
             && (self.is_far_from_best(result.value)
                 || validation.is_worse(&self.best_samples, &found.samples));
@@ -501,7 +518,7 @@ impl Trainer {
             },
         ));
         if astray {
-            self.sac.return_to_kept();
+            self.learner.return_to_kept();
             self.counters.returns += 1;
         }
         // A folder that is gone is not made again for this.
@@ -525,7 +542,7 @@ impl Trainer {
             updates: at.updates,
             result: *result,
         });
-        self.sac.keep(weights);
+        self.learner.keep(weights);
         self.best_samples = found.samples;
         Ok(())
     }
@@ -543,7 +560,7 @@ impl Trainer {
         output: &mut Output,
         validation: &ValidationSet,
     ) -> Result<(), TrainError> {
-        let weights = self.sac.averaged_weights();
+        let weights = self.learner.averaged_weights();
         let actor = Decider::network(weights.clone());
         let found = self.pool.install(|| validation.validate(actor))?;
         let result = found.result;
@@ -574,7 +591,12 @@ impl Trainer {
         }
         let keep = self.config.checkpoint.keep;
         let start = Instant::now();
-        let folder = state.save(&output.folder.checkpoints(), keep, &self.sac, &self.replay)?;
+        let folder = state.save(
+            &output.folder.checkpoints(),
+            keep,
+            &self.learner,
+            &self.replay,
+        )?;
         let seconds = start.elapsed().as_secs_f64();
         tracing::info!("{} written in {seconds:.2} s", folder.display());
         output.stored = Some(folder);
@@ -643,34 +665,6 @@ fn spent(config: &TrainConfig, seconds: f64) -> bool {
 /// Whether nothing has happened yet.
 fn is_untouched(counters: &Counters) -> bool {
     counters.rounds == 0 && counters.start_simulations == 0
-}
-
-/// Makes `updates` updates, each on a batch of `n_step` returns. During an update the next
-/// batch is drawn. The result is the same as without this overlap.
-fn learn_from(
-    replay: &mut Experience,
-    sac: &mut Sac,
-    batches: &mut [Batch; 2],
-    updates: u64,
-    n_step: usize,
-) -> Vec<UpdateMetrics> {
-    let [mut current, mut next] = batches.each_mut();
-    let first = sac.updates();
-    if updates > 0 {
-        replay.sample(first, n_step, current);
-    }
-    (1..=updates)
-        .map(|number| {
-            let draw = || {
-                if number < updates {
-                    replay.sample(first + number, n_step, next);
-                }
-            };
-            let (metrics, ()) = rayon::join(|| sac.update(current), draw);
-            std::mem::swap(&mut current, &mut next);
-            metrics
-        })
-        .collect()
 }
 
 /// The learner on the pool, while threads of their own wait for what hosts send.

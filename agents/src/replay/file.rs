@@ -12,10 +12,10 @@ use sha2::{Digest, Sha256};
 use super::{DECIDED, Outcome, Replay, ReplayShape, Stream};
 
 const MAGIC: &[u8; 8] = b"BUFGYMRB";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const DIGEST: usize = 32;
 /// Most bytes of the header that a stream adds.
-const MAX_STREAM: usize = 64;
+const MAX_STREAM: usize = 96;
 /// Most bytes of everything else but the records.
 const MAX_FRAME: u64 = 4_096;
 
@@ -48,8 +48,9 @@ struct Header {
     slots: usize,
     pushed: u64,
     rng: Xoshiro256PlusPlus,
-    /// Frames ever written, and whether the newest waits for its decision, per stream.
-    streams: Vec<(u64, bool)>,
+    /// Frames ever written, the first that was not handed out, and whether the newest waits for its decision, per
+    /// stream.
+    streams: Vec<(u64, u64, bool)>,
 }
 
 impl Replay {
@@ -79,7 +80,7 @@ impl Replay {
             streams: self
                 .streams
                 .iter()
-                .map(|ring| (ring.end, ring.open))
+                .map(|ring| (ring.end, ring.taken, ring.open))
                 .collect(),
         })?;
         out.write_all(MAGIC)?;
@@ -145,7 +146,7 @@ fn parse(bytes: &[u8], shape: ReplayShape) -> Result<Replay, &'static str> {
         .ok_or("it does not begin as a replay file does")?;
     let (version, body) = body.split_at_checked(4).ok_or("it is too short")?;
     if version != VERSION.to_le_bytes() {
-        return Err("it has another version than 3");
+        return Err("it has another version than 4");
     }
     if Sha256::digest(&bytes[..bytes.len() - DIGEST]).as_slice() != digest {
         return Err("its checksum does not match: it is truncated or altered");
@@ -193,14 +194,15 @@ fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
     let mut records = body.chunks_exact(record_size(ports, values));
     let mut streams = Vec::with_capacity(streams);
     let mut held = 0;
-    for &(end, open) in &header.streams {
+    for &(end, taken, open) in &header.streams {
         let mut ring = Stream {
             end,
+            taken,
             open,
             ..Stream::new(slots, ports, values)
         };
-        if open && end == 0 {
-            return Err("a stream is open that has not begun");
+        if open && end == 0 || taken > end {
+            return Err("a stream is open or handed out that has not begun");
         }
         for (frame, record) in (ring.first(slots)..end).zip(&mut records) {
             let slot = ring.slot(frame);
@@ -238,13 +240,13 @@ fn expected_body(header: &Header) -> Option<u64> {
     slots
         .checked_mul(record)
         .filter(|bytes| *bytes <= MAX_RECORDS)?;
-    let ends = header.streams.iter().map(|&(end, _)| end.min(slots));
+    let ends = header.streams.iter().map(|&(end, ..)| end.min(slots));
     ends.fold(0, u64::saturating_add).checked_mul(record)
 }
 
 /// Bytes of one frame and its decision.
 fn record_size(ports: usize, values: usize) -> usize {
-    ports * 4 * (FEATURES + PRIVILEGED + 1) + values * (1 + ALPHAS.len()) + 13
+    ports * 4 * (FEATURES + PRIVILEGED + 1) + values * (5 + ALPHAS.len()) + 13
 }
 
 impl Stream {
@@ -255,6 +257,7 @@ impl Stream {
             &self.frames[slot * ports * FEATURES..][..ports * FEATURES],
             &self.privileged[slot * ports * PRIVILEGED..][..ports * PRIVILEGED],
             &self.rewards[slot * ports..][..ports],
+            &self.raw[slot * values..][..values],
             &scalars,
         ];
         for value in parts.into_iter().flatten() {
@@ -276,6 +279,7 @@ impl Stream {
             &mut self.frames[slot * ports * FEATURES..][..ports * FEATURES],
             &mut self.privileged[slot * ports * PRIVILEGED..][..ports * PRIVILEGED],
             &mut self.rewards[slot * ports..][..ports],
+            &mut self.raw[slot * values..][..values],
             &mut scalars,
         ];
         for (value, word) in parts.into_iter().flatten().zip(&mut words) {

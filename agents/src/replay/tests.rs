@@ -24,6 +24,15 @@ struct Naive {
     next_privileged: Vec<f32>,
 }
 
+impl Naive {
+    /// Tells the decisions apart.
+    fn raw(&self) -> Vec<f32> {
+        (0..OUTPUTS * PORTS)
+            .map(|value| self.entropy_weight + 0.01 * value as f32)
+            .collect()
+    }
+}
+
 fn numbers(count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<f32> {
     (0..count).map(|_| uniform(rng)).collect()
 }
@@ -86,6 +95,7 @@ fn shape(capacity: usize, streams: usize, ports: usize) -> ReplayShape {
 fn as_transition(naive: &Naive) -> Transition {
     Transition {
         actions: naive.actions.clone(),
+        raw: naive.raw(),
         probabilities: naive.probabilities.clone(),
         port_rewards: naive.rewards.clone(),
         discount: naive.discount,
@@ -351,4 +361,87 @@ fn a_file_of_another_replay_is_refused_before_it_takes_memory() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("longer than"), "{error}");
+}
+
+/// What is taken are all decisions since the last time, in order, each followed by the frame that it led to.
+#[test]
+fn what_is_new_is_taken_once() {
+    let mut replay = Replay::new(shape(400, 2, PORTS), 9);
+    let mut taken = [0, 0];
+    let lists = [[
+        record(&mut replay, 0, &[(5, true), (3, false), (12, true)], 1),
+        record(&mut replay, 1, &[(4, false)], 2),
+    ]];
+    let rollout = replay.take_new();
+    let stored: Vec<&Naive> = lists[0].iter().flatten().collect();
+    assert_eq!(rollout.decisions(), stored.len());
+    let mut frames = 0..rollout.frames();
+    for naive in stored {
+        let frame = frames.find(|&frame| rollout.decided[frame]).unwrap();
+        let of = |values: &[f32], frame: usize, width: usize| {
+            values[frame * width..(frame + 1) * width].to_vec()
+        };
+        assert_eq!(
+            of(&rollout.windows, frame, PORTS * UNFOLDED),
+            unfold(&naive.observation)
+        );
+        assert_eq!(
+            of(&rollout.state, frame, PORTS * STATE),
+            state(&naive.observation, &naive.privileged)
+        );
+        assert_eq!(of(&rollout.raw, frame, PORTS * OUTPUTS), naive.raw());
+        assert_eq!(of(&rollout.rewards, frame, PORTS), naive.rewards);
+        assert_eq!(
+            rollout.discounts[frame],
+            if naive.terminated {
+                0.0
+            } else {
+                naive.discount
+            }
+        );
+        assert_eq!(
+            of(&rollout.windows, frame + 1, PORTS * UNFOLDED),
+            unfold(&naive.next_observation)
+        );
+        assert_eq!(
+            rollout.decided[frame + 1],
+            !(naive.terminated || naive.truncated)
+        );
+        taken[usize::from(naive.entropy_weight >= 100_000.0)] += 1;
+    }
+    assert_eq!(taken, [20, 4]);
+    assert_eq!(replay.take_new().frames(), 0);
+
+    // An episode that goes on, in two parts, and over a saved file.
+    let first = Frame::newest(&[0.5; PORTS * OBSERVATION], &[0.5; PORTS * PRIVILEGED]);
+    replay.start(0, &first);
+    let step = as_transition(&Naive {
+        terminated: false,
+        truncated: false,
+        ..lists[0][0][0].clone()
+    });
+    replay.push(0, &step);
+    assert_eq!(replay.take_new().decided, [true, false]);
+    replay.push(0, &step);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("replay.bin");
+    replay.save(&file).unwrap();
+    let mut again = Replay::load(&file, shape(400, 2, PORTS)).unwrap();
+    assert_eq!(again.take_new(), replay.take_new());
+    assert_eq!(again.take_new().frames(), 0);
+}
+
+/// Where more has come than is held, what is held is taken.
+#[test]
+fn of_what_was_overwritten_nothing_is_taken() {
+    let mut replay = Replay::new(shape(32, 1, PORTS), 9);
+    let list = record(&mut replay, 0, &[(100, false)], 4);
+    let rollout = replay.take_new();
+    let (first, width) = (rollout.frames() - 1, PORTS * OUTPUTS);
+    assert!(
+        rollout.decisions() >= 20 && rollout.decisions() == first,
+        "{}",
+        rollout.decisions()
+    );
+    assert_eq!(rollout.raw[..width], list[100 - rollout.decisions()].raw());
 }

@@ -64,6 +64,7 @@ fn transition(
     terminated: bool,
 ) -> Transition {
     Transition {
+        raw: vec![0.0; actions.len()],
         actions,
         probabilities,
         port_rewards,

@@ -92,6 +92,8 @@ fn transition(buffers: &StepBuffers, env: usize, actions: &[f32]) -> Transition 
     };
     Transition {
         actions: actions.iter().map(|&a| action_level(a)).collect(),
+        // Soft actor-critic does not read it.
+        raw: vec![0.0; actions.len()],
         probabilities: vec![UNIFORM; actions.len()],
         port_rewards: buffers.port_rewards(env).to_vec(),
         discount: buffers.discounts[env],

@@ -15,8 +15,8 @@ use bufgym_models::files::sha256;
 use bufgym_models::linear::LinearFile;
 use bufgym_sim::scenario::Scenario;
 use bufgym_train::{
-    Budget, Controls, Expected, ResumeOptions, StartConfig, Status, TrainConfig, TrainError,
-    TrainSummary, resume, train,
+    Algorithm, Budget, Controls, Expected, ResumeOptions, StartConfig, Status, TrainConfig,
+    TrainError, TrainSummary, resume, train,
 };
 use serde_json::Value;
 
@@ -95,8 +95,10 @@ fn metrics(out: &Path) -> String {
 
 /// The learner's networks in the newest stored state.
 fn weights(out: &Path, rounds: u64) -> Vec<u8> {
-    let step = rounds * ROUND;
-    fs::read(out.join(format!("checkpoints/step-{step}/sac/networks.safetensors"))).unwrap()
+    let step = out.join(format!("checkpoints/step-{}", rounds * ROUND));
+    let learner = ["sac", "ppo"].map(|name| step.join(name));
+    let learner = learner.iter().find(|folder| folder.is_dir()).unwrap();
+    fs::read(learner.join("networks.safetensors")).unwrap()
 }
 
 fn assert_same_run(a: &Path, b: &Path, rounds: u64) {
@@ -378,6 +380,75 @@ fn a_network_trains_one_policy_for_any_number_of_threads_and_after_a_resume() {
     let run = train_alike(root.path(), network);
     assert_two_replays(&run, "leafspine-4x4");
     assert!(updates(&run) > 0);
+}
+
+fn by_ppo(out: &Path, rounds: u64) -> TrainConfig {
+    let mut config = small(out, rounds);
+    config.algorithm = Algorithm::Ppo;
+    config.low_level = "dt".parse().unwrap();
+    config.ppo.decisions_per_round = 8;
+    config.ppo.minibatch = 16;
+    config.ppo.critic_width = 16;
+    config.ppo.actor_starts = 2;
+    config
+}
+
+#[test]
+fn proximal_policy_optimisation_trains_for_any_number_of_threads_and_after_a_resume() {
+    let root = tempfile::tempdir().unwrap();
+    let run = train_alike(root.path(), by_ppo);
+    // No search, no decision at random, an update from the second round on.
+    let text = metrics(&run);
+    let column = |name: &str| {
+        text.lines()
+            .next()
+            .unwrap()
+            .split(',')
+            .position(|n| n == name)
+    };
+    let cell = |line: &str, name: &str| {
+        line.split(',')
+            .nth(column(name).unwrap())
+            .unwrap()
+            .to_owned()
+    };
+    let rows: Vec<&str> = text.lines().skip(1).collect();
+    assert_eq!(cell(rows[0], "updates"), "0");
+    assert_ne!(cell(rows[1], "updates"), "0");
+    assert!(cell(rows[2], "kl").is_empty() && !cell(rows[3], "kl").is_empty());
+    assert!(cell(rows[5], "temperature").is_empty());
+    assert!(!run.join("rule.json").exists());
+}
+
+/// The switches of a network have different numbers of ports, and decide when each of them has to.
+fn network_by_ppo(out: &Path, rounds: u64) -> TrainConfig {
+    let mut config = network(out, rounds);
+    config.algorithm = Algorithm::Ppo;
+    config.ppo = by_ppo(out, rounds).ppo;
+    config
+}
+
+#[test]
+fn proximal_policy_optimisation_trains_the_switches_of_a_network() {
+    let root = tempfile::tempdir().unwrap();
+    let run = train_alike(root.path(), network_by_ppo);
+    assert!(updates(&run) > 0);
+}
+
+#[test]
+fn a_training_is_not_resumed_with_another_algorithm() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("run");
+    run(by_ppo(&out, 3));
+    let mut options = to_rounds(5);
+    options.expected.algorithm = Some(Algorithm::Sac);
+    let error = try_resume(&out, &options).unwrap_err();
+    assert!(
+        error.is_bad_input() && error.to_string().contains("algorithm"),
+        "{error}"
+    );
+    options.expected.algorithm = Some(Algorithm::Ppo);
+    assert_eq!(try_resume(&out, &options).unwrap().rounds, 5);
 }
 
 fn updates(run: &Path) -> u64 {
