@@ -158,7 +158,8 @@ impl Left {
 /// Checks that the whole numbers of an attribute can be numbers of dimensions, sizes or counts.
 ///
 /// # Errors
-/// When one is too large.
+/// When one is too large. When one of a window is too small: the runtime divides by them, and reads beyond the memory
+/// where the padding of a window is negative.
 fn check_attribute(node: &NodeProto, attribute: &AttributeProto) -> Result<(), String> {
     let most = match attribute.name.as_str() {
         // A value is any number, and a large end stands for the end.
@@ -169,6 +170,22 @@ fn check_attribute(node: &NodeProto, attribute: &AttributeProto) -> Result<(), S
         }
         _ => MAX_ATTRIBUTE,
     };
+    let windows = ["Conv", "Pool"]
+        .iter()
+        .any(|part| node.op_type.contains(part));
+    let (values, least) = match attribute.name.as_str() {
+        "strides" | "dilations" | "kernel_shape" => (attribute.ints.as_slice(), 1),
+        "pads" | "output_padding" if windows => (attribute.ints.as_slice(), 0),
+        "group" => (std::slice::from_ref(&attribute.i), 1),
+        _ => (&[][..], 0),
+    };
+    if let Some(value) = values.iter().find(|&&value| value < least) {
+        return Err(format!(
+            "the attribute `{}` of {} has {value}; must be at least {least}",
+            excerpt(&attribute.name),
+            described(node)
+        ));
+    }
     let mut numbers = attribute.ints.iter().chain([&attribute.i]);
     match numbers.find(|number| number.unsigned_abs() > most) {
         None => Ok(()),
