@@ -237,7 +237,7 @@ pub struct Ppo {
     updates: u64,
 }
 
-/// What inputs and returns are divided by; set in the first round.
+/// The scales of inputs and returns, which are set in the first round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Scales {
     /// Deviations of the observation's features.
@@ -248,7 +248,7 @@ struct Scales {
     returns: f32,
 }
 
-/// What a round measured.
+/// The measurements of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RoundMetrics {
     /// Mean loss of the critic, in squared deviations of the returns.
@@ -333,7 +333,7 @@ impl Ppo {
         weights
     }
 
-    /// What its decisions set.
+    /// The things that its decisions set.
     pub fn actions(&self) -> ActionSet {
         self.actions
     }
@@ -635,12 +635,12 @@ impl Ppo {
     }
 }
 
-/// What is learned from the frames of a rollout, `[frames, ports]` each.
+/// The targets that the frames of a rollout give, `[frames, ports]` each.
 struct Samples {
     values: Vec<f32>,
     returns: Vec<f32>,
     advantages: Vec<f32>,
-    /// Whether the port has flows, and a decision was made.
+    /// True where the port has flows and a decision was made.
     busy: Vec<bool>,
     /// The frames with a busy port.
     rows: Vec<usize>,
@@ -711,7 +711,7 @@ fn actor_step(
 }
 
 impl Scales {
-    /// Of the busy ports. What never varies keeps its size.
+    /// Measures the busy ports. An input that never varies keeps its size.
     fn of(rollouts: &[&Rollout], samples: &[Samples]) -> Scales {
         let mut features = [(); FEATURES].map(|()| Vec::new());
         let mut state = [(); STATE].map(|()| Vec::new());

@@ -350,8 +350,8 @@ impl Replay {
             })
     }
 
-    /// What the streams have experienced since the last call, stream by stream in order; of what has been
-    /// overwritten since then, nothing.
+    /// Hands out all that the streams have experienced since the last call, stream by stream in order, but for what
+    /// has been overwritten since then.
     pub fn take_new(&mut self) -> Rollout {
         let mut rollout = Rollout {
             ports: self.ports,
@@ -575,7 +575,7 @@ impl Stream {
 pub struct Rollout {
     /// Ports of each frame.
     pub ports: usize,
-    /// Whether a decision was made on the frame, `[frames]`. The frame that it led to is the next.
+    /// True where a decision was made on the frame, `[frames]`. The frame that it led to is the next.
     pub decided: Vec<bool>,
     /// Unfolded observations, `[frames * ports * 8, 15]`.
     pub windows: Vec<f32>,
@@ -600,7 +600,7 @@ impl Rollout {
         self.decided.iter().filter(|&&decided| decided).count()
     }
 
-    /// Whether a port has active flows at a decision, `[frames, ports]`.
+    /// True where a port has active flows at a decision, `[frames, ports]`.
     pub fn busy(&self) -> Vec<bool> {
         let flows = self
             .state

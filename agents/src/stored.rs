@@ -1,4 +1,4 @@
-//! What the checkpoints of all learners have in common: a record with the checksums of the other files, tensors
+//! The common parts of the checkpoints of all learners: a record with the checksums of the other files, tensors
 //! by name, optimisers.
 
 use std::io;

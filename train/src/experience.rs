@@ -137,7 +137,7 @@ impl Experience {
         }
     }
 
-    /// What the switches have experienced since the last call, for each number of ports.
+    /// Hands out all that the switches have experienced since the last call, for each number of ports.
     pub(crate) fn take_new(&mut self) -> Vec<Rollout> {
         self.replays.iter_mut().map(Replay::take_new).collect()
     }

@@ -18,7 +18,7 @@ pub(crate) enum Learner {
     Ppo(Ppo),
 }
 
-/// What the updates of a round measured.
+/// The measurements of a round of updates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Learned {
     pub(crate) updates: Vec<UpdateMetrics>,
@@ -117,7 +117,7 @@ impl Learner {
         }
     }
 
-    /// Whether it went back to the weights that were kept last.
+    /// Goes back to the weights that were kept last, where it is of the kind that does.
     pub(crate) fn return_to_kept(&mut self) {
         if let Self::Sac(sac) = self {
             sac.return_to_kept();

@@ -197,7 +197,7 @@ pub struct Expected {
     pub low_level: Option<BasePolicy>,
     /// What decisions set.
     pub actions: Option<ActionSet>,
-    /// What learns.
+    /// The algorithm that learns.
     pub algorithm: Option<Algorithm>,
     /// The number of workers.
     pub workers: Option<usize>,

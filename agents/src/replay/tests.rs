@@ -363,7 +363,7 @@ fn a_file_of_another_replay_is_refused_before_it_takes_memory() {
     assert!(error.contains("longer than"), "{error}");
 }
 
-/// What is taken are all decisions since the last time, in order, each followed by the frame that it led to.
+/// All decisions since the last time are taken, in order, each followed by the frame that it led to.
 #[test]
 fn what_is_new_is_taken_once() {
     let mut replay = Replay::new(shape(400, 2, PORTS), 9);
@@ -431,7 +431,7 @@ fn what_is_new_is_taken_once() {
     assert_eq!(again.take_new().frames(), 0);
 }
 
-/// Where more has come than is held, what is held is taken.
+/// If more has come than is held, all that is held is taken.
 #[test]
 fn of_what_was_overwritten_nothing_is_taken() {
     let mut replay = Replay::new(shape(32, 1, PORTS), 9);
