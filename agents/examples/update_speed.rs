@@ -4,12 +4,13 @@
 
 use std::time::Instant;
 
-use bufgym_agents::{Batch, Frame, LearnerError, Replay, ReplayShape, Sac, SacConfig, Transition};
+use bufgym_agents::{
+    Batch, Frame, LearnerError, PortSac, PortsConfig, Replay, ReplayShape, SacConfig, Transition,
+};
 use bufgym_env::control::{ActionSet, Controller, PRIVILEGED};
 use bufgym_models::noise::uniform;
-use bufgym_models::probabilities::UNIFORM;
 use bufgym_models::windows::OBSERVATION;
-use bufgym_models::{CriticKind, FastActor, cpu};
+use bufgym_models::{FastActor, cpu};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -21,19 +22,15 @@ const PORTS: usize = 16;
 fn main() -> Result<(), LearnerError> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut replay = random_replay(&mut rng);
-    for (critic, policy_delay) in [
-        (CriticKind::Privileged, 2),
-        (CriticKind::Privileged, 1),
-        (CriticKind::Trunk, 1),
-    ] {
+    for policy_delay in [1, 2] {
         for batch_size in [64, 256] {
             let config = SacConfig {
                 batch_size,
-                critic,
                 policy_delay,
                 ..SacConfig::default()
             };
-            let mut sac = Sac::new(config, ActionSet::Alpha, 1, &cpu())?;
+            let mut sac =
+                PortSac::new(config, PortsConfig::default(), ActionSet::Alpha, 1, &cpu())?;
             let mut batch = Batch::default();
             let mut sampling = 0.0;
             let mut updating = 0.0;
@@ -53,7 +50,7 @@ fn main() -> Result<(), LearnerError> {
                 }
             }
             println!(
-                "{critic:>10} critic, policy delay {policy_delay}, batch {batch_size:>3}: \
+                "policy delay {policy_delay}, batch {batch_size:>3}: \
                  {:6.1} updates/s, {:6.2} ms an update, {:5.2} ms a batch",
                 f64::from(rounds) / (sampling + updating),
                 1e3 * updating / f64::from(rounds),
@@ -94,14 +91,12 @@ fn random_replay(rng: &mut Xoshiro256PlusPlus) -> Replay {
             Frame::newest(&observation, &numbers(PORTS * PRIVILEGED))
         };
         replay.start(stream, &frame(&mut numbers));
-        for step in 0..1000 {
+        for _ in 0..1000 {
             let transition = Transition {
-                actions: vec![u8::try_from(step % 8).unwrap_or_default(); PORTS],
-                raw: vec![0.0; PORTS],
-                probabilities: vec![UNIFORM; PORTS],
+                actions: vec![0; PORTS],
+                raw: numbers(PORTS),
                 port_rewards: numbers(PORTS),
                 discount: 0.99,
-                entropy_weight: 0.5,
                 terminated: false,
                 truncated: false,
                 next: frame(&mut numbers),

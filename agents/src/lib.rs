@@ -1,6 +1,7 @@
 //! Learning agents for the buffer-management environment.
 //!
-//! - [`sac`]: soft actor-critic, one file to be read from top to bottom.
+//! - [`sac`]: soft actor-critic, one file to be read from top to bottom, for any pair of networks.
+//! - [`ports`]: it for the ports of a switch; [`plain`]: it for any task whose observation is a list of numbers.
 //! - [`ppo`]: proximal policy optimisation, likewise.
 //! - [`replay`]: the transitions that it learns from, stored compactly.
 //! - [`imitation`]: examples of what a teacher does, which the actor may begin from.
@@ -20,18 +21,23 @@
 pub mod evolution;
 pub mod imitation;
 mod optimizer;
+pub mod plain;
+pub mod ports;
 pub mod ppo;
 pub mod random;
 pub mod replay;
 pub mod sac;
+mod scales;
 mod stored;
 
 pub use evolution::Evolution;
 pub use imitation::Examples;
+pub use plain::{PlainSac, PlainShape};
+pub use ports::{PortSac, PortStates, PortsConfig};
 pub use ppo::{Ppo, PpoConfig, RoundMetrics};
 pub use random::RandomAgent;
 pub use replay::{Batch, Frame, Replay, ReplayError, ReplayShape, Rollout, Transition};
-pub use sac::{ActorValue, EntropyOf, Sac, SacConfig, TwinMinimum, UpdateMetrics};
+pub use sac::{Sac, SacConfig, UpdateMetrics};
 pub use stored::LearnerError;
 
 /// The README's examples, which are tested with those of the documentation.

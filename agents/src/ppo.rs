@@ -21,12 +21,12 @@ mod checkpoint;
 
 use std::f64::consts::PI;
 
-use bufgym_env::control::{ActionSet, FEATURES, LEVELS};
+use bufgym_env::control::ActionSet;
 use bufgym_env::convert::{floor_u64, index, single};
-use bufgym_models::critic::{FRAMES, STATE};
+use bufgym_models::critic::{STATE, VALUE_STATE, newest};
 use bufgym_models::parameters::{host_values, number, polyak};
-use bufgym_models::windows::{TAPS, UNFOLDED, WINDOW};
-use bufgym_models::{Actor, ActorWeights, Critic, CriticInput, CriticKind, Device};
+use bufgym_models::windows::{UNFOLDED, WINDOW};
+use bufgym_models::{Actor, ActorWeights, Device, StateValue};
 use burn::module::Module;
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::{Tensor, TensorData};
@@ -36,7 +36,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use crate::optimizer::adam;
+use crate::ports::PortsConfig;
 use crate::replay::Rollout;
+use crate::scales::{Scales, moments};
 use crate::stored::LearnerError;
 
 /// Identifiers of the networks' parameters, fixed so that an optimiser's record fits in another process.
@@ -46,8 +48,8 @@ const CRITIC_IDS: u64 = 2_000;
 /// Frames whose value is computed at once.
 const CHUNK: usize = 1_024;
 
-/// Standardised inputs and advantages end here: a few samples must not decide a step.
-const MOST_INPUT: f32 = 5.0;
+/// Standardised advantages end here: a few samples must not decide a step.
+const MOST_ADVANTAGE: f32 = 5.0;
 
 /// Largest norm of each parameter tensor's gradient. (CleanRL clips that of all together at 0.5)
 const GRADIENT_CLIP: f32 = 1.0;
@@ -73,8 +75,6 @@ pub struct PpoConfig {
     pub clip: f64,
     /// λ of the generalised advantage (Schulman et al. 2016): 1 / (1 - λ) decisions count. (M; S: 0.95)
     pub lambda: f64,
-    /// Share of the other ports' rewards in that of a port. (M)
-    pub share: f64,
     /// Divergence of the policy after a round from that before it, in nats per port, that Adam's step size is
     /// steered to. (M)
     pub kl: f64,
@@ -85,8 +85,6 @@ pub struct PpoConfig {
     pub actor_lr: f64,
     /// Adam's step size for the critic. (M)
     pub critic_lr: f64,
-    /// Width of the critic's layers. (M)
-    pub critic_width: usize,
     /// Rounds before the actor's first step: until then the critic knows nothing. (M)
     pub actor_starts: u64,
     /// Deviation of an action before tanh in the first round and in the last ones; the cell of a level in the
@@ -97,10 +95,6 @@ pub struct PpoConfig {
     /// Share of all rounds that the moving average of the policy spans: round n enters it with
     /// `1 / (1 + average (n - 1))`. (Polynomial-decay averaging: Shamir and Zhang 2013, section 4; M)
     pub average: f64,
-    /// Level of α that an untrained actor's mean is at: 2 is α = 1, Dynamic Threshold as it comes. (M)
-    pub start_level: u8,
-    /// Level of early drop that an untrained actor's mean is at, where decisions set it.
-    pub start_early: u8,
 }
 
 impl Default for PpoConfig {
@@ -111,18 +105,14 @@ impl Default for PpoConfig {
             minibatch: 256,
             clip: 0.2,
             lambda: 0.97,
-            share: 0.3,
             kl: 0.02,
             kl_halving: 500.0,
             actor_lr: 5e-4,
             critic_lr: 1e-3,
-            critic_width: 96,
             actor_starts: 4,
             deviation: [1.0, 0.3],
             deviation_decay: 0.99,
             average: 0.2,
-            start_level: 2,
-            start_early: 4,
         }
     }
 }
@@ -135,7 +125,6 @@ impl PpoConfig {
     pub fn validate(&self) -> Result<(), LearnerError> {
         let step = |value: f64| (1e-12..=1.0).contains(&value);
         let share = |value: f64| (0.0..=1.0).contains(&value);
-        let level = |level: u8| usize::from(level) < LEVELS;
         let deviation = |value: f64| (0.01..=7.0).contains(&value);
         let [first, last] = self.deviation;
         let checks = [
@@ -160,7 +149,6 @@ impl PpoConfig {
                 "at least 0.001 and below 1",
             ),
             ("lambda", share(self.lambda), "between 0 and 1"),
-            ("share", share(self.share), "between 0 and 1"),
             ("kl", step(self.kl), "between 1e-12 and 1"),
             (
                 "kl_halving",
@@ -169,11 +157,6 @@ impl PpoConfig {
             ),
             ("actor_lr", step(self.actor_lr), "between 1e-12 and 1"),
             ("critic_lr", step(self.critic_lr), "between 1e-12 and 1"),
-            (
-                "critic_width",
-                (1..=4096).contains(&self.critic_width),
-                "between 1 and 4096",
-            ),
             (
                 "actor_starts",
                 (1..=1_000_000).contains(&self.actor_starts),
@@ -190,16 +173,6 @@ impl PpoConfig {
                 "between 0.1 and 1",
             ),
             ("average", step(self.average), "between 1e-12 and 1"),
-            (
-                "start_level",
-                level(self.start_level),
-                "a level from 0 to 7",
-            ),
-            (
-                "start_early",
-                level(self.start_early),
-                "a level from 0 to 7",
-            ),
         ];
         let wrong = checks.into_iter().find(|&(_, fine, _)| !fine);
         wrong.map_or(Ok(()), |(name, _, range)| {
@@ -223,11 +196,12 @@ impl PpoConfig {
 /// The learner: two networks, their optimisers, the scales of what they see, and a random stream.
 pub struct Ppo {
     config: PpoConfig,
+    ports: PortsConfig,
     actions: ActionSet,
     device: Device,
     actor: Actor,
     average: Actor,
-    critic: Critic,
+    critic: StateValue,
     optimizers: [ModuleOptimizer; 2],
     scales: Option<Scales>,
     /// Adam's step size for the actor.
@@ -235,17 +209,6 @@ pub struct Ppo {
     rng: Xoshiro256PlusPlus,
     rounds: u64,
     updates: u64,
-}
-
-/// The scales of inputs and returns, which are set in the first round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Scales {
-    /// Deviations of the observation's features.
-    features: [f32; FEATURES],
-    /// Means and deviations of the critic's inputs, `[STATE]` each.
-    state: [Vec<f32>; 2],
-    /// Root of the mean squared return.
-    returns: f32,
 }
 
 /// The measurements of a round.
@@ -278,25 +241,19 @@ impl Ppo {
     /// When a setting is out of range.
     pub fn new(
         config: PpoConfig,
+        ports: PortsConfig,
         actions: ActionSet,
         seed: u64,
         device: &Device,
     ) -> Result<Ppo, LearnerError> {
         config.validate()?;
+        ports.validate()?;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let device = device.clone().without_autodiff();
         let trained = device.clone().autodiff();
-        let mut weights = ActorWeights::random_for(actions, &mut rng);
-        weights.widen();
-        weights.begin_at(&[config.start_level, config.start_early][..actions.outputs()]);
+        let weights = ports.begin(actions, &mut rng);
         let actor = number(Actor::from_weights(&weights, &trained), ACTOR_IDS);
-        let critic = Critic::random(
-            CriticKind::Privileged,
-            config.critic_width,
-            actions.outputs(),
-            &mut rng,
-            &trained,
-        );
+        let critic = StateValue::random(ports.critic_width, &mut rng, &trained);
         Ok(Ppo {
             average: actor.valid(),
             actor,
@@ -309,6 +266,7 @@ impl Ppo {
             updates: 0,
             device,
             actions,
+            ports,
             config,
         })
     }
@@ -327,7 +285,7 @@ impl Ppo {
     fn exported(&self, actor: &Actor) -> ActorWeights {
         let mut weights = actor.to_weights();
         if let Some(scales) = &self.scales {
-            weights.scale_inputs(&scales.features.map(|deviation| 1.0 / deviation));
+            weights.scale_inputs(&scales.factors());
         }
         weights.fix_log_std(single(libm::log(self.deviation())));
         weights
@@ -372,7 +330,7 @@ impl Ppo {
         let scales = self
             .scales
             .clone()
-            .unwrap_or_else(|| Scales::of(&rollouts, &samples));
+            .unwrap_or_else(|| Scales::of(busy_ports(&rollouts, &samples)));
         if self.scales.is_none() {
             self.scales = Some(scales.clone());
             samples = credit(self);
@@ -454,14 +412,13 @@ impl Ppo {
             let (critic, all) = (self.critic.valid(), (0..frames).collect::<Vec<_>>());
             let chunks = all.chunks(CHUNK).zip(values.chunks_mut(CHUNK * ports));
             for (rows, values) in chunks {
-                let input = self.critic_input(rollout, rows, scales);
-                let found =
-                    host_values(critic.estimate(&input, self.no_actions(rows.len(), ports)));
+                let state = self.state(rollout, rows, scales);
+                let found = host_values(critic.forward(state, rows.len()));
                 let pairs = values.iter_mut().zip(found);
                 pairs.for_each(|(value, found)| *value = found * scales.returns);
             }
         }
-        let (lambda, share) = (single(self.config.lambda), single(self.config.share));
+        let (lambda, share) = (single(self.config.lambda), single(self.ports.share));
         let mut advantages = vec![0.0; frames * ports];
         for frame in (0..frames).rev().filter(|&frame| rollout.decided[frame]) {
             let row = frame * ports..(frame + 1) * ports;
@@ -509,7 +466,7 @@ impl Ppo {
         for (part, rollout) in samples.iter_mut().zip(rollouts) {
             for advantage in &mut part.advantages {
                 let standard = single((f64::from(*advantage) - mean) / deviation.max(1e-12));
-                *advantage = standard.clamp(-MOST_INPUT, MOST_INPUT);
+                *advantage = standard.clamp(-MOST_ADVANTAGE, MOST_ADVANTAGE);
             }
             part.returns.iter_mut().for_each(|value| *value /= scale);
             let busy = part.busy.chunks_exact(rollout.ports).enumerate();
@@ -582,8 +539,8 @@ impl Ppo {
         let weights = busy.iter().map(|busy| busy / count.max(1.0)).collect();
         Minibatch {
             rows: rows.len(),
-            critic: self.critic_input(rollout, rows, scales).autodiff(),
-            no_actions: self.no_actions(rows.len(), ports).autodiff(),
+            windows: self.windows(rollout, rows).autodiff(),
+            state: self.state(rollout, rows, scales).autodiff(),
             weights: self.tensor(weights, [rows.len() * ports, 1]).autodiff(),
             raw: of_actions(&rollout.raw).autodiff(),
             means: of_actions(&samples.means).autodiff(),
@@ -596,38 +553,17 @@ impl Ppo {
     fn windows(&self, rollout: &Rollout, rows: &[usize]) -> Tensor<2> {
         let mut windows = gathered(&rollout.windows, rows, rollout.ports * UNFOLDED);
         if let Some(scales) = &self.scales {
-            for window in windows.as_chunks_mut::<WINDOW>().0 {
-                for (taps, deviation) in window
-                    .as_chunks_mut::<TAPS>()
-                    .0
-                    .iter_mut()
-                    .zip(scales.features)
-                {
-                    taps.iter_mut().for_each(|value| *value /= deviation);
-                }
-            }
+            scales.scale_windows(&mut windows);
         }
         let count = windows.len() / WINDOW;
         self.tensor(windows, [count, WINDOW])
     }
 
-    fn critic_input(&self, rollout: &Rollout, rows: &[usize], scales: &Scales) -> CriticInput {
+    /// Standardised inputs of the critic, `[rows * ports, VALUE_STATE]`.
+    fn state(&self, rollout: &Rollout, rows: &[usize], scales: &Scales) -> Tensor<2> {
         let mut state = gathered(&rollout.state, rows, rollout.ports * STATE);
-        let [means, deviations] = &scales.state;
-        for port in state.as_chunks_mut::<STATE>().0 {
-            for ((value, mean), deviation) in port.iter_mut().zip(means).zip(deviations) {
-                *value = ((*value - mean) / deviation).clamp(-MOST_INPUT, MOST_INPUT);
-            }
-        }
-        CriticInput {
-            windows: self.windows(rollout, rows),
-            state: self.tensor(state, [rows.len() * rollout.ports, STATE]),
-        }
-    }
-
-    /// The critic is asked for the value of the state alone.
-    fn no_actions(&self, rows: usize, ports: usize) -> Tensor<2> {
-        Tensor::zeros([rows, ports * self.actions.outputs()], &self.device)
+        scales.scale_state(&mut state);
+        self.tensor(newest(&state), [rows.len() * rollout.ports, VALUE_STATE])
     }
 
     fn tensor(&self, values: Vec<f32>, shape: [usize; 2]) -> Tensor<2> {
@@ -651,8 +587,8 @@ struct Samples {
 /// Tensors of some decisions; `[rows * ports, ..]` but for the inputs.
 struct Minibatch {
     rows: usize,
-    critic: CriticInput,
-    no_actions: Tensor<2>,
+    windows: Tensor<2>,
+    state: Tensor<2>,
     /// One over the number of busy ports at these, else 0.
     weights: Tensor<2>,
     raw: Tensor<2>,
@@ -663,12 +599,12 @@ struct Minibatch {
 
 /// One step on Huber's loss. Returns the network and the loss.
 fn critic_step(
-    critic: &Critic,
+    critic: &StateValue,
     adam: &mut ModuleOptimizer,
     batch: &Minibatch,
     rate: f64,
-) -> (Critic, f32) {
-    let values = critic.estimate(&batch.critic, batch.no_actions.clone());
+) -> (StateValue, f32) {
+    let values = critic.forward(batch.state.clone(), batch.rows);
     let error = (values.reshape(batch.returns.dims()) - batch.returns.clone()).abs();
     let within = error.clone().clamp_max(HUBER);
     let loss = within.clone().square() * 0.5 + (error - within) * HUBER;
@@ -686,7 +622,7 @@ fn actor_step(
     batch: &Minibatch,
     (deviation, clip, rate): (f64, f64, f64),
 ) -> (Actor, f32, f32) {
-    let means = actor.forward(batch.critic.windows.clone(), batch.rows).mean;
+    let means = actor.forward(batch.windows.clone(), batch.rows).mean;
     let means = means.reshape(batch.raw.dims());
     let distance = |means: Tensor<2>| {
         ((batch.raw.clone() - means) / deviation)
@@ -710,49 +646,19 @@ fn actor_step(
     )
 }
 
-impl Scales {
-    /// Measures the busy ports. An input that never varies keeps its size.
-    fn of(rollouts: &[&Rollout], samples: &[Samples]) -> Scales {
-        let mut features = [(); FEATURES].map(|()| Vec::new());
-        let mut state = [(); STATE].map(|()| Vec::new());
-        let mut returns = Vec::new();
-        for (rollout, samples) in rollouts.iter().zip(samples) {
-            let rows = rollout
-                .state
-                .as_chunks::<STATE>()
-                .0
-                .iter()
-                .zip(&samples.returns);
-            for ((row, &gained), _) in rows.zip(&samples.busy).filter(|(_, busy)| **busy) {
-                let newest = &row[(FRAMES - 1) * FEATURES..];
-                features
-                    .iter_mut()
-                    .zip(newest)
-                    .for_each(|(all, &value)| all.push(f64::from(value)));
-                state
-                    .iter_mut()
-                    .zip(row)
-                    .for_each(|(all, &value)| all.push(f64::from(value)));
-                returns.push(f64::from(gained * gained));
-            }
-        }
-        let whole = |deviation: f64| {
-            if deviation > 1e-3 {
-                single(deviation)
-            } else {
-                1.0
-            }
-        };
-        let spreads = state.each_ref().map(|values| moments(values));
-        Scales {
-            features: features.each_ref().map(|values| whole(moments(values).1)),
-            state: [
-                spreads.map(|(mean, _)| single(mean)).to_vec(),
-                spreads.map(|(_, deviation)| whole(deviation)).to_vec(),
-            ],
-            returns: single(libm::sqrt(moments(&returns).0).max(1e-9)),
-        }
-    }
+/// Inputs of the critic and returns at busy ports.
+fn busy_ports<'a>(
+    rollouts: &'a [&Rollout],
+    samples: &'a [Samples],
+) -> impl Iterator<Item = (&'a [f32; STATE], f32)> {
+    let pairs = rollouts.iter().zip(samples);
+    pairs.flat_map(|(rollout, samples)| {
+        let states = rollout.state.as_chunks::<STATE>().0.iter();
+        let gained = states.zip(&samples.returns).zip(&samples.busy);
+        gained
+            .filter(|(_, busy)| **busy)
+            .map(|((state, &gained), _)| (state, gained))
+    })
 }
 
 /// The rows of a `[_, width]` array.
@@ -762,18 +668,6 @@ fn gathered(values: &[f32], rows: &[usize], width: usize) -> Vec<f32> {
     }
     let of_row = |&row: &usize| values[row * width..(row + 1) * width].iter().copied();
     rows.iter().flat_map(of_row).collect()
-}
-
-/// Mean and standard deviation.
-fn moments(values: &[f64]) -> (f64, f64) {
-    let count = values.len().max(1) as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let variance = values
-        .iter()
-        .map(|value| (value - mean) * (value - mean))
-        .sum::<f64>()
-        / count;
-    (mean, libm::sqrt(variance))
 }
 
 fn scalar(tensor: Tensor<1>) -> f32 {

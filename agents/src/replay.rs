@@ -7,12 +7,9 @@
 
 mod file;
 
-use bufgym_env::control::{
-    ALPHAS, FEATURES, HISTORY, INITIAL_INDEX, MAX_OUTPUTS, PRIVILEGED, cell_centre,
-};
+use bufgym_env::control::{FEATURES, HISTORY, INITIAL_INDEX, MAX_OUTPUTS, PRIVILEGED, cell_centre};
 use bufgym_env::convert::index;
 use bufgym_models::critic::{FRAMES, STATE};
-use bufgym_models::probabilities::{Probabilities, UNIFORM};
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, fill_row};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -22,8 +19,6 @@ pub use file::ReplayError;
 
 /// Index of the last action, the only feature that is not zero before the first frame.
 const LAST_ACTION: usize = 3;
-/// Where there is one stream: consecutive frames that belong to the same half of the experience.
-const BLOCK: u64 = 64;
 
 /// Flag: a decision was made on the slot's frame, and its outcome is stored.
 const DECIDED: u8 = 1;
@@ -66,14 +61,10 @@ pub struct Transition {
     pub actions: Vec<u8>,
     /// The action before tanh, `[ports, outputs]`.
     pub raw: Vec<f32>,
-    /// Probability of each level where the action was drawn, `[ports, outputs]`.
-    pub probabilities: Vec<Probabilities>,
     /// Reward of each port over the interval, `[ports]`.
     pub port_rewards: Vec<f32>,
     /// Discount over the interval. It also applies where the episode was truncated.
     pub discount: f32,
-    /// c_k, the weight of this decision's entropy.
-    pub entropy_weight: f32,
     /// The episode ended because all flows are complete: the value of what follows is 0.
     pub terminated: bool,
     /// The episode was cut off: the value of what follows is that of `next`.
@@ -119,11 +110,7 @@ struct Stream {
     /// `[slots, ports, PRIVILEGED]`.
     privileged: Vec<f32>,
     /// `[slots, ports, outputs]`.
-    actions: Vec<u8>,
-    /// `[slots, ports, outputs]`.
     raw: Vec<f32>,
-    /// `[slots, ports, outputs]`.
-    probabilities: Vec<Probabilities>,
     /// `[slots, ports]`.
     rewards: Vec<f32>,
     /// `[slots]`.
@@ -139,7 +126,6 @@ struct Stream {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Outcome {
     discount: f32,
-    entropy_weight: f32,
     /// Frames before this one in its episode.
     position: u32,
     flags: u8,
@@ -147,7 +133,7 @@ struct Outcome {
 
 /// Bytes of one port of a frame with its decision.
 const fn port_bytes(outputs: usize) -> usize {
-    4 * (FEATURES + PRIVILEGED + 1) + outputs * (5 + size_of::<Probabilities>())
+    4 * (FEATURES + PRIVILEGED + 1 + outputs)
 }
 
 impl ReplayShape {
@@ -172,21 +158,12 @@ pub struct Batch {
     pub state: Vec<f32>,
     /// The same after the decision.
     pub next_state: Vec<f32>,
-    /// Centre of the chosen cell, `[rows, ports, outputs]`.
-    pub actions: Vec<f32>,
-    /// Probability of each level where the action was drawn, `[rows, ports, outputs, 8]`.
-    pub probabilities: Vec<f32>,
+    /// Actions before tanh, `[rows, ports, outputs]`.
+    pub raw: Vec<f32>,
     /// Discounted sum of the rewards of the (n) intervals, `[rows, ports]`.
     pub rewards: Vec<f32>,
     /// Factor of the value that follows, `[rows]`; zero where nothing follows.
     pub discounts: Vec<f32>,
-    /// c_k of the decision, `[rows]`.
-    pub entropy_weights: Vec<f32>,
-    /// c of the next decision, `[rows]`. Where there is none, that of the last decision.
-    pub next_entropy_weights: Vec<f32>,
-    /// Which half of the experience the decision belongs to, `[rows]`, 0 or 1: that of every other stream. The
-    /// halves have no traffic in common.
-    pub halves: Vec<usize>,
 }
 
 impl Replay {
@@ -305,13 +282,10 @@ impl Replay {
             "`start` begins an episode before `push` adds to it"
         );
         let slot = ring.slot(ring.end - 1);
-        ring.actions[slot * values..][..values].copy_from_slice(&transition.actions);
         ring.raw[slot * values..][..values].copy_from_slice(&transition.raw);
-        ring.probabilities[slot * values..][..values].copy_from_slice(&transition.probabilities);
         ring.rewards[slot * ports..][..ports].copy_from_slice(&transition.port_rewards);
         let outcome = &mut ring.outcomes[slot];
         outcome.discount = transition.discount;
-        outcome.entropy_weight = transition.entropy_weight;
         outcome.flags = DECIDED | if transition.terminated { TERMINATED } else { 0 };
         let position = outcome.position + 1;
         ring.open = !(transition.terminated || transition.truncated);
@@ -375,7 +349,7 @@ impl Replay {
     ///
     /// The rewards are n-step returns: discounted sums over up to `n_step` intervals, fewer where
     /// the episode or the stream ends before. They leave out the entropy bonus of the later
-    /// decisions.
+    /// decisions, and are of the policies that made these.
     ///
     /// # Panics
     /// When `n_step` is zero or the replay is not [ready](Replay::is_ready).
@@ -430,33 +404,11 @@ impl Replay {
         let slot = ring.slot(frame);
         let span = row * ports..(row + 1) * ports;
         let decided = row * values..(row + 1) * values;
-        let chosen = &ring.actions[slot * values..][..values];
-        for (action, &index) in batch.actions[decided.clone()].iter_mut().zip(chosen) {
-            *action = cell_centre(usize::from(index));
-        }
-        let probabilities = batch.probabilities.as_chunks_mut::<{ ALPHAS.len() }>().0;
-        let stored = &ring.probabilities[slot * values..][..values];
-        for (probabilities, stored) in probabilities[decided].iter_mut().zip(stored) {
-            let sum: f32 = stored.iter().map(|&weight| f32::from(weight)).sum();
-            *probabilities = stored.map(|weight| f32::from(weight) / sum);
-        }
+        batch.raw[decided].copy_from_slice(&ring.raw[slot * values..][..values]);
 
         let rewards = &mut batch.rewards[span.clone()];
         let (discount, last) = ring.n_step_return(frame, n_step, rewards);
         batch.discounts[row] = discount;
-        let block = match self.streams.len() {
-            1 => index(frame / BLOCK),
-            _ => stream,
-        };
-        batch.halves[row] = block % 2;
-        batch.entropy_weights[row] = ring.outcome(frame).entropy_weight;
-        let next = ring.outcome(last);
-        let source = if next.flags & DECIDED != 0 {
-            next
-        } else {
-            ring.outcome(last - 1)
-        };
-        batch.next_entropy_weights[row] = source.entropy_weight;
 
         let unfolded = span.start * UNFOLDED..span.end * UNFOLDED;
         let state = span.start * STATE..span.end * STATE;
@@ -479,9 +431,7 @@ impl Stream {
         Stream {
             frames: vec![0.0; slots * ports * FEATURES],
             privileged: vec![0.0; slots * ports * PRIVILEGED],
-            actions: vec![0; slots * values],
             raw: vec![0.0; slots * values],
-            probabilities: vec![UNIFORM; slots * values],
             rewards: vec![0.0; slots * ports],
             outcomes: vec![Outcome::default(); slots],
             end: 0,
@@ -640,8 +590,7 @@ impl Rollout {
 
 impl Batch {
     /// Bytes per transition and port, at most.
-    pub const BYTES_PER_PORT: u64 =
-        4 * (2 * (UNFOLDED + STATE) + MAX_OUTPUTS * (ALPHAS.len() + 1) + 1) as u64;
+    pub const BYTES_PER_PORT: u64 = 4 * (2 * (UNFOLDED + STATE) + MAX_OUTPUTS + 1) as u64;
 
     fn resize(&mut self, rows: usize, ports: usize, values: usize) {
         (self.rows, self.ports) = (rows, ports);
@@ -650,13 +599,9 @@ impl Batch {
         self.next_windows.resize(cells * UNFOLDED, 0.0);
         self.state.resize(cells * STATE, 0.0);
         self.next_state.resize(cells * STATE, 0.0);
-        self.actions.resize(rows * values, 0.0);
-        self.probabilities.resize(rows * values * ALPHAS.len(), 0.0);
+        self.raw.resize(rows * values, 0.0);
         self.rewards.resize(cells, 0.0);
         self.discounts.resize(rows, 0.0);
-        self.entropy_weights.resize(rows, 0.0);
-        self.next_entropy_weights.resize(rows, 0.0);
-        self.halves.resize(rows, 0);
     }
 }
 

@@ -15,14 +15,15 @@ use std::env;
 use std::io::Write as _;
 use std::path::Path;
 
-use bufgym_agents::{Batch, Frame, Replay, ReplayShape, Sac, SacConfig, Transition};
+use bufgym_agents::{
+    Batch, Frame, PortSac, PortsConfig, Replay, ReplayShape, SacConfig, Transition,
+};
 use bufgym_env::control::{ActionSet, HISTORY, PRIVILEGED};
 use bufgym_models::files::decode_tensors;
 use bufgym_models::noise::uniform;
 use bufgym_models::parameters::{NamedTensor, host_values};
-use bufgym_models::probabilities::UNIFORM;
 use bufgym_models::windows::{OBSERVATION, WINDOW};
-use bufgym_models::{Actor, ActorWeights, CriticKind, Device, DeviceChoice, DeviceError, cpu};
+use bufgym_models::{Actor, ActorWeights, Device, DeviceChoice, DeviceError, cpu};
 use burn::tensor::{Tensor, TensorData};
 use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -125,12 +126,10 @@ fn batch(actions: ActionSet) -> Batch {
     replay.start(0, &frame(&mut rng));
     for _ in 0..2 * ROWS {
         let transition = Transition {
-            actions: vec![u8::from(uniform(&mut rng) < 0.5) * 5; PORTS * outputs],
-            raw: vec![0.0; PORTS * outputs],
-            probabilities: vec![UNIFORM; PORTS * outputs],
+            actions: vec![0; PORTS * outputs],
+            raw: numbers(PORTS * outputs, &mut rng),
             port_rewards: numbers(PORTS, &mut rng),
             discount: 0.9,
-            entropy_weight: 1.0,
             terminated: false,
             truncated: false,
             next: frame(&mut rng),
@@ -143,16 +142,17 @@ fn batch(actions: ActionSet) -> Batch {
     batch
 }
 
-fn learner(critic: CriticKind, actions: ActionSet, device: &Device) -> Sac {
+fn learner(actions: ActionSet, device: &Device) -> PortSac {
     let config = SacConfig {
         batch_size: ROWS,
-        critic,
-        critic_width: 32,
-        policy_delay: 1,
-        gradient_clip: Some(0.5),
+        actor_starts: 0,
         ..SacConfig::default()
     };
-    Sac::new(config, actions, 11, device).unwrap()
+    let ports = PortsConfig {
+        critic_width: 32,
+        ..PortsConfig::default()
+    };
+    PortSac::new(config, ports, actions, 11, device).unwrap()
 }
 
 /// Every network of a stored learner.
@@ -161,7 +161,7 @@ fn networks(folder: &Path) -> Vec<NamedTensor> {
     decode_tensors(&bytes).unwrap()
 }
 
-fn stored(sac: &Sac) -> Vec<NamedTensor> {
+fn stored(sac: &PortSac) -> Vec<NamedTensor> {
     let folder = tempfile::tempdir().unwrap();
     sac.save(folder.path()).unwrap();
     networks(folder.path())
@@ -203,20 +203,17 @@ fn assert_moved_alike(before: &[NamedTensor], found: &[NamedTensor], expected: &
 #[test]
 fn an_update_moves_every_network_alike() {
     on_every_device(|device| {
-        for (critic, actions) in [
-            (CriticKind::Privileged, ActionSet::AlphaEarly),
-            (CriticKind::Trunk, ActionSet::Alpha),
-        ] {
+        for actions in [ActionSet::AlphaEarly, ActionSet::Alpha] {
             let batch = batch(actions);
-            let [mut here, mut there] = [&cpu(), device].map(|at| learner(critic, actions, at));
+            let [mut here, mut there] = [&cpu(), device].map(|at| learner(actions, at));
             let before = stored(&here);
             assert_eq!(distance(&stored(&there), &before), 0.0, "the same start");
             let [expected, found] = [&mut here, &mut there].map(|sac| {
                 let metrics = sac.update(&batch);
                 [
                     metrics.critic_loss,
-                    metrics.actor_loss.unwrap(),
-                    metrics.entropy.unwrap(),
+                    metrics.actor.unwrap()[0],
+                    metrics.actor.unwrap()[1],
                     metrics.q_mean,
                     metrics.target_mean,
                     metrics.td_error,
@@ -236,12 +233,12 @@ fn a_training_goes_on_on_another_device() {
         let batch = batch(ActionSet::Alpha);
         for [first, second] in [[&cpu(), device], [device, &cpu()]] {
             let folder = tempfile::tempdir().unwrap();
-            let mut stays = learner(CriticKind::Privileged, ActionSet::Alpha, first);
+            let mut stays = learner(ActionSet::Alpha, first);
             for _ in 0..3 {
                 stays.update(&batch);
             }
             stays.save(folder.path()).unwrap();
-            let mut moves = Sac::load(folder.path(), second).unwrap();
+            let mut moves = PortSac::load(folder.path(), second).unwrap();
             let before = networks(folder.path());
             assert_eq!(distance(&stored(&moves), &before), 0.0, "read as stored");
             stays.update(&batch);

@@ -8,7 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use bufgym_env::control::{ActionSet, FEATURES, HISTORY};
 
-use crate::layers::{add_to_each_port, linear_from, matrix, mean_over_ports, uniform_fan_in};
+use crate::layers::{add_to_each_port, linear_from, mean_over_ports};
 use crate::weights::{
     ActorWeights, CHANNELS, CONVOLVED, EMBEDDING, FILTERS, HIDDEN, LOG_STD_RANGE, step_major,
     tensor, transpose,
@@ -17,7 +17,7 @@ use crate::windows::{TAPS, WINDOW};
 
 /// Per-port features from per-port histories: one convolution per feature, then a dense layer.
 #[derive(Module, Debug)]
-pub struct Trunk {
+struct Trunk {
     /// `[feature, tap, filter]`.
     conv_weight: Param<Tensor<3>>,
     /// `[feature * filter]`.
@@ -27,18 +27,8 @@ pub struct Trunk {
 }
 
 impl Trunk {
-    pub(crate) fn random(rng: &mut Xoshiro256PlusPlus, device: &Device) -> Trunk {
-        let conv_weight = uniform_fan_in(CHANNELS * TAPS, TAPS, rng);
-        let conv_bias = uniform_fan_in(CHANNELS, TAPS, rng);
-        Trunk {
-            conv_weight: conv_parameter(conv_weight, device),
-            conv_bias: Param::from_data(TensorData::new(conv_bias, [CHANNELS]), device),
-            embed: crate::layers::linear(CONVOLVED, EMBEDDING, rng, device),
-        }
-    }
-
     /// `[rows * 8, 15] → [rows, 64]`, before the activation.
-    pub fn forward(&self, windows: Tensor<2>) -> Tensor<2> {
+    fn forward(&self, windows: Tensor<2>) -> Tensor<2> {
         let [steps, _] = windows.dims();
         let device = windows.device();
         // Each feature has its own filters, so the matrix is block-diagonal with 5 blocks of [3,
@@ -100,14 +90,19 @@ impl Actor {
         let [rows, _] = embedding.dims();
         let mean = mean_over_ports(embedding.clone(), batch).matmul(self.mix_mean.val());
         let mixed = relu(add_to_each_port(self.mix_own.forward(embedding), mean));
-        let head = |hidden: &Linear, out: &Linear| {
-            let values = out.forward(relu(hidden.forward(mixed.clone())));
+        let head = |hidden: &Linear, out: &Linear, mixed: Tensor<2>| {
+            let values = out.forward(relu(hidden.forward(mixed)));
             let [_, outputs] = values.dims();
             values.reshape([batch, rows / batch * outputs])
         };
         ActorOutput {
-            mean: head(&self.mean_hidden, &self.mean_out),
-            log_std: soft_clamp(head(&self.log_std_hidden, &self.log_std_out)),
+            mean: head(&self.mean_hidden, &self.mean_out, mixed.clone()),
+            // Through shared layers the entropy would move the means.
+            log_std: soft_clamp(head(
+                &self.log_std_hidden,
+                &self.log_std_out,
+                mixed.detach(),
+            )),
         }
     }
 
@@ -183,24 +178,10 @@ impl Actor {
 }
 
 /// [`crate::weights::soft_clamp`] for tensors.
-fn soft_clamp(x: Tensor<2>) -> Tensor<2> {
+pub(crate) fn soft_clamp(x: Tensor<2>) -> Tensor<2> {
     let [low, high] = LOG_STD_RANGE.map(f64::from);
     let below = -softplus(-x + high, 1.0) + high;
     softplus(below - low, 1.0) + low
-}
-
-/// The mixing layer, for the critic that shares the actor's structure: its half for the port's own
-/// embedding, and that for the mean.
-pub(crate) fn mix_layers(
-    rng: &mut Xoshiro256PlusPlus,
-    device: &Device,
-) -> (Linear, Param<Tensor<2>>) {
-    let own = uniform_fan_in(EMBEDDING * HIDDEN, 2 * EMBEDDING, rng);
-    let bias = uniform_fan_in(HIDDEN, 2 * EMBEDDING, rng);
-    (
-        linear_from(own, bias, device),
-        matrix([EMBEDDING, HIDDEN], 2 * EMBEDDING, rng, device),
-    )
 }
 
 fn values<const D: usize>(parameter: &Param<Tensor<D>>) -> Vec<f32> {

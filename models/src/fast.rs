@@ -11,7 +11,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use bufgym_env::control::{Controller, FEATURES, HISTORY};
 
 use crate::noise::standard_normal;
-use crate::probabilities::{Probabilities, probabilities};
 use crate::weights::{
     ActorWeights, CHANNELS, CONVOLVED, EMBEDDING, FILTERS, HIDDEN, soft_clamp, step_major, tensor,
     transpose,
@@ -171,15 +170,6 @@ impl FastActor {
         for ((noise, &mean), &log_std) in noise.iter_mut().zip(mean).zip(log_std) {
             *noise = mean + libm::expf(log_std) * *noise;
         }
-    }
-
-    /// Probability of each level in the last [`sample`](FastActor::sample) or
-    /// [`perturb`](FastActor::perturb), by port and output.
-    pub fn probabilities(&self) -> impl Iterator<Item = Probabilities> + '_ {
-        let [mean, log_std] = &self.outputs;
-        mean.iter()
-            .zip(log_std)
-            .map(|(&mean, &log_std)| probabilities(mean, log_std))
     }
 
     // All functions below are inlined into one function per vector width.

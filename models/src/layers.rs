@@ -79,3 +79,10 @@ pub fn max_over_ports(rows: Tensor<2>, batch: usize) -> Tensor<2> {
         .max_dim(1)
         .reshape([batch, width])
 }
+
+/// Each row with mean 0 and variance 1.
+pub fn normalise(rows: Tensor<2>) -> Tensor<2> {
+    let centred = rows.clone() - rows.mean_dim(1);
+    let deviation = (centred.clone().square().mean_dim(1) + 1e-5).sqrt();
+    centred / deviation
+}

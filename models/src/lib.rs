@@ -2,7 +2,8 @@
 //!
 //! - [`Actor`]: the network of the NDT paper (§IV-A, §V-A), 47,650 parameters, weights shared by
 //!   all ports, any number of ports at run time.
-//! - [`Critic`]: two kinds of action-value networks, both with one value per port.
+//! - [`StateValue`] and [`PortCritic`]: values of states and of actions, one per port.
+//! - [`GaussianPerceptron`] and [`ValuePerceptron`]: a plain policy and its action-value function, for any task.
 //! - [`FastActor`]: the actor's forward pass in plain Rust, for rollouts and evaluation.
 //! - [`LinearRule`]: sixteen weights in the network's place.
 //! - [`DeviceChoice`]: the processor or a graphics processor, for training.
@@ -31,17 +32,18 @@ pub mod linear;
 pub mod noise;
 pub mod npy;
 pub mod parameters;
-pub mod probabilities;
+pub mod perceptron;
 pub mod weights;
 pub mod windows;
 
 pub use actor::{Actor, ActorOutput};
 pub use burn::tensor::Device;
-pub use critic::{Critic, CriticInput, CriticKind};
+pub use critic::{PortCritic, StateValue};
 pub use device::{DeviceChoice, DeviceError, OpenDevice};
 pub use fast::FastActor;
 pub use linear::{LINEAR_FEATURES, LinearFile, LinearFileError, LinearRule, LinearWeights};
 pub use noise::standard_normal;
+pub use perceptron::{GaussianPerceptron, ValuePerceptron};
 pub use weights::ActorWeights;
 
 /// The README's examples, which are tested with those of the documentation.

@@ -7,12 +7,12 @@
     reason = "tests convert the small numbers that they make"
 )]
 
-use bufgym_env::control::{ActionSet, Controller, FEATURES, HISTORY, cell_centre};
-use bufgym_models::critic::{STATE, advantage_features, advantage_weights};
+use bufgym_env::control::{ActionSet, Controller, FEATURES, HISTORY};
+use bufgym_models::critic::{STATE, VALUE_STATE, newest};
 use bufgym_models::noise::uniform;
 use bufgym_models::parameters::{collect, host_values};
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, WINDOW, fill};
-use bufgym_models::{Actor, ActorWeights, Critic, CriticInput, CriticKind, FastActor, cpu};
+use bufgym_models::{Actor, ActorWeights, FastActor, PortCritic, StateValue, cpu};
 use burn::tensor::{Tensor, TensorData};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -86,96 +86,59 @@ fn permuting_the_ports_permutes_the_actor_s_outputs() {
 }
 
 #[test]
-fn permuting_the_ports_permutes_the_critics_values() {
+fn permuting_the_ports_permutes_the_values() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
-    let kinds = [CriticKind::Privileged, CriticKind::Trunk];
-    for (kind, outputs) in kinds.into_iter().flat_map(|kind| [(kind, 1), (kind, 2)]) {
-        let mut critic = Critic::random(kind, 96, outputs, &mut rng, &cpu());
-        critic.set_advantage(&numbers(advantage_weights(outputs), &mut rng));
+    for outputs in [1, 2] {
+        let critic = PortCritic::random(96, outputs, &mut rng, &cpu());
+        let value = StateValue::random(96, &mut rng, &cpu());
         for ports in [1, 4, 16, 96] {
-            let observations = numbers(BATCH * ports * OBSERVATION, &mut rng);
             let state = numbers(BATCH * ports * STATE, &mut rng);
             let actions = numbers(BATCH * ports * outputs, &mut rng);
+            let busy: Vec<f32> = numbers(BATCH * ports, &mut rng)
+                .iter()
+                .map(|&number| f32::from(u8::from(number > 0.0)))
+                .collect();
             let order = permutation(ports, &mut rng);
-            let value = |order: &[usize]| {
-                let input = CriticInput {
-                    windows: unfold(&permute(&observations, order, OBSERVATION)),
-                    state: matrix(&permute(&state, order, STATE), STATE),
-                };
+            let values = |order: &[usize]| {
+                let state = permute(&state, order, STATE);
                 let actions = matrix(&permute(&actions, order, outputs), ports * outputs);
-                host_values(critic.forward(&input, actions))
+                let busy = matrix(&permute(&busy, order, 1), ports);
+                let of_actions = critic.forward(matrix(&state, STATE), busy, actions);
+                let of_state = value.forward(matrix(&newest(&state), VALUE_STATE), BATCH);
+                [of_actions, of_state].map(host_values)
             };
             let identity: Vec<usize> = (0..ports).collect();
-            let plain = permute(&value(&identity), &order, 1);
-            assert_close(&value(&order), &plain, 1e-5);
+            let pairs = values(&order).into_iter().zip(values(&identity));
+            for (found, plain) in pairs {
+                assert_close(&found, &permute(&plain, &order, 1), 1e-5);
+            }
         }
     }
 }
 
+/// The value of a port depends on the actions of all busy ports, and on no action of an idle one but its own.
 #[test]
-fn every_port_s_value_in_the_trunk_depends_on_every_port_s_action() {
+fn values_depend_on_what_busy_ports_do() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-    let critic = Critic::random(CriticKind::Trunk, 64, 1, &mut rng, &cpu());
+    let critic = PortCritic::random(64, 1, &mut rng, &cpu());
     let ports = 5;
-    let input = CriticInput {
-        windows: unfold(&numbers(ports * OBSERVATION, &mut rng)),
-        state: matrix(&numbers(ports * STATE, &mut rng), STATE),
+    let state = matrix(&numbers(ports * STATE, &mut rng), STATE);
+    let busy = matrix(&[1.0, 0.0, 1.0, 1.0, 0.0], ports);
+    let actions = numbers(ports, &mut rng);
+    let values = |changed: Option<usize>| {
+        let mut actions = actions.clone();
+        if let Some(port) = changed {
+            actions[port] = -actions[port];
+        }
+        host_values(critic.forward(state.clone(), busy.clone(), matrix(&actions, ports)))
     };
-    let mut actions = numbers(ports, &mut rng);
-    let before = host_values(critic.forward(&input, matrix(&actions, ports)));
-    actions[2] = -actions[2];
-    let after = host_values(critic.forward(&input, matrix(&actions, ports)));
-    assert!(
-        before.iter().zip(&after).all(|(a, b)| a != b),
-        "{before:?} and {after:?}"
-    );
-}
-
-/// The least squares see what the network computes: weights times features is by how much the
-/// advantage of an action, as a mean over ports, exceeds that of the action that was certain.
-#[test]
-fn the_advantage_is_its_weights_times_its_features() {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(6);
-    for outputs in [1, 2] {
-        check_advantage(outputs, &mut rng);
-    }
-}
-
-fn check_advantage(outputs: usize, rng: &mut Xoshiro256PlusPlus) {
-    let ports = 7;
-    let values = ports * outputs;
-    let mut critic = Critic::random(CriticKind::Privileged, 8, outputs, rng, &cpu());
-    let weights = numbers(advantage_weights(outputs), rng);
-    critic.set_advantage(&weights);
-    let state: Vec<f32> = numbers(ports * STATE, rng)
-        .iter()
-        .map(|value| value.abs())
-        .collect();
-    let input = CriticInput {
-        windows: unfold(&numbers(ports * OBSERVATION, rng)),
-        state: matrix(&state, STATE),
+    let before = values(None);
+    let changed = |port| -> Vec<bool> {
+        let after = values(Some(port));
+        before.iter().zip(&after).map(|(a, b)| a != b).collect()
     };
-    let chosen: Vec<f32> = (0..values).map(|place| cell_centre(place % 8)).collect();
-    let certain: Vec<usize> = (0..values).map(|place| (3 * place + 1) % 8).collect();
-    let mut probabilities = vec![0.0; values * 8];
-    for (place, &cell) in certain.iter().enumerate() {
-        probabilities[place * 8 + cell] = 1.0;
-    }
-    let usual: Vec<f32> = certain.iter().map(|&cell| cell_centre(cell)).collect();
-    let mean = |actions: &[f32]| {
-        let advantage = host_values(critic.preference(&input, matrix(actions, values)));
-        advantage.iter().sum::<f32>() / ports as f32
-    };
-    let mut features = vec![0.0; weights.len()];
-    advantage_features(&state, &chosen, &probabilities, &mut features);
-    let product: f64 = features
-        .iter()
-        .zip(&weights)
-        .map(|(feature, &weight)| feature * f64::from(weight))
-        .sum();
-    let difference = mean(&chosen) - mean(&usual);
-    assert!(difference.abs() > 0.1);
-    assert_close(&[product as f32], &[difference], 1e-4);
+    assert_eq!(changed(2), [true; 5]);
+    assert_eq!(changed(1), [false, true, false, false, false]);
 }
 
 #[test]

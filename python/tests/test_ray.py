@@ -43,9 +43,10 @@ choosing_traces = 1
 lessons = 2
 lesson_traces = 1
 lesson_steps = 20
+[ports]
+critic_width = 16
 [sac]
 batch_size = 8
-critic_width = 16
 [validation]
 every_decisions = 400
 traces = 2

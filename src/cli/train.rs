@@ -7,8 +7,8 @@ use bufgym::eval;
 use bufgym::models::DeviceChoice;
 use bufgym::train::mixture::{MIXED, fit_rule, mixed, mixed_config};
 use bufgym::train::{
-    self, Algorithm, Budget, ConfigFile, Controls, Expected, MAX_MINUTES, ResumeOptions, Status,
-    TrainConfig, TrainError, TrainSummary, default_low_level,
+    self, Algorithm, Budget, ConfigFile, Controls, Expected, MAX_MINUTES, ResumeOptions, Start,
+    Status, TrainConfig, TrainError, TrainSummary, default_low_level,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -45,9 +45,12 @@ pub struct TrainArgs {
     /// What a decision sets on every port: alpha (as in the paper), alpha,early for early drop too, or alpha,ingress where packets are lossless [default: alpha,early, and with --low-level what that leaves open]
     #[arg(long, value_name = "ACTIONS")]
     actions: Option<ActionSet>,
-    /// What learns: sac (soft actor-critic, which starts from a rule that is searched first) or ppo (proximal policy optimisation, from random weights) [default: sac]
+    /// What learns: sac (soft actor-critic), ppo (proximal policy optimisation), or cma (a linear rule is searched by CMA-ES, and the network imitates it) [default: sac]
     #[arg(long, value_name = "ALGORITHM")]
     algorithm: Option<Algorithm>,
+    /// What soft actor-critic starts from: random (weights), or rule (the imitation of a rule that is searched first) [default: rule]
+    #[arg(long, value_name = "START")]
+    start: Option<Start>,
     /// Preset or TOML file, or mixed: sixteen switches at once, of 4 to 96 ports at 1 to 100 Gbit/s [default: ndt-16x1g]
     #[arg(long, value_name = "NAME|FILE.toml")]
     scenario: Option<String>,
@@ -173,6 +176,7 @@ impl TrainArgs {
         };
         config.seed = common.seed.unwrap_or(config.seed);
         config.algorithm = self.algorithm.unwrap_or(config.algorithm);
+        config.start.from = self.start.unwrap_or(config.start.from);
         config.rollout.workers = self.workers.map_or(config.rollout.workers, usize::from);
         config.rollout.threads = self.threads.map_or(config.rollout.threads, usize::from);
         config.budget = self.budget().unwrap_or(config.budget);
@@ -244,6 +248,7 @@ impl TrainArgs {
                 low_level: self.low_level.clone(),
                 actions: self.actions,
                 algorithm: self.algorithm,
+                start: self.start,
                 workers: self.workers.map(usize::from),
                 seed: common.seed,
             },

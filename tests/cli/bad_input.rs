@@ -218,8 +218,8 @@ fn settings_of_the_start_are_checked() {
         sandbox.write("mine.toml", &format!("[start]\n{setting}\n"));
         sandbox.refused("train --config mine.toml", &words);
     }
-    sandbox.write("mine.toml", "[sac]\ntrust_radius = 0.0\n");
-    sandbox.refused("train --config mine.toml", &["trust_radius", "between"]);
+    sandbox.write("mine.toml", "[sac]\npolyak = 0.0\n");
+    sandbox.refused("train --config mine.toml", &["polyak", "between"]);
 }
 
 #[test]

@@ -26,9 +26,10 @@ generations = 0
 [learner]
 updates_per_round = 1
 replay_capacity = 100
+[ports]
+critic_width = 8
 [sac]
 batch_size = 4
-critic_width = 8
 [validation]
 every_decisions = 24
 traces = 1

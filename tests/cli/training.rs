@@ -175,13 +175,31 @@ fn proximal_policy_optimisation_is_chosen_by_name() {
         "train --resume ppo --algorithm sac",
         &["algorithm", "ppo", "sac"],
     );
-    sandbox.refused("train --algorithm dqn", &["`dqn`", "sac or ppo"]);
+    sandbox.refused("train --algorithm dqn", &["`dqn`", "sac, ppo or cma"]);
     sandbox.refused(
         "train --algorithm ppo --scenario mixed",
         &["algorithm", "must be sac"],
     );
     sandbox.write("bad.toml", "algorithm = 'ppo'\n[ppo]\nlambda = 2\n");
     sandbox.refused("train --config bad.toml", &["`lambda`", "between 0 and 1"]);
+}
+
+#[test]
+fn a_search_alone_and_a_start_from_random_weights_are_chosen_by_name() {
+    let sandbox = sandbox();
+    sandbox.ok(&format!(
+        "{TRAIN} --algorithm cma --low-level dt --steps 2000 --out cma"
+    ));
+    assert!(sandbox.path("cma/rule.json").exists());
+    sandbox.ok("sim --policy ndt:cma/checkpoints/best --seed 3");
+    sandbox.ok("sim --policy linear:cma/rule.json --seed 3");
+    sandbox.refused("train --resume cma --algorithm ppo", &["algorithm", "cma"]);
+    sandbox.ok(&format!(
+        "{TRAIN} --start random --low-level dt --steps 120 --out random"
+    ));
+    assert!(!sandbox.path("random/rule.json").exists());
+    sandbox.refused("train --resume random --start rule", &["start.from"]);
+    sandbox.refused("train --start middle", &["`middle`", "random or rule"]);
 }
 
 /// What decisions set is part of the heuristic's name, which manifest and policy carry.

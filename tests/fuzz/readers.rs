@@ -6,7 +6,7 @@ use std::path::Path;
 use std::str;
 
 use bufgym::agents::replay::{Frame, Replay, ReplayShape, Transition};
-use bufgym::agents::sac::{Sac, SacConfig};
+use bufgym::agents::{PortSac, PortsConfig, SacConfig};
 use bufgym::env::control::{
     ActionSet, BasePolicy, Controller as _, FEATURES, Objective, PRIVILEGED,
 };
@@ -19,7 +19,6 @@ use bufgym::export::{Network, onnx};
 use bufgym::models::checkpoint::{self, Manifest};
 use bufgym::models::files::sha256;
 use bufgym::models::linear::LinearFile;
-use bufgym::models::probabilities::UNIFORM;
 use bufgym::models::windows::OBSERVATION;
 use bufgym::models::{ActorWeights, cpu, npy};
 use bufgym::onnx::{OnnxNetwork, Settings};
@@ -746,10 +745,8 @@ fn some_replay() -> Replay {
                 &Transition {
                     actions: vec![1; ports],
                     raw: vec![0.0; ports],
-                    probabilities: vec![UNIFORM; ports],
                     port_rewards: vec![-1.0; ports],
                     discount: 0.99,
-                    entropy_weight: 1.0,
                     terminated,
                     truncated: false,
                     next: frame.clone(),
@@ -793,7 +790,14 @@ pub fn learner() -> Reader {
     const STATE: &str = "sac.json";
     const CHECKSUM: &str = "sac.sha256";
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let sac = Sac::new(SacConfig::default(), ActionSet::Alpha, 1, &cpu()).expect("the defaults");
+    let sac = PortSac::new(
+        SacConfig::default(),
+        PortsConfig::default(),
+        ActionSet::Alpha,
+        1,
+        &cpu(),
+    )
+    .expect("the defaults");
     sac.save(folder.path()).expect("it can be saved");
     let seed = fs::read(folder.path().join(STATE)).expect("it was saved");
     Reader {
@@ -804,7 +808,7 @@ pub fn learner() -> Reader {
             fs::write(folder.path().join(STATE), input).expect("a temporary file");
             let checksum = sha256(input);
             fs::write(folder.path().join(CHECKSUM), checksum).expect("a temporary file");
-            Sac::load(folder.path(), &cpu()).map(drop).map_err(said)
+            PortSac::load(folder.path(), &cpu()).map(drop).map_err(said)
         }),
     }
 }

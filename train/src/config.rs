@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use bufgym_agents::{PpoConfig, SacConfig};
+use bufgym_agents::{PortsConfig, PpoConfig, SacConfig};
 use bufgym_env::control::{ActionSet, BasePolicy, Objective, RewardBaseline};
 use bufgym_env::convert::{floor_u64, index};
 use bufgym_eval::metric::Metric;
@@ -67,6 +67,8 @@ pub struct TrainConfig {
     pub start: StartConfig,
     /// The learning algorithm.
     pub algorithm: Algorithm,
+    /// How the ports of a switch learn.
+    pub ports: PortsConfig,
     /// Settings of soft actor-critic.
     pub sac: SacConfig,
     /// Settings of proximal policy optimisation.
@@ -92,6 +94,7 @@ impl Default for TrainConfig {
             learner: LearnerConfig::default(),
             start: StartConfig::default(),
             algorithm: Algorithm::default(),
+            ports: PortsConfig::default(),
             sac: SacConfig::default(),
             ppo: PpoConfig::default(),
             validation: ValidationConfig::default(),
@@ -103,7 +106,15 @@ impl Default for TrainConfig {
 impl TrainConfig {
     /// The settings of the search for the rule to start from.
     pub(crate) fn search(&self) -> SearchSettings {
-        self.start.search(self.actions())
+        let search = self.start.search(self.actions());
+        match self.algorithm {
+            Algorithm::Cma => SearchSettings {
+                generations: self.start.generations.unwrap_or(MAX_GENERATIONS),
+                share: 1.0,
+                ..search
+            },
+            _ => search,
+        }
     }
 
     /// Writes down what is left to defaults that depend on other settings, so that a resume with another budget, or
@@ -116,6 +127,10 @@ impl TrainConfig {
             ..
         } = self.search();
         let generations = self.start_generations();
+        let starts = generations > 0 || !self.start.rule.is_empty();
+        if starts && self.may_start_from_rule() && self.sac == SacConfig::default() {
+            self.sac = SacConfig::for_a_given_policy();
+        }
         self.start = StartConfig {
             generations: Some(generations),
             share: Some(share),
@@ -178,18 +193,46 @@ impl TrainConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Algorithm {
-    /// [Soft actor-critic](bufgym_agents::sac), which starts from a rule that is searched first and learns from a
-    /// replay of all decisions.
+    /// [Soft actor-critic](bufgym_agents::sac), which learns from a replay of earlier decisions.
     #[default]
     Sac,
-    /// [Proximal policy optimisation](bufgym_agents::ppo), which starts from random weights and learns from the
-    /// decisions of its last round.
+    /// [Proximal policy optimisation](bufgym_agents::ppo), which learns from the decisions of its last round.
     Ppo,
+    /// [CMA-ES](bufgym_agents::evolution), which searches a linear rule by whole traces; a network then imitates it.
+    Cma,
+}
+
+/// What the weights of a training start from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// Random weights.
+    Random,
+    /// The imitation of a linear rule that is searched first.
+    #[default]
+    Rule,
+}
+
+/// A name that is none of [`Start`]'s.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown start `{}`; must be random or rule", excerpt(.0))]
+pub struct UnknownStart(String);
+
+impl FromStr for Start {
+    type Err = UnknownStart;
+
+    fn from_str(text: &str) -> Result<Self, UnknownStart> {
+        match text {
+            "random" => Ok(Self::Random),
+            "rule" => Ok(Self::Rule),
+            _ => Err(UnknownStart(text.to_owned())),
+        }
+    }
 }
 
 /// A name that is none of [`Algorithm`]'s.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown algorithm `{}`; must be sac or ppo", excerpt(.0))]
+#[error("unknown algorithm `{}`; must be sac, ppo or cma", excerpt(.0))]
 pub struct UnknownAlgorithm(String);
 
 impl FromStr for Algorithm {
@@ -199,6 +242,7 @@ impl FromStr for Algorithm {
         match text {
             "sac" => Ok(Self::Sac),
             "ppo" => Ok(Self::Ppo),
+            "cma" => Ok(Self::Cma),
             _ => Err(UnknownAlgorithm(text.to_owned())),
         }
     }
@@ -262,6 +306,9 @@ pub(crate) fn low_level(scenario: &Scenario) -> BasePolicy {
     };
     default_low_level(actions, scenario)
 }
+
+/// Most generations of a search.
+pub(crate) const MAX_GENERATIONS: u64 = 1_000_000;
 
 /// Rounds of decisions that are kept where an algorithm learns from the last one.
 const ROUNDS_KEPT: u64 = 4;
@@ -338,7 +385,7 @@ impl Default for RolloutConfig {
             workers: 32,
             threads: 0,
             decisions_per_round: 16,
-            learning_starts: 10_000,
+            learning_starts: 2_048,
             traces: 0,
             tau_s: 1.0,
             baseline: RewardBaseline::UnlimitedBuffer,
@@ -366,8 +413,8 @@ impl Default for LearnerConfig {
     fn default() -> Self {
         Self {
             updates_per_round: 32,
-            replay_capacity: 300_000,
-            n_step: 8,
+            replay_capacity: 60_000,
+            n_step: 16,
         }
     }
 }
@@ -376,6 +423,8 @@ impl Default for LearnerConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StartConfig {
+    /// Whether soft actor-critic starts from a rule. CMA-ES always does, proximal policy optimisation never.
+    pub from: Start,
     /// Weights of the rule that the search begins from, sixteen for each output in the order of
     /// [`LINEAR_FEATURES`](bufgym_models::linear::LINEAR_FEATURES). Where there is none, it begins from the best of
     /// a few rules.
@@ -415,6 +464,7 @@ pub struct StartConfig {
 impl Default for StartConfig {
     fn default() -> Self {
         Self {
+            from: Start::default(),
             rule: Vec::new(),
             generations: None,
             share: None,
@@ -468,12 +518,6 @@ pub struct ValidationConfig {
     /// Traces of the table at the end, at most 10^6; 0 for none. They are other traces than those that chose the
     /// weights, so the choice does not bias the table.
     pub final_traces: u64,
-    /// Whether the learner goes back to the best weights where a validation is worse than theirs beyond
-    /// chance (where the 95 % interval of the ratio, trace by trace, lies above 1) or by more than `tolerance`.
-    pub return_to_best: bool,
-    /// By how much of the best value a validation may be worse and the learner still go on from there, as long as it
-    /// may be chance; 0 to 10^6.
-    pub tolerance: f64,
     /// Seed of the validation traces, below 2^63. It is separate so that runs with different seeds compare.
     pub seed: u64,
 }
@@ -484,8 +528,6 @@ impl Default for ValidationConfig {
             every_decisions: 25_000,
             traces: 32,
             final_traces: 64,
-            return_to_best: true,
-            tolerance: 0.01,
             seed: 0,
         }
     }
@@ -549,7 +591,7 @@ impl TrainConfig {
     /// Decisions of a worker in a round.
     pub(crate) fn worker_decisions(&self) -> u64 {
         match self.algorithm {
-            Algorithm::Sac => self.rollout.decisions_per_round,
+            Algorithm::Sac | Algorithm::Cma => self.rollout.decisions_per_round,
             Algorithm::Ppo => self.ppo.decisions_per_round,
         }
     }
@@ -557,7 +599,7 @@ impl TrainConfig {
     /// Decisions kept for learning, all workers together.
     pub(crate) fn replay_capacity(&self) -> usize {
         match self.algorithm {
-            Algorithm::Sac => self.learner.replay_capacity,
+            Algorithm::Sac | Algorithm::Cma => self.learner.replay_capacity,
             // One round, and some more where the switches of a worker do not decide equally often.
             Algorithm::Ppo => index(self.decisions_per_round().saturating_mul(ROUNDS_KEPT)),
         }
@@ -599,7 +641,7 @@ impl TrainConfig {
     /// simulations. Where only the time ends the training, that ends the search too.
     pub(crate) fn start_generations(&self) -> u64 {
         let search = self.search();
-        if self.algorithm == Algorithm::Ppo {
+        if !self.may_start_from_rule() {
             return 0;
         }
         let Some(steps) = self.budget.steps else {
@@ -607,8 +649,11 @@ impl TrainConfig {
         };
         let rest = self.simulations_of(steps / self.decisions_per_trace(), steps);
         let each = generation_simulations(self);
-        // All of it, where the share is 1.
-        let most = rest as f64 * search.share / (1.0 - search.share).max(f64::MIN_POSITIVE);
+        let most = match self.algorithm {
+            Algorithm::Cma => rest as f64,
+            // All of it, where the share is 1.
+            _ => rest as f64 * search.share / (1.0 - search.share).max(f64::MIN_POSITIVE),
+        };
         let fit = floor_u64(most / each.max(1) as f64);
         match search.generations.min(fit) {
             few if few < search.generations.min(CHECK_EVERY) => 0,
@@ -618,11 +663,16 @@ impl TrainConfig {
 
     /// Whether the training starts from a rule.
     pub(crate) fn starts_from_rule(&self) -> bool {
-        self.algorithm == Algorithm::Sac && self.searches_or_has_rule()
+        let searches = self.search().generations > 0 || !self.start.rule.is_empty();
+        self.may_start_from_rule() && (searches || self.algorithm == Algorithm::Cma)
     }
 
-    fn searches_or_has_rule(&self) -> bool {
-        self.search().generations > 0 || !self.start.rule.is_empty()
+    fn may_start_from_rule(&self) -> bool {
+        match self.algorithm {
+            Algorithm::Sac => self.start.from == Start::Rule,
+            Algorithm::Ppo => false,
+            Algorithm::Cma => true,
+        }
     }
 
     /// The simulations of so many episodes with so many decisions, as in

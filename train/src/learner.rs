@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use bufgym_agents::{Batch, LearnerError, Ppo, RoundMetrics, Sac, UpdateMetrics};
+use bufgym_agents::imitation::Imitator;
+use bufgym_agents::{Batch, LearnerError, PortSac, Ppo, RoundMetrics, UpdateMetrics};
 use bufgym_env::control::ActionSet;
 use bufgym_models::{ActorWeights, Device};
 
@@ -14,8 +15,10 @@ use crate::{TrainConfig, TrainError};
 // A training has one of them.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Learner {
-    Sac(Sac),
+    Sac(PortSac),
     Ppo(Ppo),
+    /// It learns nothing but to act as the rule that was found.
+    Cma(Imitator),
 }
 
 /// The measurements of a round of updates.
@@ -33,10 +36,19 @@ impl Learner {
         seed: u64,
         device: &Device,
     ) -> Result<Self, LearnerError> {
-        let actions = config.actions();
+        let (ports, actions) = (config.ports.clone(), config.actions());
         Ok(match config.algorithm {
-            Algorithm::Sac => Self::Sac(Sac::new(config.sac.clone(), actions, seed, device)?),
-            Algorithm::Ppo => Self::Ppo(Ppo::new(config.ppo.clone(), actions, seed, device)?),
+            Algorithm::Sac => Self::Sac(PortSac::new(
+                config.sac.clone(),
+                ports,
+                actions,
+                seed,
+                device,
+            )?),
+            Algorithm::Ppo => {
+                Self::Ppo(Ppo::new(config.ppo.clone(), ports, actions, seed, device)?)
+            }
+            Algorithm::Cma => Self::Cma(Imitator::new(actions, seed)),
         })
     }
 
@@ -45,6 +57,7 @@ impl Learner {
         match algorithm {
             Algorithm::Sac => "sac",
             Algorithm::Ppo => "ppo",
+            Algorithm::Cma => "cma",
         }
     }
 
@@ -52,6 +65,7 @@ impl Learner {
         match self {
             Self::Sac(_) => Algorithm::Sac,
             Self::Ppo(_) => Algorithm::Ppo,
+            Self::Cma(_) => Algorithm::Cma,
         }
     }
 
@@ -61,8 +75,9 @@ impl Learner {
         device: &Device,
     ) -> Result<Self, LearnerError> {
         Ok(match algorithm {
-            Algorithm::Sac => Self::Sac(Sac::load(dir, device)?),
+            Algorithm::Sac => Self::Sac(PortSac::load(dir, device)?),
             Algorithm::Ppo => Self::Ppo(Ppo::load(dir, device)?),
+            Algorithm::Cma => Self::Cma(Imitator::load(dir)?),
         })
     }
 
@@ -70,6 +85,7 @@ impl Learner {
         match self {
             Self::Sac(sac) => sac.save(dir)?,
             Self::Ppo(ppo) => ppo.save(dir)?,
+            Self::Cma(imitator) => imitator.save(dir)?,
         }
         Ok(())
     }
@@ -78,6 +94,7 @@ impl Learner {
         match self {
             Self::Sac(sac) => sac.actor_weights(),
             Self::Ppo(ppo) => ppo.actor_weights(),
+            Self::Cma(imitator) => imitator.weights().clone(),
         }
     }
 
@@ -85,6 +102,7 @@ impl Learner {
         match self {
             Self::Sac(sac) => sac.averaged_weights(),
             Self::Ppo(ppo) => ppo.averaged_weights(),
+            Self::Cma(imitator) => imitator.weights().clone(),
         }
     }
 
@@ -92,6 +110,7 @@ impl Learner {
         match self {
             Self::Sac(sac) => sac.actions(),
             Self::Ppo(ppo) => ppo.actions(),
+            Self::Cma(imitator) => imitator.actions(),
         }
     }
 
@@ -99,28 +118,16 @@ impl Learner {
         match self {
             Self::Sac(sac) => sac.updates(),
             Self::Ppo(ppo) => ppo.updates(),
+            Self::Cma(_) => 0,
         }
     }
 
-    /// The weights that it may go back to.
-    pub(crate) fn kept_weights(&self) -> Option<ActorWeights> {
+    /// Goes on from these weights, where it is of a kind that does.
+    pub(crate) fn set_weights(&mut self, weights: &ActorWeights) {
         match self {
-            Self::Sac(sac) => sac.kept_weights(),
-            Self::Ppo(_) => None,
-        }
-    }
-
-    /// Keeps weights to go back to, where it is of the kind that does.
-    pub(crate) fn keep(&mut self, weights: &ActorWeights) {
-        if let Self::Sac(sac) = self {
-            sac.keep(weights);
-        }
-    }
-
-    /// Goes back to the weights that were kept last, where it is of the kind that does.
-    pub(crate) fn return_to_kept(&mut self) {
-        if let Self::Sac(sac) = self {
-            sac.return_to_kept();
+            Self::Sac(sac) => sac.set_weights(weights),
+            Self::Ppo(_) => (),
+            Self::Cma(imitator) => imitator.set_weights(weights),
         }
     }
 }
@@ -129,7 +136,7 @@ impl Learner {
 /// batch is drawn. The result is the same as without this overlap.
 pub(crate) fn learn_from(
     replay: &mut Experience,
-    sac: &mut Sac,
+    sac: &mut PortSac,
     batches: &mut [Batch; 2],
     updates: u64,
     n_step: usize,

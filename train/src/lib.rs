@@ -71,8 +71,8 @@ use bufgym_sim::traffic::generate;
 use serde::Serialize;
 
 pub use config::{
-    Algorithm, Budget, CheckpointConfig, ConfigFile, LearnerConfig, RolloutConfig, StartConfig,
-    TrainConfig, UnknownAlgorithm, ValidationConfig, default_low_level,
+    Algorithm, Budget, CheckpointConfig, ConfigFile, LearnerConfig, RolloutConfig, Start,
+    StartConfig, TrainConfig, UnknownAlgorithm, UnknownStart, ValidationConfig, default_low_level,
 };
 pub use error::TrainError;
 pub use limits::MAX_MINUTES;
@@ -106,9 +106,6 @@ fn baselines(scenario: &Scenario) -> &'static [&'static str] {
         false => &BASELINES,
     }
 }
-
-/// The trust region that holds every action.
-const NO_LIMIT: f64 = 2.0;
 
 /// How a caller controls a running training.
 #[derive(Clone, Copy, Debug)]
@@ -199,6 +196,8 @@ pub struct Expected {
     pub actions: Option<ActionSet>,
     /// The algorithm that learns.
     pub algorithm: Option<Algorithm>,
+    /// What the weights start from.
+    pub start: Option<Start>,
     /// The number of workers.
     pub workers: Option<usize>,
     /// The seed.
@@ -214,10 +213,6 @@ pub struct Expected {
 pub fn train(mut config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSummary, TrainError> {
     config.validate()?;
     config.settle();
-    if !config.starts_from_rule() {
-        // Random weights are nothing to stay near to.
-        config.sac.trust_radius = NO_LIMIT;
-    }
     config.check_memory()?;
     let device = controls.device.open()?;
     let folder = RunFolder::create(&config.out, config.force)?;
@@ -266,7 +261,7 @@ pub fn resume(
     write_settings(&config, &folder)?;
     let mut output = Output::reopen(folder, console, &stored.state)?;
     tell_device(&output.console, &device, controls);
-    let trainer = Trainer::restore(config, stored, controls.cluster)?;
+    let trainer = Trainer::restore(config, stored, &device.device, controls.cluster)?;
     let counters = trainer.counters();
     output.console.say(&format!(
         "resumed after {} decisions, {} updates",
@@ -350,6 +345,7 @@ impl Expected {
         expected.rollout.workers = self.workers.unwrap_or(config.rollout.workers);
         expected.seed = self.seed.unwrap_or(config.seed);
         expected.algorithm = self.algorithm.unwrap_or(config.algorithm);
+        expected.start.from = self.start.unwrap_or(config.start.from);
         expected.require_same(config)
     }
 }

@@ -6,7 +6,7 @@ use bufgym_sim::scenario::{Scenario, ScenarioError};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::config::{Budget, StartConfig, TrainConfig, built_in};
+use crate::config::{Budget, RolloutConfig, StartConfig, TrainConfig, built_in};
 
 /// The name of the mixture that is built in.
 pub const MIXED: &str = "mixed";
@@ -108,6 +108,11 @@ pub fn mixed_config() -> Result<TrainConfig, ScenarioError> {
             lesson_traces: 96,
             lesson_steps: 6_000,
             ..StartConfig::default()
+        },
+        rollout: RolloutConfig {
+            // Enough to tell the sizes of every scenario's rewards.
+            learning_starts: 10_000,
+            ..RolloutConfig::default()
         },
         ..TrainConfig::default()
     };

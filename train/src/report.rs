@@ -21,7 +21,7 @@ use crate::{TrainConfig, TrainError};
 const METRICS: &str = "round,decisions,updates,replay,critic_loss,actor_loss,\
     temperature,entropy,q_mean,target_mean,td_error,alpha_mean_log2,episodes,episode_return,\
     episode_decisions,episode_mean_fct_ms,episode_drops,episode_timeouts,validation,\
-    validation_low,validation_high,validation_won,validation_fct_ratio,best,agreement,alpha_spread_log2,kl,explained,actor_lr";
+    validation_low,validation_high,validation_won,validation_fct_ratio,best,alpha_spread_log2,kl,explained,actor_lr";
 
 /// Columns of `perf.csv`. They depend on the wall clock.
 const PERF: &str = "round,decisions,elapsed_s,round_s,env_steps_per_s,packets_per_s,\
@@ -33,6 +33,8 @@ struct Tags {
     value: &'static str,
     target: &'static str,
     error: &'static str,
+    kl: &'static str,
+    actor_lr: &'static str,
 }
 
 const SAC_TAGS: Tags = Tags {
@@ -40,6 +42,8 @@ const SAC_TAGS: Tags = Tags {
     value: "sac/q_mean",
     target: "sac/target_mean",
     error: "sac/td_error",
+    kl: "sac/kl",
+    actor_lr: "sac/actor_lr",
 };
 
 const PPO_TAGS: Tags = Tags {
@@ -47,6 +51,8 @@ const PPO_TAGS: Tags = Tags {
     value: "ppo/value_mean",
     target: "ppo/return_mean",
     error: "ppo/advantage",
+    kl: "ppo/kl",
+    actor_lr: "ppo/actor_lr",
 };
 
 /// Means over the updates of a round.
@@ -60,7 +66,6 @@ pub(crate) struct Learning {
     pub(crate) q_mean: Option<f64>,
     pub(crate) target_mean: Option<f64>,
     pub(crate) td_error: Option<f64>,
-    pub(crate) agreement: Option<f64>,
     pub(crate) kl: Option<f64>,
     pub(crate) explained: Option<f64>,
     pub(crate) actor_lr: Option<f64>,
@@ -97,13 +102,14 @@ impl Learning {
         Self {
             updates: updates.len() as u64,
             critic_loss: mean(|u| Some(u.critic_loss)),
-            actor_loss: mean(|u| u.actor_loss),
+            actor_loss: mean(|u| u.actor.map(|[loss, _]| loss)),
             temperature: updates.last().map(|u| f64::from(u.temperature)),
-            entropy: mean(|u| u.entropy),
+            entropy: mean(|u| u.actor.map(|[_, entropy]| entropy)),
             q_mean: mean(|u| Some(u.q_mean)),
             target_mean: mean(|u| Some(u.target_mean)),
             td_error: mean(|u| Some(u.td_error)),
-            agreement: mean(|u| u.agreement),
+            kl: mean(|u| u.kl),
+            actor_lr: updates.last().map(|u| u.actor_lr),
             ..Self::default()
         }
     }
@@ -227,7 +233,6 @@ impl RoundReport {
             validation(|v| v.won),
             validation(|v| v.fct_ratio),
             self.best,
-            learning.agreement,
             rollouts.spread,
             learning.kl,
             learning.explained,
@@ -305,10 +310,9 @@ impl RoundReport {
             (tags.value, learning.q_mean),
             (tags.target, learning.target_mean),
             (tags.error, learning.td_error),
-            ("sac/agreement", learning.agreement),
-            ("ppo/kl", learning.kl),
+            (tags.kl, learning.kl),
             ("ppo/explained_variance", learning.explained),
-            ("ppo/actor_lr", learning.actor_lr),
+            (tags.actor_lr, learning.actor_lr),
             ("rollout/alpha_mean_log2", rollouts.alpha_mean_log2()),
             ("rollout/alpha_spread_log2", rollouts.spread),
             ("rollout/episode_return", rollouts.return_),

@@ -10,7 +10,6 @@ use bufgym_env::gym::{
     ResetOptions, TraceSequence, Turn,
 };
 use bufgym_models::FastActor;
-use bufgym_models::probabilities::{Probabilities, UNIFORM};
 use bufgym_sim::network::OneSwitch;
 use bufgym_sim::rng::{Split, stream, uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -86,7 +85,6 @@ struct Seat {
 struct Decided {
     levels: Vec<u8>,
     raw: Vec<f32>,
-    probabilities: Vec<Probabilities>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -213,7 +211,7 @@ impl Worker {
             let Turn::Agent(agent) = self.turn else {
                 unreachable!("an episode that is over is followed by the next at once")
             };
-            let probabilities = self.choose(agent, actor.as_mut());
+            self.choose(agent, actor.as_mut());
             let observation = self.env.observation(agent);
             let ports = self.env.action_space(agent).shape()[0];
             self.played.spread.add(observation, &self.action, ports);
@@ -221,7 +219,6 @@ impl Worker {
             self.seats[agent].pending = Pending::Interval(Decided {
                 levels: levels.collect(),
                 raw: std::mem::take(&mut self.raw),
-                probabilities,
             });
             self.turn = self.env.step(&self.action)?;
             self.receive();
@@ -282,16 +279,13 @@ impl Worker {
         let Info {
             port_rewards,
             discount,
-            entropy_weight,
             ..
         } = self.env.info(agent);
         Transition {
             actions: decided.levels,
             raw: decided.raw,
-            probabilities: decided.probabilities,
             port_rewards: port_rewards.iter().map(|r| r * self.scale).collect(),
             discount: *discount,
-            entropy_weight: *entropy_weight,
             terminated: false,
             truncated: false,
             next: self.frame(agent),
@@ -299,8 +293,8 @@ impl Worker {
         }
     }
 
-    /// Draws the next action and returns the probabilities that it was drawn with, `[ports, outputs]`.
-    fn choose(&mut self, agent: usize, actor: Option<&mut FastActor>) -> Vec<Probabilities> {
+    /// Draws the next action.
+    fn choose(&mut self, agent: usize, actor: Option<&mut FastActor>) {
         let space = self.env.action_space(agent);
         let (ports, values) = (space.shape()[0], space.len());
         self.action.resize(values, 0.0);
@@ -314,14 +308,12 @@ impl Worker {
                 actor.perturb_raw(observation, ports, &mut self.raw);
                 let actions = self.action.iter_mut().zip(&self.raw);
                 actions.for_each(|(action, &raw)| *action = libm::tanhf(raw));
-                actor.probabilities().collect()
             }
             None => {
                 self.action
                     .fill_with(|| single(2.0 * uniform(&mut self.rng) - 1.0));
                 let inside = |&action: &f32| action.clamp(-LARGEST_ACTION, LARGEST_ACTION);
                 self.raw = self.action.iter().map(inside).map(libm::atanhf).collect();
-                vec![UNIFORM; values]
             }
         }
     }

@@ -11,11 +11,12 @@
 
 use std::ops::Range;
 
-use bufgym_agents::{Evolution, Examples, Sac};
+use bufgym_agents::imitation::imitate as teach;
+use bufgym_agents::{Evolution, Examples};
 use bufgym_env::control::{ActionSet, Controller, cell_centre, run_controlled};
 use bufgym_env::convert::index as index_of;
-use bufgym_models::LinearRule;
 use bufgym_models::linear::{LINEAR, LinearFile};
+use bufgym_models::{ActorWeights, Device, LinearRule};
 use bufgym_sim::network::SimError;
 use bufgym_sim::rng::{self, Split, trace_seed};
 use bufgym_sim::traffic::generate;
@@ -311,31 +312,34 @@ fn traces(
     ValidationSet::new(config.setting(), source, indices, cluster)
 }
 
-/// Teaches the actor the rule. Returns the root mean squared difference of their actions.
+/// Teaches an actor the rule. Returns its weights and the root mean squared difference of their actions.
 pub(crate) fn imitate(
     config: &TrainConfig,
-    sac: &mut Sac,
+    mut weights: ActorWeights,
     rule: &LinearRule,
+    device: &Device,
     cluster: Option<&Cluster>,
-) -> Result<f32, TrainError> {
+) -> Result<(ActorWeights, f32), TrainError> {
     let start = &config.start;
     let each = whole(config, start.lesson_traces);
+    let mut rng = rng::stream(config.seed, "imitation", 0);
     let mut examples: Vec<Examples> = Vec::new();
     let mut difference = f32::NAN;
     for number in 0..start.lessons {
         let indices = number * each..(number + 1) * each;
         let pupil = match number {
             0 => Decider::linear(rule.clone()),
-            _ => Decider::network(sac.averaged_weights()),
+            _ => Decider::network(weights.clone()),
         };
         let met = lesson(config, &pupil, rule, indices, cluster)?;
         let outputs = rule.outputs();
         for met in met {
             of_ports(&mut examples, met.ports(), outputs).append(met);
         }
-        difference = sac.imitate(&examples, start.lesson_steps, start.log_std);
+        let (steps, log_std) = (start.lesson_steps, start.log_std);
+        (weights, difference) = teach(&weights, &examples, steps, log_std, &mut rng, device);
     }
-    Ok(difference)
+    Ok((weights, difference))
 }
 
 /// What the teacher does in the states that the pupil meets, by trace and number of ports.

@@ -73,9 +73,6 @@ pub(crate) struct Counters {
     /// Simulations of the search that the training started with, and of the lessons after it.
     #[serde(default)]
     pub(crate) start_simulations: u64,
-    /// How often the learner went back to the best actor.
-    #[serde(default)]
-    pub(crate) returns: u64,
     /// Wall-clock seconds of training.
     pub(crate) elapsed_s: f64,
 }

@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 use bufgym_agents::Batch;
 use bufgym_env::convert::{floor_u64, single};
-use bufgym_eval::metric::Sample;
 use bufgym_models::checkpoint::{MANIFEST_FILE, Manifest, save_actor};
 use bufgym_models::files::current_folder;
 use bufgym_models::{ActorWeights, Device};
@@ -35,13 +34,14 @@ use crate::rollout::Experienced;
 use crate::simulations::Decider;
 use crate::start::{self, StartSearch};
 use crate::state::{Best, Counters, State, Stored};
-use crate::validation::{Validation, ValidationSet};
+use crate::validation::{Validation, ValidationResult, ValidationSet};
 use crate::{Algorithm, TrainConfig, TrainError};
 
 /// Everything that changes in a training.
 pub(crate) struct Trainer {
     config: TrainConfig,
     pool: ThreadPool,
+    device: Device,
     /// Hosts that simulate in place of the pool.
     cluster: Option<Cluster>,
     learner: Learner,
@@ -51,8 +51,6 @@ pub(crate) struct Trainer {
     crew: Crew,
     counters: Counters,
     best: Option<Best>,
-    /// The best actor's results by validation trace. They are not stored, as its weights tell them.
-    best_samples: Vec<Sample>,
     /// Whether a search for the rule to start from is still ahead.
     must_start: bool,
     /// That search, once it has begun.
@@ -95,13 +93,13 @@ impl Trainer {
         Ok(Self {
             learner: Learner::new(&config, seed("learner"), device)?,
             pool,
+            device: device.clone(),
             cluster: cluster.cloned(),
             replay,
             batches: Default::default(),
             crew,
             counters: Counters::default(),
             best: None,
-            best_samples: Vec::new(),
             must_start: config.starts_from_rule(),
             start: None,
             config,
@@ -112,6 +110,7 @@ impl Trainer {
     pub(crate) fn restore(
         config: TrainConfig,
         stored: Stored,
+        device: &Device,
         cluster: Option<&Cluster>,
     ) -> Result<Self, TrainError> {
         let pool = thread_pool(&config)?;
@@ -125,6 +124,7 @@ impl Trainer {
         Ok(Self {
             config,
             pool,
+            device: device.clone(),
             cluster: cluster.cloned(),
             learner,
             replay,
@@ -134,7 +134,6 @@ impl Trainer {
             start: state.start,
             counters: state.counters,
             best: state.best,
-            best_samples: Vec::new(),
         })
     }
 
@@ -171,11 +170,6 @@ impl Trainer {
         validation: &ValidationSet,
         stop: &AtomicBool,
     ) -> Result<End, TrainError> {
-        if let Some(kept) = self.learner.kept_weights() {
-            let kept = Decider::network(kept);
-            let again = self.pool.install(|| validation.validate(kept))?;
-            self.best_samples = again.samples;
-        }
         if let Some(end) = self.find_start(output, stop)? {
             return Ok(end);
         }
@@ -293,13 +287,12 @@ impl Trainer {
         }
         self.write_rule(output);
         if let Some(search) = self.start.take() {
-            let Learner::Sac(sac) = &mut self.learner else {
-                unreachable!("soft actor-critic alone starts from a rule")
-            };
-            let (config, cluster) = (&self.config, self.cluster.as_ref());
+            let (config, device, cluster) = (&self.config, &self.device, self.cluster.as_ref());
             let rule = search.best(config.actions()).0;
-            let imitate = || start::imitate(config, sac, &rule, cluster);
-            let difference = self.pool.install(imitate)?;
+            let weights = self.learner.averaged_weights();
+            let imitate = || start::imitate(config, weights, &rule, device, cluster);
+            let (weights, difference) = self.pool.install(imitate)?;
+            self.learner.set_weights(&weights);
             output.console.say(&format!(
                 "start: {} simulations of linear rules, the best {:.3} × DT on training traces (rule.json); the \
                  network acts as it does but for {difference:.3} of a range of 2",
@@ -362,14 +355,13 @@ impl Trainer {
             episodes: before.episodes + rollouts.episodes,
             episode_decisions: before.episode_decisions + rollouts.decisions_of_episodes,
             start_simulations: before.start_simulations,
-            returns: before.returns,
             packets: before.packets + rollouts.packets,
             elapsed_s: before.elapsed_s + round_s,
         };
         let busy = validated.as_ref().map_or(0.0, |v| v.busy.as_secs_f64());
         let result = validated.as_ref().map(|validated| validated.result);
         if let Some(validated) = validated {
-            self.judge(validated, &averaged, before, output, validation)?;
+            self.judge(&validated.result, &averaged, before, output, validation)?;
         }
         let report = RoundReport {
             counters: self.counters,
@@ -417,7 +409,7 @@ impl Trainer {
         let crew = &mut self.crew;
 
         let learn = || match learner {
-            Learner::Ppo(_) => newest.unwrap_or_default(),
+            Learner::Ppo(_) | Learner::Cma(_) => newest.unwrap_or_default(),
             Learner::Sac(sac) => {
                 let start = Instant::now();
                 let due = if exploring || !replay.is_ready() {
@@ -483,26 +475,19 @@ impl Trainer {
         }
     }
 
-    /// Reports a validation. The best actor so far is saved; where one is worse than it beyond chance or by more
-    /// than the tolerance, the learner goes back to the best.
+    /// Reports a validation. The best actor so far is saved.
     fn judge(
         &mut self,
-        found: Validation,
+        result: &ValidationResult,
         weights: &ActorWeights,
         at: Counters,
         output: &Output,
         validation: &ValidationSet,
     ) -> Result<(), TrainError> {
-        let result = &found.result;
         let better = result.value.is_finite()
             && self
                 .best
                 .is_none_or(|best| result.value < best.result.value);
-        let astray = self.config.validation.return_to_best
-            && self.config.algorithm == Algorithm::Sac
-            && !better
-            && (self.is_far_from_best(result.value)
-                || validation.is_worse(&self.best_samples, &found.samples));
         output.console.say(&format!(
             "{:>9} decisions {:>7} updates   validation {:.3} × DT ({:.3} to {:.3}), {:.0} % won{}",
             at.decisions,
@@ -511,16 +496,8 @@ impl Trainer {
             result.low,
             result.high,
             100.0 * result.won,
-            match (better, astray) {
-                (true, _) => "   best so far",
-                (_, true) => "   worse than the best: back to it",
-                _ => "",
-            },
+            if better { "   best so far" } else { "" },
         ));
-        if astray {
-            self.learner.return_to_kept();
-            self.counters.returns += 1;
-        }
         // A folder that is gone is not made again for this.
         if !better || !weights.is_finite() || !output.folder.is_there() {
             return Ok(());
@@ -542,15 +519,7 @@ impl Trainer {
             updates: at.updates,
             result: *result,
         });
-        self.learner.keep(weights);
-        self.best_samples = found.samples;
         Ok(())
-    }
-
-    fn is_far_from_best(&self, value: f64) -> bool {
-        let most = 1.0 + self.config.validation.tolerance;
-        self.best
-            .is_some_and(|best| value > most * best.result.value)
     }
 
     /// Validates the final actor, outside any round: the last validation of a round is of an
@@ -564,7 +533,7 @@ impl Trainer {
         let actor = Decider::network(weights.clone());
         let found = self.pool.install(|| validation.validate(actor))?;
         let result = found.result;
-        self.judge(found, &weights, self.counters, output, validation)?;
+        self.judge(&result, &weights, self.counters, output, validation)?;
         let report = RoundReport {
             counters: self.counters,
             replay: self.replay.len() as u64,
@@ -620,6 +589,10 @@ impl Trainer {
     }
 
     fn budget_spent(&self) -> bool {
+        if self.config.algorithm == Algorithm::Cma {
+            // The search was all of it.
+            return true;
+        }
         let budget = &self.config.budget;
         let steps = budget
             .steps

@@ -63,8 +63,6 @@ enum Ground {
 #[derive(Clone, Debug)]
 pub(crate) struct Validation {
     pub(crate) result: ValidationResult,
-    /// By trace.
-    pub(crate) samples: Vec<Sample>,
     /// Time spent on all threads together.
     pub(crate) busy: Duration,
 }
@@ -124,20 +122,7 @@ impl ValidationSet {
             fct_ratio: found.fct_ratio,
             failed: found.failed,
         };
-        Ok(Validation {
-            result,
-            samples,
-            busy,
-        })
-    }
-
-    /// Whether one controller is worse than another on the same traces, beyond chance: the whole interval
-    /// of the ratio of their metrics lies above 1.
-    pub(crate) fn is_worse(&self, than: &[Sample], samples: &[Sample]) -> bool {
-        compare(self.setting.metric, samples, than, RESAMPLES)
-            .ratio
-            .low
-            > 1.0
+        Ok(Validation { result, busy })
     }
 
     /// The value of each decider relative to DT, as in [`ValidationResult::value`].
@@ -281,10 +266,11 @@ mod tests {
             };
             let set = ValidationSet::new(setting, (Split::Train, 5), 0..8, None).unwrap();
             let rule = Decider::linear(LinearRule::constant(&[0.9]));
-            let found = set.validate(rule).unwrap();
-            let pairs = found.samples.iter().zip(&set.baseline);
+            let (samples, _) = set.measure(std::slice::from_ref(&rule)).unwrap();
+            let pairs = samples[0].iter().zip(&set.baseline);
             let ratio = |(own, dt): (&Sample, &Sample)| own.value / dt.value;
-            (found.result, pairs.map(ratio).collect::<Vec<f64>>())
+            let ratios = pairs.map(ratio).collect::<Vec<f64>>();
+            (set.validate(rule).unwrap().result, ratios)
         };
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
 

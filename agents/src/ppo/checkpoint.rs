@@ -8,8 +8,10 @@ use bufgym_models::files::current_folder;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-use super::{Ppo, PpoConfig, Scales};
+use super::{Ppo, PpoConfig};
 use crate::optimizer::adam;
+use crate::ports::{PortsConfig, most_bytes, stored_scales};
+use crate::scales::Scales;
 use crate::stored::{
     Checked, Files, Form, LearnerError, Sums, corrupt, prefixed, read_record, restore,
 };
@@ -17,7 +19,7 @@ use crate::stored::{
 const FORM: Form = Form {
     record: "ppo.json",
     checksum: "ppo.sha256",
-    version: 1,
+    version: 2,
 };
 const NETWORKS: &str = "networks.safetensors";
 const OPTIMIZERS: [&str; 2] = ["actor.adam.bpk", "critic.adam.bpk"];
@@ -32,6 +34,7 @@ const CRITIC: &str = "critic";
 struct Record {
     format_version: u32,
     config: PpoConfig,
+    ports: PortsConfig,
     actions: ActionSet,
     rounds: u64,
     updates: u64,
@@ -59,6 +62,7 @@ impl Ppo {
         let record = Record {
             format_version: FORM.version,
             config: self.config.clone(),
+            ports: self.ports.clone(),
             actions: self.actions,
             rounds: self.rounds,
             updates: self.updates,
@@ -77,13 +81,12 @@ impl Ppo {
     pub fn load(dir: &Path, device: &Device) -> Result<Ppo, LearnerError> {
         let dir = &current_folder(dir);
         let record: Record = read_record(dir, &FORM)?;
-        let mut ppo = Ppo::new(record.config.clone(), record.actions, 0, device)?;
-        let width = record.config.critic_width as u64;
+        let mut ppo = Ppo::new(record.config, record.ports, record.actions, 0, device)?;
         let checked = Checked {
             dir,
             form: &FORM,
             sums: &record.sha256,
-            most: 4 * 16 * width * width + (32 << 20),
+            most: most_bytes(&ppo.ports),
         };
         let tensors = checked.tensors(NETWORKS)?;
         let wrong = |reason: String| corrupt(dir, NETWORKS, reason);
@@ -93,37 +96,11 @@ impl Ppo {
         for (name, optimizer) in OPTIMIZERS.into_iter().zip(&mut ppo.optimizers) {
             *optimizer = checked.optimizer(name, adam(Some(super::GRADIENT_CLIP)))?;
         }
-        let scales = record.scales_bits.as_deref().map(Scales::from_bits);
-        let scales = scales.map(|scales| scales.ok_or("its scales are of another version"));
-        ppo.scales = scales
-            .transpose()
-            .map_err(|reason| corrupt(dir, FORM.record, reason))?;
+        ppo.scales = stored_scales(record.scales_bits.as_deref(), dir, &FORM)?;
         ppo.rounds = record.rounds;
         ppo.updates = record.updates;
         ppo.actor_lr = f64::from_bits(record.actor_lr_bits);
         ppo.rng = record.rng;
         Ok(ppo)
-    }
-}
-
-impl Scales {
-    fn to_bits(&self) -> Vec<u32> {
-        let [means, deviations] = &self.state;
-        let all = self.features.iter().chain(means).chain(deviations);
-        all.chain([&self.returns])
-            .map(|value| value.to_bits())
-            .collect()
-    }
-
-    fn from_bits(bits: &[u32]) -> Option<Scales> {
-        let values: Vec<f32> = bits.iter().map(|&bits| f32::from_bits(bits)).collect();
-        let (features, rest) = values.split_first_chunk()?;
-        let (state, [returns]) = rest.split_last_chunk()?;
-        let (means, deviations) = state.split_at_checked(super::STATE)?;
-        (deviations.len() == super::STATE).then(|| Scales {
-            features: *features,
-            state: [means.to_vec(), deviations.to_vec()],
-            returns: *returns,
-        })
     }
 }

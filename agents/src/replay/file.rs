@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use bufgym_env::control::{ALPHAS, FEATURES, MAX_OUTPUTS, PRIVILEGED};
+use bufgym_env::control::{FEATURES, MAX_OUTPUTS, PRIVILEGED};
 use bufgym_sim::{files, input};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::{DECIDED, Outcome, Replay, ReplayShape, Stream};
 
 const MAGIC: &[u8; 8] = b"BUFGYMRB";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const DIGEST: usize = 32;
 /// Most bytes of the header that a stream adds.
 const MAX_STREAM: usize = 96;
@@ -146,7 +146,7 @@ fn parse(bytes: &[u8], shape: ReplayShape) -> Result<Replay, &'static str> {
         .ok_or("it does not begin as a replay file does")?;
     let (version, body) = body.split_at_checked(4).ok_or("it is too short")?;
     if version != VERSION.to_le_bytes() {
-        return Err("it has another version than 4");
+        return Err("it has another version than 5");
     }
     if Sha256::digest(&bytes[..bytes.len() - DIGEST]).as_slice() != digest {
         return Err("its checksum does not match: it is truncated or altered");
@@ -207,13 +207,6 @@ fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
         for (frame, record) in (ring.first(slots)..end).zip(&mut records) {
             let slot = ring.slot(frame);
             ring.decode(slot, (ports, values), record);
-            let levels = &ring.actions[slot * values..][..values];
-            if levels
-                .iter()
-                .any(|&level| usize::from(level) >= ALPHAS.len())
-            {
-                return Err("an action is no level");
-            }
             held += usize::from(ring.outcomes[slot].flags & DECIDED != 0);
         }
         streams.push(ring);
@@ -246,58 +239,49 @@ fn expected_body(header: &Header) -> Option<u64> {
 
 /// Bytes of one frame and its decision.
 fn record_size(ports: usize, values: usize) -> usize {
-    ports * 4 * (FEATURES + PRIVILEGED + 1) + values * (5 + ALPHAS.len()) + 13
+    4 * (ports * (FEATURES + PRIVILEGED + 1) + values) + 9
 }
 
 impl Stream {
     fn encode(&self, slot: usize, (ports, values): (usize, usize), out: &mut Vec<u8>) {
         let outcome = self.outcomes[slot];
-        let scalars = [outcome.discount, outcome.entropy_weight];
         let parts = [
             &self.frames[slot * ports * FEATURES..][..ports * FEATURES],
             &self.privileged[slot * ports * PRIVILEGED..][..ports * PRIVILEGED],
             &self.rewards[slot * ports..][..ports],
             &self.raw[slot * values..][..values],
-            &scalars,
+            &[outcome.discount],
         ];
         for value in parts.into_iter().flatten() {
             out.extend_from_slice(&value.to_le_bytes());
         }
         out.extend_from_slice(&outcome.position.to_le_bytes());
         out.push(outcome.flags);
-        out.extend_from_slice(&self.actions[slot * values..][..values]);
-        out.extend_from_slice(self.probabilities[slot * values..][..values].as_flattened());
     }
 
     /// # Panics
     /// When the record is shorter than [`record_size`].
     fn decode(&mut self, slot: usize, (ports, values): (usize, usize), record: &[u8]) {
-        let (words, bytes) = record.split_at(record.len() - values * (1 + ALPHAS.len()) - 1);
+        let (words, flags) = record.split_at(record.len() - 1);
         let mut words = words.as_chunks::<4>().0.iter();
-        let mut scalars = [0.0; 2];
+        let mut discount = [0.0];
         let parts = [
             &mut self.frames[slot * ports * FEATURES..][..ports * FEATURES],
             &mut self.privileged[slot * ports * PRIVILEGED..][..ports * PRIVILEGED],
             &mut self.rewards[slot * ports..][..ports],
             &mut self.raw[slot * values..][..values],
-            &mut scalars,
+            &mut discount,
         ];
         for (value, word) in parts.into_iter().flatten().zip(&mut words) {
             *value = f32::from_le_bytes(*word);
         }
-        let [discount, entropy_weight] = scalars;
+        let [discount] = discount;
         let position = words.next().map_or(0, |word| u32::from_le_bytes(*word));
         self.outcomes[slot] = Outcome {
             discount,
-            entropy_weight,
             position,
-            flags: bytes[0],
+            flags: flags[0],
         };
-        let (actions, probabilities) = bytes[1..].split_at(values);
-        self.actions[slot * values..][..values].copy_from_slice(actions);
-        self.probabilities[slot * values..][..values]
-            .as_flattened_mut()
-            .copy_from_slice(probabilities);
     }
 }
 

@@ -7,17 +7,18 @@ use sha2::Digest as _;
 
 const PORTS: usize = 3;
 const OUTPUTS: usize = 2;
+/// The number of a stream's first transition is a multiple of this.
+const STREAM: usize = 10_000;
 
 /// A transition stored naively, with both observations.
 #[derive(Clone, Debug)]
 struct Naive {
     observation: Vec<f32>,
     privileged: Vec<f32>,
-    actions: Vec<u8>,
-    probabilities: Vec<Probabilities>,
     rewards: Vec<f32>,
     discount: f32,
-    entropy_weight: f32,
+    /// Unique, so that a drawn transition can be found again.
+    number: usize,
     terminated: bool,
     truncated: bool,
     next_observation: Vec<f32>,
@@ -28,7 +29,7 @@ impl Naive {
     /// Tells the decisions apart.
     fn raw(&self) -> Vec<f32> {
         (0..OUTPUTS * PORTS)
-            .map(|value| self.entropy_weight + 0.01 * value as f32)
+            .map(|value| self.number as f32 + 0.01 * value as f32)
             .collect()
     }
 }
@@ -60,16 +61,9 @@ fn record(replay: &mut Replay, stream: usize, episodes: &[(usize, bool)], seed: 
             let stored = Naive {
                 observation,
                 privileged,
-                actions: (0..OUTPUTS * PORTS)
-                    .map(|_| (rng.next_u64() % 8) as u8)
-                    .collect(),
-                probabilities: (0..OUTPUTS * PORTS)
-                    .map(|_| std::array::from_fn(|_| 1 + (rng.next_u64() % 200) as u8))
-                    .collect(),
                 rewards: numbers(PORTS, &mut rng),
                 discount: uniform(&mut rng),
-                // Unique, so that a drawn transition can be found again.
-                entropy_weight: (stream * 100_000 + naive.len()) as f32,
+                number: stream * STREAM + naive.len(),
                 terminated: last && terminates,
                 truncated: last && !terminates,
                 next_observation: next_observation.clone(),
@@ -94,12 +88,10 @@ fn shape(capacity: usize, streams: usize, ports: usize) -> ReplayShape {
 
 fn as_transition(naive: &Naive) -> Transition {
     Transition {
-        actions: naive.actions.clone(),
+        actions: vec![0; OUTPUTS * PORTS],
         raw: naive.raw(),
-        probabilities: naive.probabilities.clone(),
         port_rewards: naive.rewards.clone(),
         discount: naive.discount,
-        entropy_weight: naive.entropy_weight,
         terminated: naive.terminated,
         truncated: naive.truncated,
         next: Frame::newest(&naive.next_observation, &naive.next_privileged),
@@ -125,27 +117,19 @@ fn state(observation: &[f32], privileged: &[f32]) -> Vec<f32> {
         .collect()
 }
 
+/// The number of the transition in a row.
+fn number(batch: &Batch, row: usize) -> usize {
+    batch.raw[row * PORTS * OUTPUTS] as usize
+}
+
 /// Checks one row of a batch against the list it must come from.
 fn check_row(batch: &Batch, row: usize, stored: &[Naive], n_step: usize) {
-    let index = batch.entropy_weights[row] as usize % 100_000;
+    let index = number(batch, row) % STREAM;
     let first = &stored[index];
     let of = |values: &[f32], width: usize| {
         values[row * PORTS * width..(row + 1) * PORTS * width].to_vec()
     };
-    let centres: Vec<f32> = first
-        .actions
-        .iter()
-        .map(|&a| cell_centre(a.into()))
-        .collect();
-    assert_eq!(of(&batch.actions, OUTPUTS), centres);
-    let probabilities = first.probabilities.iter().flat_map(|probabilities| {
-        let sum: f32 = probabilities.iter().map(|&weight| f32::from(weight)).sum();
-        probabilities.map(|weight| f32::from(weight) / sum)
-    });
-    assert_eq!(
-        of(&batch.probabilities, OUTPUTS * ALPHAS.len()),
-        probabilities.collect::<Vec<_>>()
-    );
+    assert_eq!(of(&batch.raw, OUTPUTS), first.raw());
     assert_eq!(of(&batch.windows, UNFOLDED), unfold(&first.observation));
     assert_eq!(
         of(&batch.state, STATE),
@@ -179,9 +163,6 @@ fn check_row(batch: &Batch, row: usize, stored: &[Naive], n_step: usize) {
         of(&batch.next_state, STATE),
         state(&next.next_observation, &next.next_privileged)
     );
-    let ends = next.terminated || next.truncated || last + 1 == stored.len();
-    let weight = if ends { next } else { &stored[last + 1] }.entropy_weight;
-    assert_eq!(batch.next_entropy_weights[row], weight);
 }
 
 fn episodes() -> impl Strategy<Value = Vec<(usize, bool)>> {
@@ -211,7 +192,7 @@ proptest! {
         let mut batch = Batch::default();
         replay.sample(64, n_step, &mut batch);
         for row in 0..64 {
-            let stream = batch.entropy_weights[row] as usize / 100_000;
+            let stream = number(&batch, row) / STREAM;
             check_row(&batch, row, &stored[stream], n_step);
         }
     }
@@ -225,10 +206,7 @@ fn every_whole_transition_is_drawn_and_no_other() {
     let mut batch = Batch::default();
     for _ in 0..100 {
         replay.sample(32, 1, &mut batch);
-        batch
-            .entropy_weights
-            .iter()
-            .for_each(|&weight| seen[weight as usize] = true);
+        (0..32).for_each(|row| seen[number(&batch, row)] = true);
     }
     // 62 frames, of which 32 are kept: 30..=61. Decision k stands at frame k in the first episode
     // (frames 0..=40) and at frame k + 1 in the second (frames 41..=61, whole from its start).
@@ -407,7 +385,7 @@ fn what_is_new_is_taken_once() {
             rollout.decided[frame + 1],
             !(naive.terminated || naive.truncated)
         );
-        taken[usize::from(naive.entropy_weight >= 100_000.0)] += 1;
+        taken[usize::from(naive.number >= STREAM)] += 1;
     }
     assert_eq!(taken, [20, 4]);
     assert_eq!(replay.take_new().frames(), 0);

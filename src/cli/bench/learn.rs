@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use bufgym::agents::{Batch, Frame, RandomAgent, Replay, ReplayShape, Sac, SacConfig, Transition};
+use bufgym::agents::{
+    Batch, Frame, PortSac, PortsConfig, RandomAgent, Replay, ReplayShape, SacConfig, Transition,
+};
 use bufgym::env::control::{ActionSet, Controller as _, FEATURES, HISTORY, action_level};
 use bufgym::env::gym::{ResetOptions, StepBuffers, VectorSeed};
-use bufgym::models::probabilities::UNIFORM;
 use bufgym::models::{ActorWeights, Device, FastActor};
 use bufgym::sim::convert::single;
 use bufgym::sim::rng;
@@ -31,7 +32,14 @@ pub fn updates_per_second(
         batch_size,
         ..SacConfig::default()
     };
-    let mut sac = Sac::new(config, ActionSet::Alpha, seed, device).or_failure()?;
+    let mut sac = PortSac::new(
+        config,
+        PortsConfig::default(),
+        ActionSet::Alpha,
+        seed,
+        device,
+    )
+    .or_failure()?;
     let mut batch = Batch::default();
     let mut update = || {
         replay.sample(batch_size, 1, &mut batch);
@@ -92,12 +100,9 @@ fn transition(buffers: &StepBuffers, env: usize, actions: &[f32]) -> Transition 
     };
     Transition {
         actions: actions.iter().map(|&a| action_level(a)).collect(),
-        // Soft actor-critic does not read it.
-        raw: vec![0.0; actions.len()],
-        probabilities: vec![UNIFORM; actions.len()],
+        raw: actions.iter().map(|&a| (0.999 * a).atanh()).collect(),
         port_rewards: buffers.port_rewards(env).to_vec(),
         discount: buffers.discounts[env],
-        entropy_weight: buffers.entropy_weights[env],
         terminated,
         truncated,
         next,

@@ -1,0 +1,378 @@
+//! Soft actor-critic for the ports of a switch: each is an agent, and all share their weights.
+
+use std::path::Path;
+
+use bufgym_env::control::{ActionSet, FEATURES, LEVELS};
+use bufgym_env::convert::single;
+use bufgym_models::critic::{FRAMES, STATE};
+use bufgym_models::files::current_folder;
+use bufgym_models::windows::WINDOW;
+use bufgym_models::{Actor, ActorOutput, ActorWeights, Device, PortCritic};
+use burn::tensor::{Tensor, TensorData};
+use rand::{Rng as _, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
+
+use crate::replay::Batch;
+use crate::sac::{
+    ActionValue, Observation, Policy, Sac, SacConfig, SacRecord, Samples, UpdateMetrics,
+};
+use crate::scales::Scales;
+use crate::stored::{Checked, Files, Form, LearnerError, Sums, corrupt, read_record};
+
+/// How the ports of a switch learn, whatever the algorithm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PortsConfig {
+    /// Width of the critics' layers.
+    pub critic_width: usize,
+    /// Share of the other ports' rewards in that of a port. The mean over ports hides what a port did in the noise of
+    /// all others.
+    pub share: f64,
+    /// Level of α that an untrained actor's mean is at. Where absent 2, which is α = 1, Dynamic Threshold as it comes;
+    /// where decisions set early drop too 5, which is α = 8, as thresholds matter less there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_level: Option<u8>,
+    /// Level of early drop or of the ingress side that an untrained actor's mean is at, where decisions set it.
+    pub start_second: u8,
+}
+
+impl Default for PortsConfig {
+    fn default() -> PortsConfig {
+        PortsConfig {
+            critic_width: 96,
+            share: 0.3,
+            start_level: None,
+            start_second: 4,
+        }
+    }
+}
+
+impl PortsConfig {
+    /// Checks every setting's range.
+    ///
+    /// # Errors
+    /// Names the first setting that is out of range.
+    pub fn validate(&self) -> Result<(), LearnerError> {
+        let level = |level: u8| usize::from(level) < LEVELS;
+        let checks = [
+            (
+                "critic_width",
+                (1..=4096).contains(&self.critic_width),
+                "between 1 and 4096",
+            ),
+            (
+                "share",
+                (0.0..=1.0).contains(&self.share),
+                "between 0 and 1",
+            ),
+            (
+                "start_level",
+                self.start_level.is_none_or(level),
+                "a level from 0 to 7",
+            ),
+            (
+                "start_second",
+                level(self.start_second),
+                "a level from 0 to 7",
+            ),
+        ];
+        let wrong = checks.into_iter().find(|&(_, fine, _)| !fine);
+        wrong.map_or(Ok(()), |(name, _, range)| {
+            Err(LearnerError::Setting { name, range })
+        })
+    }
+
+    /// Random weights of an actor whose means are at the levels of the beginning.
+    pub(crate) fn begin(&self, actions: ActionSet, rng: &mut Xoshiro256PlusPlus) -> ActorWeights {
+        let mut weights = ActorWeights::random_for(actions, rng);
+        weights.widen();
+        let usual = if actions.drops_early() { 5 } else { 2 };
+        let levels = [self.start_level.unwrap_or(usual), self.start_second];
+        weights.begin_at(&levels[..actions.outputs()]);
+        weights
+    }
+}
+
+/// The ports of some switches. Each network reads the part that it needs.
+#[derive(Clone, Debug)]
+pub struct PortStates {
+    /// Unfolded observations, `[rows * ports * 8, 15]`.
+    pub windows: Tensor<2>,
+    /// Newest frames and privileged features, `[rows * ports, 37]`.
+    pub state: Tensor<2>,
+    /// One where a port has active flows, else zero, `[rows, ports]`.
+    pub busy: Tensor<2>,
+}
+
+impl Observation for PortStates {
+    fn autodiff(&self) -> PortStates {
+        PortStates {
+            windows: self.windows.clone().autodiff(),
+            state: self.state.clone().autodiff(),
+            busy: self.busy.clone().autodiff(),
+        }
+    }
+}
+
+impl Policy for Actor {
+    type Observation = PortStates;
+
+    fn gaussian(&self, seen: &PortStates, rows: usize) -> ActorOutput {
+        self.forward(seen.windows.clone(), rows)
+    }
+}
+
+impl ActionValue<PortStates> for PortCritic {
+    fn values(&self, seen: &PortStates, actions: Tensor<2>) -> Tensor<2> {
+        self.forward(seen.state.clone(), seen.busy.clone(), actions)
+    }
+}
+
+/// The learner of a training.
+pub struct PortSac {
+    sac: Sac<Actor, PortCritic>,
+    ports: PortsConfig,
+    actions: ActionSet,
+    device: Device,
+    /// Set by the first update.
+    scales: Option<Scales>,
+    /// Whether the policy was given, so that the scales must not change what it does.
+    is_given: bool,
+}
+
+impl PortSac {
+    /// A learner with random weights for decisions that set `actions`. The same seed gives the same weights.
+    ///
+    /// # Errors
+    /// When a setting is out of range.
+    pub fn new(
+        config: SacConfig,
+        ports: PortsConfig,
+        actions: ActionSet,
+        seed: u64,
+        device: &Device,
+    ) -> Result<PortSac, LearnerError> {
+        ports.validate()?;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let actor = Actor::from_weights(&ports.begin(actions, &mut rng), device);
+        let critics = [(); 2]
+            .map(|()| PortCritic::random(ports.critic_width, actions.outputs(), &mut rng, device));
+        Ok(PortSac {
+            sac: Sac::new(config, actor, critics, rng.next_u64(), device)?,
+            device: device.clone().without_autodiff(),
+            scales: None,
+            is_given: false,
+            ports,
+            actions,
+        })
+    }
+
+    /// A host copy of the policy.
+    pub fn actor_weights(&self) -> ActorWeights {
+        self.exported(&self.sac.policy())
+    }
+
+    /// A host copy of the policy's moving average.
+    pub fn averaged_weights(&self) -> ActorWeights {
+        self.exported(&self.sac.averaged())
+    }
+
+    /// Goes on from these weights.
+    pub fn set_weights(&mut self, weights: &ActorWeights) {
+        let mut weights = weights.clone();
+        if let Some(scales) = &self.scales {
+            weights.scale_inputs(&scales.features);
+        }
+        self.is_given = true;
+        self.sac
+            .set_policy(&Actor::from_weights(&weights, &self.device));
+    }
+
+    /// What its decisions set.
+    pub fn actions(&self) -> ActionSet {
+        self.actions
+    }
+
+    /// Updates so far.
+    pub fn updates(&self) -> u64 {
+        self.sac.updates()
+    }
+
+    /// Learns from a batch. The first one sets the scales of inputs and returns.
+    ///
+    /// # Panics
+    /// When the batch is empty.
+    pub fn update(&mut self, batch: &Batch) -> UpdateMetrics {
+        if self.scales.is_none() {
+            let weights = self.is_given.then(|| self.actor_weights());
+            let rewards = shared(&batch.rewards, batch.ports, self.ports.share);
+            let ports = batch.state.as_chunks::<STATE>().0.iter().zip(rewards);
+            self.scales = Some(Scales::of(ports.filter(|(state, _)| is_busy(state))));
+            if let Some(weights) = weights {
+                self.set_weights(&weights);
+            }
+        }
+        let samples = self.samples(batch);
+        self.sac.update(&samples)
+    }
+
+    /// Takes the scales of the inputs into the first layer.
+    fn exported(&self, actor: &Actor) -> ActorWeights {
+        let mut weights = actor.to_weights();
+        if let Some(scales) = &self.scales {
+            weights.scale_inputs(&scales.factors());
+        }
+        weights
+    }
+
+    fn samples(&self, batch: &Batch) -> Samples<PortStates> {
+        let (rows, ports) = (batch.rows, batch.ports);
+        let scale = self.scales.as_ref().map_or(1.0, |scales| scales.returns);
+        let rewards = shared(&batch.rewards, ports, self.ports.share);
+        let now = self.states(&batch.windows, &batch.state, ports);
+        let next = self.states(&batch.next_windows, &batch.next_state, ports);
+        Samples {
+            actions: self.tensor(
+                batch.raw.iter().map(|&raw| libm::tanhf(raw)),
+                [rows, batch.raw.len() / rows],
+            ),
+            rewards: self.tensor(rewards.map(|reward| reward / scale), [rows, ports]),
+            discounts: self.tensor(batch.discounts.iter().copied(), [rows, 1]),
+            active: now.busy.clone(),
+            next_active: next.busy.clone(),
+            now,
+            next,
+        }
+    }
+
+    fn states(&self, windows: &[f32], state: &[f32], ports: usize) -> PortStates {
+        let (mut windows, mut scaled) = (windows.to_vec(), state.to_vec());
+        if let Some(scales) = &self.scales {
+            scales.scale_windows(&mut windows);
+            scales.scale_state(&mut scaled);
+        }
+        let busy = state
+            .as_chunks::<STATE>()
+            .0
+            .iter()
+            .map(|state| f32::from(u8::from(is_busy(state))));
+        let count = state.len() / STATE;
+        PortStates {
+            busy: self.tensor(busy, [count / ports, ports]),
+            state: self.tensor(scaled.into_iter(), [count, STATE]),
+            windows: self.tensor(windows.iter().copied(), [windows.len() / WINDOW, WINDOW]),
+        }
+    }
+
+    fn tensor(&self, values: impl Iterator<Item = f32>, shape: [usize; 2]) -> Tensor<2> {
+        Tensor::from_data(TensorData::new(values.collect(), shape), &self.device)
+    }
+}
+
+/// Whether a port has active flows: the first privileged feature is their number.
+fn is_busy(state: &[f32; STATE]) -> bool {
+    state[FRAMES * FEATURES] > 0.0
+}
+
+/// Rewards `[rows, ports]` with a share of the other ports'.
+fn shared(rewards: &[f32], ports: usize, share: f64) -> impl Iterator<Item = f32> + '_ {
+    let share = single(share);
+    rewards.chunks_exact(ports).flat_map(move |row| {
+        let total: f32 = row.iter().sum();
+        row.iter().map(move |own| own + share * (total - own))
+    })
+}
+
+// --- Storage ------------------------------------------------------------------------------------
+
+const FORM: Form = Form {
+    record: "sac.json",
+    checksum: "sac.sha256",
+    version: 5,
+};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    format_version: u32,
+    ports: PortsConfig,
+    actions: ActionSet,
+    /// Features, means and deviations of the state, returns; none before the first update.
+    scales_bits: Option<Vec<u32>>,
+    is_given: bool,
+    sac: SacRecord,
+    /// SHA-256 of each of the other files.
+    sha256: Sums,
+}
+
+impl PortSac {
+    /// Writes the whole state into an existing folder, and waits until it is on the disk.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn save(&self, dir: &Path) -> Result<(), LearnerError> {
+        let mut files = Files::default();
+        let sac = self.sac.write(dir, &mut files)?;
+        let record = Record {
+            format_version: FORM.version,
+            ports: self.ports.clone(),
+            actions: self.actions,
+            scales_bits: self.scales.as_ref().map(Scales::to_bits),
+            is_given: self.is_given,
+            sac,
+            sha256: files.sums(),
+        };
+        files.write(dir, &FORM, &record)
+    }
+
+    /// Reads what [`PortSac::save`] wrote. The next update gives the same weights as without saving and loading.
+    ///
+    /// # Errors
+    /// When a file is missing, truncated, altered or of another version.
+    pub fn load(dir: &Path, device: &Device) -> Result<PortSac, LearnerError> {
+        let dir = &current_folder(dir);
+        let record: Record = read_record(dir, &FORM)?;
+        let mut learner = PortSac::new(
+            record.sac.config.clone(),
+            record.ports,
+            record.actions,
+            0,
+            device,
+        )?;
+        let files = Checked {
+            dir,
+            form: &FORM,
+            sums: &record.sha256,
+            most: most_bytes(&learner.ports),
+        };
+        learner.sac.read(record.sac, &files)?;
+        learner.scales = stored_scales(record.scales_bits.as_deref(), dir, &FORM)?;
+        learner.is_given = record.is_given;
+        Ok(learner)
+    }
+}
+
+/// Most bytes of a file of a learner: networks of sixteen layers of the critics' width, four of them, and what does not
+/// depend on the width.
+pub(crate) fn most_bytes(ports: &PortsConfig) -> u64 {
+    let width = ports.critic_width as u64;
+    width
+        .saturating_mul(width)
+        .saturating_mul(4 * 16 * 4)
+        .saturating_add(32 << 20)
+}
+
+/// The scales of a record.
+pub(crate) fn stored_scales(
+    bits: Option<&[u32]>,
+    dir: &Path,
+    form: &Form,
+) -> Result<Option<Scales>, LearnerError> {
+    let other = || corrupt(dir, form.record, "its scales are of another version");
+    bits.map(|bits| Scales::from_bits(bits).ok_or_else(other))
+        .transpose()
+}
+
+#[cfg(test)]
+mod tests;

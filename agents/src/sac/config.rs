@@ -1,0 +1,134 @@
+//! The settings of soft actor-critic.
+
+use serde::{Deserialize, Serialize};
+
+use crate::stored::LearnerError;
+
+/// Every setting of the learner. Sources: (H) Haarnoja et al. 2018b table 1, (C) CleanRL's
+/// `sac_continuous_action.py`, (M) measured in this project.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SacConfig {
+    /// Transitions per update. (H: 256)
+    pub batch_size: usize,
+    /// Adam's step size for the actor, the largest one where `actor_kl` is given. (H: 3e-4)
+    pub actor_lr: f64,
+    /// Adam's step size for the critics. (C: 1e-3; H: 3e-4)
+    pub critic_lr: f64,
+    /// Adam's step size for the logarithm of the temperature. (C: 1e-3; H: 3e-4)
+    pub temperature_lr: f64,
+    /// Share of the critics that enters the target networks with every update, τ. (H: 0.005)
+    pub polyak: f64,
+    /// Entropy per output that the temperature is steered to, in nats. (H: -1)
+    pub target_entropy: f64,
+    /// Temperature at the start. (C: 1)
+    pub initial_temperature: f64,
+    /// Updates of the critics per step of the actor. (H: 1; C: 2)
+    pub policy_delay: u64,
+    /// Updates before the actor's first step. (H: 0)
+    pub actor_starts: u64,
+    /// Divergence of the policy's means after 32 steps from those before them, in nats per agent, that Adam's step size is
+    /// held below by. (H: none; M)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor_kl: Option<f64>,
+    /// Whether the entropy is that of the Gaussian before tanh, which depends on the deviation alone. (H: that of the
+    /// action)
+    pub gaussian_entropy: bool,
+    /// Share of all steps that the policy's moving average spans: step n enters it with
+    /// `1 / (1 + actor_average (n - 1))`. (H: none; polynomial-decay averaging: Shamir and Zhang 2013, section 4; M)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor_average: Option<f64>,
+}
+
+impl Default for SacConfig {
+    /// Those of a training for the ports of a switch.
+    fn default() -> SacConfig {
+        SacConfig {
+            batch_size: 128,
+            actor_lr: 5e-5,
+            polyak: 0.01,
+            target_entropy: 0.0,
+            initial_temperature: 0.1,
+            actor_starts: 256,
+            actor_kl: Some(0.005),
+            actor_average: Some(0.2),
+            ..SacConfig::published()
+        }
+    }
+}
+
+impl SacConfig {
+    /// Those of a training for the ports of a switch whose policy is good to begin with: no entropy may move its means.
+    pub fn for_a_given_policy() -> SacConfig {
+        SacConfig {
+            gaussian_entropy: true,
+            initial_temperature: 0.003,
+            ..SacConfig::default()
+        }
+    }
+
+    /// The settings of the published code, for tasks with one agent.
+    pub fn published() -> SacConfig {
+        SacConfig {
+            batch_size: 256,
+            actor_lr: 3e-4,
+            critic_lr: 1e-3,
+            temperature_lr: 1e-3,
+            polyak: 0.005,
+            target_entropy: -1.0,
+            initial_temperature: 1.0,
+            policy_delay: 1,
+            actor_starts: 0,
+            actor_kl: None,
+            gaussian_entropy: false,
+            actor_average: None,
+        }
+    }
+
+    /// Checks every setting's range.
+    ///
+    /// # Errors
+    /// Names the first setting that is out of range.
+    pub fn validate(&self) -> Result<(), LearnerError> {
+        let [step, positive] =
+            [1.0, 1e12].map(|most| move |value: f64| (1e-12..=most).contains(&value));
+        let (rate, size) = ("between 1e-12 and 1", "between 1e-12 and 1e12");
+        let checks = [
+            (
+                "batch_size",
+                (1..=65_536).contains(&self.batch_size),
+                "between 1 and 65536",
+            ),
+            ("actor_lr", step(self.actor_lr), rate),
+            ("critic_lr", step(self.critic_lr), rate),
+            ("temperature_lr", step(self.temperature_lr), rate),
+            ("polyak", step(self.polyak), rate),
+            (
+                "target_entropy",
+                self.target_entropy.abs() <= 1e6,
+                "between -1e6 and 1e6",
+            ),
+            (
+                "initial_temperature",
+                positive(self.initial_temperature),
+                size,
+            ),
+            (
+                "policy_delay",
+                (1..=1_000_000).contains(&self.policy_delay),
+                "between 1 and 10^6",
+            ),
+            (
+                "actor_starts",
+                self.actor_starts <= 1_000_000_000_000_000,
+                "at most 10^15",
+            ),
+            ("actor_kl", self.actor_kl.is_none_or(step), rate),
+            ("actor_average", self.actor_average.is_none_or(step), rate),
+        ];
+        let wrong = checks.into_iter().find(|&(_, fine, _)| !fine);
+        wrong.map_or(Ok(()), |(name, _, range)| {
+            Err(LearnerError::Setting { name, range })
+        })
+    }
+}
