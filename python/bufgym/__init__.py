@@ -12,6 +12,8 @@ The simulator and the environments are in Rust. This package gives them the inte
 ``bufgym.pettingzoo``          a network of switches, each an agent
 ``bufgym.simulate``            one trace under one policy, as Arrow tables
 ``bufgym.evaluate``            policies on the same unseen traces, as Arrow tables
+``bufgym.SAC``                 soft actor-critic in Rust for any Gymnasium environment with a ``Box`` of
+                               actions
 ``python -m bufgym``           the command line
 ``python -m bufgym.ray``       trainings and comparisons on a Ray cluster
 =============================  =====================================================================
@@ -30,6 +32,7 @@ from bufgym._native import (
 from bufgym.env import BufferEnv, make
 from bufgym.evaluation import Evaluation, Policy, Simulation, evaluate, simulate
 from bufgym.registration import register_envs
+from bufgym.sac import SAC
 from bufgym.vector import BufferVectorEnv, make_vec
 
 __all__ = [
@@ -41,6 +44,7 @@ __all__ = [
     "HISTORY",
     "PRIVILEGED_NAMES",
     "Policy",
+    "SAC",
     "Simulation",
     "__version__",
     "environments",

@@ -18,6 +18,7 @@ mod options;
 mod policy;
 mod pool;
 mod render;
+mod sac;
 mod simulate;
 mod vector;
 
@@ -39,6 +40,8 @@ mod _native {
     use crate::network::{Network, save_network};
     #[pymodule_export]
     use crate::network_env::NetworkEnv;
+    #[pymodule_export]
+    use crate::sac::Sac;
     #[pymodule_export]
     use crate::simulate::simulate;
     #[pymodule_export]
