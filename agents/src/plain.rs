@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::sac::{
     ActionValue, Observation, Policy, Sac, SacConfig, SacRecord, Samples, UpdateMetrics,
 };
-use crate::stored::{Checked, Files, Form, LearnerError, Sums, read_record};
+use crate::stored::{Checked, Files, Form, LearnerError, Sums, corrupt, read_record};
 
 impl Observation for Tensor<2> {
     fn autodiff(&self) -> Tensor<2> {
@@ -228,6 +228,9 @@ const FORM: Form = Form {
     version: 1,
 };
 
+/// Most numbers of a layer that is read.
+const MAX_SIZE: usize = 1 << 14;
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
@@ -266,15 +269,20 @@ impl PlainSac {
     pub fn load(dir: &Path, device: &Device) -> Result<PlainSac, LearnerError> {
         let dir = &current_folder(dir);
         let record: Record = read_record(dir, &FORM)?;
-        let discount = f32::from_bits(record.discount_bits);
-        let mut learner =
-            PlainSac::new(record.sac.config.clone(), record.shape, discount, 0, device)?;
         let PlainShape {
             observation,
             action,
             width,
-            ..
+            capacity,
         } = record.shape;
+        let sizes = [observation, action, width];
+        if capacity == 0 || sizes.iter().any(|size| !(1..=MAX_SIZE).contains(size)) {
+            let reason = "a size is zero, or larger than any network here";
+            return Err(corrupt(dir, FORM.record, reason));
+        }
+        let discount = f32::from_bits(record.discount_bits);
+        let mut learner =
+            PlainSac::new(record.sac.config.clone(), record.shape, discount, 0, device)?;
         let numbers = (observation + action + width + 1) as u64;
         let files = Checked {
             dir,

@@ -284,17 +284,17 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         let excess = f64::from(entropy) - self.config.target_entropy;
         self.temperature.step(excess, self.config.temperature_lr);
         self.actor_steps += 1;
-        let averaged = self.config.actor_average.unwrap_or(0.0) * (self.actor_steps - 1) as f64;
+        let averaged = self.config.actor_average * (self.actor_steps - 1) as f64;
         self.average = polyak(self.average.clone(), &self.policy, 1.0 / (1.0 + averaged));
         [scalar(loss), entropy]
     }
 
     /// After some steps, measures how far they have moved the policy, and keeps the step size where that is as wanted.
     fn steer(&mut self, batch: &Samples<P::Observation>) -> Option<f32> {
-        let wanted = self
-            .config
-            .actor_kl
-            .filter(|_| self.actor_steps.is_multiple_of(KL_STEPS))?;
+        let wanted = self.config.actor_kl;
+        if wanted == 0.0 || !self.actor_steps.is_multiple_of(KL_STEPS) {
+            return None;
+        }
         let policy = self.policy.valid();
         let [before, after] = [&self.anchor, &policy]
             .map(|policy| policy.gaussian(&batch.now, batch.rewards.dims()[0]));

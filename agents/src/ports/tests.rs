@@ -18,7 +18,7 @@ fn small() -> SacConfig {
         initial_temperature: 0.1,
         target_entropy: -0.5,
         actor_starts: 20,
-        actor_kl: None,
+        actor_kl: 0.0,
         ..SacConfig::default()
     }
 }
@@ -261,7 +261,7 @@ fn a_saved_learner_continues_bit_for_bit_and_threads_change_nothing() {
         let config = SacConfig {
             policy_delay: 2,
             actor_starts: 3,
-            actor_kl: Some(0.01),
+            actor_kl: 0.01,
             ..small()
         };
         let mut sac = learner(config, actions, 5);

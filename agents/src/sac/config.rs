@@ -28,16 +28,15 @@ pub struct SacConfig {
     /// Updates before the actor's first step. (H: 0)
     pub actor_starts: u64,
     /// Divergence of the policy's means after 32 steps from those before them, in nats per agent, that Adam's step size is
-    /// held below by. (H: none; M)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub actor_kl: Option<f64>,
+    /// held below by; 0: no limit. (H: none; M)
+    pub actor_kl: f64,
     /// Whether the entropy is that of the Gaussian before tanh, which depends on the deviation alone. (H: that of the
     /// action)
     pub gaussian_entropy: bool,
     /// Share of all steps that the policy's moving average spans: step n enters it with
-    /// `1 / (1 + actor_average (n - 1))`. (H: none; polynomial-decay averaging: Shamir and Zhang 2013, section 4; M)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub actor_average: Option<f64>,
+    /// `1 / (1 + actor_average (n - 1))`; 0: the average is the policy. (H: none; polynomial-decay averaging: Shamir and
+    /// Zhang 2013, section 4; M)
+    pub actor_average: f64,
 }
 
 impl Default for SacConfig {
@@ -50,8 +49,8 @@ impl Default for SacConfig {
             target_entropy: 0.0,
             initial_temperature: 0.1,
             actor_starts: 256,
-            actor_kl: Some(0.005),
-            actor_average: Some(0.2),
+            actor_kl: 0.005,
+            actor_average: 0.2,
             ..SacConfig::published()
         }
     }
@@ -79,9 +78,9 @@ impl SacConfig {
             initial_temperature: 1.0,
             policy_delay: 1,
             actor_starts: 0,
-            actor_kl: None,
+            actor_kl: 0.0,
             gaussian_entropy: false,
-            actor_average: None,
+            actor_average: 0.0,
         }
     }
 
@@ -93,6 +92,7 @@ impl SacConfig {
         let [step, positive] =
             [1.0, 1e12].map(|most| move |value: f64| (1e-12..=most).contains(&value));
         let (rate, size) = ("between 1e-12 and 1", "between 1e-12 and 1e12");
+        let share = "0, or between 1e-12 and 1";
         let checks = [
             (
                 "batch_size",
@@ -123,12 +123,36 @@ impl SacConfig {
                 self.actor_starts <= 1_000_000_000_000_000,
                 "at most 10^15",
             ),
-            ("actor_kl", self.actor_kl.is_none_or(step), rate),
-            ("actor_average", self.actor_average.is_none_or(step), rate),
+            (
+                "actor_kl",
+                self.actor_kl == 0.0 || step(self.actor_kl),
+                share,
+            ),
+            (
+                "actor_average",
+                self.actor_average == 0.0 || step(self.actor_average),
+                rate,
+            ),
         ];
         let wrong = checks.into_iter().find(|&(_, fine, _)| !fine);
         wrong.map_or(Ok(()), |(name, _, range)| {
             Err(LearnerError::Setting { name, range })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A setting that is left out has its default, so none may be left out where it is written.
+    #[test]
+    fn settings_survive_being_written() {
+        for config in [SacConfig::published(), SacConfig::default()] {
+            let text = serde_json::to_string(&config).unwrap();
+            let read: SacConfig = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, config);
+            assert!(config.validate().is_ok());
+        }
     }
 }
