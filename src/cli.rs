@@ -16,6 +16,8 @@ mod interrupt;
 mod output;
 mod policies;
 mod policy;
+#[cfg(test)]
+mod reference;
 mod scenario;
 mod scenarios;
 mod sim;

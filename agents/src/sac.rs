@@ -298,9 +298,10 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         let policy = self.policy.valid();
         let [before, after] = [&self.anchor, &policy]
             .map(|policy| policy.gaussian(&batch.now, batch.rewards.dims()[0]));
-        // Where a policy is nearly certain, a small step must not count as a large one.
+        // After tanh, as steps far outside change no action. Where a policy is nearly certain, a small step must not
+        // count as a large one.
         let deviation = before.log_std.exp().clamp_min(LEAST_DEVIATION);
-        let apart = ((before.mean - after.mean) / deviation).square() * 0.5;
+        let apart = ((before.mean.tanh() - after.mean.tanh()) / deviation).square() * 0.5;
         let apart = by_agent(apart, batch.active.dims());
         let kl = f64::from(scalar(mean_of(apart, &batch.active)));
         if kl > 1.3 * wanted {

@@ -75,11 +75,12 @@ impl StateValue {
     }
 }
 
-/// The value of the actions of all ports in a state: `h_i = relu(norm(A [s_i, a_i]))`,
-/// `z_i = relu(norm(B h_i + C m_i))` with the mean `m_i` of h over the other busy ports, `y_i = relu(norm(D z_i))`,
-/// `Q_i = w y_i + u`.
+/// The value of the actions of all ports in a state: `h_i = relu(norm(A [s_i, b_i a_i]))` with `b_i` one where port i
+/// is busy and else zero, `z_i = relu(norm(B h_i + C m_i))` with the mean `m_i` of h over the other ports,
+/// `y_i = relu(norm(D z_i))`, `Q_i = w y_i + u`.
 ///
-/// A port's value sees its own state and action, and those of the others on the average. Layer norm bounds the values
+/// A port's value sees its own state and action, and those of the others on the average. Idle ports count there, as
+/// they soon may be busy, and as the mean then tells how many are; their actions do not. Layer norm bounds the values
 /// of actions that were never tried (Ball et al. 2023, RLPD §4.2).
 #[derive(Module, Debug)]
 pub struct PortCritic {
@@ -114,16 +115,12 @@ impl PortCritic {
     pub fn forward(&self, state: Tensor<2>, busy: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
         let ([batch, ports], [_, values]) = (busy.dims(), actions.dims());
         let rows = batch * ports;
-        let acted = actions
-            .reshape([rows, values / ports])
+        let acted = (actions.reshape([rows, values / ports]) * busy.reshape([rows, 1]))
             .matmul(self.action.val());
         let own = relu(normalise(self.state.forward(state) + acted));
         let [_, width] = own.dims();
-        let counted =
-            (own.clone() * busy.clone().reshape([rows, 1])).reshape([batch, ports, width]);
-        let busy = busy.reshape([batch, ports, 1]);
-        let count = (busy.clone().sum_dim(1) - busy).clamp_min(1.0);
-        let others = (counted.clone().sum_dim(1) - counted) / count;
+        let each = own.clone().reshape([batch, ports, width]);
+        let others = (each.clone().sum_dim(1) - each) / (ports - 1).max(1) as f32;
         let others = others.reshape([rows, width]).matmul(self.mix_others.val());
         let mixed = relu(normalise(self.mix_own.forward(own) + others));
         let hidden = relu(normalise(self.hidden.forward(mixed)));

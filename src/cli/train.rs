@@ -8,7 +8,7 @@ use bufgym::models::DeviceChoice;
 use bufgym::train::mixture::{MIXED, fit_rule, mixed, mixed_config};
 use bufgym::train::{
     self, Algorithm, Budget, ConfigFile, Controls, Expected, MAX_MINUTES, ResumeOptions, Start,
-    Status, TrainConfig, TrainError, TrainSummary, default_low_level,
+    Status, TrainConfig, TrainError, TrainSummary, default_low_level, usual_low_level,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -39,16 +39,16 @@ pub struct TrainArgs {
     /// What to learn for: fct, slowdown, loss, throughput, delay, fairness, pfc (in-cast slowdown and paused time), tails (p99 slowdown of in-cast and short flows, and the mean), or weights as in fct=1,loss=0.1 [default: fct]
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<String>,
-    /// The heuristic whose α is learned: dt (as in the paper), edt, tdt, fab, ib, abm, occamy, with +early for early drop too, or sonic, sonic-abm, reverie for lossless packets [default: fab with 10 kB a flow, with early drop; with --actions alpha 10 kB a flow and burst; in networks 100 kB a flow, with early drop that marks; where packets are lossless reverie]
+    /// The heuristic whose α is learned: dt, edt, tdt, fab, ib, abm, occamy, with +early for early drop too; fab+front (FAB with early drop from the front of queues); sonic, sonic-abm, reverie for lossless packets [default: dt, as in the NDT paper; reverie where packets are lossless; with --actions FAB, with drops from the front or marks where they are set too]
     #[arg(long, value_name = "POLICY")]
     low_level: Option<BasePolicy>,
-    /// What a decision sets on every port: alpha (as in the paper), alpha,early for early drop too, or alpha,ingress where packets are lossless [default: alpha,early, and with --low-level what that leaves open]
+    /// What a decision sets on every port: alpha, alpha,early for early drop too, or alpha,ingress where packets are lossless [default: alpha, and with --low-level what that leaves open]
     #[arg(long, value_name = "ACTIONS")]
     actions: Option<ActionSet>,
     /// What learns: sac (soft actor-critic), ppo (proximal policy optimisation), or cma (a linear rule is searched by CMA-ES, and the network imitates it) [default: sac]
     #[arg(long, value_name = "ALGORITHM")]
     algorithm: Option<Algorithm>,
-    /// What soft actor-critic starts from: random (weights), or rule (the imitation of a rule that is searched first) [default: rule]
+    /// What soft actor-critic starts from: random (weights), or rule (the imitation of a rule that is searched first) [default: random; with --scenario mixed rule]
     #[arg(long, value_name = "START")]
     start: Option<Start>,
     /// Preset or TOML file, or mixed: sixteen switches at once, of 4 to 96 ports at 1 to 100 Gbit/s [default: ndt-16x1g]
@@ -57,7 +57,7 @@ pub struct TrainArgs {
     /// Change one setting of the scenario; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Decisions of all workers together [default: 150000]
+    /// Decisions of all workers together [default: 200000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "minutes",
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000_000))]
     steps: Option<u64>,
@@ -216,17 +216,15 @@ impl TrainArgs {
             config.low_level = low_level.clone();
         }
         let stays = given || !config.mixture.is_empty();
-        let usual = match self.actions {
-            Some(actions) => actions,
-            None if stays => ActionSet::of(&config.low_level),
-            None if config.scenario.has_lossless() => ActionSet::AlphaIngress,
-            None => ActionSet::AlphaEarly,
-        };
-        if !given && (!stays || usual != ActionSet::of(&config.low_level)) {
-            config.low_level = default_low_level(usual, &config.scenario);
-        }
-        if let Some(actions) = self.actions {
-            config.low_level = actions.over(&config.low_level).or_bad_input()?;
+        match self.actions {
+            None if stays => (),
+            None => config.low_level = usual_low_level(&config.scenario),
+            Some(actions) => {
+                if !given && (!stays || actions != ActionSet::of(&config.low_level)) {
+                    config.low_level = default_low_level(actions, &config.scenario);
+                }
+                config.low_level = actions.over(&config.low_level).or_bad_input()?;
+            }
         }
         Ok(())
     }
@@ -281,11 +279,11 @@ fn run_name(config: &TrainConfig) -> String {
         .filter(|_| config.scenario_name() == MIXED);
     let usual = match of_mixture {
         Some(mixed) => mixed.low_level,
-        None => default_low_level(ActionSet::AlphaEarly, &config.scenario),
+        None => usual_low_level(&config.scenario),
     };
     let over = match &config.low_level {
         low_level if *low_level == usual => String::new(),
-        other => format!("-{other}"),
+        other => format!("-{}", other.label()),
     };
     file_name(&format!(
         "{}{over}-{}-{}",
@@ -366,8 +364,11 @@ mod tests {
         let lossless = heuristic("--scenario reverie-4x4", "seed = 2");
         assert_eq!(lossless, "reverie");
         let network = heuristic("--scenario leafspine-4x4", "seed = 2");
-        assert!(network.contains("action=mark"), "{network}");
-        let back = "--set count_in_service=false --set ecn_uncounted_packets=3";
+        assert_eq!(network, "dt");
+        let marks = heuristic("--scenario leafspine-4x4 --actions alpha,early", "");
+        assert!(marks.contains("action=mark"), "{marks}");
+        let back =
+            "--actions alpha,early --set count_in_service=false --set ecn_uncounted_packets=3";
         assert!(!heuristic(back, "seed = 2").contains("from=front"));
         let single = typed("--scenario ndt-16x1g", "mixture = 'mixed'");
         let usual = TrainConfig::default();
@@ -400,11 +401,11 @@ mod tests {
             ..config.clone()
         };
         assert_eq!(run_name(&over_abm), "fct-abm-ndt-16x1g-4");
-        let as_in_the_paper = TrainConfig {
-            low_level: BasePolicy::dt(),
+        let early = TrainConfig {
+            low_level: "fab+front".parse().unwrap(),
             ..config.clone()
         };
-        assert_eq!(run_name(&as_in_the_paper), "fct-dt-ndt-16x1g-4");
+        assert_eq!(run_name(&early), "fct-fab+front-ndt-16x1g-4");
         let objective: Objective = "fct=1,loss=0.1".parse().unwrap();
         assert_eq!(
             run_name(&TrainConfig {

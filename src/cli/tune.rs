@@ -12,9 +12,9 @@ use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::TRACES;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
+use bufgym::train::TrainError;
 use bufgym::train::remote::RemoteError;
 use bufgym::train::tune::{self, Progress, TuneConfig, Tuning};
-use bufgym::train::{TrainConfig, TrainError};
 use clap::Args;
 use serde_json::json;
 
@@ -125,7 +125,7 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
         "metric": config.metric.comparison(),
         "seed": config.seed,
         "stored": file,
-        "learner_simulations": learner(),
+        "learner_simulations": tune::default_simulations(),
         "tuning": tuning,
     });
     // What was found is shown also where it cannot be kept.
@@ -164,14 +164,9 @@ fn settings(
     })
 }
 
-/// Simulations of a default training of the network.
-fn learner() -> Option<u64> {
-    TrainConfig::default().simulations()
-}
-
 fn learner_note() -> String {
-    let simulations = learner().unwrap_or_default();
-    format!("a default training of the network runs about {simulations}")
+    let simulations = tune::default_simulations();
+    format!("the training of the shipped policy ran about {simulations}")
 }
 
 fn describe(metric: Metric, tuning: &Tuning, file: Option<&Path>) -> String {

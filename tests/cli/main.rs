@@ -26,6 +26,7 @@ mod linear;
 mod lists;
 mod lossless;
 mod onnx;
+mod pages;
 #[cfg(target_os = "linux")]
 mod places;
 mod recording;

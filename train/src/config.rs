@@ -51,9 +51,8 @@ pub struct TrainConfig {
     pub mixture: Vec<Scenario>,
     /// What the agent is paid for.
     pub objective: Objective,
-    /// The heuristic whose α the agent sets, and its early drop where it ends in `+early`. The default is FAB, which
-    /// favours the first packets of flows, with early drop, more of them in a network of several switches; `dt` is the
-    /// paper's.
+    /// The heuristic whose α the agent sets, and its early drop where it ends in `+early`. The default is Dynamic
+    /// Threshold, as in the paper, and Reverie where packets are lossless.
     pub low_level: BasePolicy,
     /// Seed of everything random: traces, weights, exploration, batches. Below 2^63.
     pub seed: u64,
@@ -87,7 +86,7 @@ impl Default for TrainConfig {
             scenario: Scenario::default(),
             mixture: Vec::new(),
             objective: Objective::default(),
-            low_level: low_level(&Scenario::default()),
+            low_level: usual_low_level(&Scenario::default()),
             seed: 1,
             budget: Budget::default(),
             rollout: RolloutConfig::default(),
@@ -207,9 +206,9 @@ pub enum Algorithm {
 #[serde(rename_all = "lowercase")]
 pub enum Start {
     /// Random weights.
+    #[default]
     Random,
     /// The imitation of a linear rule that is searched first.
-    #[default]
     Rule,
 }
 
@@ -277,7 +276,7 @@ const EARLY_IN_NETWORK: &str = "fab:alpha_short=2048,short_bytes=100000,idle_us=
 /// The default heuristic where packets are lossless.
 const INGRESS_LOW_LEVEL: &str = "reverie";
 
-/// The heuristic below a training where none is given.
+/// The heuristic below a training whose decisions set `actions`, where none is given.
 pub fn default_low_level(actions: ActionSet, scenario: &Scenario) -> BasePolicy {
     let text = match (actions, scenario.is_fabric()) {
         (ActionSet::AlphaIngress, _) => INGRESS_LOW_LEVEL,
@@ -298,13 +297,12 @@ pub(crate) fn built_in(text: &str) -> BasePolicy {
     text.parse().expect("a test reads every built-in heuristic")
 }
 
-/// The heuristic below a training where neither it nor the actions are given.
-pub(crate) fn low_level(scenario: &Scenario) -> BasePolicy {
-    let actions = match scenario.has_lossless() {
-        true => ActionSet::AlphaIngress,
-        false => ActionSet::AlphaEarly,
-    };
-    default_low_level(actions, scenario)
+/// The heuristic below a training where neither it nor the actions are given: Dynamic Threshold, as in the paper.
+pub fn usual_low_level(scenario: &Scenario) -> BasePolicy {
+    match scenario.has_lossless() {
+        true => default_low_level(ActionSet::AlphaIngress, scenario),
+        false => BasePolicy::dt(),
+    }
 }
 
 /// Most generations of a search.
@@ -343,7 +341,7 @@ pub struct Budget {
 impl Default for Budget {
     fn default() -> Self {
         Self {
-            steps: Some(150_000),
+            steps: Some(200_000),
             minutes: None,
         }
     }
@@ -816,7 +814,7 @@ impl ConfigFile {
             config.scenario = first.clone();
         }
         if !is_given {
-            config.low_level = low_level(&config.scenario);
+            config.low_level = usual_low_level(&config.scenario);
         }
         config
     }
@@ -910,13 +908,10 @@ mod tests {
     #[test]
     fn the_heuristic_of_a_file_that_names_none_depends_on_its_network() {
         let of = |text| read(text).unwrap().low_level.to_string();
-        assert_eq!(of("scenario = 'ndt-16x1g'"), of(""));
-        let network = of("scenario = 'leafspine-4x4'");
-        assert!(network.contains("short_bytes=100000") && network.contains("action=mark"));
-        assert_eq!(
-            of("low_level = 'dt'\nscenario = 'leafspine-4x4'"),
-            BasePolicy::dt().to_string()
-        );
+        assert_eq!(of(""), "dt");
+        assert_eq!(of("scenario = 'leafspine-4x4'"), "dt");
+        assert_eq!(of("scenario = 'reverie-4x4'"), "reverie");
+        assert_eq!(of("low_level = 'fab+front'"), EARLY_LOW_LEVEL);
     }
 
     #[test]
@@ -966,11 +961,7 @@ mod tests {
     #[test]
     fn the_default_is_valid() {
         assert!(TrainConfig::default().validate().is_ok());
-        assert_eq!(TrainConfig::default().simulations(), Some(4_906));
-        assert_eq!(
-            TrainConfig::default().low_level,
-            default_low_level(ActionSet::AlphaEarly, &Scenario::default())
-        );
+        assert_eq!(TrainConfig::default().simulations(), Some(1_400));
         for actions in ActionSet::ALL {
             for preset in ["ndt-16x1g", "leafspine-4x4"] {
                 let scenario = Scenario::preset(preset).unwrap();

@@ -73,6 +73,7 @@ use serde::Serialize;
 pub use config::{
     Algorithm, Budget, CheckpointConfig, ConfigFile, LearnerConfig, RolloutConfig, Start,
     StartConfig, TrainConfig, UnknownAlgorithm, UnknownStart, ValidationConfig, default_low_level,
+    usual_low_level,
 };
 pub use error::TrainError;
 pub use limits::MAX_MINUTES;

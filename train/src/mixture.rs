@@ -6,7 +6,7 @@ use bufgym_sim::scenario::{Scenario, ScenarioError};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::config::{Budget, RolloutConfig, StartConfig, TrainConfig, built_in};
+use crate::config::{Budget, RolloutConfig, Start, StartConfig, TrainConfig, built_in};
 
 /// The name of the mixture that is built in.
 pub const MIXED: &str = "mixed";
@@ -99,6 +99,7 @@ pub fn mixed_config() -> Result<TrainConfig, ScenarioError> {
             minutes: None,
         },
         start: StartConfig {
+            from: Start::Rule,
             rule: by_queue_and_occupancy(),
             generations: Some(8),
             share: Some(0.95),

@@ -24,7 +24,7 @@ use bufgym_sim::units::Time;
 use serde::Serialize;
 
 use crate::TrainError;
-use crate::config::TrainConfig;
+use crate::config::{Start, TrainConfig, built_in};
 use crate::remote::Cluster;
 use crate::simulations::{Decider, Setting};
 use crate::validation::ValidationSet;
@@ -85,12 +85,19 @@ impl TuneConfig {
     }
 }
 
-/// What a default training of the network spends, in simulations: the default of a search.
+/// Simulations of the training of the shipped policy, from a searched rule: the default of a search.
+///
+/// # Panics
+/// When the built-in heuristic has a mistake, which a test would find.
 pub fn default_simulations() -> u64 {
-    let training = TrainConfig::default().simulations();
-    training.map_or(LEAST_SIMULATIONS, |simulations| {
-        simulations.max(LEAST_SIMULATIONS)
-    })
+    let mut training = TrainConfig {
+        low_level: built_in("fab+front"),
+        ..TrainConfig::default()
+    };
+    training.start.from = Start::Rule;
+    training.budget.steps = Some(150_000);
+    let simulations = training.simulations().unwrap_or_default();
+    simulations.max(LEAST_SIMULATIONS)
 }
 
 /// A candidate of the comparison at the end.

@@ -64,7 +64,7 @@ pub fn front_table(suite: &Suite) -> String {
 fn budgets(suite: &Suite) -> String {
     let training = suite.learner_simulations.map(|count| {
         format!(
-            "a default training of the network runs {}",
+            "the training of the shipped policy ran {}",
             format::count(count)
         )
     });

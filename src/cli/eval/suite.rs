@@ -14,7 +14,7 @@ use bufgym::sim::files;
 use bufgym::sim::input::{MAX_JSON, read_text};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::catalogue;
-use bufgym::train::TrainConfig;
+use bufgym::train::tune::default_simulations;
 use serde_json::json;
 
 use super::{EvalArgs, classify, progress_bar};
@@ -63,7 +63,7 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
     }
     let config = SuiteConfig {
         mains: mains?,
-        learner_simulations: TrainConfig::default().simulations(),
+        learner_simulations: Some(default_simulations()),
         transferred,
         cells,
         cell_traces: args.traces.min(CELL_TRACES),

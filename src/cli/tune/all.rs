@@ -11,12 +11,12 @@ use bufgym::sim::switch::{PolicyParseError, PolicySpec};
 use bufgym::sim::traffic::TraceError;
 use bufgym::train::TrainError;
 use bufgym::train::remote::RemoteError;
-use bufgym::train::tune::{LEAST_SIMULATIONS, TuneConfig, tune};
+use bufgym::train::tune::{LEAST_SIMULATIONS, TuneConfig, default_simulations, tune};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::kept::Kept;
-use super::{TuneArgs, classify, learner, settings};
+use super::{TuneArgs, classify, settings};
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::eval::progress_bar;
@@ -102,7 +102,7 @@ pub fn run(args: &TuneArgs, common: &Common) -> CliResult {
         "budget": args.simulations(),
         "stored": file.map(|(path, _)| path),
         "simulations": spent,
-        "learner_simulations": learner(),
+        "learner_simulations": default_simulations(),
         "policies": rows.iter().map(Row::json).collect::<Vec<Value>>(),
     });
     common.print(&value, &describe(metric, &rows, spent))

@@ -10,6 +10,7 @@ use crate::input::{excerpt, suggestion};
 use crate::switch::aqm::AqmSpec;
 use crate::switch::aqm::early::EarlyGaps;
 use crate::switch::policy::{Definition, catalogue};
+use crate::switch::spec::expanded;
 use crate::switch::{PolicyParseError, PolicySpec};
 
 /// The heuristic that admits packets, with a control factor α per port that the control sets: a
@@ -142,6 +143,11 @@ impl BasePolicy {
     pub fn admits_by_dt(&self) -> bool {
         self.0.name() == DT
     }
+
+    /// Its short name where it has one, else the policy in full.
+    pub fn label(&self) -> String {
+        self.0.label()
+    }
 }
 
 impl Default for BasePolicy {
@@ -166,6 +172,7 @@ impl FromStr for BasePolicy {
     type Err = UnknownBasePolicy;
 
     fn from_str(text: &str) -> Result<BasePolicy, UnknownBasePolicy> {
+        let text = expanded(text);
         let (written, _) = AqmSpec::split(text);
         let (name, _) = written.split_once(':').unwrap_or((written, ""));
         let mut policies = catalogue().iter();

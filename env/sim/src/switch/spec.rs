@@ -381,6 +381,13 @@ impl PolicySpec {
         Ok(policy)
     }
 
+    /// Its short name where it is one of [`LABELS`], else the policy in full.
+    pub fn label(&self) -> String {
+        let full = self.to_string();
+        let label = LABELS.iter().find(|(_, known)| *known == full);
+        label.map_or(full, |&(label, _)| label.to_owned())
+    }
+
     /// Size of the buffer under this policy, bytes: that of the scenario, except for `unlimited`.
     pub fn capacity(&self, scenario: &Scenario) -> u64 {
         match self.name() {
@@ -388,6 +395,19 @@ impl PolicySpec {
             _ => scenario.buffer_bytes,
         }
     }
+}
+
+/// Short names of policies with many parameters, each with the policy in full.
+pub const LABELS: [(&str, &str); 1] = [(
+    "fab+front",
+    "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:from=front",
+)];
+
+/// The policy in full where `text` is one of [`LABELS`], else `text`.
+pub(super) fn expanded(text: &str) -> &str {
+    let mut labels = LABELS.iter();
+    let found = labels.find(|(label, _)| *label == text.trim());
+    found.map_or(text, |(_, full)| full)
 }
 
 /// As [`PolicySpec::split`].
@@ -416,7 +436,7 @@ impl FromStr for PolicySpec {
     type Err = PolicyParseError;
 
     fn from_str(text: &str) -> Result<PolicySpec, PolicyParseError> {
-        let (text, aqm) = AqmSpec::split(text);
+        let (text, aqm) = AqmSpec::split(expanded(text));
         let (name, parameters) = pairs(text);
         let definition = definition(name).ok_or_else(|| PolicyParseError::UnknownPolicy {
             name: name.to_owned(),
@@ -462,6 +482,10 @@ mod tests {
             "unlimited",
         ] {
             assert_eq!(text.parse::<PolicySpec>().unwrap().to_string(), text);
+        }
+        for (label, full) in LABELS {
+            let read: PolicySpec = label.parse().unwrap();
+            assert_eq!(read.to_string(), full);
         }
         for text in ["dt:alpha=1", "dt:alpha=1.0"] {
             assert_eq!(text.parse(), Ok(PolicySpec::baseline()), "{text}");

@@ -1,0 +1,245 @@
+//! The pages of the documentation agree with the program, with each other, and with their length.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::harness::Sandbox;
+
+/// Most words of each page for readers, tables and code included; 5 % more are allowed.
+const BUDGETS: [(&str, usize); 36] = [
+    ("../README.md", 950),
+    ("index.md", 300),
+    ("tutorial.md", 900),
+    ("tutorial-rule.md", 700),
+    ("train.md", 1000),
+    ("compare.md", 1000),
+    ("hardware.md", 1200),
+    ("sonic.md", 1300),
+    ("dpdk.md", 900),
+    ("testbed.md", 1600),
+    ("cluster.md", 850),
+    ("papers.md", 1500),
+    ("environment.md", 1300),
+    ("python.md", 1300),
+    ("policies.md", 2300),
+    ("scenarios.md", 1000),
+    ("transports.md", 2300),
+    ("networks.md", 1900),
+    ("lossless.md", 1600),
+    ("flows.md", 650),
+    ("exports.md", 1600),
+    ("control-loop.md", 1500),
+    ("limits.md", 1100),
+    ("slotted.md", 1000),
+    ("credence.md", 800),
+    ("glossary.md", 900),
+    ("background.md", 1200),
+    ("why-front-drop.md", 700),
+    ("results.md", 1600),
+    ("validity.md", 1100),
+    ("speed.md", 1000),
+    ("architecture.md", 1200),
+    ("decisions.md", 2600),
+    ("../CONTRIBUTING.md", 1300),
+    ("../SECURITY.md", 300),
+    ("lab/index.md", 300),
+];
+
+/// Written by programs, or diaries: of any length.
+const WITHOUT_BUDGET: [&str; 2] = ["cli.md", "SUMMARY.md"];
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")
+}
+
+/// The pages in `docs` itself, without the lab book.
+fn names() -> BTreeSet<String> {
+    let entries = fs::read_dir(docs()).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.ends_with(".md")).collect()
+}
+
+/// Every page that a reader may come to: those of `docs`, of the lab book, and of the top of the repository.
+fn pages() -> Vec<PathBuf> {
+    let markdown = |folder: PathBuf| {
+        let entries = fs::read_dir(&folder).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|kind| kind == "md"))
+    };
+    let folders = [docs(), docs().join("lab"), docs().join("..")];
+    let mut pages: Vec<PathBuf> = folders.into_iter().flat_map(markdown).collect();
+    pages.sort();
+    pages
+}
+
+/// The lines outside of code blocks.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut code = false;
+    text.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        code ^= fence;
+        !code && !fence
+    })
+}
+
+/// The anchors of a page, as forges and mdBook make them from its headings.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let headings = prose(text).filter_map(|line| {
+        let title = line.trim_start_matches('#');
+        (title.len() < line.len() && title.starts_with(' ')).then_some(title.trim())
+    });
+    let mut all = BTreeSet::new();
+    for title in headings {
+        let kept = title
+            .chars()
+            .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        let slug = kept.collect::<String>().to_lowercase().replace(' ', "-");
+        let count = seen.entry(slug.clone()).or_default();
+        all.insert(match *count {
+            0 => slug,
+            more => format!("{slug}-{more}"),
+        });
+        *count += 1;
+    }
+    all
+}
+
+/// The targets of the links of a line.
+fn links(line: &str) -> impl Iterator<Item = &str> {
+    let rest = line.split("](").skip(1);
+    rest.filter_map(|rest| rest.split_once([')', ' ']).map(|(target, _)| target))
+}
+
+#[test]
+fn every_page_keeps_to_its_length() {
+    let mut known: BTreeSet<String> = WITHOUT_BUDGET.map(str::to_owned).into();
+    for (page, most) in BUDGETS {
+        let text = fs::read_to_string(docs().join(page)).unwrap_or_else(|e| panic!("{page}: {e}"));
+        let words = text.split_whitespace().count();
+        assert!(
+            words * 100 <= most * 105,
+            "{page} has {words} words, {most} are planned"
+        );
+        known.insert(page.to_owned());
+    }
+    let without: Vec<String> = names().difference(&known).cloned().collect();
+    assert!(
+        without.is_empty(),
+        "pages without a planned length: {without:?}"
+    );
+}
+
+#[test]
+fn every_page_is_in_the_summary() {
+    let summary = fs::read_to_string(docs().join("SUMMARY.md")).unwrap();
+    for name in names() {
+        assert!(
+            name == "SUMMARY.md" || summary.contains(&format!("({name})")),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for target in prose(&text).flat_map(links) {
+            if target.contains(':') {
+                continue;
+            }
+            let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let file = match path {
+                "" => page.clone(),
+                path => page.parent().unwrap().join(path),
+            };
+            let known = match file.extension().is_some_and(|kind| kind == "md") {
+                _ if !file.exists() => false,
+                true if !anchor.is_empty() => {
+                    anchors(&fs::read_to_string(&file).unwrap()).contains(anchor)
+                }
+                _ => true,
+            };
+            if !known {
+                broken.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// The commands of the shell blocks, without continuation lines' breaks and without comments.
+fn commands(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut shell = false;
+    let joined = text.replace("\\\n", " ");
+    for line in joined.lines() {
+        if let Some(kind) = line.trim().strip_prefix("```") {
+            shell = !shell && kind.starts_with("sh");
+            continue;
+        }
+        let command = line.split(" #").next().unwrap_or_default().trim();
+        let program = command
+            .strip_prefix("cargo run --release -- ")
+            .or_else(|| command.strip_prefix("bufgym "))
+            .map(str::to_owned)
+            .or_else(|| {
+                command
+                    .strip_prefix("cargo train")
+                    .map(|rest| format!("train{rest}"))
+            })
+            .or_else(|| {
+                command
+                    .strip_prefix("cargo evaluate")
+                    .map(|rest| format!("eval{rest}"))
+            });
+        found.extend(program.filter(|_| shell));
+    }
+    found
+}
+
+#[test]
+fn every_option_of_a_shell_block_exists() {
+    let sandbox = Sandbox::new();
+    let mut helps: BTreeMap<String, String> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    let readers = pages()
+        .into_iter()
+        .filter(|page| !page.starts_with(docs().join("lab")) && !page.ends_with("CHANGELOG.md"));
+    for page in readers {
+        for command in commands(&fs::read_to_string(&page).unwrap()) {
+            let words: Vec<&str> = command.split_whitespace().collect();
+            let Some(&name) = words.first() else { continue };
+            let mut help = help_of(&sandbox, &mut helps, name);
+            if let Some(below) = words
+                .get(1)
+                .filter(|word| word.chars().all(char::is_alphanumeric))
+            {
+                help += &help_of(&sandbox, &mut helps, &format!("{name} {below}"));
+            }
+            for option in words.iter().filter(|word| word.starts_with("--")) {
+                let option = option.split('=').next().unwrap_or_default();
+                if !help.contains(option) {
+                    wrong.push(format!("{}: {command}: {option}", page.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What a command says about itself, nothing where there is no such command.
+fn help_of(sandbox: &Sandbox, known: &mut BTreeMap<String, String>, name: &str) -> String {
+    let help = known.entry(name.to_owned()).or_insert_with(|| {
+        let run = sandbox.run(&format!("{name} --help"));
+        if run.code == Some(0) {
+            run.stdout
+        } else {
+            String::new()
+        }
+    });
+    help.clone()
+}
