@@ -39,6 +39,9 @@ pub enum Role {
 pub struct Entry {
     /// The policy string, in its canonical form; unique within an evaluation.
     pub policy: String,
+    /// Its name in tables and figures, unique within an evaluation; empty in reports of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
     /// Its role.
     pub role: Role,
     /// How a learned or tuned policy was made; empty for other rules.
@@ -46,6 +49,16 @@ pub struct Entry {
     /// What a network was trained for, and its seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training: Option<Training>,
+}
+
+impl Entry {
+    /// The label; where there is none, the policy string.
+    pub fn label(&self) -> &str {
+        match self.label.as_str() {
+            "" => &self.policy,
+            label => label,
+        }
+    }
 }
 
 /// The numbers of one policy on one trace. A metric is `None` where the trace has no flow of its
@@ -328,6 +341,12 @@ impl Evaluation {
         self.policies
             .iter()
             .find(|summary| summary.entry.policy == policy)
+    }
+
+    /// The label of a policy; where there is none, the policy string.
+    pub fn label<'a>(&'a self, policy: &'a str) -> &'a str {
+        self.policy(policy)
+            .map_or(policy, |summary| summary.entry.label())
     }
 
     /// Whether some packets of the scenario are not to be lost.

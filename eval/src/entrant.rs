@@ -59,6 +59,7 @@ pub struct Recording {
 #[derive(Clone, Debug)]
 pub struct Entrant {
     name: String,
+    label: String,
     kind: Kind,
 }
 
@@ -101,8 +102,16 @@ impl Entrant {
     fn new(name: &str, kind: Kind) -> Entrant {
         Entrant {
             name: name.to_string(),
+            label: String::new(),
             kind,
         }
+    }
+
+    /// The same policy with this label in tables and figures.
+    #[must_use]
+    pub fn labelled(mut self, label: &str) -> Entrant {
+        label.clone_into(&mut self.label);
+        self
     }
 
     /// A fixed rule.
@@ -301,6 +310,11 @@ impl Entrant {
         &self.name
     }
 
+    /// The label that was given; empty where there is none.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
     /// The policy's role in a comparison.
     pub fn role(&self) -> Role {
         match &self.kind {
@@ -365,7 +379,7 @@ impl Entrant {
         }
     }
 
-    /// The policy as it appears in tables.
+    /// The policy as it appears in tables. It has a label where one was given.
     pub fn entry(&self) -> Entry {
         let origin = match &self.kind {
             Kind::Learned { origin, .. } => origin.clone(),
@@ -378,6 +392,7 @@ impl Entrant {
         };
         Entry {
             policy: self.name.clone(),
+            label: self.label.clone(),
             role: self.role(),
             origin,
             training,

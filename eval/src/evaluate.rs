@@ -21,7 +21,7 @@ use crate::metric::{
     SlowdownTails,
 };
 use crate::stats::RESAMPLES;
-use crate::{stats, summary, timeline};
+use crate::{label, stats, summary, timeline};
 
 /// Default number of traces: that of §VI-B of the NDT paper.
 pub const TRACES: u64 = 105;
@@ -290,7 +290,8 @@ fn compare(
     let start = Instant::now();
     check(config, split, traces)?;
     let entrants = with_references(&config.entrants);
-    let entries: Vec<Entry> = entrants.iter().map(Entrant::entry).collect();
+    let mut entries: Vec<Entry> = entrants.iter().map(Entrant::entry).collect();
+    label::fill(&mut entries);
     let runs = runs(&config.scenario, &entrants, traces)?;
     let (mut results, intervals) = by_policy(&entrants, &runs);
     summary::fill_ratios(&mut results);
@@ -337,13 +338,18 @@ fn check(config: &EvalConfig, split: Split, traces: &[NumberedTrace]) -> Result<
 }
 
 /// The policies without duplicates, with the baseline and the reference: learned policies first, then
-/// the other rules, the baseline and the reference.
+/// the other rules, the baseline and the reference. Of duplicates, the first label counts.
 pub(crate) fn with_references(entrants: &[Entrant]) -> Vec<Entrant> {
     let fixed = [Entrant::baseline(), Entrant::unlimited()];
     let mut unique: Vec<Entrant> = Vec::new();
     for entrant in entrants.iter().cloned().chain(fixed) {
-        if unique.iter().all(|other| other.name() != entrant.name()) {
-            unique.push(entrant);
+        let mut others = unique.iter_mut();
+        match others.find(|other| other.name() == entrant.name()) {
+            None => unique.push(entrant),
+            Some(other) if other.label().is_empty() => {
+                *other = other.clone().labelled(entrant.label());
+            }
+            Some(_) => {}
         }
     }
     // A stable sort keeps the order in which the policies were given.

@@ -1,4 +1,4 @@
-//! Figures as SVG: those of §VI of the NDT paper for an [`Evaluation`], those of an explanation, and
+//! Figures as SVG: an overview and those of §VI of the NDT paper for an [`Evaluation`], those of an explanation, and
 //! learning curves.
 //!
 //! A figure suits light and dark pages and print: it has no background, its text and axes are in
@@ -6,6 +6,7 @@
 
 mod axis;
 pub(crate) mod bars;
+mod dots;
 mod evaluation;
 mod explain;
 mod learning;
@@ -23,6 +24,9 @@ pub use pauses::figures as of_pauses;
 use bufgym_sim::input::lines;
 
 use crate::data::{Entry, Evaluation};
+
+/// Name of the figure that stands for a whole evaluation.
+pub(crate) const OVERVIEW: &str = "ratio-to-dt";
 
 /// A figure that could not be drawn.
 #[derive(Debug, thiserror::Error)]
@@ -126,6 +130,7 @@ fn draw(
 /// When the drawing library refuses a figure.
 pub fn figures(evaluation: &Evaluation) -> Result<Vec<Figure>, FigureError> {
     let mut figures = Vec::new();
+    figures.extend(dots::overview(evaluation)?);
     figures.extend(evaluation::mean_fct_cdf(evaluation)?);
     figures.extend(evaluation::mean_ratio(evaluation)?);
     figures.extend(evaluation::tail_ratio(evaluation)?);
@@ -143,10 +148,11 @@ mod tests {
     use crate::synthetic;
 
     #[test]
-    fn the_figures_of_the_paper_are_there() {
+    fn the_overview_and_the_figures_of_the_paper_are_there() {
         let figures = figures(&synthetic::typical(0.8)).unwrap();
         let names: Vec<&str> = figures.iter().map(|f| f.name.as_str()).collect();
         let expected = [
+            "ratio-to-dt",
             "cdf-mean-fct",
             "ratio-mean-fct",
             "ratio-p99-fct",
@@ -160,7 +166,7 @@ mod tests {
     #[test]
     fn a_figure_names_itself_and_every_policy() {
         let evaluation = synthetic::typical(0.8);
-        for figure in figures(&evaluation).unwrap().iter().take(3) {
+        for figure in figures(&evaluation).unwrap().iter().take(4) {
             let svg = figure.standalone();
             assert!(svg.starts_with("<svg xmlns"), "{}", figure.name);
             assert!(svg.contains("<title id=") && svg.contains("<desc id="));

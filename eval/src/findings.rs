@@ -27,7 +27,7 @@ pub enum Tone {
 pub struct Finding {
     /// What it means for the policy.
     pub tone: Tone,
-    /// One or two sentences.
+    /// A few sentences. Each has at most one number, with its interval.
     pub text: String,
 }
 
@@ -68,12 +68,16 @@ pub fn findings(evaluation: &Evaluation) -> Vec<Finding> {
     let learned: Vec<&PolicySummary> = evaluation.learned().collect();
     for group in &evaluation.seeds {
         findings.push(seeds_against_baseline(group));
-        let versus: Vec<&Versus> = group.versus.iter().collect();
+        let against = Comparisons {
+            evaluation,
+            name: seeds_name(group),
+            versus: group.versus.iter().collect(),
+        };
         let mut members = learned.iter().map(|policy| &policy.entry);
         let member = members.find(|entry| group.policies.contains(&entry.policy));
         let training = member.and_then(|entry| entry.training.as_ref());
-        findings.extend(trained_for(seeds_name(group), training, &versus));
-        findings.extend(rules(seeds_name(group), &versus));
+        findings.extend(against.trained_for(training));
+        findings.extend(against.rules());
     }
     let alone = learned.iter().filter(|policy| {
         let mut groups = evaluation.seeds.iter();
@@ -81,13 +85,16 @@ pub fn findings(evaluation: &Evaluation) -> Vec<Finding> {
     });
     for policy in alone {
         let own = evaluation.versus.iter();
-        let own: Vec<&Versus> = own.filter(|v| v.policy == policy.entry.policy).collect();
-        let name = short_name(&policy.entry.policy);
-        findings.extend(trained_for(name, policy.entry.training.as_ref(), &own));
+        let against = Comparisons {
+            evaluation,
+            name: policy.entry.label(),
+            versus: own.filter(|v| v.policy == policy.entry.policy).collect(),
+        };
+        findings.extend(against.trained_for(policy.entry.training.as_ref()));
         findings.extend(against_baseline(policy));
         findings.extend(tail(policy));
         findings.extend(headroom(policy));
-        findings.extend(rules(name, &own));
+        findings.extend(against.rules());
     }
     if learned.is_empty() {
         let rules = evaluation
@@ -104,19 +111,33 @@ fn seeds_name(group: &SeedGroup) -> &str {
     group.task.split(" over ").next().unwrap_or(&group.task)
 }
 
+/// The result of a comparison as a verb.
+fn verb(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Wins => "beats",
+        Tone::Loses => "loses to",
+        _ => "cannot be told apart from",
+    }
+}
+
+/// A ratio in words.
+fn times(ratio: &Interval) -> String {
+    format!(
+        "{} times as high [{}]",
+        format::ratio(Some(ratio.mean)),
+        format::bounds(ratio)
+    )
+}
+
 fn seeds_against_baseline(group: &SeedGroup) -> Finding {
     let ratio = &group.ratio_to_dt;
     let tone = tone_of(ratio);
-    let verdict = match tone {
-        Tone::Wins => "beats DT (α = 1)",
-        Tone::Loses => "loses to DT (α = 1)",
-        _ => "cannot be told apart from DT (α = 1)",
-    };
     let text = format!(
-        "{} {verdict}: the mean over {} seeds has {} of its mean FCT, the best seed {} and the worst {}.",
+        "{} {} DT (α = 1): its mean FCT over all seeds is {}. The best seed scores {}. The worst seed \
+         scores {}.",
         seeds_name(group),
-        group.seeds.len(),
-        format::interval(Some(ratio)),
+        verb(tone),
+        times(ratio),
         format::ratio(Some(group.best())),
         format::ratio(Some(group.worst())),
     );
@@ -130,9 +151,9 @@ fn failures(evaluation: &Evaluation) -> Vec<Finding> {
         .filter(|policy| policy.failed > 0);
     let finding = |policy: &PolicySummary| {
         let text = format!(
-            "{} failed {} of {} traces: flows were left unfinished. These traces count as lost for \
-             it and are left out of the means of every policy.",
-            short_name(&policy.entry.policy),
+            "{} failed {} of {} traces: some flows did not finish. These traces count as lost for it. \
+             The means of every policy leave them out.",
+            policy.entry.label(),
             policy.failed,
             evaluation.traces,
         );
@@ -143,164 +164,134 @@ fn failures(evaluation: &Evaluation) -> Vec<Finding> {
 
 fn against_baseline(policy: &PolicySummary) -> Option<Finding> {
     let ratio = policy.ratio_to_dt.as_ref()?;
-    let name = short_name(&policy.entry.policy);
-    let detail = format!(
-        "ratio {}, 95\u{a0}% interval {}",
-        format::ratio(Some(ratio.mean)),
-        format::bounds(ratio)
-    );
     let tone = tone_of(ratio);
-    let lead = match tone {
-        Tone::Wins => format!(
-            "{name} beats DT (α = 1): its mean FCT is {} lower on average ({detail}).",
-            format::change(ratio.mean)
-        ),
-        Tone::Loses => format!(
-            "{name} loses to DT (α = 1): its mean FCT is {} higher on average ({detail}).",
-            format::change(ratio.mean)
-        ),
-        _ => format!("{name} cannot be told apart from DT (α = 1): mean FCT {detail}."),
-    };
-    Some(Finding::new(
-        tone,
-        format!("{lead} {}", tally_sentence(&policy.tally)),
-    ))
+    let text = format!(
+        "{} {} DT (α = 1): its mean FCT is {}. {}",
+        policy.entry.label(),
+        verb(tone),
+        times(ratio),
+        tally_sentence(&policy.tally)
+    );
+    Some(Finding::new(tone, text))
 }
 
-/// The traces won, tied and lost, as a sentence.
+/// The share of traces won, as a sentence.
 fn tally_sentence(tally: &Tally) -> String {
     match tally.share_won() {
-        None => format!("All {} traces are ties.", tally.total()),
-        Some(share) => format!(
-            "It wins {} traces, ties {} and loses {}: {} won of those that are not ties.",
-            tally.won,
-            tally.tied,
-            tally.lost,
-            format::percent(Some(share)),
+        None => "All traces are ties.".to_owned(),
+        Some(_) if tally.won == 0 => "It wins no trace.".to_owned(),
+        share => format!(
+            "It wins {} of the traces that are not ties.",
+            format::percent(share)
         ),
     }
 }
 
 fn tail(policy: &PolicySummary) -> Option<Finding> {
     let ratio = policy.p99_ratio_to_dt.as_ref()?;
-    let name = short_name(&policy.entry.policy);
-    let detail = format!(
-        "ratio {} [{}]",
-        format::ratio(Some(ratio.mean)),
-        format::bounds(ratio)
-    );
     let tone = tone_of(ratio);
-    let text = match tone {
-        Tone::Wins => format!(
-            "In the tail {name} is better than DT: p99 FCT is {} lower on average ({detail}).",
-            format::change(ratio.mean)
-        ),
-        Tone::Loses => format!(
-            "In the tail {name} is worse than DT: p99 FCT is {} higher on average ({detail}).",
-            format::change(ratio.mean)
-        ),
-        _ => format!("In the tail {name} cannot be told apart from DT: p99 FCT {detail}."),
+    let verdict = match tone {
+        Tone::Wins => "is better than",
+        Tone::Loses => "is worse than",
+        _ => verb(tone),
     };
+    let text = format!(
+        "In the tail {} {verdict} DT: its p99 FCT is {}.",
+        policy.entry.label(),
+        times(ratio)
+    );
     Some(Finding::new(tone, text))
 }
 
 fn headroom(policy: &PolicySummary) -> Option<Finding> {
     let share = policy.headroom?;
-    let name = short_name(&policy.entry.policy);
-    let text = if share > 0.0 {
-        format!(
-            "{name} captures {} of what an unlimited buffer would gain over DT in mean FCT.",
-            format::percent(Some(share))
-        )
-    } else {
-        format!(
-            "{name} captures nothing of what an unlimited buffer would gain over DT in mean FCT \
-             ({} of the headroom).",
-            format::percent(Some(share))
-        )
+    let gain = match share {
+        none if none <= 0.0 => "nothing of".to_owned(),
+        part if part < 0.995 => format!("{} of", format::percent(Some(part))),
+        whole => format!("{whole:.2} times"),
     };
+    let text = format!(
+        "{} gains {gain} what an unlimited buffer gains in mean FCT relative to DT.",
+        policy.entry.label()
+    );
     Some(Finding::new(Tone::Plain, text))
 }
 
 /// Beaten rules that are named where there are more.
 const NAMED: usize = 6;
 
-/// A learned policy against each rule other than the baseline, and each learned one before it, by mean FCT.
-fn rules(name: &str, versus: &[&Versus]) -> Vec<Finding> {
-    let others = versus.iter().filter(|v| v.against != BASELINE);
-    by_metric(name, Metric::MeanFct, others.copied())
+/// A learned policy against other ones.
+struct Comparisons<'a> {
+    evaluation: &'a Evaluation,
+    name: &'a str,
+    versus: Vec<&'a Versus>,
 }
 
-/// A learned policy against each rule, DT included, and each learned one before it, by the metric that it was
-/// trained for, where that is another than mean FCT.
-fn trained_for(name: &str, training: Option<&Training>, versus: &[&Versus]) -> Vec<Finding> {
-    match training.map(Training::metric) {
-        None | Some(Metric::MeanFct) => Vec::new(),
-        Some(metric) => by_metric(name, metric, versus.iter().copied()),
+impl<'a> Comparisons<'a> {
+    /// Against each rule other than the baseline, and each learned one before it, by mean FCT.
+    fn rules(&self) -> Vec<Finding> {
+        let versus = self.versus.iter().copied();
+        self.by_metric(Metric::MeanFct, versus.filter(|v| v.against != BASELINE))
     }
-}
 
-/// All others are named that are not beaten, and of the beaten ones the strongest.
-fn by_metric<'a>(
-    name: &str,
-    metric: Metric,
-    versus: impl Iterator<Item = &'a Versus>,
-) -> Vec<Finding> {
-    let ratio = |versus: &Versus| match metric {
-        Metric::MeanFct => Some(versus.ratio),
-        _ => versus.objectives.of_metric(metric),
-    };
-    let others: Vec<Against> = versus
-        .filter_map(|versus| {
+    /// Against each rule, DT included, and each learned one before it, by the metric that it was trained
+    /// for, where that is another than mean FCT.
+    fn trained_for(&self, training: Option<&Training>) -> Vec<Finding> {
+        match training.map(Training::metric) {
+            None | Some(Metric::MeanFct) => Vec::new(),
+            Some(metric) => self.by_metric(metric, self.versus.iter().copied()),
+        }
+    }
+
+    /// All others are named that are not beaten, and of the beaten ones the strongest.
+    fn by_metric(&self, metric: Metric, versus: impl Iterator<Item = &'a Versus>) -> Vec<Finding> {
+        let name = self.name;
+        let others = versus.filter_map(|versus| {
+            let ratio = match metric {
+                Metric::MeanFct => Some(versus.ratio),
+                _ => versus.objectives.of_metric(metric),
+            };
             Some(Against {
                 name,
-                other: &versus.against,
+                other: self.evaluation.label(&versus.against),
                 metric,
-                ratio: ratio(versus)?,
+                ratio: ratio?,
             })
-        })
-        .collect();
-    let beaten = others.iter().filter(|other| other.ratio.is_below_one());
-    let mut beaten: Vec<&Against> = beaten.collect();
-    beaten.sort_by(|a, b| b.ratio.mean.total_cmp(&a.ratio.mean));
-    let (strongest, rest) = beaten.split_at(beaten.len().min(NAMED));
-    let is_strong = |other: &Against| strongest.iter().any(|s| s.other == other.other);
-    let named = others
-        .iter()
-        .filter(|other| !other.ratio.is_below_one() || is_strong(other));
-    let mut findings: Vec<Finding> = named.map(Against::finding).collect();
-    if let (Some(closest), Some(farthest)) = (rest.first(), rest.last()) {
-        let (better, _) = directions(metric);
+        });
+        let others: Vec<Against> = others.collect();
+        let beaten = others.iter().filter(|other| other.ratio.is_below_one());
+        let mut beaten: Vec<&Against> = beaten.collect();
+        beaten.sort_by(|a, b| b.ratio.mean.total_cmp(&a.ratio.mean));
+        let (strongest, rest) = beaten.split_at(beaten.len().min(NAMED));
+        let is_strong = |other: &Against| strongest.iter().any(|s| s.other == other.other);
+        let named = others
+            .iter()
+            .filter(|other| !other.ratio.is_below_one() || is_strong(other));
+        let mut findings: Vec<Finding> = named.map(Against::finding).collect();
+        let policies = match rest.len() {
+            0 => return findings,
+            1 => "1 more policy".to_owned(),
+            count => format!("{count} more policies"),
+        };
         let text = format!(
-            "{name} beats {} more: {} {} to {} {better}.",
-            rest.len(),
-            noun(metric),
-            format::change(closest.shown().mean),
-            format::change(farthest.shown().mean)
+            "{name} beats {policies} by wider margins in {}.",
+            noun(metric)
         );
         findings.push(Finding::new(Tone::Wins, text));
+        findings
     }
-    findings
 }
 
 fn noun(metric: Metric) -> &'static str {
     match metric {
         Metric::MeanFct => "mean FCT",
-        Metric::Loss => "lost packets per delivered one",
+        Metric::Loss => "ratio of lost to delivered packets",
         Metric::Goodput => "goodput",
         Metric::QueueingDelay => "p99 queueing delay",
         Metric::PortSlowdownVariance => "variance of port slowdowns",
         Metric::MeanSlowdown => "mean slowdown",
         Metric::IncastAndPauses => "in-cast slowdown",
-        Metric::SlowdownTails => "tails of slowdown",
-    }
-}
-
-/// What values of a metric are where they are better, and where they are worse.
-fn directions(metric: Metric) -> (&'static str, &'static str) {
-    match metric.higher_is_better() {
-        true => ("higher", "lower"),
-        false => ("lower", "higher"),
+        Metric::SlowdownTails => "tail of slowdowns",
     }
 }
 
@@ -323,21 +314,15 @@ impl Against<'_> {
     }
 
     fn finding(&self) -> Finding {
-        let (name, other, noun) = (self.name, short_name(self.other), noun(self.metric));
-        let (better, worse) = directions(self.metric);
-        let shown = self.shown();
-        let change = format::change(shown.mean);
-        let interval = format::interval(Some(&shown));
         let tone = tone_of(&self.ratio);
-        let text = match tone {
-            Tone::Wins => {
-                format!("{name} beats {other}: {noun} {change} {better} (ratio {interval}).")
-            }
-            Tone::Loses => {
-                format!("{name} loses to {other}: {noun} {change} {worse} (ratio {interval}).")
-            }
-            _ => format!("{name} cannot be told apart from {other}: {noun} ratio {interval}."),
-        };
+        let text = format!(
+            "{} {} {}: its {} is {}.",
+            self.name,
+            verb(tone),
+            self.other,
+            noun(self.metric),
+            times(&self.shown())
+        );
         Finding::new(tone, text)
     }
 }
@@ -345,7 +330,7 @@ impl Against<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synthetic;
+    use crate::synthetic::{self, typical};
 
     fn texts(evaluation: &Evaluation) -> String {
         findings(evaluation)
@@ -371,23 +356,51 @@ mod tests {
             ("unlimited", &[5.0, 10.0, 20.0]),
         ]));
         assert!(
-            text.contains("a loses to DT (α = 1): its mean FCT is 20.0\u{a0}% higher"),
-            "{text}"
-        );
-        assert!(
-            text.contains("It wins 0 traces, ties 0 and loses 3"),
+            text.contains("a loses to DT (α = 1): its mean FCT is 1.200 times as high [1.200–1.200]. It wins no trace.\n"),
             "{text}"
         );
         assert!(text.contains("a loses to cs"), "{text}");
-        assert!(text.contains("captures nothing"), "{text}");
+        assert!(
+            text.contains("a gains nothing of what an unlimited buffer gains"),
+            "{text}"
+        );
         assert!(text.contains("In the tail a is worse"), "{text}");
     }
 
     #[test]
     fn a_policy_that_wins_is_said_to_win() {
-        let text = texts(&synthetic::typical(0.8));
+        let text = texts(&typical(0.8));
         assert!(text.contains("ndt-fct beats DT (α = 1)"), "{text}");
         assert!(text.contains("ndt-fct beats st"), "{text}");
+    }
+
+    #[test]
+    fn gains_are_relative_to_those_of_an_unlimited_buffer() {
+        let text = |own: &[f64]| {
+            texts(&synthetic::evaluation(&[
+                ("ndt:runs/a", own),
+                ("dt", &[10.0, 20.0]),
+                ("unlimited", &[5.0, 10.0]),
+            ]))
+        };
+        let twice = text(&[4.0, 8.0]);
+        assert!(
+            twice.contains("a gains 1.20 times what an unlimited buffer gains"),
+            "{twice}"
+        );
+        let part = text(&[8.0, 16.0]);
+        assert!(part.contains("a gains 40\u{a0}% of what an"), "{part}");
+    }
+
+    #[test]
+    fn a_sentence_has_at_most_25_words() {
+        for text in [typical(0.8), typical(1.3)].map(|evaluation| texts(&evaluation)) {
+            let sentences = text.split(". ").flat_map(|text| text.split('\n'));
+            for sentence in sentences {
+                let words = sentence.split_whitespace().count();
+                assert!(words <= 25, "{words} words: {sentence}");
+            }
+        }
     }
 
     #[test]
@@ -399,7 +412,7 @@ mod tests {
             ("unlimited", &[5.0, 10.0]),
         ]));
         assert!(
-            text.contains("b beats a: mean FCT 10.0\u{a0}% lower"),
+            text.contains("b beats a: its mean FCT is 0.900 times as high [0.900–0.900]."),
             "{text}"
         );
         assert!(!text.contains("a loses to b"), "{text}");
@@ -420,15 +433,15 @@ mod tests {
             texts(&evaluation)
         };
         let fairness = judged("fct=0.5,fairness=1");
-        let lead = "a loses to cs: variance of port slowdowns 11.1\u{a0}% higher (ratio 1.111 [1.111–1.111]).\n\
-                    a beats dt: variance of port slowdowns 50.0\u{a0}% lower (ratio 0.500 [0.500–0.500]).\n";
+        let lead = "a loses to cs: its variance of port slowdowns is 1.111 times as high [1.111–1.111].\n\
+                    a beats dt: its variance of port slowdowns is 0.500 times as high [0.500–0.500].\n";
         assert!(fairness.starts_with(lead), "{fairness}");
         assert!(
-            fairness.contains("a loses to cs: mean FCT 11.1"),
+            fairness.contains("a loses to cs: its mean FCT is 1.111 times"),
             "{fairness}"
         );
         // Goodputs of 990 and 980 Mbit/s against 980 and 960.
-        let goodput = "a beats dt: goodput 1.6\u{a0}% higher (ratio 1.016 [1.010–1.021]).";
+        let goodput = "a beats dt: its goodput is 1.016 times as high [1.010–1.021].";
         assert!(
             judged("throughput").contains(goodput),
             "{}",
@@ -460,7 +473,7 @@ mod tests {
         assert!(text.contains("a beats dt:alpha=10:") && text.contains("a beats dt:alpha=60:"));
         assert!(!text.contains("dt:alpha=70"), "{text}");
         assert!(
-            text.contains("a beats 3 more: mean FCT 12.3\u{a0}% to 15.3\u{a0}% lower."),
+            text.contains("a beats 3 more policies by wider margins in mean FCT."),
             "{text}"
         );
     }
@@ -477,10 +490,11 @@ mod tests {
         let evaluation = synthetic::evaluation(means);
         let evaluation = synthetic::with_two_seeds(evaluation, "ndt, trained on x over fab");
         let text = texts(&evaluation);
-        let lead = "ndt, trained on x beats DT (α = 1): the mean over 2 seeds has 0.700 [0.700–0.700] of its mean FCT, the best seed 0.600 and the worst 0.800.";
+        let lead = "ndt, trained on x beats DT (α = 1): its mean FCT over all seeds is 0.700 times as high [0.700–0.700]. \
+                    The best seed scores 0.600. The worst seed scores 0.800.";
         assert!(text.contains(lead), "{text}");
         assert!(
-            text.contains("ndt, trained on x beats cs: mean FCT 50.0\u{a0}% lower"),
+            text.contains("ndt, trained on x beats cs: its mean FCT is 0.500 times as high"),
             "{text}"
         );
         assert!(

@@ -5,8 +5,8 @@ pub(crate) mod tables;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::data::{Evaluation, Role, ScenarioFacts, Timing};
-use crate::figures::Figure;
-use crate::findings::{Finding, Tone, findings, short_name};
+use crate::figures::{self, Figure};
+use crate::findings::{Finding, Tone, findings};
 use crate::format;
 
 const STYLE: &str = include_str!("html/report.css");
@@ -14,12 +14,17 @@ const STYLE: &str = include_str!("html/report.css");
 /// The whole page.
 pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
     let name = &evaluation.scenario.name;
-    let (timelines, curves): (Vec<&Figure>, Vec<&Figure>) = figures
+    let (timelines, others): (Vec<&Figure>, Vec<&Figure>) = figures
         .iter()
         .partition(|figure| figure.name.starts_with("timeline"));
+    let (overview, curves): (Vec<&Figure>, Vec<&Figure>) = others
+        .into_iter()
+        .partition(|figure| figure.name == figures::OVERVIEW);
     let content = html! {
         (list_of_findings(evaluation))
+        @if !overview.is_empty() { (figure_grid("Overview", &overview)) }
         (tables::comparison(evaluation))
+        (tables::policies(evaluation))
         @if !curves.is_empty() { (figure_grid("Trace by trace", &curves)) }
         (tables::seeds(evaluation))
         (tables::by_arrivals(evaluation))
@@ -165,11 +170,11 @@ fn method(evaluation: &Evaluation) -> Markup {
                  0.999, lost above 1.001, and tied in between; traces without a drop are ties."
             }
             p {
-                "Headroom is the share of the difference between DT and an unlimited buffer that a \
-                 policy captures in mean FCT. It is a scale and not a bound: shorter queues can beat \
-                 an unlimited buffer. Percentiles are by nearest rank within a trace, then averaged \
-                 over traces. Slowdown is FCT divided by the FCT of the same flow alone in the \
-                 network; short flows have at most 100 KB, long ones at least 1 MB."
+                "An unlimited buffer lowers mean FCT relative to DT. The share of this gain that a policy \
+                 has is a scale and not a bound: shorter queues can beat an unlimited buffer. Percentiles \
+                 are by nearest rank within a trace, then averaged over traces. Slowdown is FCT divided by \
+                 the FCT of the same flow alone in the network; short flows have at most 100 KB, long ones \
+                 at least 1 MB."
             }
             p {
                 "The other objectives are compared by the mean over traces divided by DT’s, with the \
@@ -231,10 +236,6 @@ pub(crate) fn settings(scenario: &ScenarioFacts) -> Markup {
 }
 
 fn setup(evaluation: &Evaluation) -> Markup {
-    let origins = evaluation
-        .policies
-        .iter()
-        .filter(|p| !p.entry.origin.is_empty());
     html! {
         section {
             h2 { "Setup" }
@@ -242,9 +243,6 @@ fn setup(evaluation: &Evaluation) -> Markup {
                 (facts(&evaluation.scenario))
                 dt { "Traces" }
                 dd { (evaluation.traces) " of the " (evaluation.split) " split, seed " (evaluation.seed) }
-                @for policy in origins {
-                    dt { (short_name(&policy.entry.policy)) } dd { (policy.entry.origin) }
-                }
                 (run_facts(&evaluation.software, &evaluation.timing))
             }
             (settings(&evaluation.scenario))
@@ -255,7 +253,7 @@ fn setup(evaluation: &Evaluation) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{figures, synthetic};
+    use crate::synthetic;
 
     fn page(evaluation: &Evaluation) -> String {
         render(evaluation, &figures::figures(evaluation).unwrap())
@@ -276,12 +274,14 @@ mod tests {
         let evaluation = synthetic::typical(0.8);
         let page = page(&evaluation);
         for policy in &evaluation.policies {
-            let head = format!("scope=\"row\">{}<", policy.entry.policy);
+            let head = format!("scope=\"row\">{}<", policy.entry.label());
             assert!(
-                page.replace("<wbr>", "").matches(&head).count() >= 3,
+                page.replace("<wbr>", "").matches(&head).count() >= 4,
                 "{}",
                 policy.entry.policy
             );
+            let full = format!("<td>{}<", policy.entry.policy);
+            assert!(page.replace("<wbr>", "").contains(&full), "{full}");
         }
     }
 

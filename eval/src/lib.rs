@@ -31,6 +31,7 @@ pub mod findings;
 mod format;
 pub mod headroom;
 mod html;
+pub mod label;
 pub mod metric;
 pub mod observations;
 pub mod output;

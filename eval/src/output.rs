@@ -253,6 +253,7 @@ mod tests {
             "per_trace.csv",
             "ratio-mean-fct.svg",
             "ratio-p99-fct.svg",
+            "ratio-to-dt.svg",
             "report.html",
             "report.json",
             "timeline-port-3.svg",

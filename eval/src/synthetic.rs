@@ -10,7 +10,7 @@ use crate::data::{
 use crate::metric::{
     AllFlows, ClassSlowdowns, FlowClasses, LosslessMetrics, ObjectiveMetrics, SlowdownTails,
 };
-use crate::summary;
+use crate::{label, summary};
 
 /// The same with its first two policies as seeds of one training.
 pub fn with_two_seeds(mut evaluation: Evaluation, task: &str) -> Evaluation {
@@ -33,6 +33,7 @@ fn entry(policy: &str) -> Entry {
     };
     Entry {
         policy: policy.to_string(),
+        label: String::new(),
         role,
         origin: String::new(),
         training: None,
@@ -93,7 +94,8 @@ fn result(policy: &str, trace: u64, mean: f64) -> TraceResult {
 
 /// Results with the given mean FCTs per policy and trace; NaN makes a trace fail.
 pub fn from_means(policies: &[(&str, &[f64])]) -> (Vec<Entry>, Vec<TraceResult>) {
-    let entries = policies.iter().map(|(policy, _)| entry(policy)).collect();
+    let mut entries: Vec<Entry> = policies.iter().map(|(policy, _)| entry(policy)).collect();
+    label::fill(&mut entries);
     let results = policies.iter().flat_map(|(policy, means)| {
         means
             .iter()

@@ -3,10 +3,10 @@
 use bufgym_sim::input::visible;
 
 use crate::data::{Evaluation, PolicySummary, Role, SeedGroup};
-use crate::format;
 use crate::metric::{
     LosslessColumn, LosslessRatios, ObjectiveRatios, SlowdownColumn, SlowdownRatios,
 };
+use crate::{format, label};
 
 const HEADER: [&str; 9] = [
     "policy",
@@ -14,14 +14,14 @@ const HEADER: [&str; 9] = [
     "ratio to DT [95 %]",
     "won/tied/lost",
     "p99 ratio",
-    "headroom",
+    "of unlimited's gain",
     "drops",
     "timeouts/flow",
     "of FCT",
 ];
 
-/// The main table, one line per policy. Ratios are to DT (α = 1) on the same traces; `headroom` is the
-/// share captured between DT and the unlimited buffer, `of FCT` the part of mean FCT that is timeouts.
+/// The main table, one line per policy. Ratios are to DT (α = 1) on the same traces; `of unlimited's gain`
+/// is the share of the unlimited buffer's gain over DT, `of FCT` the part of mean FCT that is timeouts.
 fn render(policies: &[PolicySummary]) -> String {
     aligned(&HEADER, policies.iter().map(row))
 }
@@ -37,7 +37,7 @@ fn render_objectives(policies: &[PolicySummary]) -> String {
             .iter()
             .map(|column| (column.field)(&policy.objective_ratios));
         let cells = ratios.map(|ratio| format::interval(ratio.as_ref()));
-        std::iter::once(policy.entry.policy.clone())
+        std::iter::once(policy.entry.label().to_owned())
             .chain(cells)
             .collect()
     };
@@ -60,7 +60,7 @@ fn render_slowdowns(evaluation: &Evaluation) -> String {
             let ratio = format::interval((column.ratio)(&policy.slowdown_ratios).as_ref());
             format!("{value}, {ratio}")
         };
-        let name = std::iter::once(policy.entry.policy.clone());
+        let name = std::iter::once(policy.entry.label().to_owned());
         name.chain(columns.iter().map(cell)).collect()
     };
     aligned(&header, evaluation.policies.iter().map(row)) + "\n"
@@ -87,7 +87,7 @@ fn render_lossless(evaluation: &Evaluation) -> String {
             let ratio = format::interval((column.ratio)(&policy.lossless_ratios).as_ref());
             format!("{value}, {ratio}")
         };
-        let name = std::iter::once(policy.entry.policy.clone());
+        let name = std::iter::once(policy.entry.label().to_owned());
         name.chain(columns.iter().map(cell)).collect()
     };
     aligned(&header, evaluation.policies.iter().map(row)) + "\n"
@@ -109,7 +109,7 @@ fn render_seeds(groups: &[SeedGroup]) -> String {
     ];
     let row = |group: &SeedGroup| {
         vec![
-            group.task.clone(),
+            label::of_task(&group.task),
             group.seeds.len().to_string(),
             format::optional(group.mean_fct_ms),
             format::interval(Some(&group.ratio_to_dt)),
@@ -137,11 +137,24 @@ fn render_arrivals(policies: &[PolicySummary]) -> String {
     let row = |policy: &PolicySummary| {
         let cells = policy.by_arrivals.iter();
         let cells = cells.map(|kind| format::interval(kind.ratio_to_dt.as_ref()));
-        std::iter::once(policy.entry.policy.clone())
+        std::iter::once(policy.entry.label().to_owned())
             .chain(cells)
             .collect()
     };
     aligned(&header, policies.iter().map(row)) + "\n"
+}
+
+/// The policy strings behind labels; nothing where all are the same.
+fn render_labels(policies: &[PolicySummary]) -> String {
+    let entries = policies.iter().map(|policy| &policy.entry);
+    let others = entries.filter(|entry| entry.label() != entry.policy);
+    let lines: String = others
+        .map(|entry| format!("{} = {}\n", visible(entry.label()), visible(&entry.policy)))
+        .collect();
+    match lines.as_str() {
+        "" => lines,
+        _ => format!("\nlabels\n\n{lines}"),
+    }
 }
 
 /// A table with aligned columns, ending in a newline.
@@ -173,7 +186,7 @@ pub(crate) fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) 
 pub fn render_evaluation(evaluation: &Evaluation) -> String {
     let mut text = format!(
         "{} · {} {} traces, seed {} · ratios to DT (α = 1), lower is better\n\n{}\n{}{}{}{}\
-         other objectives: means over traces ÷ DT's [95 %]\n\n{}",
+         other objectives: means over traces ÷ DT's [95 %]\n\n{}{}",
         visible(&evaluation.scenario.name),
         evaluation.traces,
         evaluation.split,
@@ -184,12 +197,13 @@ pub fn render_evaluation(evaluation: &Evaluation) -> String {
         render_seeds(&evaluation.seeds),
         render_arrivals(&evaluation.policies),
         render_objectives(&evaluation.policies),
+        render_labels(&evaluation.policies),
     );
     for failure in evaluation.failures() {
         let reason = failure.failure.as_deref().unwrap_or_default();
         text += &format!(
             "FAILED: {} on trace {}: {}\n",
-            visible(&failure.policy),
+            visible(evaluation.label(&failure.policy)),
             failure.trace,
             visible(reason)
         );
@@ -200,7 +214,7 @@ pub fn render_evaluation(evaluation: &Evaluation) -> String {
 fn row(policy: &PolicySummary) -> Vec<String> {
     let tally = &policy.tally;
     vec![
-        policy.entry.policy.clone(),
+        policy.entry.label().to_owned(),
         format::optional(policy.all_flows.mean_fct_ms),
         format::interval(policy.ratio_to_dt.as_ref()),
         format!("{}/{}/{}", tally.won, tally.tied, tally.lost),
@@ -238,6 +252,15 @@ mod tests {
             assert_eq!(widths.len(), 8);
             assert!(widths.iter().all(|w| *w == widths[0]), "{text}");
         }
+    }
+
+    #[test]
+    fn labels_stand_in_every_table_and_policy_strings_once() {
+        let text = render_evaluation(&synthetic::typical(0.8));
+        let rows = text.lines().filter(|line| line.starts_with("ndt-fct "));
+        assert_eq!(rows.count(), 3, "{text}");
+        assert_eq!(text.matches("ndt:checkpoints/ndt-fct").count(), 1);
+        assert!(text.ends_with("\nlabels\n\nndt-fct = ndt:checkpoints/ndt-fct\n"));
     }
 
     #[test]

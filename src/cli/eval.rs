@@ -22,13 +22,14 @@ pub mod suite;
 #[command(
     after_help = "DT with alpha = 1 (`dt`) and the unlimited buffer (`unlimited`) always take part.\n\nExamples:\n  \
     bufgym eval --out reports/shipped\n  \
-    bufgym eval --policy ndt:runs/mine/checkpoints/best --policy dt:alpha=8 --out reports/mine\n  \
+    bufgym eval --policy ndt:runs/mine/checkpoints/best --policy 'DT 8=dt:alpha=8' --out reports/mine\n  \
     bufgym eval --traces 20 --set min_rto_us=10000 --json\n  \
     bufgym eval --suite paper --out reports/paper"
 )]
 pub struct EvalArgs {
-    /// Policy to compare; may be repeated; ndt:DIR stands for all checkpoints in DIR, and those that
-    /// differ in their seed only are also taken together [default: ndt (the shipped weights), dt, edt, st, cs]
+    /// Policy to compare; may be repeated; NAME=P gives it a label for tables and figures; ndt:DIR stands
+    /// for all checkpoints in DIR, and those that differ in their seed only are also taken together
+    /// [default: ndt (the shipped weights), dt, edt, st, cs]
     #[arg(long, value_name = "P")]
     policy: Vec<String>,
     #[command(flatten)]
@@ -130,7 +131,7 @@ fn entrants(
     scenario: &Scenario,
 ) -> CliResult<(Vec<Entrant>, Option<&'static str>)> {
     if !policies.is_empty() {
-        return Ok((policy::parse_all(policies, scenario)?, None));
+        return Ok((policy::parse_labelled(policies, scenario)?, None));
     }
     let shipped = policy::shipped()?;
     let note = shipped

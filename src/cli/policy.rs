@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use bufgym::eval::Entrant;
 use bufgym::eval::entrant::{INTEGER, LINEAR};
+use bufgym::eval::{Entrant, label};
 use bufgym::models::checkpoint::{self, Manifest};
 use bufgym::models::{ActorWeights, LinearFile};
 use bufgym::sim::scenario::Scenario;
@@ -68,6 +68,25 @@ pub fn parse_all(texts: &[String], scenario: &Scenario) -> CliResult<Vec<Entrant
             }
         }
     }
+    Ok(entrants)
+}
+
+/// As [`parse_all`]; `NAME=POLICY` gives a policy a label. Of several checkpoints in a folder, all but the
+/// first have a number behind it.
+///
+/// # Errors
+/// As [`parse`], and when a label cannot be used.
+pub fn parse_labelled(texts: &[String], scenario: &Scenario) -> CliResult<Vec<Entrant>> {
+    let mut entrants = Vec::new();
+    for text in texts {
+        let (label, policy) = label::split(text).or_bad_input()?;
+        let found = parse_all(&[policy.to_owned()], scenario)?.into_iter();
+        entrants.extend(found.zip(1..).map(|(entrant, number)| match label {
+            Some(label) => entrant.labelled(&label::numbered(label, number)),
+            None => entrant,
+        }));
+    }
+    label::check(&entrants).or_bad_input()?;
     Ok(entrants)
 }
 

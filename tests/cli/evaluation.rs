@@ -79,6 +79,61 @@ fn a_trace_of_the_evaluation_can_be_simulated_alone() {
 }
 
 #[test]
+fn a_policy_has_a_label() {
+    let sandbox = Sandbox::new();
+    let names = ["deep=dt:alpha=8", " two words = dt+red:max_p=0.07 ", "st"];
+    let run = sandbox
+        .command(&format!("eval {SMALL} --out report --quiet"))
+        .args(names.iter().flat_map(|name| ["--policy", *name]))
+        .output()
+        .unwrap();
+    let table = String::from_utf8(run.stdout).unwrap();
+    assert!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
+    for line in ["deep = dt:alpha=8\n", "two words = dt+red:max_p=0.07\n"] {
+        assert!(table.contains(line), "{table}");
+    }
+    let report: serde_json::Value =
+        serde_json::from_str(&sandbox.read("report/report.json")).unwrap();
+    let policies = report["policies"].as_array().unwrap();
+    let labels: Vec<&str> = policies
+        .iter()
+        .map(|policy| policy["label"].as_str().unwrap())
+        .collect();
+    assert_eq!(labels, ["deep", "two words", "st", "dt", "unlimited"]);
+    assert_eq!(policies[0]["policy"], "dt:alpha=8");
+    let csv = sandbox.read("report/per_trace.csv");
+    assert!(csv.contains("\ndt:alpha=8,") && !csv.contains("deep"));
+    for file in ["report.html", "ratio-to-dt.svg"] {
+        assert!(
+            sandbox
+                .read(&format!("report/{file}"))
+                .contains("two words")
+        );
+    }
+}
+
+#[test]
+fn a_label_that_cannot_be_used_is_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.refused("eval --policy =dt", &["'=dt'", "empty", "NAME=POLICY"]);
+    let long = format!("eval --policy {}=dt", "x".repeat(41));
+    sandbox.refused(&long, &["at most 40 characters"]);
+    let twice = "eval --policy a=cs --policy a=st";
+    sandbox.refused(twice, &["'a'", "cs", "st", "its own label"]);
+    sandbox.refused("eval --policy dt=cs", &["'dt'", "its own label"]);
+    sandbox.refused(
+        "eval --policy a=cs --policy b=cs",
+        &["'a'", "'b'", "one label"],
+    );
+    sandbox.refused("eval --policy a=", &["policy"]);
+    sandbox.refused("sim --policy a=dt", &["a=dt"]);
+}
+
+#[test]
 fn without_an_output_folder_nothing_is_written() {
     let sandbox = Sandbox::new();
     let run = sandbox.ok(&format!("eval --policy st {SMALL} --quiet"));

@@ -3,7 +3,6 @@
 use super::plot::{Curve, Plot, distribution, extent_x, extent_y, logarithmic};
 use super::{Figure, FigureError, style};
 use crate::data::{Evaluation, Role, TraceResult};
-use crate::findings::short_name;
 use crate::{format, stats};
 
 /// Upper end of the axis of ratios, so that a policy that is ten times worse does not flatten the
@@ -29,7 +28,7 @@ fn curves(
                 .enumerate()
                 .map(|(rank, v)| place(rank, *v, count));
             let stroke = style::stroke(policy, summary.entry.role, index);
-            Curve::new(policy, stroke, points)
+            Curve::new(summary.entry.label(), stroke, points)
         })
         .filter(|curve| !curve.points.is_empty())
         .collect()
@@ -164,7 +163,7 @@ pub fn trigger_intervals(evaluation: &Evaluation) -> Result<Option<Figure>, Figu
             let points = distribution(&intervals.percentiles_ms);
             let points = points.into_iter().map(|(ms, y)| (ms.max(1e-6), y));
             let stroke = style::stroke(&intervals.policy, Role::Learned, index);
-            Curve::new(&intervals.policy, stroke, points)
+            Curve::new(evaluation.label(&intervals.policy), stroke, points)
         })
         .collect();
     let Some((least, most)) = extent_x(&curves) else {
@@ -174,7 +173,7 @@ pub fn trigger_intervals(evaluation: &Evaluation) -> Result<Option<Figure>, Figu
         let median = intervals
             .percentiles_ms
             .get(intervals.percentiles_ms.len() / 2)?;
-        let name = short_name(&intervals.policy);
+        let name = evaluation.label(&intervals.policy);
         Some(format!("{name} {} ms", format::significant(*median)))
     });
     let description = format!(
@@ -203,7 +202,7 @@ fn listed(evaluation: &Evaluation, value: fn(&TraceResult) -> Option<f64>, unit:
         let mut values: Vec<f64> = evaluation.results_of(policy).filter_map(value).collect();
         values.sort_by(f64::total_cmp);
         let median = stats::nearest_rank(&values, 0.5)?;
-        let name = short_name(policy);
+        let name = summary.entry.label();
         Some(format!("{name} {}{unit}", format::significant(median)))
     });
     medians.collect::<Vec<_>>().join(", ")

@@ -17,7 +17,7 @@ pub const WIDTH: u32 = 480;
 /// Type size of labels. The library draws text at four fifths of it.
 pub const TYPE: u32 = 16;
 /// Estimated width of a character at [`TYPE`]: SVG cannot measure text before it is drawn.
-const CHARACTER: f64 = 7.8;
+pub const CHARACTER: f64 = 7.8;
 const LEGEND_LINE: i32 = 22;
 
 /// Colour of text and axes, which becomes `currentColor`.

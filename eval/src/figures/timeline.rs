@@ -8,7 +8,6 @@ use plotters::prelude::*;
 use super::style::{self, Canvas, Drawn, text};
 use super::{Figure, FigureError, draw, panels};
 use crate::data::{Entry, Role, Timeline, TimelineSeries};
-use crate::findings::short_name;
 use crate::format;
 
 /// One figure per port, one panel per policy; `entries` are the policies in the order that colours
@@ -23,7 +22,7 @@ pub fn timelines(timeline: &Timeline, entries: &[&Entry]) -> Result<Vec<Figure>,
 
 fn of_port(entries: &[&Entry], timeline: &Timeline, port: u32) -> Result<Figure, FigureError> {
     let series: Vec<&TimelineSeries> = timeline.series.iter().filter(|s| s.port == port).collect();
-    let names: Vec<&str> = series.iter().map(|s| short_name(&s.policy)).collect();
+    let names: Vec<&str> = series.iter().map(|s| label(entries, &s.policy)).collect();
     let description = format!(
         "Queue of port {port} on trace {}, in bins of {} ms from {} ms on, one panel per policy \
          ({}). {KEY}",
@@ -33,7 +32,7 @@ fn of_port(entries: &[&Entry], timeline: &Timeline, port: u32) -> Result<Figure,
         names.join(", "),
     );
     let rows = series.iter().map(|series| Row {
-        label: short_name(&series.policy).to_owned(),
+        label: label(entries, &series.policy).to_owned(),
         stroke: policy_stroke(entries, &series.policy),
         series,
     });
@@ -78,6 +77,11 @@ pub fn panels(
             draw_panel(panel, timeline, &rows[index], top_kb, last)
         })
     })
+}
+
+fn label<'a>(entries: &[&'a Entry], policy: &'a str) -> &'a str {
+    let entry = entries.iter().find(|entry| entry.policy == policy);
+    entry.map_or(policy, |entry| entry.label())
 }
 
 fn policy_stroke(entries: &[&Entry], policy: &str) -> style::Stroke {

@@ -2,13 +2,13 @@
 
 use maud::{Markup, html};
 
-use crate::data::{Evaluation, PolicySummary, Role};
-use crate::format;
+use crate::data::{Entry, Evaluation, PolicySummary, Role};
 use crate::metric::{
     self, AllFlows, ClassSlowdowns, FlowClasses, LosslessMetrics, LosslessRatios, ObjectiveMetrics,
     ObjectiveRatios, SlowdownRatios,
 };
 use crate::stats::{Interval, Tally};
+use crate::{format, label};
 
 /// A column of a table with one row per policy: heading, unit or explanation, and the cell of a
 /// policy.
@@ -101,7 +101,7 @@ fn higher_is_better(cell: Cell) -> Cell {
     Cell { class, ..cell }
 }
 
-/// A policy string that may break after each part of a path.
+/// A label or a policy string that may break after each part of a path.
 fn name(policy: &str) -> Markup {
     html! {
         @for part in policy.split_inclusive([':', '/', ',']) { (part) wbr; }
@@ -159,7 +159,7 @@ fn by_policy(evaluation: &Evaluation, title: &str, caption: &str, columns: &[Col
     let rows = html! {
         @for policy in &evaluation.policies {
             tr class=(role_class(policy.entry.role)) {
-                th scope="row" { (name(&policy.entry.policy)) }
+                th scope="row" { (name(policy.entry.label())) }
                 @for column in columns { (data_cell(&(column.cell)(policy))) }
             }
         }
@@ -197,10 +197,39 @@ pub fn comparison(evaluation: &Evaluation) -> Markup {
         texts("Best · worst", "ratio on a trace", |p| {
             not_baseline(p, best_and_worst(p))
         }),
-        texts("Headroom", "captured", |p| format::percent(p.headroom)),
+        texts("Share of the unlimited buffer’s gain", "", |p| {
+            format::percent(p.headroom)
+        }),
     ];
     let caption = "Compared with DT (α = 1) on the same traces; lower ratios are better.";
     by_policy(evaluation, "Comparison", caption, &columns)
+}
+
+/// The policies in full.
+pub fn policies(evaluation: &Evaluation) -> Markup {
+    let heads = [("Label", ""), ("Policy", ""), ("Origin", "")];
+    let rows = html! {
+        @for entry in evaluation.policies.iter().map(|policy| &policy.entry) {
+            tr class=(role_class(entry.role)) {
+                th scope="row" { (name(entry.label())) }
+                td { (name(&entry.policy)) }
+                td { (origin(entry)) }
+            }
+        }
+    };
+    let caption =
+        "The policy strings that `bufgym eval --policy` takes, and where the policies come from.";
+    section("Policies", caption, &heads, &rows)
+}
+
+fn origin(entry: &Entry) -> &str {
+    match (entry.origin.as_str(), entry.role) {
+        ("", Role::Baseline) => "baseline of all ratios",
+        ("", Role::Reference) => "reference, no real switch",
+        ("", Role::Learned) => "learned",
+        ("", Role::Heuristic) => "fixed rule",
+        (origin, _) => origin,
+    }
 }
 
 /// The text, except for the baseline, which is not compared with itself.
@@ -372,8 +401,8 @@ pub fn versus(evaluation: &Evaluation) -> Markup {
     let rows = html! {
         @for versus in &evaluation.versus {
             tr {
-                th scope="row" { (name(&versus.policy)) }
-                td { (name(&versus.against)) }
+                th scope="row" { (name(evaluation.label(&versus.policy))) }
+                td { (name(evaluation.label(&versus.against))) }
                 (data_cell(&ratio_cell(Some(versus.ratio))))
                 td { (won_tied_lost(&versus.tally)) }
                 td { (format::percent(versus.tally.share_won())) }
@@ -401,7 +430,7 @@ pub fn seeds(evaluation: &Evaluation) -> Markup {
     let rows = html! {
         @for group in &evaluation.seeds {
             tr class="learned" {
-                th scope="row" { (name(&group.task)) }
+                th scope="row" { (name(&label::of_task(&group.task))) }
                 td { (group.seeds.len()) }
                 td { (format::optional(group.mean_fct_ms)) }
                 (data_cell(&ratio_cell(Some(group.ratio_to_dt))))
@@ -460,7 +489,7 @@ pub fn failures(evaluation: &Evaluation) -> Markup {
     let rows = html! {
         @for failure in evaluation.failures() {
             tr {
-                th scope="row" { (name(&failure.policy)) }
+                th scope="row" { (name(evaluation.label(&failure.policy))) }
                 td { (failure.trace) }
                 td { (failure.seed) }
                 td { (failure.failure.as_deref().unwrap_or_default()) }

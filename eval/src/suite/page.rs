@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::{CellResult, Comparison, HEADROOM, LOST_ABOVE, Suite, Transfer, key};
 use crate::data::{Evaluation, PolicySummary, Role, SeedGroup, Versus};
-use crate::format;
 use crate::stats::Interval;
+use crate::{format, label};
 
 /// Rules in the first table, and rules that learned policies are compared with.
 const BEST: usize = 10;
@@ -132,13 +132,38 @@ fn best_table(comparison: &Comparison) -> String {
     let mut text = "| policy | mean FCT ms | ratio to DT (95 % interval) | won / tied / lost | p99 ratio | timeouts | of FCT | simulations |\n\
                     |---|--:|--:|--:|--:|--:|--:|--:|\n"
         .to_owned();
+    let full: Vec<(String, &str)> = rows
+        .iter()
+        .map(|row| match row {
+            Row::One(policy) => (policy.entry.label().to_owned(), &*policy.entry.policy),
+            Row::Seeds(group) => (label::of_task(&group.task), &*group.task),
+        })
+        .collect();
     for row in rows {
         match row {
             Row::One(policy) => one(&mut text, comparison, policy),
             Row::Seeds(group) => seeds(&mut text, group),
         }
     }
+    text.push_str(&in_full(&full));
     text
+}
+
+/// A list of labels, each with the policy string; nothing where all are the same.
+fn in_full(labels: &[(String, &str)]) -> String {
+    let others = labels.iter().filter(|(label, full)| label != full);
+    let lines: String = others
+        .map(|(label, full)| format!("- {}: {}\n", code(label), code(full)))
+        .collect();
+    match lines.as_str() {
+        "" => lines,
+        _ => format!("\n{lines}"),
+    }
+}
+
+/// A label as code within a table.
+fn code(label: &str) -> String {
+    format!("`{}`", label.replace('`', "'").replace('|', "\\|"))
 }
 
 fn one(text: &mut String, comparison: &Comparison, policy: &PolicySummary) {
@@ -163,7 +188,7 @@ fn seeds(text: &mut String, group: &SeedGroup) {
     _ = writeln!(
         text,
         "| **{}: mean of {} seeds** ({:.3} to {:.3}, deviation {:.3}) | {} | {} | | {} | {} | {} | |",
-        group.task,
+        label::of_task(&group.task),
         group.seeds.len(),
         group.best(),
         group.worst(),
@@ -176,18 +201,18 @@ fn seeds(text: &mut String, group: &SeedGroup) {
     );
 }
 
-/// The policy with a star where it pushes out, in bold where it is learned, and what it is.
+/// The label with a star where the policy pushes out, in bold where it is learned.
 fn name(comparison: &Comparison, policy: &PolicySummary) -> String {
     let entry = &policy.entry;
     let star = match comparison.push_out.contains(&entry.policy) {
         true => "\\*",
         false => "",
     };
+    let label = code(entry.label());
     match entry.role {
-        Role::Learned => format!("**`{}`**", entry.policy),
-        Role::Reference => format!("`{}` (reference)", entry.policy),
-        _ if entry.origin.is_empty() => format!("`{}`{star}", entry.policy),
-        _ => format!("`{}`{star} (tuned)", entry.policy),
+        Role::Learned => format!("**{label}**"),
+        Role::Reference => format!("{label} (reference)"),
+        _ => format!("{label}{star}"),
     }
 }
 
@@ -204,10 +229,9 @@ fn simulations(comparison: &Comparison, policy: &PolicySummary) -> String {
 fn every_policy(text: &mut String, comparison: &Comparison) {
     let evaluation = &comparison.evaluation;
     text.push_str(
-        "### All policies\n\nHeadroom is the share captured of what lies between DT and the unlimited \
-         buffer.\n\n\
-         | policy | mean FCT ms | ratio to DT | spread | synchronised | p99 FCT, ratio | best trace | worst trace | headroom | drops | timeouts | of FCT |\n\
-         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        "### All policies\n\n\
+         | policy | mean FCT ms | ratio to DT | spread | synchronised | p99 FCT, ratio | best trace | worst trace | share of the unlimited buffer's gain | drops | timeouts | of FCT | in full |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n",
     );
     let mut policies: Vec<&PolicySummary> = evaluation.policies.iter().collect();
     policies.sort_by(|a, b| key(a).total_cmp(&key(b)));
@@ -221,7 +245,7 @@ fn every_policy(text: &mut String, comparison: &Comparison) {
         };
         _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             name(comparison, policy),
             format::optional(policy.all_flows.mean_fct_ms),
             format::interval(policy.ratio_to_dt.as_ref()),
@@ -234,6 +258,7 @@ fn every_policy(text: &mut String, comparison: &Comparison) {
             format::count(policy.drops),
             format::optional(policy.timeouts_per_flow),
             format::percent(policy.timeout_share),
+            code(&policy.entry.policy),
         );
     }
     text.push('\n');
@@ -241,7 +266,10 @@ fn every_policy(text: &mut String, comparison: &Comparison) {
         .spent
         .iter()
         .filter(|spent| !spent.edges.is_empty())
-        .map(|spent| format!("`{}`: {}", spent.policy, spent.edges.join(", ")))
+        .map(|spent| {
+            let label = code(evaluation.label(&spent.policy));
+            format!("{label}: {}", spent.edges.join(", "))
+        })
         .collect();
     if !edges.is_empty() {
         _ = writeln!(
@@ -275,9 +303,13 @@ fn against_rules(text: &mut String, comparison: &Comparison) {
             let tally = &versus.tally;
             _ = writeln!(
                 text,
-                "- `{}` {} `{rule}`: mean FCT ratio {}, {} won, {} tied, {} lost.",
-                versus.policy,
+                "- {} {} {}: mean FCT ratio {}, {} won, {} tied, {} lost.",
+                code(&label::of_policy_or_task(
+                    &evaluation.policies,
+                    &versus.policy
+                )),
                 verdict(&versus.ratio),
+                code(evaluation.label(rule)),
                 format::interval(Some(&versus.ratio)),
                 tally.won,
                 tally.tied,
@@ -329,8 +361,12 @@ fn transfer(text: &mut String, suite: &Suite) {
          | scenario | traces | headroom |",
         super::MAIN,
     );
-    for name in &names {
-        _ = write!(text, " `{name}` |");
+    let labels: Vec<(String, &str)> = names
+        .iter()
+        .map(|&name| (label::of_policy_or_task(&first.policies, name), name))
+        .collect();
+    for (label, _) in &labels {
+        _ = write!(text, " {} |", code(label));
     }
     text.push_str(" tuned for it | against it |\n|---|--:|--:|");
     text.push_str(&"--:|".repeat(names.len() + 2));
@@ -338,6 +374,7 @@ fn transfer(text: &mut String, suite: &Suite) {
     for cell in &suite.cells {
         row(text, cell, &names);
     }
+    text.push_str(&in_full(&labels));
     text.push('\n');
     for cell in &suite.cells {
         if let Some(tuned) = &cell.tuned {
@@ -358,8 +395,9 @@ fn transfer(text: &mut String, suite: &Suite) {
         };
         _ = writeln!(
             text,
-            "- `{name}`: cells whose interval lies above {LOST_ABOVE}: {lost}. Of the {} cells with \
+            "- {}: cells whose interval lies above {LOST_ABOVE}: {lost}. Of the {} cells with \
              more than {:.0} % of headroom it is better than DT, beyond chance, in {}.{}",
+            code(&label::of_policy_or_task(&first.policies, name)),
             transfer.with_headroom,
             100.0 * HEADROOM,
             transfer.better,

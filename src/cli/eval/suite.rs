@@ -174,7 +174,7 @@ fn learned(args: &EvalArgs, scenario: &Scenario) -> CliResult<Vec<Entrant>> {
         let shipped = [policy::shipped()?, policy::shipped_linear()?];
         return Ok(shipped.into_iter().flatten().collect());
     }
-    policy::parse_all(&args.policy, scenario)
+    policy::parse_labelled(&args.policy, scenario)
 }
 
 /// Every rule of the catalogue with its defaults, every rule tuned alone, and the best of those tuned
@@ -237,7 +237,10 @@ fn write(suite: &Suite, page: &str, folder: &Path) -> CliResult {
 fn command(args: &EvalArgs, common: &Common) -> String {
     let mut command = "bufgym eval --suite paper".to_owned();
     for policy in &args.policy {
-        command.push_str(&format!(" --policy {policy}"));
+        match policy.contains(char::is_whitespace) {
+            true => command.push_str(&format!(" --policy '{policy}'")),
+            false => command.push_str(&format!(" --policy {policy}")),
+        }
     }
     if args.traces != bufgym::eval::TRACES {
         command.push_str(&format!(" --traces {}", args.traces));
