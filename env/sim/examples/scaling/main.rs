@@ -1,15 +1,18 @@
 //! Measures and draws the cost per packet against the number of ports and of concurrent flows.
 //!
-//! `cargo run --release -p bufgym-sim --example scaling -- [docs/scaling.svg]`
+//! `cargo run --release -p bufgym-sim --example scaling -- [FOLDER]` writes `scaling.svg` and its numbers,
+//! `figures/scaling.csv`, into `docs` or the folder. With `--draw` it measures nothing and draws the numbers
+//! that are there.
 
+mod draw;
 mod load;
 
+use std::fmt::Write as _;
+use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use load::{FLOWS, Load, PORTS, forward};
-use plotters::coord::Shift;
-use plotters::prelude::*;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -20,20 +23,52 @@ const ROUNDS: usize = 9;
 type Curve = Vec<(f64, f64)>;
 
 fn main() -> Result<(), Failure> {
-    let path: PathBuf = std::env::args()
-        .nth(1)
-        .unwrap_or("docs/scaling.svg".to_owned())
-        .into();
-    let ports = curve("ports", &PORTS, Load::of_ports);
-    let flows = curve("flows", &FLOWS, Load::of_flows);
-    let area = SVGBackend::new(&path, (900, 360)).into_drawing_area();
-    area.fill(&WHITE)?;
-    let (left, right) = area.split_horizontally(450);
-    draw(&left, "ports of the switch, 8 flows each", &ports)?;
-    draw(&right, "concurrent flows, 16 ports", &flows)?;
-    area.present()?;
+    let (flags, folders): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|word| word == "--draw");
+    let folder = PathBuf::from(folders.first().map_or("docs", String::as_str));
+    let numbers = folder.join("figures/scaling.csv");
+    if flags.is_empty() {
+        let curves = [
+            ("ports", curve("ports", &PORTS, Load::of_ports)),
+            ("flows", curve("flows", &FLOWS, Load::of_flows)),
+        ];
+        fs::create_dir_all(folder.join("figures"))?;
+        fs::write(&numbers, table(&curves)?)?;
+    }
+    let text = fs::read_to_string(&numbers)?;
+    let path = folder.join("scaling.svg");
+    fs::write(
+        &path,
+        draw::both(&read(&text, "ports")?, &read(&text, "flows")?)?,
+    )?;
     println!("{}", path.display());
     Ok(())
+}
+
+/// The curves as CSV.
+fn table(curves: &[(&str, Curve)]) -> Result<String, Failure> {
+    let mut text = "of,count,ns_per_packet\n".to_owned();
+    for (of, curve) in curves {
+        for (count, ns) in curve {
+            writeln!(text, "{of},{count},{ns:.1}")?;
+        }
+    }
+    Ok(text)
+}
+
+/// The curve `of` in a table.
+fn read(text: &str, of: &str) -> Result<Curve, Failure> {
+    let mut curve = Vec::new();
+    for row in text.lines().skip(1) {
+        let fields: Vec<&str> = row.split(',').collect();
+        let &[name, count, ns] = fields.as_slice() else {
+            return Err(format!("not of,count,ns_per_packet: {row}").into());
+        };
+        if name == of {
+            curve.push((count.parse()?, ns.parse()?));
+        }
+    }
+    Ok(curve)
 }
 
 /// The least of several rounds, taken in turn, so that other work on the machine disturbs neither
@@ -59,49 +94,4 @@ fn curve(name: &str, values: &[u32], load: impl Fn(u32) -> Load) -> Curve {
         .map(|&value| f64::from(value))
         .zip(least)
         .collect()
-}
-
-/// Ticks between are too close to be named.
-fn tick(value: &f64) -> String {
-    let named = [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powf(value.log10().floor()));
-    if named.iter().any(|name| (value / name - 1.0).abs() < 1e-6) {
-        format!("{value:.0}")
-    } else {
-        String::new()
-    }
-}
-
-fn draw(
-    area: &DrawingArea<SVGBackend<'_>, Shift>,
-    label: &str,
-    curve: &Curve,
-) -> Result<(), Failure> {
-    let (first, last) = (curve[0].0, curve[curve.len() - 1].0);
-    let top = curve.iter().fold(0.0f64, |top, point| top.max(point.1)) * 1.15;
-    let mut chart = ChartBuilder::on(area)
-        .margin(12)
-        .margin_right(28)
-        .x_label_area_size(44)
-        .y_label_area_size(52)
-        .build_cartesian_2d((first..last).log_scale(), 0.0..top)?;
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .x_desc(label)
-        .y_desc("ns per packet")
-        .label_style(("sans-serif", 13))
-        .x_label_formatter(&tick)
-        .y_label_formatter(&|value| format!("{value:.0}"))
-        .draw()?;
-    let colour = RGBColor(31, 94, 168);
-    chart.draw_series(LineSeries::new(
-        curve.iter().copied(),
-        colour.stroke_width(2),
-    ))?;
-    chart.draw_series(
-        curve
-            .iter()
-            .map(|&point| Circle::new(point, 4, colour.filled())),
-    )?;
-    Ok(())
 }
