@@ -71,7 +71,7 @@ const LEARNED: [Learned; 4] = [
     Learned {
         name: ONNX,
         summary: "any network from an ONNX file in the place of ndt's",
-        rule: "as ndt; input [ports, 8, 5], output `action` or `action_mean` per port (docs/dataplane.md)",
+        rule: "as ndt; input [ports, 8, 5], output `action` or `action_mean` per port (docs/exports.md)",
         source: "control: NDT; file: ONNX, operators of version 9 to 21",
         switch: "as ndt, with a processor that runs the network",
         parameter: "FILE",

@@ -272,10 +272,6 @@ fn the_suite_needs_a_folder_and_has_its_own_scenarios() {
     sandbox.refused("eval --suite paper", &["--suite", "--out"]);
     let checkout = "eval --suite paper --out o --checkout .";
     sandbox.refused(checkout, &["--checkout", "docs"]);
-    std::fs::create_dir(sandbox.path("docs")).unwrap();
-    sandbox.refused(checkout, &["--checkout", "README.md"]);
-    sandbox.write("README.md", "# No table\n");
-    sandbox.refused(checkout, &["README.md", "<!-- eval-table:begin -->"]);
     sandbox.refused("eval --out o --checkout .", &["--suite"]);
     sandbox.refused("eval --suite papr --out o", &["papr", "paper"]);
     sandbox.refused(

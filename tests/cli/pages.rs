@@ -243,3 +243,20 @@ fn help_of(sandbox: &Sandbox, known: &mut BTreeMap<String, String>, name: &str) 
     });
     help.clone()
 }
+
+/// The table of README has the numbers of the evaluation, which `bufgym eval --suite paper` writes.
+#[test]
+fn the_numbers_of_readme_are_measured_ones() {
+    let readme = fs::read_to_string(docs().join("../README.md")).unwrap();
+    let (_, rest) = readme.split_once("<!-- eval-table:begin -->").unwrap();
+    let (table, _) = rest.split_once("<!-- eval-table:end -->").unwrap();
+    let results = fs::read_to_string(docs().join("lab/results.md")).unwrap();
+    let rows: Vec<&str> = table.lines().filter(|line| line.contains("0.")).collect();
+    assert_eq!(rows.len(), 7);
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [ratio, tail] = [cells[2], cells[3]];
+        let known = |line: &str| line.contains(&format!("| {ratio} [")) && line.contains(tail);
+        assert!(results.lines().any(known), "{row}");
+    }
+}

@@ -87,7 +87,7 @@ pub fn mixed() -> Result<Vec<Scenario>, ScenarioError> {
 /// The heuristic drops early from the second packet of a queue on where a decision says so, so that a decision can
 /// tell switches apart by their queues. The search begins from α = 32 and early drop that grows with the port's queue
 /// and with the occupancy of the buffer: from constants it finds nothing better than they are, because generations
-/// have a few traces of every switch only. `docs/learning.md` has the numbers.
+/// have a few traces of every switch only. `docs/lab/2026-11-27-learning.md` has the numbers.
 ///
 /// # Errors
 /// As [`mixed`].

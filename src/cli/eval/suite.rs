@@ -11,7 +11,6 @@ use bufgym::eval::suite::{
 };
 use bufgym::eval::{Entrant, EvalConfig};
 use bufgym::sim::files;
-use bufgym::sim::input::{MAX_JSON, read_text};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::catalogue;
 use bufgym::train::tune::default_simulations;
@@ -48,7 +47,7 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
         Some(path) => Output::folder(path, args.force, &FILES)?,
         None => return Err(CliError::bad("--suite writes a folder: give --out DIR")),
     };
-    args.checkout.as_deref().map(Pages::of).transpose()?;
+    let kept = args.checkout.as_deref().map(page_of).transpose()?;
     let main = Scenario::load(MAIN).or_failure()?;
     let learned = learned(args, &main)?;
     let mains: CliResult<Vec<_>> = PRESETS
@@ -89,8 +88,10 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
 
     let page = suite::render(&suite, &command(args, common));
     output.write_folder(|folder| write(&suite, &page, folder))?;
-    if let Some(pages) = args.checkout.as_deref().map(Pages::of).transpose()? {
-        pages.replace(&page, &suite::front_table(&suite))?;
+    if let Some(kept) = kept {
+        files::replace(&kept, page.as_bytes())
+            .with_context(|| kept.display().to_string())
+            .or_failure()?;
     }
     parts
         .remove()
@@ -107,65 +108,21 @@ fn refuse(error: SuiteError) -> CliError {
     }
 }
 
-/// The lines of README.md between which the table is.
-const MARKS: [&str; 2] = ["<!-- eval-table:begin -->\n", "<!-- eval-table:end -->"];
-
-/// The pages of a checkout that show results.
-struct Pages {
-    readme: PathBuf,
-    /// What is before the table, and what is after it.
-    around: [String; 2],
-    results: PathBuf,
-}
-
-impl Pages {
-    /// Reads README.md of a checkout. It is read before the work, so that a fault is told at once, and
-    /// again after it, so that what was edited meanwhile stays.
-    ///
-    /// # Errors
-    /// Bad input: it cannot be read, or has no place for the table; or there is no folder for the page.
-    fn of(checkout: &Path) -> CliResult<Pages> {
-        let docs = checkout.join("docs");
-        if !files::is_folder(&docs) {
-            return Err(CliError::bad(format!(
-                "--checkout: {} is no folder: give the root of a checkout",
-                docs.display()
-            )));
-        }
-        let results = docs.join("results.md");
-        Output::file(&results, true)?;
-        let readme = checkout.join("README.md");
-        let at = readme.display();
-        let text = read_text(&readme, MAX_JSON)
-            .map_err(|error| CliError::bad(format!("--checkout: {at}: {error}")))?;
-        let [begin, end] = MARKS;
-        let place = text.split_once(begin).and_then(|(before, rest)| {
-            let (_, after) = rest.split_once(end)?;
-            Some([format!("{before}{begin}"), format!("{end}{after}")])
-        });
-        let around = place.ok_or_else(|| {
-            let [begin, end] = MARKS.map(str::trim_end);
-            CliError::bad(format!(
-                "--checkout: {at} needs the lines {begin} and {end} around the table"
-            ))
-        })?;
-        Ok(Pages {
-            around,
-            results,
-            readme,
-        })
+/// The page of a checkout that shows all results.
+///
+/// # Errors
+/// Bad input: there is no folder for it.
+fn page_of(checkout: &Path) -> CliResult<PathBuf> {
+    let lab = checkout.join("docs/lab");
+    if !files::is_folder(&lab) {
+        return Err(CliError::bad(format!(
+            "--checkout: {} is no folder: give the root of a checkout",
+            lab.display()
+        )));
     }
-
-    fn replace(&self, page: &str, table: &str) -> CliResult {
-        let [before, after] = &self.around;
-        let readme = format!("{before}{table}{after}");
-        for (path, text) in [(&self.results, page), (&self.readme, &readme)] {
-            files::replace(path, text.as_bytes())
-                .with_context(|| path.display().to_string())
-                .or_failure()?;
-        }
-        Ok(())
-    }
+    let results = lab.join("results.md");
+    Output::file(&results, true)?;
+    Ok(results)
 }
 
 /// The policies that were asked for, or the shipped weights.

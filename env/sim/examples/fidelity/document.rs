@@ -1,4 +1,4 @@
-//! `docs/fidelity.md`. Nothing in it depends on the machine or the number of threads.
+//! `docs/lab/fidelity.md`. Nothing in it depends on the machine or the number of threads.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Compares this simulator with ns-3 3.37 on the same flows and writes `docs/fidelity.md` with its
+//! Compares this simulator with ns-3 3.37 on the same flows and writes `docs/lab/fidelity.md` with its
 //! figures.
 //!
 //! `cargo run --release -p bufgym-sim --example fidelity`
@@ -78,11 +78,11 @@ fn draw(comparisons: &[Comparison]) -> Result<Vec<Drawing>, Box<dyn Error>> {
 }
 
 fn docs() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab")
 }
 
 fn write(file: &str, text: &str) -> Result<(), Box<dyn Error>> {
-    fs::write(docs().join(file), text).map_err(|error| format!("docs/{file}: {error}"))?;
-    println!("docs/{file} written");
+    fs::write(docs().join(file), text).map_err(|error| format!("docs/lab/{file}: {error}"))?;
+    println!("docs/lab/{file} written");
     Ok(())
 }
