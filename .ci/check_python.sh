@@ -103,4 +103,5 @@ part "types" types
 for example in "$root"/python/examples/*.py; do
   part "${example#"$root"/}" "$work/python-all/bin/python" "$example"
 done
+part "pages" env -C "$root" "$work/python-all/bin/python" .ci/check_pages.py README.md docs/tutorial.md
 part "speed" "$work/python-all/bin/python" "$root/python/benchmarks/steps.py" --rounds 3 --seconds 0.5

@@ -405,7 +405,7 @@ mod tests {
             low_level: "fab+front".parse().unwrap(),
             ..config.clone()
         };
-        assert_eq!(run_name(&early), "fct-fab+front-ndt-16x1g-4");
+        assert_eq!(run_name(&early), "fct-fab_front-ndt-16x1g-4");
         let objective: Objective = "fct=1,loss=0.1".parse().unwrap();
         assert_eq!(
             run_name(&TrainConfig {

@@ -210,7 +210,7 @@ fn a_mixture_needs_a_worker_for_every_switch() {
 fn settings_of_the_start_are_checked() {
     let sandbox = Sandbox::new();
     for (setting, words) in [
-        ("rule = [1.0]", ["start.rule", "32 finite numbers"]),
+        ("rule = [1.0]", ["start.rule", "16 finite numbers"]),
         ("candidates = 1", ["start.candidates", "2"]),
         ("share = 1.5", ["start.share", "1"]),
         ("generatons = 3", ["mine.toml", "generatons"]),

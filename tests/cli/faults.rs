@@ -471,6 +471,7 @@ fn a_run_folder_that_is_removed_or_moved_ends_the_training() {
 /// A search for a rule to start from that does not end.
 const SEARCH: &str = "\
 [start]
+from = 'rule'
 generations = 1000000
 share = 1.0
 candidates = 2

@@ -260,3 +260,99 @@ fn the_numbers_of_readme_are_measured_ones() {
         assert!(results.lines().any(known), "{row}");
     }
 }
+
+/// The folders of shipped policies, with their manifests.
+fn shipped() -> Vec<(PathBuf, serde_json::Value)> {
+    let checkpoints = docs().join("../checkpoints");
+    let entries = fs::read_dir(checkpoints).unwrap();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    let manifest = |folder: PathBuf| {
+        let text = fs::read_to_string(folder.join("manifest.json")).ok()?;
+        Some((folder, serde_json::from_str(&text).unwrap()))
+    };
+    folders.into_iter().filter_map(manifest).collect()
+}
+
+/// What a switch needs for the rule below a policy.
+fn state_of(low_level: &str) -> Vec<&'static str> {
+    let mut state = vec!["a threshold per port, and 114 bytes per port for the observation"];
+    if low_level.starts_with("fab") {
+        state.push("bytes and time of each active flow (FAB)");
+    }
+    if low_level.contains("+early") {
+        state.push("a counter per port and a time per flow that lost a packet (early drop)");
+    }
+    if low_level.contains("from=front") {
+        state.push(
+            "a count of waiting packets per flow and a verdict at the head of queues (front drop)",
+        );
+    }
+    if low_level.starts_with("reverie") || low_level.starts_with("sonic") {
+        state.push("thresholds of ingress queues (lossless packets)");
+    }
+    state
+}
+
+/// The card of a shipped policy.
+fn card(folder: &Path, manifest: &serde_json::Value) -> String {
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let text = |key: &str| manifest[key].as_str().unwrap_or("not recorded").to_owned();
+    let count = |key: &str| manifest[key].as_u64().unwrap_or_default();
+    let low_level = manifest["low_level"].as_str().unwrap_or("dt");
+    let validation = &manifest["validation"];
+    let number = |key: &str| validation[key].as_f64().unwrap_or(f64::NAN);
+    let seeds = manifest["seeds"].as_array().map_or(0, Vec::len);
+    let chosen = match seeds {
+        0 => "the only one".to_owned(),
+        more => format!("the best of {more} by validation"),
+    };
+    let scored = match validation.is_object() {
+        true => format!(
+            "{:.3} [{:.3} to {:.3}] ({}, {} validation traces, which chose the weights)",
+            number("value"),
+            number("low"),
+            number("high"),
+            validation["metric"].as_str().unwrap_or_default(),
+            validation["traces"]
+        ),
+        false => "not recorded".to_owned(),
+    };
+    let state = state_of(low_level).join("; ");
+    format!(
+        "# {name}\n\nA policy of bufgym for shared-memory switches. Use it as `ndt:checkpoints/{name}`.\n\n\
+         |||\n|---|---|\n\
+         |trained on|`{}`|\n|objective|`{}`|\n|sets α on top of|`{low_level}`|\n\
+         |seed|{}, {chosen}|\n|decisions, updates|{}, {}|\n|score|{scored}|\n\
+         |parameters|{}|\n|state that a switch needs|{state}|\n\n\
+         ## Limits\n\n\
+         The score chose this policy, so it is a little too good; [the results](../../docs/results.md) have scores on \
+         unseen traces. Measure your own scenario before you use the policy elsewhere: \
+         `bufgym eval --scenario mine.toml --policy ndt:checkpoints/{name}`. \
+         Trained and tested in simulation only; no hardware switch has run it.\n\n\
+         Written from `manifest.json`.\n",
+        text("scenario"),
+        text("objective"),
+        count("seed"),
+        count("decisions"),
+        count("updates"),
+        manifest["architecture"]["parameters"],
+    )
+}
+
+/// `BLESS=1 cargo test --release --test cli cards` writes them anew.
+#[test]
+fn cards_of_shipped_policies_follow_from_their_manifests() {
+    for (folder, manifest) in shipped() {
+        let (path, card) = (folder.join("README.md"), card(&folder, &manifest));
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&path, &card).unwrap();
+        }
+        let written = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            written == card,
+            "{} is out of date: BLESS=1",
+            path.display()
+        );
+    }
+}

@@ -378,7 +378,7 @@ fn a_resume_that_cannot_work_is_refused() {
     );
     sandbox.refused(
         "train --resume run --low-level abm",
-        &["low_level", "fab", "abm"],
+        &["low_level", "dt", "abm"],
     );
     sandbox.refused("train --resume run --out other", &["--resume", "--out"]);
 }
@@ -401,7 +401,7 @@ fn a_network_is_trained_and_its_policy_evaluated() {
     assert_eq!(run["status"], "finished");
     assert_eq!(run["out"], "runs/slowdown-leafspine-4x4-2");
     let config = sandbox.read("runs/slowdown-leafspine-4x4-2/config.toml");
-    assert!(config.contains("short_bytes=100000"), "{config}");
+    assert!(config.contains("low_level = \"dt\""), "{config}");
     let report = sandbox
         .ok(&format!(
             "eval {network} --traces 1 --policy ndt:runs/slowdown-leafspine-4x4-2/checkpoints/best --json"

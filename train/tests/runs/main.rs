@@ -15,7 +15,7 @@ use bufgym_models::files::sha256;
 use bufgym_models::linear::LinearFile;
 use bufgym_sim::scenario::Scenario;
 use bufgym_train::{
-    Algorithm, Budget, Controls, Expected, ResumeOptions, StartConfig, Status, TrainConfig,
+    Algorithm, Budget, Controls, Expected, ResumeOptions, Start, StartConfig, Status, TrainConfig,
     TrainError, TrainSummary, resume, train,
 };
 use serde_json::Value;
@@ -201,7 +201,9 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
 /// With a search for the rule to start from in front, of four generations of two rules.
 fn small_with_start(out: &Path, rounds: u64) -> TrainConfig {
     let mut config = small(out, rounds);
+    config.low_level = "fab+front".parse().unwrap();
     config.start = StartConfig {
+        from: Start::Rule,
         generations: Some(4),
         share: Some(1.0),
         candidates: 2,
