@@ -116,7 +116,7 @@ fn permuting_the_ports_permutes_the_values() {
     }
 }
 
-/// The value of a port depends on the actions of all busy ports, and on no action of an idle one but its own.
+/// The value of a port depends on the actions of all busy ports, and on no action of an idle one.
 #[test]
 fn values_depend_on_what_busy_ports_do() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
@@ -138,7 +138,7 @@ fn values_depend_on_what_busy_ports_do() {
         before.iter().zip(&after).map(|(a, b)| a != b).collect()
     };
     assert_eq!(changed(2), [true; 5]);
-    assert_eq!(changed(1), [false, true, false, false, false]);
+    assert_eq!(changed(1), [false; 5]);
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn small(out: &Path, rounds: u64) -> TrainConfig {
     let mut config = TrainConfig {
         out: out.to_owned(),
         seed: 3,
+        low_level: "fab+front".parse().unwrap(),
         budget: Budget {
             steps: Some(rounds * ROUND),
             minutes: None,
@@ -46,6 +47,7 @@ fn small(out: &Path, rounds: u64) -> TrainConfig {
     config.rollout.decisions_per_round = 8;
     config.rollout.learning_starts = 2 * ROUND;
     config.learner.updates_per_round = 2;
+    config.start.from = Start::Rule;
     config.start.generations = Some(0);
     config.learner.replay_capacity = 400;
     config.sac.batch_size = 8;
@@ -201,7 +203,6 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
 /// With a search for the rule to start from in front, of four generations of two rules.
 fn small_with_start(out: &Path, rounds: u64) -> TrainConfig {
     let mut config = small(out, rounds);
-    config.low_level = "fab+front".parse().unwrap();
     config.start = StartConfig {
         from: Start::Rule,
         generations: Some(4),
